@@ -8,13 +8,13 @@ use serde_json::json;
 mod common;
 
 fn main() {
-    let mut node = common::Node::start();
+    let mut node = common::ExampleNode::start();
     let receipt = deploy(&mut node);
     println!("deployed at {} with {} gas", receipt["contractAddress"], receipt["gasUsed"]);
 }
 
 /// Deploys a contract whose code is one STOP, and returns the receipt.
-fn deploy(node: &mut common::Node) -> serde_json::Value {
+fn deploy(node: &mut common::ExampleNode) -> serde_json::Value {
     let accounts = node.request("eth_accounts", &json!([])).expect("accounts");
     // PUSH1 1, PUSH1 0, RETURN: returns one zero byte of memory as the code.
     let create = json!([{ "from": accounts[0], "data": "0x60016000f3" }]);
@@ -28,11 +28,11 @@ mod tests {
 
     #[test]
     fn a_deployment_has_code_and_a_snapshot_takes_it_back() {
-        let mut node = common::Node::start();
+        let mut node = common::ExampleNode::start();
         let snapshot = node.request("evm_snapshot", &json!([])).expect("a snapshot");
         let receipt = deploy(&mut node);
         assert_eq!(receipt["status"], "0x1");
-        let code = |node: &mut common::Node| {
+        let code = |node: &mut common::ExampleNode| {
             node.request("eth_getCode", &json!([receipt["contractAddress"], "latest"]))
         };
         assert_eq!(code(&mut node), Ok("0x00".into()));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 mod common;
 
 fn main() {
-    let mut node = common::Node::start();
+    let mut node = common::ExampleNode::start();
     let accounts = node.request("eth_accounts", &json!([])).expect("accounts");
     let transfer = json!([{ "from": accounts[0], "to": accounts[1], "value": "0xde0b6b3a7640000" }]);
     node.request("eth_sendTransaction", &transfer).expect("a transfer");

@@ -14,12 +14,12 @@ mod common;
 use common::Transport;
 
 /// Passes calls on and keeps what came.
-struct Recorder<'a> {
+struct RecordingTransport<'a> {
     upstream: &'a mut dyn Transport,
     answers: HashMap<(String, String), UpstreamResponse>,
 }
 
-impl Transport for Recorder<'_> {
+impl Transport for RecordingTransport<'_> {
     fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         let answer = self.upstream.ask(call);
         self.answers.insert((call.method.into(), call.params.to_string()), answer.clone());
@@ -28,9 +28,9 @@ impl Transport for Recorder<'_> {
 }
 
 /// Answers from what was kept.
-struct Replay(HashMap<(String, String), UpstreamResponse>);
+struct RecordedAnswers(HashMap<(String, String), UpstreamResponse>);
 
-impl Transport for Replay {
+impl Transport for RecordedAnswers {
     fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         let recorded = self.0.get(&(call.method.into(), call.params.to_string()));
         recorded.cloned().unwrap_or_else(|| Err(RequestFailure::Transport("not recorded".into())))
@@ -38,12 +38,12 @@ impl Transport for Replay {
 }
 
 fn main() {
-    let mut node = common::Node::start();
+    let mut node = common::ExampleNode::start();
     let accounts = node.request("eth_accounts", &json!([])).expect("accounts");
     node.request("evm_mine", &json!([])).expect("a block");
     let params = json!([accounts[0], "latest"]);
 
-    let mut recorder = Recorder { upstream: &mut node, answers: HashMap::new() };
+    let mut recorder = RecordingTransport { upstream: &mut node, answers: HashMap::new() };
     let client = common::synchronized(&mut recorder);
     let first = common::ask(&client, &mut recorder, "eth_getBalance", &params);
     let recorded = recorder.answers;
@@ -51,7 +51,7 @@ fn main() {
 
     // Another client, and no node.
     drop(node);
-    let mut replay = Replay(recorded);
+    let mut replay = RecordedAnswers(recorded);
     let client = common::synchronized(&mut replay);
     let again = common::ask(&client, &mut replay, "eth_getBalance", &params);
     println!("replayed, {again}");

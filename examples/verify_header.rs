@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (network, rlp) = match (arguments.next(), arguments.next()) {
         (Some(network), Some(rlp)) => (Network::by_name(&network).ok_or("unknown network")?, decode(&rlp)?),
-        _ => (Network::clone(&common::Node::network()), mined()?),
+        _ => (Network::clone(&common::ExampleNode::network()), mined()?),
     };
 
     let header = VerifiedHeader::alone(HeaderCandidate::decode(&rlp, &network)?, &network)?;
@@ -30,12 +30,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// A header that a development chain has just mined.
 fn mined() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let mut node = common::Node::start();
+    let mut node = common::ExampleNode::start();
     let mined = node.request("evm_mine", &json!([]));
     mined.map_err(|error| error.to_string())?;
     let headers = node.request("rootlight_getHeaders", &json!(["0x1", "0x1"]));
     let batch = headers.map_err(|error| error.to_string())?;
-    let network = common::Node::network();
+    let network = common::ExampleNode::network();
     let headers = rootlight::light::decode_headers(batch.as_str().ok_or("text")?, 1, &network)?;
     Ok(headers.into_iter().next().ok_or("a header")?.0.header().encode(HeaderForm::Full))
 }

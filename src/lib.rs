@@ -9,11 +9,11 @@
 //! ```
 //! # #[cfg(feature = "dev")] {
 //! use rootlight::dev::{DevAccounts, DevConfig};
-//! use rootlight::engine::{DevNode, Moment};
+//! use rootlight::engine::{DevNode, HostInput};
 //! use rootlight::rpc::LocalClient;
 //!
 //! // Seconds since 1970, and 32 bytes that a real host takes from its source of randomness for every message.
-//! let moment = Moment { now: 1_900_000_000, entropy: Default::default() };
+//! let moment = HostInput { now: 1_900_000_000, entropy: Default::default() };
 //! let config = DevConfig::new(&DevAccounts::default());
 //! let node = DevNode::new(config, moment).expect("the configuration is valid");
 //! let mut client = LocalClient::new(Box::new(node));

@@ -10,7 +10,7 @@ use revm::state::{AccountInfo, Bytecode};
 use revm::{Context, ExecuteEvm as _, MainBuilder as _, MainContext as _};
 use rootlight::exec::CallMessage;
 use rootlight::state::{StateKey, StateReader as _};
-use rootlight_bench::proven::Proven;
+use rootlight_bench::proven::ProvenCall;
 use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
 use rootlight_bench::state::{ACCOUNTS, TOKEN, state as local_state};
 
@@ -18,7 +18,7 @@ use rootlight_bench::state::{ACCOUNTS, TOKEN, state as local_state};
 const BATCH: usize = 200;
 
 /// Copies the same state into revm's own map.
-fn plain(proven: &Proven, facts: &[StateKey]) -> InMemoryDB {
+fn plain(proven: &ProvenCall, facts: &[StateKey]) -> InMemoryDB {
     let state = proven.state();
     let token: Address = TOKEN.parse().expect("an address");
     let code = Bytecode::new_raw(state.code(&token).expect("proven"));
@@ -46,7 +46,7 @@ fn plain_balance(db: &InMemoryDB, message: &CallMessage) -> Bytes {
 }
 
 fn balance_of(c: &mut Criterion) {
-    let Some((proven, facts)) = Proven::load() else { return };
+    let Some((proven, facts)) = ProvenCall::load() else { return };
     let db = plain(&proven, &facts);
     c.bench_function("balanceOf, revm on a hash map", |b| b.iter(|| plain_balance(&db, &proven.message)));
     if let Some(state) = local_state(ACCOUNTS) {
@@ -61,7 +61,7 @@ fn main() {
     if !only_ratios() {
         benches();
     }
-    let Some((proven, facts)) = Proven::load() else { return };
+    let Some((proven, facts)) = ProvenCall::load() else { return };
     let db = plain(&proven, &facts);
     assert_eq!(proven.balance(), plain_balance(&db, &proven.message));
     let repeat = |run: &dyn Fn() -> Bytes| (0..BATCH).fold(0, |sum, _| sum + run().len());

@@ -15,14 +15,14 @@ const LIMIT: f64 = 1.5;
 /// Accounts in the trie.
 const ACCOUNTS: u32 = 20_000;
 
-struct Chunk {
+struct ChunkCase {
     from: u64,
     bytes: Vec<u8>,
     nodes: Vec<Bytes>,
 }
 
 /// Builds a trie, and some of its chunks. Every so many accounts there is a contract with code and some cells.
-fn chunks(contract_every: u32) -> (B256, Vec<Chunk>) {
+fn chunks(contract_every: u32) -> (B256, Vec<ChunkCase>) {
     let mut trie = Trie::new();
     for index in 0..ACCOUNTS {
         let address = &keccak256(index.to_be_bytes())[12..];
@@ -46,19 +46,19 @@ fn chunks(contract_every: u32) -> (B256, Vec<Chunk>) {
         let bytes = serve::chunk(&store, &root, from).expect("within the trie").bytes;
         let proven = prove(&bytes, &root, from).expect("honest");
         let nodes = proven.iter().map(|(_, bytes)| Bytes::copy_from_slice(bytes)).collect();
-        Chunk { from, bytes, nodes }
+        ChunkCase { from, bytes, nodes }
     };
     assert!(size > 40 * SPAN);
     (root, (0..40).map(chunk).collect())
 }
 
-fn hash_all(chunks: &[Chunk]) {
+fn hash_all(chunks: &[ChunkCase]) {
     for node in chunks.iter().flat_map(|chunk| &chunk.nodes) {
         black_box(keccak256(node));
     }
 }
 
-fn prove_all(root: B256, chunks: &[Chunk]) {
+fn prove_all(root: B256, chunks: &[ChunkCase]) {
     for chunk in chunks {
         assert!(black_box(prove(&chunk.bytes, &root, chunk.from)).is_ok());
     }

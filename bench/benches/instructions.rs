@@ -10,13 +10,13 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use gungraun::{LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main};
 use rootlight::dev::{DevAccounts, DevConfig};
-use rootlight::engine::{DevNode, Moment};
+use rootlight::engine::{DevNode, HostInput};
 use rootlight::rpc::{LocalClient, LocalMessage};
 use rootlight::trie::{Trie, verify_proof};
-use rootlight_bench::headers::Run;
-use rootlight_bench::proven::Proven;
+use rootlight_bench::headers::HeaderRun;
+use rootlight_bench::proven::ProvenCall;
 use rootlight_bench::recordings::mainnet_headers;
-use rootlight_bench::sync::Replay;
+use rootlight_bench::sync::HeaderReplay;
 use rootlight_bench::transfers::Transfers;
 use rootlight_p2p::chunk::{prove, serve};
 use serde_json::{Value, json};
@@ -67,21 +67,21 @@ fn chunk() -> (B256, u64, Vec<u8>) {
 }
 
 /// A development chain, and a message for it.
-struct Chain {
+struct DevBench {
     client: LocalClient,
     messages: u64,
     message: String,
 }
 
-impl Chain {
+impl DevBench {
     fn new() -> Self {
         let config = DevConfig::new(&DevAccounts::default());
         let node = DevNode::new(config, Self::moment(0)).expect("a valid configuration");
         Self { client: LocalClient::new(Box::new(node)), messages: 0, message: String::new() }
     }
 
-    fn moment(message: u64) -> Moment {
-        Moment { now: 1_900_000_000, entropy: keccak256(message.to_be_bytes()) }
+    fn moment(message: u64) -> HostInput {
+        HostInput { now: 1_900_000_000, entropy: keccak256(message.to_be_bytes()) }
     }
 
     fn request(&mut self, method: &str, params: &Value) -> Value {
@@ -131,40 +131,40 @@ fn call(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-fn one_call() -> Chain {
-    let mut chain = Chain::new();
+fn one_call() -> DevBench {
+    let mut chain = DevBench::new();
     let contract = Address::repeat_byte(0xc0);
     // PUSH1 42, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN.
     chain.request("anvil_setCode", &json!([contract, "0x602a60005260206000f3"]));
     chain.with("eth_call", &json!([{ "to": contract, "data": "0x01020304" }, "latest"]))
 }
 
-fn batch() -> Chain {
-    let mut chain = Chain::new();
+fn batch() -> DevBench {
+    let mut chain = DevBench::new();
     let balance = |index: u8| call("eth_getBalance", &json!([Address::repeat_byte(index), "latest"]));
     chain.message = Value::Array((0..50).map(balance).collect()).to_string();
     assert_eq!(chain.answer(&chain.message.clone()).matches(r#""result""#).count(), 50);
     chain
 }
 
-fn logs() -> Chain {
-    Chain::with_logs().with("eth_getLogs", &json!([{ "fromBlock": "0x1", "toBlock": "latest" }]))
+fn logs() -> DevBench {
+    DevBench::with_logs().with("eth_getLogs", &json!([{ "fromBlock": "0x1", "toBlock": "latest" }]))
 }
 
-fn full_block() -> Chain {
-    Chain::with_logs().with("eth_getBlockByNumber", &json!(["latest", true]))
+fn full_block() -> DevBench {
+    DevBench::with_logs().with("eth_getBlockByNumber", &json!(["latest", true]))
 }
 
 #[library_benchmark]
-#[bench::of(Run::new(headers()))]
-fn header_verification(run: Run) -> Run {
+#[bench::of(HeaderRun::new(headers()))]
+fn header_verification(run: HeaderRun) -> HeaderRun {
     run.verify();
     run
 }
 
 #[library_benchmark]
-#[bench::of(Replay::new(&headers()))]
-fn header_synchronization(replay: Replay) -> Replay {
+#[bench::of(HeaderReplay::new(&headers()))]
+fn header_synchronization(replay: HeaderReplay) -> HeaderReplay {
     drop(black_box(replay.sync()));
     replay
 }
@@ -179,8 +179,8 @@ fn account_proof(proofs: Proofs) -> Proofs {
 }
 
 #[library_benchmark]
-#[bench::of(Proven::load().expect("the recordings").0)]
-fn balance_of_on_proven_state(proven: Proven) -> Proven {
+#[bench::of(ProvenCall::load().expect("the recordings").0)]
+fn balance_of_on_proven_state(proven: ProvenCall) -> ProvenCall {
     drop(black_box(proven.balance()));
     proven
 }
@@ -204,7 +204,7 @@ fn chunk_proof((root, from, bytes): (B256, u64, Vec<u8>)) -> Vec<u8> {
 #[bench::batch_of_50(batch())]
 #[bench::log_query(logs())]
 #[bench::full_block(full_block())]
-fn message(mut chain: Chain) -> (Chain, String) {
+fn message(mut chain: DevBench) -> (DevBench, String) {
     let message = std::mem::take(&mut chain.message);
     let answer = chain.answer(black_box(&message));
     (chain, answer)

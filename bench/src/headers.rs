@@ -16,22 +16,22 @@ pub const LIMIT: f64 = 1.2;
 const PART: usize = 64;
 
 /// Consecutive headers of the main network, as their full RLP.
-pub struct Run {
+pub struct HeaderRun {
     network: Network,
     /// The parent of each part's first header.
     parents: Vec<SealedHeader>,
     headers: Vec<Vec<u8>>,
-    hashes: Vec<Hashes>,
+    hashes: Vec<HashInputs>,
 }
 
-impl Run {
+impl HeaderRun {
     /// Reads headers in ascending order; the first one is trusted.
     #[must_use]
     pub fn new(rlps: Vec<Vec<u8>>) -> Self {
         let network = Network::mainnet();
         let shape = |number| network.header_shape(number);
         let decode = |rlp: &Vec<u8>| Header::decode(rlp, &shape).expect("a recorded header");
-        let hashes = rlps.iter().skip(1).map(|rlp| Hashes::of(&decode(rlp))).collect();
+        let hashes = rlps.iter().skip(1).map(|rlp| HashInputs::of(&decode(rlp))).collect();
         let parents = rlps.iter().step_by(PART).map(|rlp| decode(rlp).seal()).collect();
         let headers = rlps.into_iter().skip(1).collect();
         Self { parents, headers, hashes, network }
@@ -109,7 +109,7 @@ fn of_part<T>(all: &[T], part: usize) -> &[T] {
 }
 
 /// The precomputed inputs of one header's hashes.
-struct Hashes {
+struct HashInputs {
     block: Vec<u8>,
     /// Preimage of the hash for merged mining.
     mining: Vec<u8>,
@@ -120,7 +120,7 @@ struct Hashes {
     bitcoin: Vec<u8>,
 }
 
-impl Hashes {
+impl HashInputs {
     fn of(header: &Header) -> Self {
         Self {
             block: header.encode(HeaderForm::Hash),

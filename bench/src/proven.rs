@@ -26,7 +26,7 @@ impl BlockHashes for NoHashes {
 }
 
 /// `balanceOf` of the token on proven nodes, with all needed nodes present.
-pub struct Proven {
+pub struct ProvenCall {
     root: B256,
     nodes: ProvenNodes,
     block: BlockEnvironment,
@@ -35,7 +35,7 @@ pub struct Proven {
     pub message: CallMessage,
 }
 
-impl Proven {
+impl ProvenCall {
     /// Runs the call and adds the state that it lacks until it succeeds. Returns `None` if the recordings are
     /// missing.
     #[must_use]
@@ -67,7 +67,7 @@ impl Proven {
             message: CallMessage { to, data: data.into(), ..CallMessage::default() },
         };
         let mut facts = Vec::new();
-        while let Err(CallStop::Lacking(lacking)) = proven.result() {
+        while let Err(CallStop::Missing(lacking)) = proven.result() {
             proven.prove(&all, &lacking.iter().map(path).collect::<Vec<_>>());
             facts.extend(lacking);
         }

@@ -21,13 +21,13 @@ pub const LIMIT: f64 = 1.5;
 const LATENCY: u64 = 30;
 
 /// Headers, and the responses that were built from them.
-pub struct Replay {
+pub struct HeaderReplay {
     network: Arc<Network>,
     headers: Vec<Header>,
     responses: RefCell<BTreeMap<String, Box<RawValue>>>,
 }
 
-impl Replay {
+impl HeaderReplay {
     /// Reads headers in ascending order; the first is the checkpoint.
     #[must_use]
     pub fn new(rlps: &[Vec<u8>]) -> Self {

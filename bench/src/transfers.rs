@@ -5,7 +5,7 @@ use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
 use rootlight::consensus::{Genesis, Network};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockInput, Built, NoObserver, TransactionCandidate, build_block,
+    Ancestry, BlockEnvironment, BlockInput, BuiltBlock, NoObserver, TransactionCandidate, build_block,
     check_block, execute_block,
 };
 use rootlight::state::World;
@@ -15,9 +15,9 @@ use rootlight::types::{Header, RawUint, SealedHeader, Transaction};
 use crate::state::{TOKEN, state};
 
 /// The ancestors of block 1, where REMASC reads none yet.
-struct NoAncestors;
+struct EmptyHistory;
 
-impl Ancestry for NoAncestors {
+impl Ancestry for EmptyHistory {
     fn header(&self, _: u64) -> Option<SealedHeader> {
         None
     }
@@ -34,7 +34,7 @@ pub struct Transfers {
     header: Header,
     candidates: Vec<TransactionCandidate>,
     /// The block as it was built.
-    pub built: Built,
+    pub built: BuiltBlock,
 }
 
 fn transfer(key: &PrivateKey, nonce: u64, to: Address) -> TransactionCandidate {
@@ -76,7 +76,7 @@ impl Transfers {
             gas_limit: U256::from(100_000_000),
             minimum_gas_price: U256::from(1),
         };
-        let built = build_block(&network, &state, &template, &candidates, &NoAncestors).expect("it builds");
+        let built = build_block(&network, &state, &template, &candidates, &EmptyHistory).expect("it builds");
         assert!(built.dropped.is_empty());
         assert!(built.executed.receipts.iter().all(|receipt| receipt.success));
         let mut header = Genesis::regtest().header(&network).into_header();
@@ -101,7 +101,7 @@ impl Transfers {
     pub fn import(&self, senders: Option<&[Address]>) {
         let input = BlockInput { header: &self.header, transactions: &self.built.transactions, senders };
         let executed =
-            execute_block(&self.network, &self.state, &input, &NoAncestors, &mut NoObserver).expect("valid");
+            execute_block(&self.network, &self.state, &input, &EmptyHistory, &mut NoObserver).expect("valid");
         check_block(&executed, &self.header, &self.network).expect("equal");
     }
 
@@ -114,7 +114,7 @@ impl Transfers {
     /// Builds the block again and returns its state root.
     pub fn build(&self) -> B256 {
         let template = BlockEnvironment::from(&self.header);
-        let built = build_block(&self.network, &self.state, &template, &self.candidates, &NoAncestors);
+        let built = build_block(&self.network, &self.state, &template, &self.candidates, &EmptyHistory);
         built.expect("it builds").executed.state.root()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::dev::{DevAccounts, DevConfig};
-use rootlight::engine::{DevNode, Moment};
+use rootlight::engine::{DevNode, HostInput};
 use rootlight::light::{
     ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
 };
@@ -18,12 +18,12 @@ use serde_json::{Value, json, value::RawValue};
 pub const NOW: u64 = 1_900_000_000;
 
 /// A development chain that answers JSON-RPC.
-pub struct Node {
+pub struct ExampleNode {
     client: LocalClient,
     messages: u64,
 }
 
-impl Node {
+impl ExampleNode {
     /// A chain at its genesis block with ten funded accounts; it mines a block for each transaction.
     pub fn start() -> Self {
         let config = DevConfig::new(&DevAccounts::default());
@@ -52,8 +52,8 @@ impl Node {
 }
 
 /// A host passes the time and fresh randomness with every message.
-fn moment(message: u64) -> Moment {
-    Moment { now: NOW, entropy: alloy_primitives::keccak256(message.to_be_bytes()) }
+fn moment(message: u64) -> HostInput {
+    HostInput { now: NOW, entropy: alloy_primitives::keccak256(message.to_be_bytes()) }
 }
 
 /// How a light client reaches its upstream. A real host sends the call over HTTP or WebSocket.
@@ -62,7 +62,7 @@ pub trait Transport {
     fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse;
 }
 
-impl Transport for Node {
+impl Transport for ExampleNode {
     fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         let params: Value = serde_json::from_str(&call.params).expect("JSON");
         match self.request(call.method, &params) {
@@ -77,7 +77,7 @@ impl Transport for Node {
 
 /// A light client of the development chain that trusts its genesis block, synchronized over `transport`.
 pub fn synchronized(transport: &mut dyn Transport) -> Client {
-    let network = Node::network();
+    let network = ExampleNode::network();
     let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
     let config = ClientConfig { upstreams: vec!["node".into()], ..ClientConfig::default() };
     let client = Client::with_upstreams(network, checkpoint, config, SyncOptions::default());

@@ -7,7 +7,7 @@ use rootlight::evm::intrinsic_gas;
 use rootlight::evm::precompiles::Precompile;
 use rootlight::exec::{
     BlockContext, BlockEnvironment, BlockHashes, CALL_GAS_CAP, CallContext, CallMessage, CallOutcome,
-    GenesisBlock, Item, OnUnsimulated, RunLimits, TransactionEnd, TransactionList, TxError, call,
+    GenesisBlock, IndexedTransaction, OnUnsimulated, RunLimits, TransactionEnd, TransactionList, TxError, call,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;
@@ -103,7 +103,7 @@ fn execute(
     sender: Address,
 ) -> (Result<TransactionEnd, TxError>, TransactionList) {
     let mut list = TransactionList::new(World::new(state.clone()), LIST_GAS);
-    let end = list.execute(context, Item { index: 0, transaction, sender }, None);
+    let end = list.execute(context, IndexedTransaction { index: 0, transaction, sender }, None);
     (end, list)
 }
 

@@ -26,14 +26,14 @@ const RECORDED: usize = 40;
 const ATTEMPTS: u32 = 256;
 
 /// A block and the chain that ends below it.
-struct Stage {
+struct ImportCase {
     below: LocalChain,
     block: Block,
 }
 
 /// Blocks mined here, then those of the recorded chain where it is at hand.
-fn stages() -> &'static [Stage] {
-    static STAGES: OnceLock<Vec<Stage>> = OnceLock::new();
+fn stages() -> &'static [ImportCase] {
+    static STAGES: OnceLock<Vec<ImportCase>> = OnceLock::new();
     STAGES.get_or_init(|| {
         let shared = std::env::var_os("ROOTLIGHT_SHARED").map(PathBuf::from);
         let shared = shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"));
@@ -43,12 +43,12 @@ fn stages() -> &'static [Stage] {
     })
 }
 
-fn staged(blocks: Vec<Block>) -> Vec<Stage> {
+fn staged(blocks: Vec<Block>) -> Vec<ImportCase> {
     let GenesisBlock { header, state } = GenesisBlock::regtest();
     let mut chain =
         LocalChain::new(Arc::new(Network::regtest()), header, state, None).expect("regtest's own genesis");
     let stage = |block: Block| {
-        let stage = Stage { below: chain.clone(), block: block.clone() };
+        let stage = ImportCase { below: chain.clone(), block: block.clone() };
         chain.import(block, None).expect("a valid block");
         stage
     };
@@ -167,7 +167,7 @@ pub fn check(data: &[u8]) {
     judge(stage, block);
 }
 
-fn judge(stage: &Stage, block: Block) {
+fn judge(stage: &ImportCase, block: Block) {
     let before = &stage.below;
     let (hash, root) = (block.header.hash(), block.header.state_root);
     let known = before.view().headers().by_hash(&hash).is_some();
@@ -208,7 +208,7 @@ fn unchanged(before: &LocalChain, after: &LocalChain, refused: &B256) {
 }
 
 /// One change that leaves a block that can be written.
-fn alter(block: &mut Block, input: &mut Input<'_>, stages: &[Stage]) {
+fn alter(block: &mut Block, input: &mut Input<'_>, stages: &[ImportCase]) {
     let kind = input.byte() % 25;
     let byte = input.byte();
     let other = &stages[usize::from(byte) % stages.len()].block;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use rootlight::consensus::mining::mine;
 use rootlight::consensus::{Checkpoint, Network, difficulty};
-use rootlight::light::{HeaderSync, KeptFault, PAGE_HEADERS, Page};
+use rootlight::light::{HeaderSync, HeaderStoreFault, PAGE_HEADERS, HeaderPage};
 use rootlight::types::{EMPTY_UNCLES_HASH, Header, HeaderForm, SealedHeader, uncles_hash};
 
 use crate::input::{Input, change};
@@ -25,17 +25,17 @@ const STEPS: usize = 200;
 /// Bytes of a page's hash.
 const HASH: usize = 32;
 
-type Block = (SealedHeader, Vec<Header>);
+type HeaderWithUncles = (SealedHeader, Vec<Header>);
 
 /// A network on which a header needs a third of all hashes, and a chain on it.
-struct Setting {
+struct PagesCase {
     network: Arc<Network>,
     checkpoint: Checkpoint,
-    blocks: Vec<Block>,
+    blocks: Vec<HeaderWithUncles>,
 }
 
-fn setting() -> &'static Setting {
-    static SETTING: OnceLock<Setting> = OnceLock::new();
+fn setting() -> &'static PagesCase {
+    static SETTING: OnceLock<PagesCase> = OnceLock::new();
     SETTING.get_or_init(|| {
         let text = r#"{"name":"fuzz","base":"regtest","rules":{"rskip110":-1}}"#;
         let network = Network::from_json(text).expect("a network file");
@@ -43,7 +43,7 @@ fn setting() -> &'static Setting {
         let checkpoint = Checkpoint { number: CHECKPOINT, hash: base.hash(), total_difficulty: None };
         let mut blocks = vec![(base, Vec::new())];
         extend(&network, &mut blocks, ABOVE);
-        Setting { network: Arc::new(network), checkpoint, blocks }
+        PagesCase { network: Arc::new(network), checkpoint, blocks }
     })
 }
 
@@ -77,7 +77,7 @@ fn base(network: &Network) -> SealedHeader {
 }
 
 /// Mines `count` blocks on top.
-fn extend(network: &Network, blocks: &mut Vec<Block>, count: u64) {
+fn extend(network: &Network, blocks: &mut Vec<HeaderWithUncles>, count: u64) {
     for _ in 0..count {
         let [.., (parent, _)] = blocks.as_slice() else { return };
         let uncle = match blocks.as_slice() {
@@ -117,12 +117,12 @@ fn list(items: &[u8]) -> Vec<u8> {
 }
 
 /// The pages of blocks, by the format's description: `keccak256(list) | list`, a list of `[header, [uncle, ..]]`.
-pub fn pages(blocks: &[Block]) -> Vec<Vec<u8>> {
+pub fn pages(blocks: &[HeaderWithUncles]) -> Vec<Vec<u8>> {
     let Some((last, _)) = blocks.last() else { return Vec::new() };
     let page_of = |number: u64| (number - FIRST_KEPT) / PAGE_HEADERS;
     let page = |index| {
         let here = blocks.iter().filter(|(header, _)| page_of(header.number) == index);
-        let entry = |(header, uncles): &Block| {
+        let entry = |(header, uncles): &HeaderWithUncles| {
             let family: Vec<u8> = uncles.iter().flat_map(|uncle| uncle.encode(HeaderForm::Full)).collect();
             list(&[header.encode(HeaderForm::Full), list(&family)].concat())
         };
@@ -138,7 +138,7 @@ fn hashed(list: Vec<u8>) -> Vec<u8> {
 /// First byte: what is done to the pages of an honest chain, or that the rest is one page of any bytes.
 pub fn check(data: &[u8]) {
     let mut input = Input::new(data);
-    let Setting { network, blocks, .. } = setting();
+    let PagesCase { network, blocks, .. } = setting();
     let kind = input.byte() % 4;
     let pages = match kind {
         0 => vec![hashed(input.rest().to_vec())],
@@ -183,7 +183,7 @@ fn changed_pages(mut pages: Vec<Vec<u8>>, fits: bool, input: &mut Input<'_>) -> 
 }
 
 /// A branch: one header changed and mined again, and blocks mined on top of it.
-fn changed_headers(network: &Network, blocks: &[Block], input: &mut Input<'_>) -> Vec<Vec<u8>> {
+fn changed_headers(network: &Network, blocks: &[HeaderWithUncles], input: &mut Input<'_>) -> Vec<Vec<u8>> {
     let mut blocks = blocks[..1 + input.below(blocks.len())].to_vec();
     let Some((last, uncles)) = blocks.pop() else { return Vec::new() };
     let mut header = last.into_header();
@@ -209,12 +209,12 @@ fn changed_headers(network: &Network, blocks: &[Block], input: &mut Input<'_>) -
 }
 
 fn machine() -> HeaderSync {
-    let Setting { network, checkpoint, .. } = setting();
+    let PagesCase { network, checkpoint, .. } = setting();
     HeaderSync::new(network.clone(), *checkpoint)
 }
 
 /// All pages at once: a chain from the checkpoint whose own pages read back to the same, or a fault and no chain.
-fn restored(pages: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
+fn restored(pages: &[Vec<u8>]) -> Result<Option<u64>, HeaderStoreFault> {
     let mut sync = machine();
     let mut read = |index: u64| Ok(pages.get(index as usize).cloned());
     let outcome = sync.restore(pages.len() as u64, &mut read);
@@ -256,7 +256,7 @@ fn prove_and_check(sync: &mut HeaderSync, head: u64, pages: &[Vec<u8>]) {
 }
 
 fn check_chain(sync: &mut HeaderSync, head: u64) {
-    let Setting { network, checkpoint, .. } = setting();
+    let PagesCase { network, checkpoint, .. } = setting();
     let chain = sync.chain().expect("restored");
     assert_eq!((chain.head().number, sync.unproven()), (head, None));
     let mut at = chain.head().sealed().clone();
@@ -270,7 +270,7 @@ fn check_chain(sync: &mut HeaderSync, head: u64) {
     assert_eq!(at.hash(), checkpoint.hash);
     // Few headers are not worth writing before the first synchronization.
     sync.keep_again(0);
-    let written: Vec<Page> = sync.export();
+    let written: Vec<HeaderPage> = sync.export();
     assert!(written.is_empty() == (head - FIRST_KEPT < 512));
     assert!(written.iter().map(|page| page.index).eq(0..written.len() as u64));
     if !written.is_empty() {
@@ -286,7 +286,7 @@ fn check_chain(sync: &mut HeaderSync, head: u64) {
 /// The honest chain is taken back whole, and its pages are those that the description gives.
 #[test]
 fn honest_pages_are_restored() {
-    let Setting { blocks, .. } = setting();
+    let PagesCase { blocks, .. } = setting();
     let pages = pages(blocks);
     assert_eq!(restored(&pages), Ok(Some(CHECKPOINT + ABOVE)));
     let mut sync = machine();

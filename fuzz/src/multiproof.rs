@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::limits::MAX_PATH_BITS;
 use rootlight::trie::{
-    Bits, Child, Held, Lookup, Node, NodeSource, ProvenNodes, Value, connected, lookup, lookup_value,
+    Bits, Child, PartialTrie, Lookup, Node, NodeSource, ProvenNodes, Value, connected, lookup, lookup_value,
     parse_node, verify_multiproof,
 };
 
@@ -97,7 +97,7 @@ fn check_part(model: &Model, part: &ProvenNodes, input: &mut Input<'_>) {
             assert_eq!(found.as_ref(), truth);
         }
     }
-    let held = Held::new(part, root, &|| false).expect("nodes of a trie");
+    let held = PartialTrie::new(part, root, &|| false).expect("nodes of a trie");
     held.trie().for_each(&mut |key, value| assert_eq!(model.map.get(key), Some(value)));
     if held.is_whole_below(&chosen) {
         for (key, value) in model.map.iter().filter(|(key, _)| key.starts_with(&chosen)) {
@@ -137,7 +137,7 @@ fn check_repeated(input: &mut Input<'_>) {
         looks.set(looks.get() + 1);
         false
     };
-    let held = with_limit(given, || Held::new(&proven, root, &interrupted).map(drop));
+    let held = with_limit(given, || PartialTrie::new(&proven, root, &interrupted).map(drop));
     assert!(looks.get() <= 4 * count, "{} looks at {count} nodes", looks.get());
     let by_hash: BTreeMap<B256, Bytes> =
         nodes.into_iter().map(|node| (keccak256(&node), node.into())).collect();

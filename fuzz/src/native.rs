@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, Log, U256};
 use rootlight::consensus::{Network, RuleSet};
-use rootlight::evm::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal};
+use rootlight::evm::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, NativeFailure};
 use rootlight::types::{Header, SealedHeader};
 
 use crate::input::Input;
@@ -44,14 +44,14 @@ const CALLERS: [&str; 6] = [
 ];
 
 #[derive(Clone, Default, PartialEq, Debug)]
-struct Host {
+struct FakeHost {
     /// Cells in the order they are first asked for, then none.
     given: Vec<Bytes>,
     asked: BTreeMap<(Address, U256), Bytes>,
     logs: Vec<Log>,
 }
 
-impl NativeHost for Host {
+impl NativeHost for FakeHost {
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
         let Self { given, asked, .. } = self;
         asked.entry((contract, slot)).or_insert_with(|| given.pop().unwrap_or_default()).clone()
@@ -128,7 +128,7 @@ pub fn check(data: &[u8]) {
     let Some(contract) = Precompile::at(&Address::left_padding_from(&low.to_be_bytes()), rules) else {
         return;
     };
-    let host = Host { given, ..Host::default() };
+    let host = FakeHost { given, ..FakeHost::default() };
     with_limit(data.len(), || {
         let first = run(contract, &call, host.clone());
         assert_eq!(first, run(contract, &call, host));
@@ -141,8 +141,8 @@ pub fn check(data: &[u8]) {
 fn run(
     contract: Precompile,
     call: &NativeCall<'_>,
-    mut host: Host,
-) -> Result<(u64, Bytes, Host), Option<Refusal>> {
+    mut host: FakeHost,
+) -> Result<(u64, Bytes, FakeHost), Option<NativeFailure>> {
     let price = contract.price(call, &mut host).map_err(Some)?;
     let gas = price.gas;
     if gas > MAX_GAS {

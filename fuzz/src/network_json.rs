@@ -129,7 +129,7 @@ fn check_genesis(text: &str, network: &Network) -> Option<Genesis> {
 
 /// An account of a genesis file.
 #[derive(Default)]
-struct Account {
+struct GenesisAccount {
     balance: U256,
     nonce: u64,
     code: Vec<u8>,
@@ -137,13 +137,13 @@ struct Account {
 }
 
 /// A genesis file and what stands in it.
-fn made(input: &mut Input<'_>) -> (String, BTreeMap<Address, Account>) {
-    let mut accounts: BTreeMap<Address, Account> = BTreeMap::new();
+fn made(input: &mut Input<'_>) -> (String, BTreeMap<Address, GenesisAccount>) {
+    let mut accounts: BTreeMap<Address, GenesisAccount> = BTreeMap::new();
     for _ in 0..input.below(MAX_ACCOUNTS) {
         // Not a native contract.
         let address = Address::repeat_byte(input.byte() | 0x20);
         let balance = U256::from_be_bytes::<32>(input.array()) >> 1;
-        let mut account = Account { balance, nonce: u64::from(input.byte()), ..Account::default() };
+        let mut account = GenesisAccount { balance, nonce: u64::from(input.byte()), ..GenesisAccount::default() };
         let len = input.below(100);
         account.code = input.take(len).to_vec();
         for _ in 0..input.below(MAX_SLOTS) {
@@ -152,7 +152,7 @@ fn made(input: &mut Input<'_>) -> (String, BTreeMap<Address, Account>) {
         }
         accounts.insert(address, account);
     }
-    let account = |(address, account): (&Address, &Account)| {
+    let account = |(address, account): (&Address, &GenesisAccount)| {
         let slot = |(slot, value): (&U256, &u8)| format!("\"{slot:#x}\":\"{value:02x}\"");
         let data: Vec<String> = account.slots.iter().map(slot).collect();
         let code = hex::encode(&account.code);

@@ -7,7 +7,7 @@ use rootlight::consensus::Network;
 use rootlight::state::{Account, World, keys};
 use rootlight::trie::{Trie, index_key, ordered_trie};
 use rootlight::types::{Log, Receipt};
-use rootlight::verify::{Report, Subject, verify};
+use rootlight::verify::{Report, DocumentSubject, verify};
 use serde_json::{Value, json};
 
 use crate::input::{Input, change};
@@ -25,17 +25,17 @@ pub fn check(data: &[u8]) {
     let kind = input.byte() % 6;
     let text = || core::str::from_utf8(data.get(1..).unwrap_or_default());
     match kind {
-        0 => text().into_iter().for_each(|text| drop(checked(Subject::Account, text))),
-        1 => text().into_iter().for_each(|text| drop(checked(Subject::Receipt, text))),
-        2 => text().into_iter().for_each(|text| drop(checked(Subject::Header, text))),
-        3 => text().into_iter().for_each(|text| drop(checked(Subject::Block, text))),
+        0 => text().into_iter().for_each(|text| drop(checked(DocumentSubject::Account, text))),
+        1 => text().into_iter().for_each(|text| drop(checked(DocumentSubject::Receipt, text))),
+        2 => text().into_iter().for_each(|text| drop(checked(DocumentSubject::Header, text))),
+        3 => text().into_iter().for_each(|text| drop(checked(DocumentSubject::Block, text))),
         4 => check_made_account(&mut input),
         _ => check_made_receipt(&mut input),
     }
 }
 
 /// A failure has a reason; nothing of a report is empty. Returns the report if every check passed.
-fn checked(subject: Subject, text: &str) -> Option<Report> {
+fn checked(subject: DocumentSubject, text: &str) -> Option<Report> {
     let network = Network::regtest();
     let report = with_limit(text.len(), || verify(subject, text.as_bytes(), &network));
     assert!(serde_json::to_string(&report).is_ok() && !report.to_string().is_empty());
@@ -62,17 +62,17 @@ fn changed(document: &Value, input: &mut Input<'_>) -> Option<String> {
 
 /// What a state holds.
 #[derive(Default)]
-struct Held {
+struct AccountContent {
     nonce: u64,
     balance: U256,
     slots: BTreeMap<U256, U256>,
 }
 
-fn state(input: &mut Input<'_>) -> (Trie, BTreeMap<Address, Held>) {
+fn state(input: &mut Input<'_>) -> (Trie, BTreeMap<Address, AccountContent>) {
     let (mut world, mut truth) = (World::new(Trie::new()), BTreeMap::new());
     for _ in 0..=input.below(MAX_ACCOUNTS) {
         let address = Address::repeat_byte(input.byte());
-        let mut held = Held { nonce: u64::from(input.byte()), ..Held::default() };
+        let mut held = AccountContent { nonce: u64::from(input.byte()), ..AccountContent::default() };
         held.balance = U256::from_be_bytes::<32>(input.array()) >> 1;
         let account = Account { nonce: held.nonce, balance: held.balance, ..Account::default() };
         world.set_account(&address, account);
@@ -83,7 +83,7 @@ fn state(input: &mut Input<'_>) -> (Trie, BTreeMap<Address, Held>) {
             held.slots.insert(slot, word);
         }
         // The same address again: its slots stay.
-        let known: &mut Held = truth.entry(address).or_default();
+        let known: &mut AccountContent = truth.entry(address).or_default();
         known.slots.extend(held.slots);
         (known.nonce, known.balance) = (held.nonce, held.balance);
     }
@@ -96,7 +96,7 @@ fn check_made_account(input: &mut Input<'_>) {
         choice @ 128.. => Address::repeat_byte(choice),
         choice => *truth.keys().nth(usize::from(choice) % truth.len()).expect("one at least"),
     };
-    let absent = Held::default();
+    let absent = AccountContent::default();
     let held = truth.get(&address).unwrap_or(&absent);
     let nodes =
         |key: &[u8]| -> Vec<Bytes> { proof(&trie, key, false).into_iter().map(Bytes::from).collect() };
@@ -115,11 +115,11 @@ fn check_made_account(input: &mut Input<'_>) {
         "codeHash": code_hash,
     });
     let document = json!({"stateRoot": trie.root(), "proof": {"jsonrpc": "2.0", "id": 1, "result": answer}});
-    let report = checked(Subject::Account, &document.to_string()).expect("an honest document");
+    let report = checked(DocumentSubject::Account, &document.to_string()).expect("an honest document");
     assert_eq!(report.value("exists"), Some(truth.contains_key(&address).to_string()));
 
     let Some(text) = changed(&document, input) else { return };
-    let Some(report) = checked(Subject::Account, &text) else { return };
+    let Some(report) = checked(DocumentSubject::Account, &text) else { return };
     let fact = |name: &str| report.value(name);
     // Another root is another state.
     if !report.checks.iter().any(|check| check.shown.ends_with(&trie.root().to_string())) {
@@ -169,11 +169,11 @@ fn check_made_receipt(input: &mut Input<'_>) {
     if stated {
         document["index"] = json!(index);
     }
-    let report = checked(Subject::Receipt, &document.to_string()).expect("an honest document");
+    let report = checked(DocumentSubject::Receipt, &document.to_string()).expect("an honest document");
     assert_eq!(report.value("index"), Some(index.to_string()));
 
     let Some(text) = changed(&document, input) else { return };
-    let Some(report) = checked(Subject::Receipt, &text) else { return };
+    let Some(report) = checked(DocumentSubject::Receipt, &text) else { return };
     if report.checks.iter().any(|check| check.shown.ends_with(&trie.root().to_string())) {
         let index: usize = report.value("index").and_then(|text| text.parse().ok()).expect("an index");
         let truth = Receipt::decode(&receipts[index]).expect("our own");

@@ -7,7 +7,7 @@ use rootlight_p2p::rlpx::{
     AuthForm, Connection, Frame, HandshakeSecrets, MAX_UNREAD, NodeKey, RANDOM_BYTES, READ_BEFORE_HELLO,
 };
 use rootlight_p2p::session::{
-    Capability, DisconnectReason, Event, Hello, RateLimits, Session, SessionConfig, Status,
+    Capability, DisconnectReason, Event, Hello, RateLimits, Session, SessionConfig, SessionStatus,
 };
 
 use crate::input::{Input, change};
@@ -193,7 +193,7 @@ fn said(input: &mut Input<'_>, key: &NodeKey) -> (u64, Vec<u8>) {
             (0, changed(hello.encode(), input))
         }
         2 | 3 => {
-            let status = Status {
+            let status = SessionStatus {
                 version: 62,
                 network_id: NETWORK,
                 total_difficulty: U256::from(input.byte()),

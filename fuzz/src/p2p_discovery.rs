@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use alloy_primitives::keccak256;
 use rootlight_p2p::discovery::{
-    Datagram, Discovery, DiscoveryConfig, Endpoint, MAX_NODES, MAX_OUTPUTS, MessageId, Neighbor, Node,
+    Datagram, Discovery, DiscoveryConfig, Endpoint, MAX_NODES, MAX_OUTPUTS, MessageId, Neighbor, NodeRecord,
     Output, PER_SLASH_16, PER_SLASH_24, Packet,
 };
 use rootlight_p2p::rlpx::{NodeId, NodeKey};
@@ -52,13 +52,13 @@ fn datagram(bytes: Vec<u8>) {
     }
 }
 
-struct Run {
+struct DiscoveryRun {
     machine: Discovery,
     now_ms: u64,
     /// Questions of the machine: to whom, and their ids.
     asked: Vec<(SocketAddr, MessageId)>,
     /// Addresses to which a question of the machine went whose answer would show them.
-    found: Vec<Node>,
+    found: Vec<NodeRecord>,
 }
 
 fn machine(mut input: Input<'_>) {
@@ -66,7 +66,7 @@ fn machine(mut input: Input<'_>) {
         DiscoveryConfig { allow_private: input.byte() & 1 == 1, ..DiscoveryConfig::new(NETWORK, 5050) };
     let private = config.allow_private;
     let machine = Discovery::new(keys()[0].clone(), config, [9; 32]);
-    let mut run = Run { machine, now_ms: 0, asked: Vec::new(), found: Vec::new() };
+    let mut run = DiscoveryRun { machine, now_ms: 0, asked: Vec::new(), found: Vec::new() };
     for _ in 0..STEPS {
         if input.is_empty() {
             break;
@@ -76,7 +76,7 @@ fn machine(mut input: Input<'_>) {
     }
 }
 
-impl Run {
+impl DiscoveryRun {
     fn step(&mut self, input: &mut Input<'_>) {
         match input.byte() % 8 {
             0 => {
@@ -89,7 +89,7 @@ impl Run {
                 self.machine.add_boot_address(address);
             }
             2 => {
-                let node = Node { id: id(input), address: address(input) };
+                let node = NodeRecord { id: id(input), address: address(input) };
                 self.machine.add_node(node);
             }
             _ => self.receive(input),
@@ -150,7 +150,7 @@ impl Run {
 
     /// The table is what was found and not lost, within its limits.
     fn check_table(&self, private: bool) {
-        let nodes: Vec<Node> = self.machine.nodes().collect();
+        let nodes: Vec<NodeRecord> = self.machine.nodes().collect();
         assert!(nodes.len() <= MAX_NODES && nodes.len() == self.found.len());
         for node in &nodes {
             assert!(self.found.contains(node));

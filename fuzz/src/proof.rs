@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::{
-    Leaf, Lookup, NodeFormat, Proven, lookup, lookup_node, lookup_value, ordered_root, ordered_trie, prove,
+    Leaf, Lookup, NodeFormat, ProvenValue, lookup, lookup_node, lookup_value, ordered_root, ordered_trie, prove,
     prove_receipt, receipt_index, unwrap_node, verify_multiproof, verify_path, verify_proof,
 };
 
@@ -60,8 +60,8 @@ fn check_single(input: &mut Input<'_>) {
     }
     let len = size(&nodes) + extra.as_ref().map_or(0, Vec::len);
     match with_limit(len, || verify_proof(root, &wanted, &nodes, extra.as_deref())) {
-        Ok(Proven::Present(value)) => assert_eq!(model.map.get(&wanted).map(|v| &v[..]), Some(value)),
-        Ok(Proven::Absent) => assert_eq!(model.map.get(&wanted), None),
+        Ok(ProvenValue::Present(value)) => assert_eq!(model.map.get(&wanted).map(|v| &v[..]), Some(value)),
+        Ok(ProvenValue::Absent) => assert_eq!(model.map.get(&wanted), None),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

@@ -15,7 +15,7 @@ const BASE: usize = 4 << 20;
 /// Parameters as values, for each byte of a line.
 const PER_BYTE: usize = 256;
 /// A method and its parameters.
-type Call = (String, Vec<Value>);
+type RecordedCall = (String, Vec<Value>);
 
 /// Most questions asked again.
 const QUESTIONS: usize = 8;
@@ -52,7 +52,7 @@ fn check_node(replay: &Replay, line: &Value) {
 }
 
 /// The calls of a line with their results, by a general parser.
-fn collect(line: &Value, recorded: &mut Vec<(Call, Option<Value>)>) {
+fn collect(line: &Value, recorded: &mut Vec<(RecordedCall, Option<Value>)>) {
     let members = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
     for request in members(&line["request"]) {
         let Some(method) = request["method"].as_str() else { continue };
@@ -64,7 +64,7 @@ fn collect(line: &Value, recorded: &mut Vec<(Call, Option<Value>)>) {
 }
 
 /// What was recorded under another spelling counts too: hexadecimal letters of both cases, `ext_` for `rsk_`.
-fn check_answer(replay: &Replay, call: &Call, answer: &UpstreamResult, recorded: &[(Call, Option<Value>)]) {
+fn check_answer(replay: &Replay, call: &RecordedCall, answer: &UpstreamResult, recorded: &[(RecordedCall, Option<Value>)]) {
     let Ok(answer) = answer else { return };
     let answer: Value = serde_json::from_str(answer.get()).expect("JSON");
     if replay.head().is_some() || call.0.starts_with("eth_getProof") {

@@ -1,6 +1,6 @@
 //! The JSON-RPC envelope, against a general JSON parser.
 
-use rootlight::rpc::envelope::{BATCH_LIMIT, Entry, Id, MAX_DEPTH, Outcome};
+use rootlight::rpc::envelope::{BATCH_LIMIT, MessageEntry, Id, MAX_DEPTH, Outcome};
 use rootlight::rpc::{Dispatcher, Message, Reply};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -46,7 +46,7 @@ fn deep(data: &[u8]) -> bool {
     data.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() > MAX_DEPTH
 }
 
-fn check_entry(entry: &Entry, plain: Option<&Value>) {
+fn check_entry(entry: &MessageEntry, plain: Option<&Value>) {
     check_answer(entry, &Ok(RawValue::from_string("[true]".into()).expect("JSON")));
     let call = match &entry.call {
         Ok(call) => call,
@@ -73,9 +73,9 @@ fn check_entry(entry: &Entry, plain: Option<&Value>) {
 }
 
 /// An answer is JSON and repeats the id byte for byte; without an id there is none.
-fn check_answer(entry: &Entry, outcome: &Outcome) {
+fn check_answer(entry: &MessageEntry, outcome: &Outcome) {
     #[derive(serde::Deserialize)]
-    struct Answer<'a> {
+    struct WrittenAnswer<'a> {
         #[serde(borrow)]
         id: &'a RawValue,
     }
@@ -83,7 +83,7 @@ fn check_answer(entry: &Entry, outcome: &Outcome) {
         assert!(matches!(entry.id, Id::Absent));
         return;
     };
-    let answer: Answer<'_> = serde_json::from_str(&text).expect("our own JSON");
+    let answer: WrittenAnswer<'_> = serde_json::from_str(&text).expect("our own JSON");
     match &entry.id {
         Id::Given(raw) => assert_eq!(answer.id.get(), raw.get()),
         _ => assert_eq!(answer.id.get(), "null"),

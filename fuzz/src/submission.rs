@@ -66,7 +66,7 @@ fn check_work(honest: bool, input: &mut Input<'_>) {
     let mut hashes = vec![double_sha256(&coinbase)];
     hashes.extend((0..input.below(MAX_TRANSACTIONS)).map(|n| B256::repeat_byte(n as u8)));
     let work = solved(&hash, &hashes);
-    let mut parts = Parts { header: work.header.to_vec(), coinbase, hashes, branch: work.branch };
+    let mut parts = SubmissionParts { header: work.header.to_vec(), coinbase, hashes, branch: work.branch };
     if honest {
         for submission in parts.forms() {
             let submission = submission.expect("the form is right");
@@ -103,14 +103,14 @@ fn solved(hash: &B256, hashes: &[B256]) -> BitcoinWork {
 }
 
 /// What a miner sends.
-struct Parts {
+struct SubmissionParts {
     header: Vec<u8>,
     coinbase: Vec<u8>,
     hashes: Vec<B256>,
     branch: Vec<B256>,
 }
 
-impl Parts {
+impl SubmissionParts {
     /// The three forms; a whole block only where there is but the coinbase.
     fn forms(&self) -> Vec<Result<Submission, DevError>> {
         let branch: Vec<B256> = self.hashes.iter().take(1).chain(&self.branch).copied().collect();

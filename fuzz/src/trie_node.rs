@@ -59,7 +59,7 @@ fn check_step(node: &Node<'_>, bytes: &[u8]) {
 
 /// A node of chosen parts comes back as it was; changed bytes are another node or none.
 fn check_made(input: &mut Input<'_>) {
-    let parts = Parts::new(input);
+    let parts = NodeParts::new(input);
     let node = parts.node();
     let bytes = node.to_bytes();
     assert_eq!(parse_node(&bytes), Ok(node));
@@ -72,7 +72,7 @@ fn check_made(input: &mut Input<'_>) {
 }
 
 /// Owned parts of a node.
-struct Parts {
+struct NodeParts {
     path: Vec<u8>,
     path_bits: usize,
     children: [Option<(B256, Option<Vec<u8>>)>; 2],
@@ -81,7 +81,7 @@ struct Parts {
     long: Option<(B256, u32)>,
 }
 
-impl Parts {
+impl NodeParts {
     fn new(input: &mut Input<'_>) -> Self {
         let path_bits = input.below(513);
         let path = input.take(path_bits.div_ceil(8)).to_vec();

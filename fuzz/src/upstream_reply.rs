@@ -53,11 +53,11 @@ pub fn check(data: &[u8]) {
 /// How many members `data` the error of a response has.
 fn data_members(text: &str) -> usize {
     #[derive(serde::Deserialize)]
-    struct Response<'a> {
+    struct ReplyVisitor<'a> {
         #[serde(borrow)]
         error: &'a RawValue,
     }
-    let response: Response<'_> = serde_json::from_str(text).expect("a response with one error");
+    let response: ReplyVisitor<'_> = serde_json::from_str(text).expect("a response with one error");
     let Names(names) = serde_json::from_str(response.error.get()).expect("an object");
     names.iter().filter(|name| *name == "data").count()
 }
@@ -67,9 +67,9 @@ struct Names(Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
+        struct NamesVisitor;
 
-        impl<'de> Visitor<'de> for Members {
+        impl<'de> Visitor<'de> for NamesVisitor {
             type Value = Names;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,6 +85,6 @@ impl<'de> Deserialize<'de> for Names {
             }
         }
 
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(NamesVisitor)
     }
 }

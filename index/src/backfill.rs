@@ -5,32 +5,32 @@ use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 
 use tokio::sync::Mutex;
 
+use crate::context::{LoadError, LoaderContext};
 use crate::error::IndexError;
 use crate::source::SourceError;
-use crate::state::Range;
-use crate::step::{LoadError, Step};
+use crate::state::PartitionRange;
 
 /// The ranges that are left.
 pub(crate) struct Backfill {
-    ranges: SyncMutex<VecDeque<Range>>,
+    ranges: SyncMutex<VecDeque<PartitionRange>>,
     /// Proofs are passed down by one task at a time.
     linking: Mutex<()>,
 }
 
 impl Backfill {
     /// Fills these ranges as far as they are not. They are in ascending order.
-    pub(crate) fn new(ranges: Vec<Range>) -> Self {
+    pub(crate) fn new(ranges: Vec<PartitionRange>) -> Self {
         let left = ranges.into_iter().filter(|range| !range.is_full() || !range.searchable);
         Self { ranges: SyncMutex::new(left.rev().collect()), linking: Mutex::new(()) }
     }
 
-    fn take(&self) -> Option<Range> {
+    fn take(&self) -> Option<PartitionRange> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
 /// Fills ranges until none is left.
-pub(crate) async fn fill(step: Step, backfill: Arc<Backfill>, batch: u64) -> Result<(), LoadError> {
+pub(crate) async fn fill(step: LoaderContext, backfill: Arc<Backfill>, batch: u64) -> Result<(), LoadError> {
     while let Some(range) = backfill.take() {
         fill_range(&step, range, batch).await?;
         step.writer.make_searchable(range.first).await?;
@@ -41,7 +41,7 @@ pub(crate) async fn fill(step: Step, backfill: Arc<Backfill>, batch: u64) -> Res
 }
 
 /// Loads the blocks of a range. The next batch is fetched while one is stored.
-async fn fill_range(step: &Step, range: Range, batch: u64) -> Result<(), LoadError> {
+async fn fill_range(step: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
     let last = range.end.saturating_sub(1);
     let until = |next: u64| last.min(next.saturating_add(batch.max(1)).saturating_sub(1));
     let mut next = range.next;
@@ -52,7 +52,7 @@ async fn fill_range(step: &Step, range: Range, batch: u64) -> Result<(), LoadErr
     loop {
         let after = blocks.last().map(|block| block.block.header().number.saturating_add(1));
         let Some(after) = after.filter(|after| *after > next && *after <= range.end) else {
-            return Err(SourceError::Lasting(format!("the source gave no block {next}")).into());
+            return Err(SourceError::Permanent(format!("the source gave no block {next}")).into());
         };
         let stored = async { step.store(&blocks).await.map_err(LoadError::from) };
         let ahead = async {

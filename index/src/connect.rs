@@ -188,7 +188,7 @@ mod tests {
             () = silent => unreachable!(),
         };
         assert!(matches!(error, IndexError::Silent(_)), "{error}");
-        assert!(error.is_passing(), "{error}");
+        assert!(error.is_transient(), "{error}");
     }
 
     /// The error of a server that answers the first message of a session with this error.
@@ -222,7 +222,7 @@ mod tests {
         ] {
             let error = refused(severity, code, text).await;
             assert!(error.to_string().contains(text), "{error}");
-            assert_eq!(error.is_passing(), passing, "{error}");
+            assert_eq!(error.is_transient(), passing, "{error}");
         }
     }
 

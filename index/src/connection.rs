@@ -14,7 +14,7 @@ use crate::error::IndexError;
 ///
 /// A connection that is dropped while a statement runs on it would make the next question wait for that statement. So the
 /// statement is cancelled first.
-pub(crate) struct Connection {
+pub(crate) struct PooledConnection {
     /// `None` once it has been given back.
     object: Option<Object>,
     database: Arc<Database>,
@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     runs: bool,
 }
 
-impl Connection {
+impl PooledConnection {
     /// Takes a connection from a pool of this database.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(object) = self.object.take() else { return };
         // Without a statement it goes back as it is.

@@ -86,10 +86,10 @@ pub enum IndexError {
 
 impl IndexError {
     /// Whether the same operation may succeed later: the server restarts, or its disk is full.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Database(error) => match error.as_db_error() {
-                Some(error) => PASSING.contains(error.code()) || is_refused_session(error),
+                Some(error) => TRANSIENT.contains(error.code()) || is_refused_session(error),
                 None => error.is_closed() || std::error::Error::source(error).is_some_and(is_io),
             },
             Self::Pool(_) | Self::NoneFree | Self::Silent(_) => true,
@@ -99,7 +99,7 @@ impl IndexError {
 }
 
 /// Conditions that pass: PostgreSQL's classes 08, 53, 57 and 40, and a lock that was not granted in time.
-const PASSING: &[SqlState] = &[
+const TRANSIENT: &[SqlState] = &[
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
     SqlState::CANNOT_CONNECT_NOW,
@@ -193,6 +193,6 @@ mod tests {
         for other in [TimeoutType::Create, TimeoutType::Recycle] {
             assert!(matches!(PoolError::Timeout(other).into(), IndexError::Pool(_)), "{other:?}");
         }
-        assert!(IndexError::NoneFree.is_passing());
+        assert!(IndexError::NoneFree.is_transient());
     }
 }

@@ -1,7 +1,7 @@
 //! The index of a service on many machines: blocks, transactions, receipts, logs and traces of a Rootstock network in PostgreSQL.
 //!
-//! One process loads it (`rootlight index`): [`Loader`] takes blocks from a [`Source`] and gives them to a [`Writer`],
-//! which stores each batch in one transaction with its progress. Any number of processes read it ([`Reader`]).
+//! One process loads it (`rootlight index`): [`Loader`] takes blocks from a [`BlockSource`] and gives them to a [`Writer`],
+//! which stores each batch in one transaction with its progress. Any number of processes read it ([`IndexReader`]).
 //!
 //! What is stored was checked against the block's header ([`MatchedBlock`]); whether the header itself is proven is
 //! stored with the block ([`Proof`]). An index saves work. Rows that a reader gets are candidates: a server that promises
@@ -25,6 +25,7 @@ mod backfill;
 mod block;
 mod connect;
 mod connection;
+mod context;
 mod copy;
 mod error;
 mod loader;
@@ -37,7 +38,6 @@ mod rows;
 mod schema;
 mod source;
 mod state;
-mod step;
 mod tail;
 mod trace;
 mod trace_rows;
@@ -51,15 +51,15 @@ mod writer;
 
 pub use block::{MatchedBlock, Proof};
 pub use connect::Database;
+pub use context::{LoadError, LoadEvent, LoaderOptions, Observer};
 pub use error::{BlockError, IndexError, TraceError};
 pub use loader::Loader;
 pub use logs::{IndexedLog, LogStream};
 pub use lookup::{IndexedBlock, IndexedReceipt, IndexedTransaction};
-pub use reader::{Reader, ReaderOptions, Status};
+pub use reader::{IndexReader, IndexStatus, ReaderOptions};
 pub use schema::known_version;
-pub use source::{Source, SourceBlock, SourceError};
-pub use state::Range;
-pub use step::{LoadError, LoadEvent, LoaderOptions, Observer};
+pub use source::{BlockSource, SourceBlock, SourceError};
+pub use state::PartitionRange;
 pub use trace::{BlockTraces, MAX_BLOCK_TRACE_BYTES, MAX_BLOCK_TRACES, Trace, TraceKind, TraceOutcome};
 pub use traces::{FoundTraces, IndexedTrace, TraceFilter, TraceRange, Traced};
 pub use writer::{Appended, MAX_REORGANISATION, PARTITION_BLOCKS, Setup, SharedWriter, Writer};

@@ -8,10 +8,10 @@ use tracing::warn;
 
 use crate::backfill::{Backfill, fill};
 use crate::connect::Database;
+use crate::context::{LoadError, LoadEvent, LoaderContext, LoaderOptions, Observer};
 use crate::error::IndexError;
-use crate::source::Source;
-use crate::state::Range;
-use crate::step::{LoadError, LoadEvent, LoaderOptions, Observer, Step};
+use crate::source::BlockSource;
+use crate::state::PartitionRange;
 use crate::tail::Tail;
 use crate::traced;
 use crate::writer::{Setup, Writer};
@@ -29,7 +29,7 @@ pub struct Loader {
     /// How the index is opened.
     pub setup: Setup,
     /// Where blocks come from.
-    pub source: Arc<dyn Source>,
+    pub source: Arc<dyn BlockSource>,
     /// How it is loaded.
     pub options: LoaderOptions,
     /// Who gets reports.
@@ -53,7 +53,7 @@ impl Loader {
             relocks = if locked { relocks.saturating_add(1) } else { 0 };
             let own_lock = locked && opened && relocks <= RELOCKS;
             // A database that was never reached is more likely a mistake in its address than one that starts.
-            let passing = error.is_passing() && (opened || matches!(error, LoadError::Source(_)));
+            let passing = error.is_transient() && (opened || matches!(error, LoadError::Source(_)));
             if !own_lock && !passing {
                 return Err(error);
             }
@@ -72,15 +72,19 @@ impl Loader {
         let writer = Arc::new(Writer::open(&self.database, &self.network, &setup).await?);
         *opened = true;
         (self.observer)(LoadEvent::Opened);
-        let step =
-            Step { writer: writer.clone(), source: self.source.clone(), observer: self.observer.clone() };
+        let step = LoaderContext {
+            writer: writer.clone(),
+            source: self.source.clone(),
+            observer: self.observer.clone(),
+        };
         let mut tail = Tail::new(step.clone(), &self.options);
         tail.retain(head).await?;
         let ranges = writer.prepare(head).await?;
         // A gap below loaded blocks is filled within its partition: blocks that are appended in order would replace those.
         let loaded = ranges.iter().filter(|range| range.next > range.first).map(|range| range.first).max();
-        let is_gap = |range: &Range| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
-        let (filled, newest): (Vec<Range>, Vec<Range>) = ranges
+        let is_gap =
+            |range: &PartitionRange| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
+        let (filled, newest): (Vec<PartitionRange>, Vec<PartitionRange>) = ranges
             .into_iter()
             .partition(|range| range.end.saturating_add(self.options.settled) <= head || is_gap(range));
         self.report_plan(&filled, &newest, head);
@@ -115,8 +119,9 @@ impl Loader {
         Ok(())
     }
 
-    fn report_plan(&self, filled: &[Range], newest: &[Range], head: u64) {
-        let missing = |range: &Range| range.end.min(head.saturating_add(1)).saturating_sub(range.next);
+    fn report_plan(&self, filled: &[PartitionRange], newest: &[PartitionRange], head: u64) {
+        let missing =
+            |range: &PartitionRange| range.end.min(head.saturating_add(1)).saturating_sub(range.next);
         let missing = filled.iter().chain(newest).map(missing).fold(0, u64::saturating_add);
         (self.observer)(LoadEvent::Planned { missing, head });
     }

@@ -12,8 +12,8 @@ use tokio_postgres::types::ToSql;
 
 use crate::block::{MAX_TOPICS, Proof};
 use crate::error::IndexError;
-use crate::reader::{Reader, check_covered, rows as prepared_rows};
-use crate::rows::{Fields, LOG, LogRow};
+use crate::reader::{IndexReader, check_covered, rows as prepared_rows};
+use crate::rows::{LOG, LogRow, RowFields};
 use crate::state::uint;
 
 /// Most rows that are fetched at a time.
@@ -61,7 +61,7 @@ impl LogStream {
     }
 }
 
-impl Reader {
+impl IndexReader {
     /// The logs that a filter selects in the blocks from one to another, both included.
     ///
     /// The stream's first item is [`IndexError::NotCovered`] if some of these blocks are not loaded.
@@ -189,11 +189,11 @@ async fn placed(question: &Transaction<'_>, rows: &[Row]) -> Result<Vec<IndexedL
                JOIN rootlight.blocks b ON b.number = wanted.number";
     let mut blocks = HashMap::new();
     for row in prepared_rows(question, sql, &[&numbers]).await? {
-        let fields = Fields::of(&row)?;
+        let fields = RowFields::of(&row)?;
         blocks.insert(fields.number, (fields.hash("hash")?, Proof::of_code(fields.get("proof")?)));
     }
     let log = |row| {
-        let fields = Fields::of(row)?;
+        let fields = RowFields::of(row)?;
         let number = fields.number;
         let (hash, proof) =
             blocks.get(&number).copied().ok_or(IndexError::Damaged { what: "a missing row", number })?;

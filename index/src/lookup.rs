@@ -7,8 +7,8 @@ use tokio_postgres::types::ToSql;
 
 use crate::block::{MatchedBlock, Proof};
 use crate::error::{BlockError, IndexError};
-use crate::reader::{Reader, rows, searchable_rows};
-use crate::rows::{Fields, LOG, RECEIPT, TRANSACTION};
+use crate::reader::{IndexReader, rows, searchable_rows};
+use crate::rows::{LOG, RECEIPT, RowFields, TRANSACTION};
 use crate::state::int8;
 
 /// A block of the index.
@@ -68,7 +68,7 @@ pub struct IndexedReceipt {
     pub transaction: IndexedTransaction,
 }
 
-impl Reader {
+impl IndexReader {
     /// The block at a height; `None` if it is not loaded.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Reader {
         let sql = "SELECT block_number FROM rootlight.transactions WHERE hash = $1";
         self.ask(async |question| {
             match searchable_rows(question, sql, "block_number", &hash.as_slice()).await?.last() {
-                Some(row) => self.block_at(question, Fields::of(row)?.number).await,
+                Some(row) => self.block_at(question, RowFields::of(row)?.number).await,
                 None => Ok(None),
             }
         })
@@ -112,7 +112,7 @@ impl Reader {
         let sql = "SELECT number, hash, proof, header, uncles FROM rootlight.blocks WHERE number = $1";
         let found = rows(question, sql, &[&int8(number)]).await?;
         let Some(row) = found.first() else { return Ok(None) };
-        let fields = Fields::of(row)?;
+        let fields = RowFields::of(row)?;
         let damaged = |what| IndexError::Damaged { what, number };
         let shape = |number| self.network().header_shape(number);
         let header = Header::decode(fields.get("header")?, &shape).map_err(|_| damaged("the header"))?.seal();
@@ -166,18 +166,18 @@ impl Reader {
 pub(crate) async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Option<u64>, IndexError> {
     let sql = "SELECT number FROM rootlight.blocks WHERE hash = $1";
     let found = searchable_rows(question, sql, "number", &hash.as_slice()).await?;
-    found.first().map(|row| Ok(Fields::of(row)?.number)).transpose()
+    found.first().map(|row| Ok(RowFields::of(row)?.number)).transpose()
 }
 
 async fn transaction(question: &Question<'_>, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
     let sql = format!("SELECT {TRANSACTION} FROM rootlight.transactions WHERE hash = $1");
     let found = searchable_rows(question, &sql, "block_number", &hash.as_slice()).await?;
     let Some(row) = found.last() else { return Ok(None) };
-    let fields = Fields::of(row)?;
+    let fields = RowFields::of(row)?;
     let number = fields.number;
     let sql = "SELECT number, hash, proof FROM rootlight.blocks WHERE number = $1";
     let block = question.query_one(sql, &[&int8(number)]).await?;
-    let block = Fields::of(&block)?;
+    let block = RowFields::of(&block)?;
     Ok(Some(IndexedTransaction {
         transaction: fields.transaction()?,
         sender: fields.address("sender")?,
@@ -197,7 +197,7 @@ async fn transactions(
     );
     let found = rows(question, &sql, &[&int8(number)]).await?;
     let row = |row| {
-        let fields = Fields::of(row)?;
+        let fields = RowFields::of(row)?;
         Ok((fields.transaction()?, fields.address("sender")?))
     };
     found.iter().map(row).collect()
@@ -217,7 +217,7 @@ async fn receipts(
     let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 {at} ORDER BY log_index");
     let mut logs: Vec<(u64, Log)> = Vec::new();
     for row in rows(question, &sql, &parameters).await? {
-        let row = Fields::of(&row)?.log()?;
+        let row = RowFields::of(&row)?.log()?;
         logs.push((row.transaction_index, row.log));
     }
     let sql = format!(
@@ -226,7 +226,7 @@ async fn receipts(
     let mut logs = logs.into_iter().peekable();
     let mut receipts = Vec::new();
     for row in rows(question, &sql, &parameters).await? {
-        let fields = Fields::of(&row)?;
+        let fields = RowFields::of(&row)?;
         let index = fields.index("transaction_index")?;
         let own = std::iter::from_fn(|| logs.next_if(|(at, _)| *at == index)).map(|(_, log)| log).collect();
         receipts.push((fields.receipt(own)?, fields.index("first_log_index")?));

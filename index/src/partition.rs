@@ -3,7 +3,7 @@
 use tokio_postgres::{GenericClient, Transaction};
 
 use crate::error::IndexError;
-use crate::state::{Range, int8};
+use crate::state::{PartitionRange, int8};
 
 /// The partitioned tables.
 const TABLES: [&str; 5] = ["blocks", "transactions", "receipts", "logs", "traces"];
@@ -42,7 +42,7 @@ fn key(table: &str) -> &'static str {
 
 /// Makes the partitions of a range, and its row. Attaching a finished table takes a weaker lock than making a partition
 /// in place, so that readers go on.
-pub(crate) async fn create(batch: &Transaction<'_>, range: &Range) -> Result<(), IndexError> {
+pub(crate) async fn create(batch: &Transaction<'_>, range: &PartitionRange) -> Result<(), IndexError> {
     let (first, end) = (range.first, range.end);
     batch.batch_execute(LOCK_TIMEOUT).await?;
     for table in TABLES {

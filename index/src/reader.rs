@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, IsolationLevel, Row};
 
 use crate::connect::Database;
-use crate::connection::Connection;
+use crate::connection::PooledConnection;
 use crate::error::IndexError;
 use crate::schema;
 use crate::state::{covered, covers, int8, layout, ranges, uint};
@@ -31,7 +31,7 @@ impl Default for ReaderOptions {
 
 /// What an index has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct IndexStatus {
     /// The index has no block below this one.
     pub floor: u64,
     /// Number of blocks of a partition.
@@ -47,14 +47,14 @@ pub struct Status {
 /// Reads an index. Each question is answered from one state of the database, so a reorganisation is seen whole or not at
 /// all. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub struct Reader {
+pub struct IndexReader {
     pool: Pool,
     database: Arc<Database>,
     network: Arc<Network>,
     timeout: Duration,
 }
 
-impl Reader {
+impl IndexReader {
     /// Opens an index of this network.
     ///
     /// # Errors
@@ -83,12 +83,12 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn status(&self) -> Result<Status, IndexError> {
+    pub async fn status(&self) -> Result<IndexStatus, IndexError> {
         self.ask(async |question| {
             let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";
             let row = question.query_one(sql, &[]).await?;
             let covered = covered(&ranges(&**question).await?);
-            Ok(Status {
+            Ok(IndexStatus {
                 floor: uint(row.try_get(0)?),
                 partition_blocks: uint(row.try_get(1)?),
                 covered,
@@ -105,7 +105,7 @@ impl Reader {
         &self,
         question: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
-        let mut connection = Connection::of(&self.pool, &self.database).await?;
+        let mut connection = PooledConnection::of(&self.pool, &self.database).await?;
         let state = self.begin(&mut connection).await?;
         let answer = question(&state).await;
         drop(state);
@@ -113,7 +113,7 @@ impl Reader {
         answer
     }
 
-    async fn begin<'a>(&self, connection: &'a mut Connection) -> Result<Transaction<'a>, IndexError> {
+    async fn begin<'a>(&self, connection: &'a mut PooledConnection) -> Result<Transaction<'a>, IndexError> {
         let begin = connection.client()?.build_transaction();
         let state = begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
         // The executor's own compilation of expressions costs more than it saves for questions about few rows.

@@ -9,12 +9,12 @@ use crate::numeric::Numeric;
 use crate::state::uint;
 
 /// A row, and the block that errors name.
-pub(crate) struct Fields<'a> {
+pub(crate) struct RowFields<'a> {
     row: &'a Row,
     pub(crate) number: u64,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RowFields<'a> {
     /// The first column is the number of the block.
     pub(crate) fn of(row: &'a Row) -> Result<Self, IndexError> {
         Ok(Self { row, number: uint(row.try_get(0)?) })

@@ -23,14 +23,14 @@ pub struct SourceBlock {
 pub enum SourceError {
     /// It may give them later.
     #[error("{0}")]
-    Passing(String),
+    Transient(String),
     /// It will never give them.
     #[error("{0}")]
-    Lasting(String),
+    Permanent(String),
 }
 
 /// A source of blocks. It may be reorganised at any time; blocks of one answer follow each other.
-pub trait Source: Send + Sync + 'static {
+pub trait BlockSource: Send + Sync + 'static {
     /// The height up to which blocks are loaded.
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>>;
 

@@ -17,7 +17,7 @@ pub(crate) fn uint(number: i64) -> u64 {
 
 /// The fixed properties of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct IndexLayout {
     /// Number of blocks of a partition.
     pub(crate) partition_blocks: u64,
     /// The index has no block below this one.
@@ -26,7 +26,7 @@ pub(crate) struct Layout {
 
 /// The blocks of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct PartitionRange {
     /// The first block.
     pub first: u64,
     /// The first block after the partition.
@@ -39,16 +39,16 @@ pub struct Range {
     pub traced: u64,
 }
 
-impl Range {
+impl PartitionRange {
     /// Whether all blocks are loaded.
     pub const fn is_full(&self) -> bool {
         self.next == self.end
     }
 }
 
-fn range(row: &Row) -> Result<Range, IndexError> {
+fn range(row: &Row) -> Result<PartitionRange, IndexError> {
     let number = |at: usize| row.try_get(at).map(uint);
-    Ok(Range {
+    Ok(PartitionRange {
         first: number(0)?,
         end: number(1)?,
         next: number(2)?,
@@ -58,7 +58,7 @@ fn range(row: &Row) -> Result<Range, IndexError> {
 }
 
 /// Reads all ranges, in ascending order.
-pub(crate) async fn ranges(client: &impl GenericClient) -> Result<Vec<Range>, IndexError> {
+pub(crate) async fn ranges(client: &impl GenericClient) -> Result<Vec<PartitionRange>, IndexError> {
     let rows = client
         .query(
             "SELECT first_block, end_block, next_block, searchable, traces_next FROM rootlight.ranges ORDER BY first_block",
@@ -69,17 +69,17 @@ pub(crate) async fn ranges(client: &impl GenericClient) -> Result<Vec<Range>, In
 }
 
 /// Runs of blocks that are loaded and searchable, as first and last block, in ascending order.
-pub(crate) fn covered(ranges: &[Range]) -> Vec<(u64, u64)> {
+pub(crate) fn covered(ranges: &[PartitionRange]) -> Vec<(u64, u64)> {
     runs(ranges, |range| range.next)
 }
 
 /// Runs of blocks that are searchable and have their traces, as first and last block, in ascending order.
-pub(crate) fn traced(ranges: &[Range]) -> Vec<(u64, u64)> {
+pub(crate) fn traced(ranges: &[PartitionRange]) -> Vec<(u64, u64)> {
     runs(ranges, |range| range.traced)
 }
 
 /// Runs of searchable blocks up to the block before a place in each range.
-fn runs(ranges: &[Range], next: impl Fn(&Range) -> u64) -> Vec<(u64, u64)> {
+fn runs(ranges: &[PartitionRange], next: impl Fn(&PartitionRange) -> u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for range in ranges.iter().filter(|range| range.searchable && next(range) > range.first) {
         let last = next(range).saturating_sub(1);
@@ -92,7 +92,7 @@ fn runs(ranges: &[Range], next: impl Fn(&Range) -> u64) -> Vec<(u64, u64)> {
 }
 
 /// Whether one run has all these blocks.
-pub(crate) fn covers(ranges: &[Range], from: u64, to: u64) -> bool {
+pub(crate) fn covers(ranges: &[PartitionRange], from: u64, to: u64) -> bool {
     covered(ranges).iter().any(|(first, last)| *first <= from && to <= *last)
 }
 
@@ -105,7 +105,7 @@ fn named(name: &str, chain_id: u64, genesis: &str) -> String {
 pub(crate) async fn layout(
     client: &impl GenericClient,
     network: &Network,
-) -> Result<Option<Layout>, IndexError> {
+) -> Result<Option<IndexLayout>, IndexError> {
     let row = client
         .query_opt(
             "SELECT network, chain_id, encode(genesis_hash, 'hex'), partition_blocks, floor_block FROM rootlight.state",
@@ -120,15 +120,15 @@ pub(crate) async fn layout(
         let expected = named(&network.name, network.chain_id, &network.genesis_hash.to_string());
         return Err(IndexError::OtherNetwork { found: named(&name, chain_id, &genesis), expected });
     }
-    Ok(Some(Layout { partition_blocks: uint(row.try_get(3)?), floor: uint(row.try_get(4)?) }))
+    Ok(Some(IndexLayout { partition_blocks: uint(row.try_get(3)?), floor: uint(row.try_get(4)?) }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn range(first: u64, end: u64, next: u64, searchable: bool) -> Range {
-        Range { first, end, next, searchable, traced: first.midpoint(next) }
+    fn range(first: u64, end: u64, next: u64, searchable: bool) -> PartitionRange {
+        PartitionRange { first, end, next, searchable, traced: first.midpoint(next) }
     }
 
     #[test]

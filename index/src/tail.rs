@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tracing::warn;
 
+use crate::context::{LoadError, LoadEvent, LoaderContext, LoaderOptions};
 use crate::error::IndexError;
 use crate::source::SourceError;
-use crate::state::Range;
-use crate::step::{LoadError, LoadEvent, LoaderOptions, Step};
+use crate::state::PartitionRange;
 use crate::writer::MAX_REORGANISATION;
 
 /// First step back, in blocks, if the source cannot tell the hash of a block at a height; it doubles each time.
@@ -15,7 +15,7 @@ const FIRST_REWIND: u64 = 8;
 
 /// Follows the head of a source.
 pub(crate) struct Tail {
-    step: Step,
+    step: LoaderContext,
     batch: u64,
     retain: Option<u64>,
     poll: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn new(step: Step, options: &LoaderOptions) -> Self {
+    pub(crate) fn new(step: LoaderContext, options: &LoaderOptions) -> Self {
         Self {
             step,
             batch: options.batch.max(1),
@@ -45,13 +45,15 @@ impl Tail {
     }
 
     /// Follows the head, from the first of these ranges that is not full.
-    pub(crate) async fn run(&mut self, newest: &[Range]) -> Result<(), LoadError> {
+    pub(crate) async fn run(&mut self, newest: &[PartitionRange]) -> Result<(), LoadError> {
         // An earlier run may have ended between the last batch of a partition and its indexes.
         for range in newest.iter().filter(|range| range.is_full() && !range.searchable) {
             self.step.writer.make_searchable(range.first).await?;
         }
         let Some(range) = newest.iter().find(|range| !range.is_full()).or(newest.last()) else {
-            return Err(SourceError::Passing("the head is below the first block of the index".into()).into());
+            return Err(
+                SourceError::Transient("the head is below the first block of the index".into()).into()
+            );
         };
         self.next = range.next;
         self.prepared = range.end;
@@ -86,7 +88,7 @@ impl Tail {
         let last = head.min(next.saturating_add(self.batch).saturating_sub(1));
         let blocks = self.step.source.blocks(next, last).await?;
         if blocks.is_empty() {
-            return Err(SourceError::Passing(format!("the source gave no block {next}")).into());
+            return Err(SourceError::Transient(format!("the source gave no block {next}")).into());
         }
         match self.step.store(&blocks).await? {
             Some(after) => {
@@ -163,7 +165,7 @@ impl Tail {
                 (self.step.observer)(LoadEvent::Dropped(dropped));
                 Ok(())
             }
-            Err(error) if error.is_passing() => {
+            Err(error) if error.is_transient() => {
                 warn!("old partitions are dropped later: {error}");
                 Ok(())
             }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 
+use crate::context::{LoadError, LoadEvent, LoaderContext};
 use crate::error::IndexError;
 use crate::source::{SourceBlock, SourceError};
-use crate::state::{Range, int8, uint};
-use crate::step::{LoadError, LoadEvent, Step};
+use crate::state::{PartitionRange, int8, uint};
 use crate::trace_rows::write;
 use crate::writer::{Writer, hash};
 
@@ -46,8 +46,8 @@ impl Writer {
 }
 
 /// Gives stored blocks their traces, as long as any has none, newest partitions first.
-pub(crate) async fn fill(step: &Step, batch: u64) -> Result<(), LoadError> {
-    let gaps: Vec<Range> =
+pub(crate) async fn fill(step: &LoaderContext, batch: u64) -> Result<(), LoadError> {
+    let gaps: Vec<PartitionRange> =
         step.writer.ranges().await?.into_iter().filter(|range| range.traced < range.next).rev().collect();
     let missing = gaps.iter().map(|range| range.next.saturating_sub(range.traced));
     let missing = missing.fold(0, u64::saturating_add);
@@ -60,13 +60,13 @@ pub(crate) async fn fill(step: &Step, batch: u64) -> Result<(), LoadError> {
     Ok(())
 }
 
-async fn fill_range(step: &Step, range: Range, batch: u64) -> Result<(), LoadError> {
+async fn fill_range(step: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
     let mut next = range.traced;
     while next < range.next {
         let last = range.next.min(next.saturating_add(batch.max(1))).saturating_sub(1);
         let blocks = step.source.blocks(next, last).await?;
         if blocks.first().is_none_or(|block| block.traces.is_none()) {
-            return Err(SourceError::Lasting(format!("the source gave no traces of block {next}")).into());
+            return Err(SourceError::Permanent(format!("the source gave no traces of block {next}")).into());
         }
         let within =
             blocks.len().min(usize::try_from(last.saturating_sub(next)).unwrap_or(0).saturating_add(1));
@@ -85,7 +85,7 @@ async fn fill_range(step: &Step, range: Range, batch: u64) -> Result<(), LoadErr
 }
 
 /// As [`fill`], again and again.
-pub(crate) async fn follow(step: Step, batch: u64, poll: Duration) -> Result<(), LoadError> {
+pub(crate) async fn follow(step: LoaderContext, batch: u64, poll: Duration) -> Result<(), LoadError> {
     loop {
         fill(&step, batch).await?;
         tokio::time::sleep(poll).await;

@@ -9,8 +9,8 @@ use tokio_postgres::types::ToSql;
 use crate::error::IndexError;
 use crate::logs::{FIRST_ROWS, next_rows};
 use crate::lookup::number_of;
-use crate::reader::{Reader, rows, searchable_rows};
-use crate::rows::Fields;
+use crate::reader::{IndexReader, rows, searchable_rows};
+use crate::rows::RowFields;
 use crate::state::{int8, ranges, traced};
 use crate::trace::{Trace, TraceKind, TraceOutcome};
 
@@ -80,7 +80,7 @@ pub enum Traced {
 
 const TRACE: &str = "t.block_number, t.transaction_index, t.trace_address, t.subtraces, t.kind, t.sender, t.recipient, t.value, t.gas, t.gas_used, t.error, t.input, t.output, b.hash AS block_hash";
 
-impl Reader {
+impl IndexReader {
     /// The traces of a block or transaction, and the block; `None` if the index does not have them.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Reader {
                 "SELECT number, hash, EXISTS (SELECT FROM rootlight.untraced WHERE block_number = $1) AS untraced
                        FROM rootlight.blocks WHERE number = $1";
             let row = question.query_one(sql, &[&int8(number)]).await?;
-            let fields = Fields::of(&row)?;
+            let fields = RowFields::of(&row)?;
             if fields.get("untraced")? {
                 return Err(IndexError::Untraced { number });
             }
@@ -173,7 +173,7 @@ async fn place_of(question: &Transaction<'_>, hash: &B256) -> Result<Option<(u64
     let sql = "SELECT block_number, transaction_index FROM rootlight.transactions WHERE hash = $1";
     let found = searchable_rows(question, sql, "block_number", &hash.as_slice()).await?;
     let place = |row| {
-        let fields = Fields::of(row)?;
+        let fields = RowFields::of(row)?;
         Ok((fields.number, fields.get("transaction_index")?))
     };
     found.last().map(place).transpose()
@@ -190,7 +190,7 @@ async fn check_untraced(
          JOIN rootlight.transactions x ON x.block_number = u.block_number WHERE {condition} LIMIT 1"
     );
     match question.query_opt(&sql, parameters).await? {
-        Some(row) => Err(IndexError::Untraced { number: Fields::of(&row)?.number }),
+        Some(row) => Err(IndexError::Untraced { number: RowFields::of(&row)?.number }),
         None => Ok(()),
     }
 }
@@ -262,7 +262,7 @@ impl Collected {
 
 /// A row with the columns of [`TRACE`] and the transaction's hash.
 fn indexed(row: &Row) -> Result<IndexedTrace, IndexError> {
-    let fields = Fields::of(row)?;
+    let fields = RowFields::of(row)?;
     let number = fields.number;
     Ok(IndexedTrace {
         trace: trace(&fields)?,
@@ -271,7 +271,7 @@ fn indexed(row: &Row) -> Result<IndexedTrace, IndexError> {
     })
 }
 
-fn trace(fields: &Fields<'_>) -> Result<Trace, IndexError> {
+fn trace(fields: &RowFields<'_>) -> Result<Trace, IndexError> {
     let number = fields.number;
     let damaged = || IndexError::Damaged { what: "a trace", number };
     let small = |number: i32| u32::try_from(number).map_err(|_| damaged());

@@ -12,7 +12,7 @@ use tracing::info;
 use crate::connect::Database;
 use crate::error::IndexError;
 use crate::source::SourceBlock;
-use crate::state::{Layout, Range, int8, layout, ranges, uint};
+use crate::state::{IndexLayout, PartitionRange, int8, layout, ranges, uint};
 use crate::{copy, partition, schema, trace_rows};
 
 /// Key of the advisory lock: the first bytes of "rootlight index". Locks of PostgreSQL are per database.
@@ -124,7 +124,7 @@ impl Writer {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn ranges(&self) -> Result<Vec<Range>, IndexError> {
+    pub async fn ranges(&self) -> Result<Vec<PartitionRange>, IndexError> {
         ranges(&**self.pool.get().await?).await
     }
 
@@ -140,7 +140,7 @@ impl Writer {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn prepare(&self, head: u64) -> Result<Vec<Range>, IndexError> {
+    pub async fn prepare(&self, head: u64) -> Result<Vec<PartitionRange>, IndexError> {
         let size = self.partition_blocks;
         let have: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
         let floor = self.floor();
@@ -154,7 +154,7 @@ impl Writer {
             let mut client = self.pool.get().await?;
             let batch = (**client).transaction().await?;
             self.fence(&batch).await?;
-            let range = Range { first, end, next: first, searchable: false, traced: first };
+            let range = PartitionRange { first, end, next: first, searchable: false, traced: first };
             partition::create(&batch, &range).await?;
             batch.commit().await?;
         }
@@ -223,7 +223,7 @@ impl Writer {
         let mut child: Option<(u64, B256)> = None;
         let ranges = self.ranges().await?;
         // Without its indexes a partition would be read from end to end. It is linked when it has them.
-        let ready = |range: &&Range| range.searchable && range.next > range.first;
+        let ready = |range: &&PartitionRange| range.searchable && range.next > range.first;
         for range in ranges.iter().rev().filter(ready) {
             let proven = child.filter(|(number, _)| *number == range.next).map(|(_, parent)| parent);
             child = self.link_range(range, proven).await?;
@@ -235,7 +235,7 @@ impl Writer {
     /// first block and its parent's hash if all blocks are proven.
     async fn link_range(
         &self,
-        range: &Range,
+        range: &PartitionRange,
         proven: Option<B256>,
     ) -> Result<Option<(u64, B256)>, IndexError> {
         let mut client = self.pool.get().await?;
@@ -333,7 +333,7 @@ async fn writer_name(client: &Client) -> Result<String, IndexError> {
 }
 
 /// Refuses settings that differ from those of the index.
-fn same_layout(layout: Layout, setup: &Setup) -> Result<Layout, IndexError> {
+fn same_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexError> {
     match (setup.partition_blocks, setup.first_block) {
         (Some(asked), _) if asked != layout.partition_blocks => {
             let found = layout.partition_blocks;
@@ -347,7 +347,7 @@ fn same_layout(layout: Layout, setup: &Setup) -> Result<Layout, IndexError> {
     }
 }
 
-async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<Layout, IndexError> {
+async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<IndexLayout, IndexError> {
     let partition_blocks = setup.partition_blocks.unwrap_or(PARTITION_BLOCKS).max(1);
     let floor = setup.first_block.unwrap_or(setup.new_first_block);
     let sql = "INSERT INTO rootlight.state (network, chain_id, genesis_hash, partition_blocks, floor_block)
@@ -365,7 +365,7 @@ async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Resu
             ],
         )
         .await?;
-    Ok(Layout { partition_blocks, floor })
+    Ok(IndexLayout { partition_blocks, floor })
 }
 
 /// Checks that blocks follow each other; returns the first and the last number.
@@ -387,11 +387,11 @@ fn connected(blocks: &[SourceBlock]) -> Result<Option<(u64, u64)>, IndexError> {
 
 /// The range of the first block of a batch. The ranges of the batch are locked; each beyond the first must be empty,
 /// unless a reorganisation empties it.
-async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<Range, IndexError> {
+async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<PartitionRange, IndexError> {
     let sql = "SELECT first_block, end_block, next_block FROM rootlight.ranges
                WHERE end_block > $1 AND first_block <= $2 ORDER BY first_block FOR UPDATE";
     let rows = batch.query(sql, &[&int8(from), &int8(last)]).await?;
-    let mut place: Option<Range> = None;
+    let mut place: Option<PartitionRange> = None;
     let mut end = from;
     for row in &rows {
         let (first, until, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?), uint(row.try_get(2)?));
@@ -400,7 +400,7 @@ async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<Range, I
             return Err(IndexError::Progress { from: first, next });
         }
         end = until;
-        let range = Range { first, end: until, next, searchable: false, traced: first };
+        let range = PartitionRange { first, end: until, next, searchable: false, traced: first };
         place = place.or(Some(range));
     }
     match place {

@@ -10,8 +10,8 @@ use futures::StreamExt as _;
 use rootlight::consensus::Network;
 use rootlight::engine::LogFilter;
 use rootlight::types::{Address, B256, Bytes, Log, keccak256};
-use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config, own_processor_time};
-use rootlight_index::{Database, Reader, ReaderOptions, Setup, Writer};
+use rootlight_index::testkit::{LogsByTransaction, Maker, PostgresServer, client_config, own_processor_time};
+use rootlight_index::{Database, IndexReader, ReaderOptions, Setup, Writer};
 
 /// Logs of a block.
 const LOGS: u64 = 10;
@@ -42,7 +42,7 @@ fn account(number: u64) -> B256 {
 }
 
 /// Transfers and other events: a fifth of one token, the rest spread over many contracts.
-fn content(random: &mut Rng, blocks: u64) -> Content {
+fn content(random: &mut Rng, blocks: u64) -> LogsByTransaction {
     // Accounts that occur in topics: as many as blocks.
     let accounts = blocks;
     let log = |random: &mut Rng| {
@@ -66,7 +66,7 @@ async fn copy_out(database: &Database, condition: &str) -> (Duration, u64) {
     (started.elapsed(), bytes)
 }
 
-async fn time_of(reader: &Reader, filter: &LogFilter, from: u64, to: u64) -> (Duration, u64) {
+async fn time_of(reader: &IndexReader, filter: &LogFilter, from: u64, to: u64) -> (Duration, u64) {
     let started = Instant::now();
     let (mut logs, mut count) = (reader.logs(filter, from, to), 0);
     while let Some(part) = logs.next().await {
@@ -127,7 +127,7 @@ async fn load(writer: &Writer, network: &Network, blocks: u64) -> (Duration, Dur
 
 async fn sparse(
     server: &PostgresServer,
-    reader: &Reader,
+    reader: &IndexReader,
     name: &str,
     blocks: u64,
     filter: impl Fn(u64) -> LogFilter,
@@ -159,7 +159,7 @@ async fn sparse(
 }
 
 /// Blocks by hash, as a light client asks for them.
-async fn look_ups(server: &PostgresServer, reader: &Reader, blocks: u64) {
+async fn look_ups(server: &PostgresServer, reader: &IndexReader, blocks: u64) {
     let mut random = Rng::with_seed(78);
     let mut hashes = Vec::new();
     for _ in 0..300 {
@@ -203,7 +203,7 @@ async fn loading_and_questions() {
         rate(copied + indexed)
     );
 
-    let reader = Reader::open(&database, Arc::new(network), &ReaderOptions::default()).await.unwrap();
+    let reader = IndexReader::open(&database, Arc::new(network), &ReaderOptions::default()).await.unwrap();
     let topics = |at: usize, topic| {
         let mut topics = vec![Vec::new(); at];
         topics.push(vec![topic]);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 use rootlight::types::FieldError;
-use rootlight::types::rlp::{self, Reader, put_list, put_str};
+use rootlight::types::rlp::{self, RlpReader, put_list, put_str};
 
 use crate::message::{Extension, MessageError};
 
@@ -37,14 +37,14 @@ impl<'a> RawHeader<'a> {
     /// # Errors
     /// [`FieldError`]: the bytes are not such a list.
     pub fn split(rlp: &'a [u8]) -> Result<Self, FieldError> {
-        let mut reader = Reader::list(rlp, "header")?;
+        let mut reader = RlpReader::list(rlp, "header")?;
         let mut items = Vec::with_capacity(MAX_ITEMS);
         while !reader.is_empty() && items.len() < MAX_ITEMS {
             items.push(reader.next_raw("header.item")?);
         }
         reader.finish("header")?;
         let text = |index: usize, field: &'static str| {
-            Reader::new(items.get(index).copied().unwrap_or_default()).next_str(field)
+            RlpReader::new(items.get(index).copied().unwrap_or_default()).next_str(field)
         };
         let hash = |index, field| rlp::fixed::<32>(text(index, field)?, field).map(B256::new);
         let is_compressed = text(BLOOM_ITEM, "header.logsBloom")?.len() != BLOOM_BYTES;

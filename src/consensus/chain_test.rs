@@ -1,7 +1,7 @@
 //! Tests of the uncle rules on a mined chain, each broken alone, and of reorganisations.
 
 use super::candidate::HeaderCandidate;
-use super::chain::{ChainError, Change, HeaderChain};
+use super::chain::{ChainError, HeadChange, HeaderChain};
 use super::network::Network;
 use super::rule::Rule;
 use super::testing::{chain, child, easy_network, mine};
@@ -24,7 +24,7 @@ fn grown(blocks: u64) -> (Network, HeaderChain) {
     (network(), chain)
 }
 
-fn insert(chain: &mut HeaderChain, header: SealedHeader) -> Change {
+fn insert(chain: &mut HeaderChain, header: SealedHeader) -> HeadChange {
     chain.insert(HeaderCandidate::from(header), None).unwrap().change
 }
 
@@ -169,9 +169,9 @@ fn the_heavier_branch_becomes_the_chain() {
         tip = header.clone();
         let change = insert(&mut chain, header);
         if step < 2 {
-            assert_eq!(change, Change::Side);
+            assert_eq!(change, HeadChange::Side);
         } else {
-            let Change::Reorganised(reorganisation) = change else { panic!("{change:?}") };
+            let HeadChange::Reorganised(reorganisation) = change else { panic!("{change:?}") };
             assert_eq!(reorganisation.ancestor.hash(), fork.hash());
             let removed: Vec<_> = reorganisation.removed.iter().map(|header| header.hash()).collect();
             assert_eq!(removed, old);

@@ -21,7 +21,7 @@ pub struct Checkpoint {
 
 /// A built-in checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuiltIn {
+pub struct BuiltInCheckpoint {
     /// The block.
     pub checkpoint: Checkpoint,
     /// When the block was mined, in seconds since 1970, or the time of a block before it. `None` if it is not known:
@@ -29,14 +29,14 @@ pub struct BuiltIn {
     pub timestamp: Option<u64>,
 }
 
-impl BuiltIn {
+impl BuiltInCheckpoint {
     const fn mined(self, timestamp: u64) -> Self {
         Self { timestamp: Some(timestamp), ..self }
     }
 }
 
-const fn checkpoint(number: u64, hash: B256, total_difficulty: Option<U256>) -> BuiltIn {
-    BuiltIn { checkpoint: Checkpoint { number, hash, total_difficulty }, timestamp: None }
+const fn checkpoint(number: u64, hash: B256, total_difficulty: Option<U256>) -> BuiltInCheckpoint {
+    BuiltInCheckpoint { checkpoint: Checkpoint { number, hash, total_difficulty }, timestamp: None }
 }
 
 /// Makes a total difficulty from its high and low 64 bits.
@@ -46,7 +46,7 @@ const fn total(high: u64, low: u64) -> Option<U256> {
 
 /// Mainnet blocks, oldest first. Each hash was computed from a complete header, or is the parent hash of such a header.
 /// Total difficulties are those that the Rootstock block explorer states.
-pub const MAINNET: &[BuiltIn] = &[
+pub const MAINNET: &[BuiltInCheckpoint] = &[
     checkpoint(0, super::builtin::MAINNET_GENESIS, total(0, 0x10_0000)),
     checkpoint(4_479_840, b256!("70e1fb5b84e50f3f6199a5becc4a1a30474b4b0fc3a329a320dfe4301cb9d876"), None),
     checkpoint(4_481_393, b256!("6a78a0e87ab53aaeb1810ccfbab51a3f062bd221afa404c12aebfe41d3c88073"), None),
@@ -81,7 +81,7 @@ pub const MAINNET: &[BuiltIn] = &[
 ];
 
 /// Blocks of the test network, from the same sources.
-pub const TESTNET: &[BuiltIn] = &[
+pub const TESTNET: &[BuiltInCheckpoint] = &[
     checkpoint(0, super::builtin::TESTNET_GENESIS, total(0, 0x10_0000)),
     checkpoint(
         1_068_051,
@@ -96,7 +96,7 @@ pub const TESTNET: &[BuiltIn] = &[
 /// The built-in checkpoints of a network, oldest first. Networks without any start at genesis. A network that has the name
 /// of a built-in one but another genesis has none.
 #[must_use]
-pub fn built_in(network: &Network) -> &'static [BuiltIn] {
+pub fn built_in(network: &Network) -> &'static [BuiltInCheckpoint] {
     let known = match network.name.as_str() {
         "mainnet" => MAINNET,
         "testnet" => TESTNET,

@@ -72,7 +72,7 @@ pub enum NetworkFileError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File<'a> {
+struct NetworkFile<'a> {
     name: String,
     #[serde(borrow, default)]
     base: Option<Cow<'a, str>>,
@@ -127,7 +127,7 @@ impl Network {
 
     /// As [`Self::from_json`], but also returns the genesis if the file contains one.
     pub fn from_json_with_genesis(text: &str) -> Result<(Self, Option<Genesis>), NetworkFileError> {
-        let file: File<'_> = serde_json::from_str(text)?;
+        let file: NetworkFile<'_> = serde_json::from_str(text)?;
         let base_name = file.base.as_deref().unwrap_or("regtest");
         let base = Self::by_name(base_name)
             .ok_or_else(|| NetworkFileError::UnknownName { field: "base", name: base_name.into() })?;
@@ -169,7 +169,7 @@ fn hash(text: &str) -> Result<B256, NetworkFileError> {
     text.parse().map_err(|_| NetworkFileError::Number { field: "genesisHash".into(), value: text.into() })
 }
 
-fn heights(file: &File<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
+fn heights(file: &NetworkFile<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
     let mut forks = BTreeMap::new();
     for (name, height) in &file.hardforks {
         let unknown = || NetworkFileError::UnknownName { field: "hardforks", name: name.as_ref().into() };

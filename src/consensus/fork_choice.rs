@@ -4,7 +4,7 @@ use crate::types::{B256, U256};
 
 /// The tip of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contender {
+pub struct BranchTip {
     /// Total difficulty, or the work of each branch above the same ancestor.
     pub work: U256,
     /// Fees paid by the tip's transactions, in wei.
@@ -16,7 +16,7 @@ pub struct Contender {
 /// Whether a branch that arrived later replaces the current one. It does if it has more work; at equal work,
 /// if it pays more than twice the fees, or more than half the fees and has a smaller hash.
 #[must_use]
-pub fn replaces(new: &Contender, current: &Contender) -> bool {
+pub fn replaces(new: &BranchTip, current: &BranchTip) -> bool {
     if new.work != current.work {
         return new.work > current.work;
     }
@@ -29,8 +29,8 @@ pub fn replaces(new: &Contender, current: &Contender) -> bool {
 mod tests {
     use super::*;
 
-    fn contender(work: u64, fees: u64, hash: u8) -> Contender {
-        Contender { work: U256::from(work), paid_fees: U256::from(fees), hash: B256::repeat_byte(hash) }
+    fn contender(work: u64, fees: u64, hash: u8) -> BranchTip {
+        BranchTip { work: U256::from(work), paid_fees: U256::from(fees), hash: B256::repeat_byte(hash) }
     }
 
     #[test]

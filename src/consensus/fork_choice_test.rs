@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 
 use super::candidate::HeaderCandidate;
-use super::chain::{ChainError, Change, HeaderChain};
+use super::chain::{ChainError, HeadChange, HeaderChain};
 use super::network::Network;
 use super::rule::Rule;
 use super::testing::{chain, child, easy_network, mine};
@@ -17,12 +17,12 @@ const START: u64 = 5_000;
 
 /// A block with its uncles, which some upstreams may withhold.
 #[derive(Clone)]
-struct Block {
+struct BlockWithUncles {
     header: SealedHeader,
     uncles: Vec<Header>,
 }
 
-impl Block {
+impl BlockWithUncles {
     fn work(&self) -> U256 {
         self.header.difficulty.value()
     }
@@ -33,13 +33,13 @@ impl Block {
 }
 
 /// The blocks above the checkpoint.
-struct Branch {
+struct TestBranch {
     network: Network,
     start: SealedHeader,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockWithUncles>,
 }
 
-impl Branch {
+impl TestBranch {
     fn new() -> Self {
         let network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
         let start = chain(network.clone(), START).head().sealed().clone();
@@ -67,13 +67,15 @@ impl Branch {
         header.uncles_hash = uncles_hash(&uncles);
         header.uncle_count = uncles.len() as u32;
         header.difficulty = super::difficulty::expected(&header, parent, &self.network).into();
-        self.blocks.push(Block { header: mine(header), uncles });
+        self.blocks.push(BlockWithUncles { header: mine(header), uncles });
     }
 
     /// Sums of the difficulties of the headers and of their uncles, from block `from` on.
     fn work(&self, from: usize) -> (U256, U256) {
-        let sum = |of: fn(&Block) -> U256| self.blocks[from..].iter().map(of).fold(U256::ZERO, |a, b| a + b);
-        (sum(Block::work), sum(Block::uncle_work))
+        let sum = |of: fn(&BlockWithUncles) -> U256| {
+            self.blocks[from..].iter().map(of).fold(U256::ZERO, |a, b| a + b)
+        };
+        (sum(BlockWithUncles::work), sum(BlockWithUncles::uncle_work))
     }
 }
 
@@ -85,17 +87,17 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(branch: &Branch) -> Self {
+    fn new(branch: &TestBranch) -> Self {
         let chain = chain(branch.network.clone(), START);
         assert_eq!(chain.head().hash(), branch.start.hash());
         Self { chain, waiting: BTreeMap::new() }
     }
 
-    fn header(&mut self, block: &Block) -> Change {
+    fn header(&mut self, block: &BlockWithUncles) -> HeadChange {
         self.chain.insert(HeaderCandidate::from(block.header.clone()), None).unwrap().change
     }
 
-    fn uncles(&mut self, block: &Block) {
+    fn uncles(&mut self, block: &BlockWithUncles) {
         self.waiting.insert((block.header.number, block.header.hash()), block.uncles.clone());
         loop {
             let before = self.waiting.len();
@@ -121,7 +123,7 @@ impl Watcher {
 /// first, uncles included.
 #[test]
 fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
-    let mut trunk = Branch::new();
+    let mut trunk = TestBranch::new();
     (0..8).for_each(|_| trunk.grow(0, Vec::new()));
     let mut honest = trunk.fork();
     for gas in 0..4 {
@@ -145,7 +147,7 @@ fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
         for block in &attack.blocks[shown..] {
             assert_eq!(
                 client.header(block),
-                Change::Side,
+                HeadChange::Side,
                 "{:?} against {headers} + {uncles}",
                 attack.work(8)
             );
@@ -153,7 +155,7 @@ fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
         shown = attack.blocks.len();
         attack.grow(2, Vec::new());
     }
-    assert!(matches!(client.header(attack.blocks.last().unwrap()), Change::Reorganised(_)));
+    assert!(matches!(client.header(attack.blocks.last().unwrap()), HeadChange::Reorganised(_)));
     // The withheld uncles only add work to their own branch.
     client.uncles(&attack.blocks[8]);
     assert_eq!(client.head(), attack.tip().hash());
@@ -161,8 +163,8 @@ fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
 
 /// Three branches of a few blocks with up to two uncles each, above a common block. Some branches are much
 /// longer.
-fn branches(random: &mut Rng) -> Vec<Branch> {
-    let mut trunk = Branch::new();
+fn branches(random: &mut Rng) -> Vec<TestBranch> {
+    let mut trunk = TestBranch::new();
     (0..8).for_each(|_| trunk.grow(0, Vec::new()));
     let grown = (1..=3).map(|mark| {
         let mut branch = trunk.fork();
@@ -187,14 +189,14 @@ fn clients_that_see_different_uncles_converge() {
     for seed in 0..60 {
         let mut random = Rng::with_seed(seed);
         let branches = branches(&mut random);
-        let lists: Vec<(usize, &Block)> = branches
+        let lists: Vec<(usize, &BlockWithUncles)> = branches
             .iter()
             .enumerate()
             .flat_map(|(of, branch)| branch.blocks[8..].iter().map(move |block| (of, block)))
             .filter(|(_, block)| !block.uncles.is_empty())
             .collect();
         let mut clients: Vec<Watcher> = (0..4).map(|_| Watcher::new(&branches[0])).collect();
-        let mut hidden: Vec<Vec<(usize, &Block)>> = Vec::new();
+        let mut hidden: Vec<Vec<(usize, &BlockWithUncles)>> = Vec::new();
         for client in &mut clients {
             // Headers of all branches, interleaved, and about half of the uncle lists in any order.
             let mut next = [0; 3];

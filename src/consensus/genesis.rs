@@ -30,7 +30,7 @@ pub enum GenesisError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File<'a> {
+struct GenesisFile<'a> {
     #[serde(borrow, default)]
     alloc: BTreeMap<Cow<'a, str>, AllocFile<'a>>,
     #[serde(borrow)]
@@ -171,7 +171,7 @@ impl Genesis {
 
     /// Reads an allocation file.
     pub fn from_json(text: &str) -> Result<Self, GenesisError> {
-        let file: File<'_> = serde_json::from_str(text)?;
+        let file: GenesisFile<'_> = serde_json::from_str(text)?;
         let state_root =
             file.state_root.as_deref().map(|text| fixed("stateRoot", text)).transpose()?.map(B256::from);
         let parent_hash = file.parent_hash.as_deref().map(|text| fixed("parentHash", text)).transpose()?;

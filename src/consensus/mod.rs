@@ -35,7 +35,7 @@ pub mod merkle;
 pub mod mining;
 pub mod network;
 pub mod partial_merkle;
-pub(crate) mod persistent;
+pub(crate) mod persistent_map;
 pub mod pow;
 pub mod rule;
 pub mod rules;
@@ -49,7 +49,9 @@ pub mod verified;
 
 pub use body::{BodyError, VerifiedBody, VerifiedReceipts, check_receipts, check_transactions, root_format};
 pub use candidate::HeaderCandidate;
-pub use chain::{Base, ChainError, ChainView, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
+pub use chain::{
+    Base, ChainError, ChainView, CheckedHeader, HeadChange, HeaderChain, Inserted, Reorganisation,
+};
 pub use checkpoint::Checkpoint;
 pub use custom::NetworkFileError;
 pub use fork_detection::ForkDetection;

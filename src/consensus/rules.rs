@@ -80,7 +80,7 @@ pub enum RuleError {
 }
 
 /// The input of a rule.
-pub(super) struct Check<'a> {
+pub(super) struct RuleInput<'a> {
     pub(super) candidate: &'a HeaderCandidate,
     /// The verified parent; `None` if the header is checked by itself.
     pub(super) parent: Option<(&'a Header, B256)>,
@@ -92,7 +92,7 @@ pub(super) struct Check<'a> {
     pub(super) now: Option<u64>,
 }
 
-type RuleFn = fn(&Check<'_>) -> Result<(), RuleError>;
+type RuleFn = fn(&RuleInput<'_>) -> Result<(), RuleError>;
 
 /// Rules of a block of the chain that need no proof of work, cheap ones first.
 const LINK_RULES: &[RuleFn] = &[
@@ -131,7 +131,7 @@ const UNCLE_RULES: &[RuleFn] = &[
     future,
 ];
 
-impl<'a> Check<'a> {
+impl<'a> RuleInput<'a> {
     pub(super) fn new(candidate: &'a HeaderCandidate, network: &'a Network, now: Option<u64>) -> Self {
         let rules = network.rules(candidate.header().number);
         Self { candidate, parent: None, network, rules, fork: None, now }
@@ -195,7 +195,7 @@ impl<'a> Check<'a> {
     }
 }
 
-fn shape(check: &Check<'_>) -> Result<(), RuleError> {
+fn shape(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let header = check.header();
     if header.shape == check.network.header_shape(header.number) {
         return Ok(());
@@ -203,7 +203,7 @@ fn shape(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::Shape { number: header.number })
 }
 
-fn parent_hash(check: &Check<'_>) -> Result<(), RuleError> {
+fn parent_hash(check: &RuleInput<'_>) -> Result<(), RuleError> {
     match check.parent {
         Some((_, expected)) if expected != check.header().parent_hash => {
             Err(RuleError::ParentHash { expected, found: check.header().parent_hash })
@@ -212,7 +212,7 @@ fn parent_hash(check: &Check<'_>) -> Result<(), RuleError> {
     }
 }
 
-fn number(check: &Check<'_>) -> Result<(), RuleError> {
+fn number(check: &RuleInput<'_>) -> Result<(), RuleError> {
     match check.parent {
         Some((parent, _)) if parent.number.checked_add(1) != Some(check.header().number) => {
             Err(RuleError::Number { parent: parent.number, found: check.header().number })
@@ -221,7 +221,7 @@ fn number(check: &Check<'_>) -> Result<(), RuleError> {
     }
 }
 
-fn difficulty_rule(check: &Check<'_>) -> Result<(), RuleError> {
+fn difficulty_rule(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let Some((parent, _)) = check.parent else { return Ok(()) };
     let expected = difficulty::expected(check.header(), parent, check.network);
     let found = check.header().difficulty.value();
@@ -231,7 +231,7 @@ fn difficulty_rule(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::Difficulty { expected, found })
 }
 
-fn gas_limit_step(check: &Check<'_>) -> Result<(), RuleError> {
+fn gas_limit_step(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let Some((parent, _)) = check.parent else { return Ok(()) };
     let (limit, found) = (parent.gas_limit.value(), check.header().gas_limit.value());
     // floor(limit * 1023 / 1024) and floor(limit * 1025 / 1024) without leaving 256 bits.
@@ -244,7 +244,7 @@ fn gas_limit_step(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::GasLimitStep { low, high, found })
 }
 
-fn gas_limit_minimum(check: &Check<'_>) -> Result<(), RuleError> {
+fn gas_limit_minimum(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let found = check.header().gas_limit.value();
     if found >= U256::from(MIN_GAS_LIMIT) {
         return Ok(());
@@ -252,7 +252,7 @@ fn gas_limit_minimum(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::GasLimitMinimum { found })
 }
 
-fn gas_used(check: &Check<'_>) -> Result<(), RuleError> {
+fn gas_used(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let (used, limit) = (check.header().gas_used, check.header().gas_limit.value());
     // The reference node keeps the low 64 bits of the limit, as a signed number.
     let [low, ..] = limit.as_limbs();
@@ -262,7 +262,7 @@ fn gas_used(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::GasUsed { used, limit })
 }
 
-fn minimum_gas_price(check: &Check<'_>) -> Result<(), RuleError> {
+fn minimum_gas_price(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let Some((parent, _)) = check.parent else { return Ok(()) };
     if check.header().minimum_gas_price.is_absent() {
         return Err(RuleError::MinimumGasPriceAbsent);
@@ -277,7 +277,7 @@ fn minimum_gas_price(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::MinimumGasPriceStep { low, high, found })
 }
 
-fn extra_data(check: &Check<'_>) -> Result<(), RuleError> {
+fn extra_data(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let found = check.header().extra_data.len();
     if found <= MAX_EXTRA_DATA {
         return Ok(());
@@ -285,7 +285,7 @@ fn extra_data(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::ExtraData { found })
 }
 
-fn edges(check: &Check<'_>) -> Result<(), RuleError> {
+fn edges(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let edges = &check.header().edges;
     if edges.len() > EXECUTION_THREADS {
         return Err(RuleError::EdgeCount { found: edges.len() });
@@ -301,7 +301,7 @@ fn edges(check: &Check<'_>) -> Result<(), RuleError> {
     Ok(())
 }
 
-fn future(check: &Check<'_>) -> Result<(), RuleError> {
+fn future(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let (bound, time) = (check.network.params.future_bound, check.header().timestamp);
     match check.now {
         Some(now) if bound > 0 && time > now.saturating_add(bound) => {
@@ -311,7 +311,7 @@ fn future(check: &Check<'_>) -> Result<(), RuleError> {
     }
 }
 
-fn bitcoin_time(check: &Check<'_>) -> Result<(), RuleError> {
+fn bitcoin_time(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let params = &check.network.params;
     if params.future_bound == 0 || !check.rules.has(Rule::Rskip179) {
         return Ok(());
@@ -327,7 +327,7 @@ fn bitcoin_time(check: &Check<'_>) -> Result<(), RuleError> {
     Err(RuleError::BitcoinTime { time, bitcoin, bound })
 }
 
-fn after_parent(check: &Check<'_>) -> Result<(), RuleError> {
+fn after_parent(check: &RuleInput<'_>) -> Result<(), RuleError> {
     let time = check.header().timestamp;
     match check.parent {
         Some((parent, _)) if check.network.params.future_bound > 0 && time <= parent.timestamp => {
@@ -337,11 +337,11 @@ fn after_parent(check: &Check<'_>) -> Result<(), RuleError> {
     }
 }
 
-fn fork_detection(check: &Check<'_>) -> Result<(), RuleError> {
+fn fork_detection(check: &RuleInput<'_>) -> Result<(), RuleError> {
     check.compare_fork_detection().map(|_| ())
 }
 
-fn work(check: &Check<'_>) -> Result<(), RuleError> {
+fn work(check: &RuleInput<'_>) -> Result<(), RuleError> {
     verify_with_hash(check.header(), check.candidate.mining_hash(), check.network, check.rules)?;
     Ok(())
 }
@@ -353,7 +353,7 @@ pub fn verify_standalone(
     network: &Network,
     now: Option<u64>,
 ) -> Result<Seal, RuleError> {
-    Ok(Check::new(candidate, network, now).block()?.0)
+    Ok(RuleInput::new(candidate, network, now).block()?.0)
 }
 
 /// Checks a header as a child of `parent`. Without further ancestors, its fork detection data are checked in
@@ -365,5 +365,5 @@ pub fn verify_child(
     now: Option<u64>,
 ) -> Result<Seal, RuleError> {
     let parent = Some((parent.header(), parent.hash()));
-    Ok(Check { parent, ..Check::new(candidate, network, now) }.block()?.0)
+    Ok(RuleInput { parent, ..RuleInput::new(candidate, network, now) }.block()?.0)
 }

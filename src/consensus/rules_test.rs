@@ -7,7 +7,7 @@ use super::candidate::HeaderCandidate;
 use super::network::Network;
 use super::pow::PowError;
 use super::rule::Rule;
-use super::rules::{Check, RuleError, verify_child};
+use super::rules::{RuleError, RuleInput, verify_child};
 use super::testing::{Bitcoin, child, easy_network, header, mine};
 use crate::types::{B256, Header, SealedHeader, SignedUint, U256};
 
@@ -24,7 +24,7 @@ fn parent(network: &Network) -> SealedHeader {
 
 fn broken(network: &Network, parent: &SealedHeader, header: SealedHeader, uncle: bool) -> Vec<RuleError> {
     let candidate = HeaderCandidate::from(header);
-    let mut check = Check::new(&candidate, network, None);
+    let mut check = RuleInput::new(&candidate, network, None);
     check.parent = Some((parent, parent.hash()));
     if uncle { check.broken_uncle_rules() } else { check.broken_block_rules() }
 }

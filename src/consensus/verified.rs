@@ -7,7 +7,7 @@ use super::candidate::HeaderCandidate;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
-use super::rules::{Check, RuleError, verify_standalone};
+use super::rules::{RuleError, RuleInput, verify_standalone};
 use crate::types::{Header, SealedHeader};
 
 /// Why a header is accepted.
@@ -90,7 +90,7 @@ impl VerifiedHeader {
                 let empty = |field: &[u8]| matches!(field, [] | [0]);
                 let candidate = HeaderCandidate::from(self.sealed().clone());
                 (*number == 0 && empty(merkle_proof) && empty(coinbase_tx))
-                    || Check::new(&candidate, network, None).mined().is_ok()
+                    || RuleInput::new(&candidate, network, None).mined().is_ok()
             }
         }
     }

@@ -40,7 +40,7 @@ impl Submission {
 
     fn read_block(bytes: &[u8]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
-        let mut reader = Reader(rest);
+        let mut reader = BitcoinReader(rest);
         let count = reader.varint().filter(|count| (1..=MAX_TRANSACTIONS).contains(count))?;
         let mut hashes = Vec::new();
         let mut coinbase = Vec::new();
@@ -78,14 +78,14 @@ impl Submission {
 /// Reads the header and the coinbase transaction; bytes after them are ignored.
 fn parts(header: &[u8], coinbase: &[u8]) -> Result<([u8; HEADER_LEN], Vec<u8>), DevError> {
     let header = header.first_chunk::<HEADER_LEN>().ok_or(DevError::NotBitcoin("header"))?;
-    let read = Reader(coinbase).transaction().ok_or(DevError::NotBitcoin("transaction"))?;
+    let read = BitcoinReader(coinbase).transaction().ok_or(DevError::NotBitcoin("transaction"))?;
     Ok((*header, read.to_vec()))
 }
 
 /// Reads Bitcoin's encoding from the front of a slice.
-struct Reader<'a>(&'a [u8]);
+struct BitcoinReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> BitcoinReader<'a> {
     fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
         self.0 = rest;

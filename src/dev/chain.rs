@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::clock::Clock;
 use super::config::{DevConfig, Mining};
 use super::error::DevError;
+use super::miner_settings::MinerSettings;
 use super::pool::{Pool, PoolContext};
-use super::recipe::Recipe;
 use super::wallet::Wallet;
-use super::work::WorkShop;
-use crate::consensus::{ChainError, Change, VerifiedHeader};
+use super::work::MinerWork;
+use crate::consensus::{ChainError, HeadChange, VerifiedHeader};
 use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts, OnUnsimulated};
 use crate::local::BlockIndex;
 use crate::local::{ChainSnapshot, LocalChain};
@@ -66,10 +66,10 @@ pub enum DevEvent {
 
 /// A snapshot to which the chain can be reverted.
 #[derive(Debug, Clone)]
-pub(super) struct Saved {
+pub(super) struct DevSnapshot {
     pub(super) chain: LocalChain,
     pub(super) clock: Clock,
-    pub(super) recipe: Recipe,
+    pub(super) miner_settings: MinerSettings,
 }
 
 /// What methods have set of the clock and of later blocks. Hosts that store a chain store it too.
@@ -87,16 +87,16 @@ pub struct Settings {
 pub struct DevChain {
     pub(super) chain: LocalChain,
     /// Block 0 and the settings at the start, for [`Self::reset`].
-    pub(super) start: Saved,
+    pub(super) start: DevSnapshot,
     pub(super) pool: Pool,
     pub(super) clock: Clock,
-    pub(super) recipe: Recipe,
+    pub(super) miner_settings: MinerSettings,
     pub(super) mining: Mining,
     /// The mining mode that [`Self::resume`] restores.
     pub(super) paused: Option<Mining>,
     pub(super) last_tick: Option<u64>,
-    pub(super) snapshots: Vec<Saved>,
-    pub(super) work: WorkShop,
+    pub(super) snapshots: Vec<DevSnapshot>,
+    pub(super) work: MinerWork,
     pub(super) events: Vec<DevEvent>,
     /// Transactions that were dropped because their blocks had no time for them, since the last one was sent.
     pub(super) slow: Vec<B256>,
@@ -122,16 +122,20 @@ impl DevChain {
             wallet.add(key);
         }
         Ok(Self {
-            start: Saved { chain: chain.clone(), clock: Clock::default(), recipe: config.recipe.clone() },
+            start: DevSnapshot {
+                chain: chain.clone(),
+                clock: Clock::default(),
+                miner_settings: config.miner_settings.clone(),
+            },
             chain,
             pool: Pool::new(config.pool),
             clock: Clock::default(),
-            recipe: config.recipe,
+            miner_settings: config.miner_settings,
             mining: config.mining,
             paused: None,
             last_tick: None,
             snapshots: Vec::new(),
-            work: WorkShop::default(),
+            work: MinerWork::default(),
             events: Vec::new(),
             slow: Vec::new(),
             interrupts: Interrupts::default(),
@@ -208,19 +212,19 @@ impl DevChain {
     }
 
     /// The header fields that the miner chooses.
-    pub const fn recipe(&self) -> &Recipe {
-        &self.recipe
+    pub const fn miner_settings(&self) -> &MinerSettings {
+        &self.miner_settings
     }
 
-    /// As [`Self::recipe`], mutable. Work of external miners ends.
-    pub fn recipe_mut(&mut self) -> &mut Recipe {
+    /// As [`Self::miner_settings`], mutable. Work of external miners ends.
+    pub fn miner_settings_mut(&mut self) -> &mut MinerSettings {
         self.work.clear();
-        &mut self.recipe
+        &mut self.miner_settings
     }
 
     /// What methods have set.
     pub const fn settings(&self) -> Settings {
-        let Recipe { coinbase, gas_limit, minimum_gas_price, .. } = self.recipe;
+        let MinerSettings { coinbase, gas_limit, minimum_gas_price, .. } = self.miner_settings;
         Settings { clock: self.clock, coinbase, gas_limit, minimum_gas_price }
     }
 
@@ -228,12 +232,13 @@ impl DevChain {
     pub fn set_settings(&mut self, settings: &Settings) {
         let Settings { clock, coinbase, gas_limit, minimum_gas_price } = *settings;
         self.clock = clock;
-        self.recipe = Recipe { coinbase, gas_limit, minimum_gas_price, ..self.recipe.clone() };
+        self.miner_settings =
+            MinerSettings { coinbase, gas_limit, minimum_gas_price, ..self.miner_settings.clone() };
     }
 
     /// The gas price in wei that a transaction must offer now.
     pub fn price(&self) -> U256 {
-        self.recipe.price(self.chain.view().network(), self.chain.head())
+        self.miner_settings.price(self.chain.view().network(), self.chain.head())
     }
 
     /// When blocks are mined.
@@ -244,8 +249,8 @@ impl DevChain {
     /// The limits and defaults of calls. Where the gas limit of blocks was raised, calls and estimates get as much.
     pub fn policy(&self) -> CallPolicy {
         let mut policy = self.policy;
-        if self.recipe.gas_limit > self.start.recipe.gas_limit {
-            policy.gas_cap = policy.gas_cap.max(self.recipe.gas_limit);
+        if self.miner_settings.gas_limit > self.start.miner_settings.gas_limit {
+            policy.gas_cap = policy.gas_cap.max(self.miner_settings.gas_limit);
         }
         policy
     }
@@ -291,7 +296,7 @@ impl DevChain {
         let view = self.chain.view();
         let (network, head) = (view.network(), view.head().header());
         let context =
-            PoolContext { network, head, now, target: self.recipe.target(), asker: Some(self.asker) };
+            PoolContext { network, head, now, target: self.miner_settings.target(), asker: Some(self.asker) };
         self.pool.expire(head.number, now);
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
         let waits = added.pending.is_empty();
@@ -338,14 +343,14 @@ impl DevChain {
     }
 
     /// Updates the pool after the head has moved.
-    pub(super) fn follow(&mut self, change: &Change) {
+    pub(super) fn follow(&mut self, change: &HeadChange) {
         match change {
-            Change::Known | Change::Side => {}
-            Change::Extended => {
+            HeadChange::Known | HeadChange::Side => {}
+            HeadChange::Extended => {
                 let head = self.chain.head().hash();
                 self.settle_senders(&[head]);
             }
-            Change::Reorganised(change) => {
+            HeadChange::Reorganised(change) => {
                 let hashes =
                     |headers: &[VerifiedHeader]| headers.iter().map(|h| h.hash()).collect::<Vec<_>>();
                 let (removed, added) = (hashes(&change.removed), hashes(&change.added));
@@ -364,7 +369,7 @@ impl DevChain {
             for (transaction, sender) in block.body.transactions().iter().zip(&block.senders) {
                 let account = self.account(sender);
                 let (network, head) = (self.chain.view().network(), self.chain.head().header());
-                let (now, target) = (head.timestamp, self.recipe.target());
+                let (now, target) = (head.timestamp, self.miner_settings.target());
                 let context = PoolContext { network, head, now, target, asker: None };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {

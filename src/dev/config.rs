@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, Bytes, U256, address, uint};
 
 use super::key::PrivateKey;
+use super::miner_settings::MinerSettings;
 use super::mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
 use super::pool::PoolRules;
-use super::recipe::Recipe;
 use crate::consensus::Network;
 use crate::consensus::genesis::{Allocation, Genesis};
 use crate::exec::{CallPolicy, GenesisBlock};
@@ -57,7 +57,7 @@ pub struct DevConfig {
     /// The number of blocks below the head whose states are kept; `None` keeps all.
     pub history: Option<u64>,
     /// The header fields that the miner chooses.
-    pub recipe: Recipe,
+    pub miner_settings: MinerSettings,
     /// The limits of the pool.
     pub pool: PoolRules,
     /// Whether, with instant mining, sending a transaction that reverts gives an error, as in the reference node,
@@ -146,7 +146,7 @@ impl DevConfig {
         let genesis = GenesisBlock::new(&Genesis::regtest(), &network);
         network.genesis_hash = genesis.header.hash();
         let mut config = Self::from_genesis(network, genesis, cow_keys());
-        config.recipe.gas_limit = REFERENCE_GAS_LIMIT;
+        config.miner_settings.gas_limit = REFERENCE_GAS_LIMIT;
         config.report_reverts = true;
         config
     }
@@ -155,7 +155,7 @@ impl DevConfig {
     #[must_use]
     pub fn from_genesis(network: Network, genesis: GenesisBlock, keys: Vec<PrivateKey>) -> Self {
         let gas_limit = u64::try_from(genesis.header.gas_limit.value()).unwrap_or(DEFAULT_GAS_LIMIT);
-        let recipe = Recipe {
+        let miner_settings = MinerSettings {
             coinbase: DEFAULT_COINBASE,
             extra_data: Bytes::from_static(b"rootlight"),
             gas_limit,
@@ -168,7 +168,7 @@ impl DevConfig {
             keys,
             mining: Mining::Instant,
             history: Some(DEFAULT_HISTORY),
-            recipe,
+            miner_settings,
             pool: PoolRules { account_slots: ACCOUNT_SLOTS, ..PoolRules::default() },
             report_reverts: false,
             policy: CallPolicy::default(),

@@ -3,7 +3,7 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use super::chain::{DevChain, Saved};
+use super::chain::{DevChain, DevSnapshot};
 use super::error::DevError;
 use super::limits::MAX_SNAPSHOTS;
 use crate::evm::precompiles::Precompile;
@@ -20,7 +20,11 @@ impl DevChain {
         }
         let mut chain = self.chain.clone();
         chain.forget_events();
-        self.snapshots.push(Saved { chain, clock: self.clock, recipe: self.recipe.clone() });
+        self.snapshots.push(DevSnapshot {
+            chain,
+            clock: self.clock,
+            miner_settings: self.miner_settings.clone(),
+        });
         Ok(self.snapshots.len() as u64)
     }
 
@@ -47,10 +51,10 @@ impl DevChain {
         self.go_to(self.start.clone());
     }
 
-    fn go_to(&mut self, saved: Saved) {
+    fn go_to(&mut self, saved: DevSnapshot) {
         self.chain.replace(saved.chain);
         self.clock = saved.clock;
-        self.recipe = saved.recipe;
+        self.miner_settings = saved.miner_settings;
         self.pool.clear();
         self.work.clear();
     }

@@ -1,13 +1,13 @@
 //! Mining: per transaction, by the clock, on demand, and with external miners.
 
-use super::approach::{Limits, MAX_BLOCKS_AT_ONCE};
 use super::bitcoin::Submission;
+use super::block_limits::{BlockLimits, MAX_BLOCKS_AT_ONCE};
 use super::chain::{DevChain, DevEvent};
 use super::config::Mining;
 use super::error::DevError;
-use super::recipe::Assembled;
+use super::miner_settings::Assembled;
 use super::work::Work;
-use crate::consensus::Change;
+use crate::consensus::HeadChange;
 use crate::consensus::mining::{hash_to_commit, mine};
 use crate::exec::TxError;
 use crate::local::{ImportError, Imported};
@@ -50,7 +50,8 @@ impl DevChain {
         }
         self.clock.next_time(self.chain.head().timestamp, now)?;
         let interrupt = || self.interrupts.is_due();
-        let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &interrupt)?;
+        let block =
+            self.miner_settings.assemble(self.chain.view(), &self.pool, &self.clock, now, &interrupt)?;
         if self.interrupts.is_stopping() {
             return Err(DevError::Stopping);
         }
@@ -121,7 +122,7 @@ impl DevChain {
     fn blocks_before(&self, transaction: &Transaction) -> Option<u64> {
         let (head, network) = (self.chain.head(), self.chain.view().network());
         let rules = network.rules(head.number);
-        Limits::of(head).blocks_before(transaction, &self.recipe.target(), network, rules)
+        BlockLimits::of(head).blocks_before(transaction, &self.miner_settings.target(), network, rules)
     }
 
     /// With interval mining, mines a block if one is due. Returns whether it did.
@@ -198,7 +199,7 @@ impl DevChain {
 
     /// Records the events of a new head.
     fn report(&mut self, imported: &Imported) {
-        if matches!(imported.change, Change::Known | Change::Side) {
+        if matches!(imported.change, HeadChange::Known | HeadChange::Side) {
             return;
         }
         let (header, hash) = (imported.header.clone(), imported.header.hash());

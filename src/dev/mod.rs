@@ -5,7 +5,7 @@
 //! | `config` | the complete configuration of a chain |
 //! | `options` | the options of the command line and the browser package, parsed from text |
 //! | `chain` | the chain with its pool, keys, clock and miner |
-//! | `mine`, `recipe` | building and mining blocks |
+//! | `mine`, `miner_settings` | building and mining blocks |
 //! | `work`, `bitcoin` | merge-mining work for external miners, and the Bitcoin blocks they submit |
 //! | `approach` | header fields that change by small steps |
 //! | `control` | snapshots and direct changes of the state |
@@ -15,8 +15,8 @@
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 //! | `typed_data` | the hash of typed data (EIP-712) |
 
-mod approach;
 mod bitcoin;
+mod block_limits;
 mod chain;
 mod clock;
 mod config;
@@ -25,16 +25,16 @@ mod error;
 mod key;
 mod limits;
 mod mine;
+mod miner_settings;
 mod mnemonic;
 mod options;
 pub mod pool;
-mod recipe;
 mod typed_data;
 mod wallet;
 mod work;
 
-pub use approach::{Limits, MAX_BLOCKS_AT_ONCE};
 pub use bitcoin::Submission;
+pub use block_limits::{BlockLimits, MAX_BLOCKS_AT_ONCE};
 pub use chain::{DevChain, DevEvent, Settings};
 pub use clock::Clock;
 pub use config::{
@@ -45,9 +45,9 @@ pub use error::DevError;
 pub use key::PrivateKey;
 pub use limits::{LAST_TIME, MAX_SNAPSHOTS};
 pub use mine::Spacing;
+pub use miner_settings::{Assembled, MinerSettings};
 pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
 pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, rbtc};
-pub use recipe::{Assembled, Recipe};
 pub use typed_data::TypedDataError;
 pub use wallet::{DEFAULT_UNLOCK_MS, UnlockError, Wallet};
 pub use work::Work;

@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(alloy_primitives::hex::encode(config.genesis.header.hash()), hash, "{hardfork}");
             assert_eq!(config.network.genesis_hash, config.genesis.header.hash(), "{hardfork}");
             assert_eq!(config.genesis.header.state_root, config.genesis.state.root(), "{hardfork}");
-            assert_eq!(config.recipe.gas_limit, 7_500_000, "{hardfork}");
+            assert_eq!(config.miner_settings.gas_limit, 7_500_000, "{hardfork}");
             assert_eq!(config.keys.len(), 10, "{hardfork}: the accounts that hold the balances");
         }
     }

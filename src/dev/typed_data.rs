@@ -52,14 +52,14 @@ pub enum TypedDataError {
     Types,
 }
 
-type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+type RawMembers<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// Most bytes of all descriptions of types of one document together. Each struct's description repeats those of the structs
 /// that it refers to.
 const MAX_DESCRIPTIONS: usize = 256 * 1024;
 
 #[derive(Deserialize)]
-struct Field<'a> {
+struct TypedField<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, rename = "type")]
@@ -70,7 +70,7 @@ struct Field<'a> {
 #[serde(rename_all = "camelCase")]
 struct TypedData<'a> {
     #[serde(borrow)]
-    types: BTreeMap<Cow<'a, str>, Vec<Object<Field<'a>>>>,
+    types: BTreeMap<Cow<'a, str>, Vec<Object<TypedField<'a>>>>,
     #[serde(borrow)]
     primary_type: Cow<'a, str>,
     #[serde(borrow)]
@@ -89,9 +89,9 @@ pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
     }
     let Object(mut data): Object<TypedData<'_>> = parse(json).ok_or(TypedDataError::Form)?;
     if !data.types.contains_key(DOMAIN) {
-        let given: Members<'_> = parse(data.domain.get()).ok_or(TypedDataError::Form)?;
+        let given: RawMembers<'_> = parse(data.domain.get()).ok_or(TypedDataError::Form)?;
         let fields = DOMAIN_FIELDS.into_iter().filter(|(name, _)| given.contains_key(*name));
-        let fields = fields.map(|(name, kind)| Object(Field { name: name.into(), kind: kind.into() }));
+        let fields = fields.map(|(name, kind)| Object(TypedField { name: name.into(), kind: kind.into() }));
         data.types.insert(DOMAIN.into(), fields.collect());
     }
     let mut hasher = Hasher { types: &data.types, known: BTreeMap::new(), room: MAX_DESCRIPTIONS };
@@ -116,7 +116,7 @@ fn shown(name: &str) -> String {
 
 /// Hashes values of the types of one document.
 struct Hasher<'a> {
-    types: &'a BTreeMap<Cow<'a, str>, Vec<Object<Field<'a>>>>,
+    types: &'a BTreeMap<Cow<'a, str>, Vec<Object<TypedField<'a>>>>,
     /// The hashes of types, so that many values of a type do not take its description as often.
     known: BTreeMap<&'a str, B256>,
     /// How many bytes of descriptions of types may still be made, of [`MAX_DESCRIPTIONS`].
@@ -125,7 +125,7 @@ struct Hasher<'a> {
 
 impl<'a> Hasher<'a> {
     /// The fields of a struct; an error for any other type.
-    fn fields(&self, name: &str) -> Result<(&'a str, &'a [Object<Field<'a>>]), TypedDataError> {
+    fn fields(&self, name: &str) -> Result<(&'a str, &'a [Object<TypedField<'a>>]), TypedDataError> {
         let found = self.types.get_key_value(name).filter(|_| !is_atomic(name));
         let (name, fields) = found.ok_or_else(|| TypedDataError::Type(shown(name)))?;
         Ok((&**name, fields.as_slice()))
@@ -154,7 +154,7 @@ impl<'a> Hasher<'a> {
         for one in core::iter::once(name).chain(others) {
             text.push_str(one);
             let mut before = '(';
-            for Object(Field { name, kind }) in self.fields(one)?.1 {
+            for Object(TypedField { name, kind }) in self.fields(one)?.1 {
                 self.spend(name.len().saturating_add(kind.len()).saturating_add(2))?;
                 text.push(before);
                 text.push_str(kind);
@@ -208,8 +208,8 @@ impl<'a> Hasher<'a> {
         }
         let mut hash = Keccak256::new();
         hash.update(self.type_hash(kind)?);
-        let members: Members<'_> = parse(json).ok_or_else(wrong)?;
-        for Object(Field { name, kind }) in fields {
+        let members: RawMembers<'_> = parse(json).ok_or_else(wrong)?;
+        for Object(TypedField { name, kind }) in fields {
             hash.update(self.value(name, kind, members.get(&**name).copied(), below)?);
         }
         Ok(hash.finalize())

@@ -13,12 +13,12 @@ pub const DEFAULT_UNLOCK_MS: u64 = 30 * 60 * 1000;
 
 /// A key encrypted with a passphrase. The passphrase is right if the decrypted key has the account's address.
 #[derive(Debug, Clone, Copy)]
-struct Sealed {
+struct EncryptedKey {
     salt: B256,
     masked: B256,
 }
 
-impl Sealed {
+impl EncryptedKey {
     fn new(key: &PrivateKey, passphrase: &str, salt: B256) -> Self {
         Self { salt, masked: mask(key.to_bytes(), passphrase, &salt) }
     }
@@ -36,7 +36,7 @@ fn mask(bytes: B256, passphrase: &str, salt: &B256) -> B256 {
 
 /// The key of an unlocked account.
 #[derive(Debug, Clone)]
-struct Open {
+struct UnlockedKey {
     key: PrivateKey,
     /// Milliseconds since 1970 after which the account is locked; `None` if it stays unlocked.
     until: Option<u64>,
@@ -59,8 +59,8 @@ pub enum UnlockError {
 pub struct Wallet {
     /// Accounts in the order in which they were added; `eth_accounts` lists them first.
     initial: Vec<Address>,
-    open: BTreeMap<Address, Open>,
-    sealed: BTreeMap<Address, Sealed>,
+    open: BTreeMap<Address, UnlockedKey>,
+    sealed: BTreeMap<Address, EncryptedKey>,
     /// Accounts that may send transactions although their keys are not held.
     impersonated: BTreeSet<Address>,
     impersonate_all: bool,
@@ -73,7 +73,7 @@ impl Wallet {
         if !self.initial.contains(&address) {
             self.initial.push(address);
         }
-        self.open.insert(address, Open { key, until: None });
+        self.open.insert(address, UnlockedKey { key, until: None });
         address
     }
 
@@ -81,9 +81,9 @@ impl Wallet {
     /// random.
     pub fn add_sealed(&mut self, key: PrivateKey, passphrase: &str, salt: B256, now_ms: u64) -> Address {
         let address = key.address();
-        self.sealed.insert(address, Sealed::new(&key, passphrase, salt));
+        self.sealed.insert(address, EncryptedKey::new(&key, passphrase, salt));
         let until = Some(now_ms.saturating_add(DEFAULT_UNLOCK_MS));
-        self.open.insert(address, Open { key, until });
+        self.open.insert(address, UnlockedKey { key, until });
         address
     }
 
@@ -115,7 +115,7 @@ impl Wallet {
     /// [`UnlockError`].
     pub fn unlock(&mut self, address: Address, passphrase: &str, until_ms: u64) -> Result<(), UnlockError> {
         let key = self.key_with(address, passphrase)?;
-        self.open.insert(address, Open { key, until: Some(until_ms) });
+        self.open.insert(address, UnlockedKey { key, until: Some(until_ms) });
         Ok(())
     }
 

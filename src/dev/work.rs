@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, U256};
 
 use super::error::DevError;
-use super::recipe::Assembled;
+use super::miner_settings::Assembled;
 use crate::consensus::mining::BitcoinWork;
 use crate::consensus::{Network, verify_merged_mining};
 use crate::types::SealedHeader;
@@ -33,29 +33,29 @@ pub struct Work {
 
 /// A block waiting for its proof of work.
 #[derive(Debug, Clone)]
-struct Waiting {
+struct UnsealedBlock {
     mining_hash: B256,
     block: Assembled,
 }
 
 /// All work that was given to miners and is not too old.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WorkShop {
-    waiting: VecDeque<Waiting>,
-    current: Option<Current>,
+pub(super) struct MinerWork {
+    waiting: VecDeque<UnsealedBlock>,
+    current: Option<CurrentWork>,
     /// Parent and fees of the last work that had `notify` set.
-    told: Option<(B256, U256)>,
+    last_notified: Option<(B256, U256)>,
 }
 
 /// The newest work, with the time and the pool's arrival count when it was built.
 #[derive(Debug, Clone)]
-struct Current {
+struct CurrentWork {
     work: Work,
     built: u64,
     arrivals: u64,
 }
 
-impl WorkShop {
+impl MinerWork {
     /// Returns the newest work if it still fits this parent and this pool. `notify` is set in the first answer only.
     pub(super) fn current(&mut self, parent: &B256, arrivals: u64, now: u64) -> Option<Work> {
         let current = self.current.as_mut()?;
@@ -74,17 +74,17 @@ impl WorkShop {
     pub(super) fn offer(&mut self, block: Assembled, mining_hash: B256, arrivals: u64, now: u64) {
         let (parent, fees) = (block.header.parent_hash, block.header.paid_fees);
         // Miners should restart when the fees have more than doubled.
-        let notify = self
-            .told
-            .is_none_or(|(told, before)| told != parent || fees > before.saturating_mul(U256::from(2)));
+        let notify = self.last_notified.is_none_or(|(last_notified, before)| {
+            last_notified != parent || fees > before.saturating_mul(U256::from(2))
+        });
         if notify {
-            self.told = Some((parent, fees));
+            self.last_notified = Some((parent, fees));
         }
         let target = target(block.header.difficulty.value());
         let work = Work { mining_hash, target, fees, notify, parent };
-        self.current = Some(Current { work, built: now, arrivals });
+        self.current = Some(CurrentWork { work, built: now, arrivals });
         self.waiting.retain(|other| other.mining_hash != mining_hash);
-        self.waiting.push_back(Waiting { mining_hash, block });
+        self.waiting.push_back(UnsealedBlock { mining_hash, block });
         if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 
-use super::{BlockHeader, Need, chain::Chain};
+use super::{BlockHeader, ViewResult, chain::Chain};
 use crate::types::BlockRef;
 
 /// The number of blocks between the head and the block of the tag `safe`: about five minutes on mainnet.
@@ -48,7 +48,7 @@ pub enum Resolved {
 ///
 /// # Errors
 /// As the look-ups of the view.
-pub fn resolve(view: &dyn Chain, id: BlockId) -> Need<Resolved> {
+pub fn resolve(view: &dyn Chain, id: BlockId) -> ViewResult<Resolved> {
     let header = match id {
         BlockId::Latest => Some(view.head()?),
         BlockId::Earliest => view.header_by_number(0)?,
@@ -70,7 +70,7 @@ pub fn resolve(view: &dyn Chain, id: BlockId) -> Need<Resolved> {
 }
 
 /// The block `depth` below the head, or block 0 on a shorter chain.
-fn below_head(view: &dyn Chain, depth: u64) -> Need<Option<BlockHeader>> {
+fn below_head(view: &dyn Chain, depth: u64) -> ViewResult<Option<BlockHeader>> {
     view.header_by_number(view.height()?.saturating_sub(depth))
 }
 
@@ -78,6 +78,6 @@ fn below_head(view: &dyn Chain, depth: u64) -> Need<Option<BlockHeader>> {
 ///
 /// # Errors
 /// Refused while synchronizing.
-pub fn settled_height(view: &dyn Chain) -> Need<u64> {
+pub fn newest_answerable_height(view: &dyn Chain) -> ViewResult<u64> {
     Ok(view.height()?.saturating_sub(view.policy().min_depth))
 }

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::{BlockHeader, LogFilter, Need, Policy};
+use super::{BlockHeader, LogFilter, Policy, ViewResult};
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     types::{BlockRef, SenderError, Transaction},
@@ -34,13 +34,13 @@ pub trait Chain {
     ///
     /// # Errors
     /// Refused during synchronization, and if the head is younger than the required depth allows.
-    fn head(&self) -> Need<BlockHeader>;
+    fn head(&self) -> ViewResult<BlockHeader>;
 
     /// Height of the pinned head.
     ///
     /// # Errors
     /// Refused during synchronization.
-    fn height(&self) -> Need<u64> {
+    fn height(&self) -> ViewResult<u64> {
         Ok(self.head()?.number)
     }
 
@@ -48,19 +48,19 @@ pub trait Chain {
     ///
     /// # Errors
     /// Refused during synchronization, below the checkpoint, and if the block has too few blocks on top.
-    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>>;
+    fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>>;
 
     /// A header by hash, canonical or not.
     ///
     /// # Errors
     /// Missing if it has to be fetched; refused as by number.
-    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>>;
+    fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>>;
 
     /// The ancestor of a block at a height, or the block itself; on the block's own branch, canonical or not.
     ///
     /// # Errors
     /// Refused if the ancestor is not known.
-    fn ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
+    fn ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
         let mut at = self.header_by_hash(block)?;
         while let Some(header) = at.as_ref().filter(|header| header.number > number) {
             at = self.header_by_hash(header.parent_hash)?;
@@ -86,32 +86,32 @@ pub trait Chain {
     ///
     /// # Errors
     /// Refused while uncles are still being fetched.
-    fn total_difficulty(&self, hash: B256) -> Need<Option<U256>>;
+    fn total_difficulty(&self, hash: B256) -> ViewResult<Option<U256>>;
 
     /// All transactions of a block.
     ///
     /// # Errors
     /// Missing facts.
-    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>>;
+    fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>>;
 
     /// All uncles of a block.
     ///
     /// # Errors
     /// Missing facts.
-    fn uncles(&self, header: &BlockHeader) -> Need<Arc<VerifiedUncles>>;
+    fn uncles(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>>;
 
     /// All receipts of a block.
     ///
     /// # Errors
     /// Missing facts.
-    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>>;
+    fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>>;
 
     /// The place of a transaction. `given` is the transaction itself, if the caller has it: its sender's nonce tells
     /// whether it is mined.
     ///
     /// # Errors
     /// Missing facts.
-    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace>;
+    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace>;
 
     /// The sender of a transaction of a block: recovered from the signature, or the impersonated account.
     ///

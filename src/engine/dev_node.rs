@@ -8,14 +8,14 @@ use super::{
     Filters, Owner,
     dev_producer::DevProducer,
     local_view::LocalSnapshot,
-    node::{Draw, Moment, Node, Snapshot},
+    node::{HostInput, HostInputReader, LocalNode, Snapshot},
 };
 use crate::local::BlockIndex;
 use crate::{
     consensus::ChainError,
     dev::{DevChain, DevConfig},
     exec::Interrupts,
-    local::{ChainSnapshot, ImportError, Imported, Settled},
+    local::{BlockState, ChainSnapshot, ImportError, Imported},
     types::Block,
 };
 
@@ -25,7 +25,7 @@ pub struct DevNode {
     chain: DevChain,
     filters: Filters,
     bans: Option<Arc<dyn crate::types::bans::Bans>>,
-    draw: Draw,
+    draw: HostInputReader,
     version: Arc<str>,
     /// The list of accounts, shared with readers until it changes.
     accounts: Arc<Vec<Address>>,
@@ -36,11 +36,18 @@ impl DevNode {
     ///
     /// # Errors
     /// The genesis block is not the network's.
-    pub fn new(config: DevConfig, moment: Moment) -> Result<Self, ChainError> {
+    pub fn new(config: DevConfig, moment: HostInput) -> Result<Self, ChainError> {
         let version = config.version.as_str().into();
         let chain = DevChain::new(config)?;
         let filters = Filters::new(keccak256(moment.entropy));
-        Ok(Self { accounts: Arc::default(), chain, filters, bans: None, draw: Draw::new(moment), version })
+        Ok(Self {
+            accounts: Arc::default(),
+            chain,
+            filters,
+            bans: None,
+            draw: HostInputReader::new(moment),
+            version,
+        })
     }
 
     /// The chain.
@@ -66,7 +73,7 @@ impl DevNode {
             upstreams: Arc::default(),
             producer: Some(Arc::new(DevProducer {
                 pool: chain.pool().clone(),
-                recipe: chain.recipe().clone(),
+                miner_settings: chain.miner_settings().clone(),
                 clock: *chain.clock(),
                 mining: chain.mining(),
                 accounts,
@@ -76,10 +83,10 @@ impl DevNode {
     }
 }
 
-impl Node for DevNode {
-    fn begin(&mut self, moment: Moment) {
-        self.chain.local_mut().take_settled();
-        self.draw = Draw::new(moment);
+impl LocalNode for DevNode {
+    fn begin(&mut self, moment: HostInput) {
+        self.chain.local_mut().take_block_states();
+        self.draw = HostInputReader::new(moment);
     }
 
     fn now(&self) -> u64 {
@@ -119,12 +126,12 @@ impl Node for DevNode {
         self.bans = Some(bans);
     }
 
-    fn copy(&self) -> Box<dyn Node> {
+    fn copy(&self) -> Box<dyn LocalNode> {
         Box::new(self.clone())
     }
 
-    fn take_settled(&mut self) -> Vec<Settled> {
-        self.chain.local_mut().take_settled()
+    fn take_block_states(&mut self) -> Vec<BlockState> {
+        self.chain.local_mut().take_block_states()
     }
 
     fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {

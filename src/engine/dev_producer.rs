@@ -12,7 +12,7 @@ use super::{
 use crate::{
     consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     dev::{
-        Assembled, Clock, Mining, Recipe,
+        Assembled, Clock, MinerSettings, Mining,
         pool::{Pool, Pooled},
     },
     exec::BlockEnvironment,
@@ -26,7 +26,7 @@ pub(super) struct DevProducer {
     /// Waiting transactions.
     pub(super) pool: Pool,
     /// The header fields that the miner chooses.
-    pub(super) recipe: Recipe,
+    pub(super) miner_settings: MinerSettings,
     /// The clock that gives blocks their timestamps.
     pub(super) clock: Clock,
     pub(super) mining: Mining,
@@ -36,7 +36,7 @@ pub(super) struct DevProducer {
 
 impl BlockProducer for DevProducer {
     fn pending(&self, chain: &ChainSnapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<PendingBlock> {
-        let block = self.recipe.assemble(chain, &self.pool, &self.clock, now, interrupt).ok()?;
+        let block = self.miner_settings.assemble(chain, &self.pool, &self.clock, now, interrupt).ok()?;
         let Assembled { header, uncles, transactions, mut executed, .. } = block;
         let header = PendingHeader::from(header.seal());
         let uncles = VerifiedUncles::pending(&header, uncles).ok()?;
@@ -51,7 +51,7 @@ impl BlockProducer for DevProducer {
     }
 
     fn environment(&self, network: &Network, parent: &SealedHeader, now: u64) -> BlockEnvironment {
-        self.recipe.environment(network, parent, &self.clock, now)
+        self.miner_settings.environment(network, parent, &self.clock, now)
     }
 
     fn pool(&self) -> &dyn TransactionPool {
@@ -64,9 +64,9 @@ impl BlockProducer for DevProducer {
 
     fn miner(&self, chain: &ChainSnapshot) -> Miner {
         Miner {
-            coinbase: self.recipe.coinbase,
+            coinbase: self.miner_settings.coinbase,
             active: self.mining != Mining::Manual,
-            price: self.recipe.price(chain.network(), chain.head()),
+            price: self.miner_settings.price(chain.network(), chain.head()),
         }
     }
 }

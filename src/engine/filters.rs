@@ -5,23 +5,23 @@
 
 #[cfg(feature = "local")]
 mod events;
+#[cfg(feature = "light")]
+mod exported;
+mod installed;
 mod kinds;
+mod quota;
 #[cfg(feature = "light")]
-mod lent;
-mod open;
-mod room;
+mod reported_blocks;
 mod set;
-#[cfg(feature = "light")]
-mod trail;
-mod watch;
+mod spec;
 
 #[cfg(feature = "light")]
+pub use self::exported::ExportedFilter;
+pub use self::installed::{FILTER_IDLE, Owner, SUBSCRIPTION_IDLE};
+#[cfg(feature = "light")]
 pub use self::kinds::MAX_PENDING;
+pub use self::quota::{FilterLimit, MAX_FILTERS};
 #[cfg(feature = "light")]
-pub use self::lent::LentFilter;
-pub use self::open::{FILTER_IDLE, Owner, SUBSCRIPTION_IDLE};
-pub use self::room::{FilterLimit, MAX_FILTERS};
+pub use self::reported_blocks::{MAX_TOLD_LOGS, ReportedBlock, TRAIL};
 pub use self::set::Filters;
-#[cfg(feature = "light")]
-pub use self::trail::{MAX_TOLD_LOGS, ReportedBlock, TRAIL};
-pub use self::watch::{Changes, Watch};
+pub use self::spec::{FilterChanges, FilterSpec};

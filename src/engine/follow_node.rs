@@ -7,12 +7,12 @@ use alloy_primitives::{B256, keccak256};
 use super::{
     Filters, SyncProgress,
     local_view::LocalSnapshot,
-    node::{Draw, Moment, Node, Snapshot},
+    node::{HostInput, HostInputReader, LocalNode, Snapshot},
 };
 use crate::local::BlockIndex;
 use crate::{
     exec::{CallPolicy, Interrupts},
-    local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled},
+    local::{BlockState, ChainSnapshot, ImportError, Imported, LocalChain},
     types::Block,
 };
 
@@ -22,7 +22,7 @@ pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
     bans: Option<Arc<dyn crate::types::bans::Bans>>,
-    draw: Draw,
+    draw: HostInputReader,
     version: Arc<str>,
     upstreams: Arc<vec::Vec<String>>,
     policy: CallPolicy,
@@ -33,13 +33,19 @@ pub struct FollowNode {
 
 impl FollowNode {
     /// Makes a node from a chain; `upstream` is the name of the followed node, without credentials.
-    pub fn new(chain: LocalChain, version: &str, upstream: &str, policy: CallPolicy, moment: Moment) -> Self {
+    pub fn new(
+        chain: LocalChain,
+        version: &str,
+        upstream: &str,
+        policy: CallPolicy,
+        moment: HostInput,
+    ) -> Self {
         let start = chain.head().number;
         Self {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
             bans: None,
-            draw: Draw::new(moment),
+            draw: HostInputReader::new(moment),
             version: version.into(),
             upstreams: Arc::new(vec![upstream.into()]),
             policy,
@@ -55,10 +61,10 @@ impl FollowNode {
     }
 }
 
-impl Node for FollowNode {
-    fn begin(&mut self, moment: Moment) {
-        self.chain.take_settled();
-        self.draw = Draw::new(moment);
+impl LocalNode for FollowNode {
+    fn begin(&mut self, moment: HostInput) {
+        self.chain.take_block_states();
+        self.draw = HostInputReader::new(moment);
     }
 
     fn now(&self) -> u64 {
@@ -101,12 +107,12 @@ impl Node for FollowNode {
         self.bans = Some(bans);
     }
 
-    fn copy(&self) -> Box<dyn Node> {
+    fn copy(&self) -> Box<dyn LocalNode> {
         Box::new(self.clone())
     }
 
-    fn take_settled(&mut self) -> Vec<Settled> {
-        self.chain.take_settled()
+    fn take_block_states(&mut self) -> Vec<BlockState> {
+        self.chain.take_block_states()
     }
 
     fn set_recovery(&mut self, recovery: Arc<dyn crate::exec::Recovery>) {

@@ -4,7 +4,7 @@
 //! is available only while it is synchronized, has enough work and a recent head, and a block only if it is as deep
 //! as the host requires.
 
-use super::{BlockHeader, Need, Refusal, Stop};
+use super::{BlockHeader, Refusal, Stop, ViewResult};
 use crate::{
     consensus::{ChainView, VerifiedHeader},
     light::PinnedHead,
@@ -39,7 +39,11 @@ pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
 ///
 /// # Errors
 /// [`Refusal::TooYoung`].
-pub(super) fn admit(pinned: &PinnedHead, chain: &ChainView, header: &VerifiedHeader) -> Need<BlockHeader> {
+pub(super) fn admit(
+    pinned: &PinnedHead,
+    chain: &ChainView,
+    header: &VerifiedHeader,
+) -> ViewResult<BlockHeader> {
     let (number, wanted) = (header.number, pinned.config.min_depth);
     let depth = chain.depth(number, &header.hash()).unwrap_or(0);
     if depth < wanted {

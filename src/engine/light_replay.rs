@@ -11,7 +11,7 @@ use core::cell::RefCell;
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::{BlockHeader, Chain, Need, Refusal, Stop, View};
+use super::{BlockHeader, Chain, Refusal, Stop, View, ViewResult};
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
     evm::Inspector,
@@ -19,12 +19,12 @@ use crate::{
         Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed, ExecutedBlock, NoObserver,
         OnUnsimulated, execute_in,
     },
-    light::Known,
+    light::KnownFacts,
     state::{
         Access, AccessKey, Account, Fact, Facts, StateError, StateReader, TrieState,
         keys::{REMASC_SENDER_KEY, storage_root_key},
     },
-    trie::{Held, LoadError, Trie},
+    trie::{LoadError, PartialTrie, Trie},
     types::{BlockRef, Header, REMASC_ADDRESS, SealedHeader, Transaction},
 };
 
@@ -35,10 +35,10 @@ use crate::{
 /// calls a method of a native contract that is not simulated.
 pub(super) fn replay(
     view: &dyn View,
-    known: Known<'_>,
+    known: KnownFacts<'_>,
     header: &BlockHeader,
     observer: &mut dyn BlockObserver,
-) -> Need<()> {
+) -> ViewResult<()> {
     if header.number == 0 {
         return Ok(());
     }
@@ -52,9 +52,9 @@ pub(super) fn replay(
 /// Missing facts that the run reads; a refusal if they cannot be proven or the outcome differs from the header.
 pub(super) fn executed_receipts(
     view: &dyn View,
-    known: Known<'_>,
+    known: KnownFacts<'_>,
     header: &BlockHeader,
-) -> Need<VerifiedReceipts> {
+) -> ViewResult<VerifiedReceipts> {
     if header.number == 0 {
         return Ok(VerifiedReceipts::executed(header, Vec::new()));
     }
@@ -64,11 +64,11 @@ pub(super) fn executed_receipts(
 
 fn execute(
     view: &dyn View,
-    known: Known<'_>,
+    known: KnownFacts<'_>,
     header: &BlockHeader,
     unsimulated: OnUnsimulated,
     observer: &mut dyn BlockObserver,
-) -> Need<ExecutedBlock> {
+) -> ViewResult<ExecutedBlock> {
     let body = view.body(header)?;
     let Some(parent) = view.header_by_hash(header.parent_hash)? else {
         let (block, ancestor) =
@@ -78,14 +78,14 @@ fn execute(
     // Refuses a state that cannot be proven at all.
     view.state(&parent)?;
     let senders = senders(&body, view.policy().network.chain_id);
-    let replay = Replay { view, known, header, parent: &parent, body: &body, senders };
-    replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
+    let replay = BlockReplay { view, known, header, parent: &parent, body: &body, senders };
+    replay.missing(&mut replay.parties().into_iter().map(AccessKey::Account))?;
     replay.run(unsimulated, observer)
 }
 
-struct Replay<'a> {
+struct BlockReplay<'a> {
     view: &'a dyn Chain,
-    known: Known<'a>,
+    known: KnownFacts<'a>,
     header: &'a BlockHeader,
     parent: &'a BlockHeader,
     body: &'a VerifiedBody,
@@ -102,7 +102,7 @@ fn senders(body: &VerifiedBody, chain_id: u64) -> Option<Vec<Address>> {
     body.transactions().iter().map(sender).collect()
 }
 
-impl Replay<'_> {
+impl BlockReplay<'_> {
     /// Accounts that every run of the block reads, so that the first round requests all of them.
     fn parties(&self) -> BTreeSet<Address> {
         let transactions = self.body.transactions().iter().filter(|transaction| !transaction.is_remasc());
@@ -111,16 +111,17 @@ impl Replay<'_> {
         senders.copied().chain(recipients).chain([REMASC_ADDRESS]).collect()
     }
 
-    fn run(&self, unsimulated: OnUnsimulated, observer: &mut dyn BlockObserver) -> Need<ExecutedBlock> {
+    fn run(&self, unsimulated: OnUnsimulated, observer: &mut dyn BlockObserver) -> ViewResult<ExecutedBlock> {
         let policy = self.view.policy();
-        let held = Held::new(&self.known, self.parent.state_root, policy.interrupt).map_err(|error| {
-            Stop::Refused(match error {
-                LoadError::Interrupted => Refusal::Interrupted,
-                _ => Refusal::UnreadableState { number: self.parent.number },
-            })
-        })?;
+        let held =
+            PartialTrie::new(&self.known, self.parent.state_root, policy.interrupt).map_err(|error| {
+                Stop::Refused(match error {
+                    LoadError::Interrupted => Refusal::Interrupted,
+                    _ => Refusal::UnreadableState { number: self.parent.number },
+                })
+            })?;
         let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
-        let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
+        let mut watch = KeyRecorder { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
         let mut context = BlockContext::new(policy.network, self.header.header().into(), &ancestors);
         (context.interrupt, context.unsimulated) = (policy.interrupt, unsimulated);
         let input = BlockInput {
@@ -132,7 +133,7 @@ impl Replay<'_> {
         if policy.interrupted() {
             return Err(Stop::Refused(Refusal::Interrupted));
         }
-        self.lacking(&mut watch.keys.iter().copied())?;
+        self.missing(&mut watch.keys.iter().copied())?;
         if let Some(stop) = ancestors.stop.take() {
             return Err(stop);
         }
@@ -144,7 +145,7 @@ impl Replay<'_> {
     }
 
     /// The known part of the parent's state as a trie of its own. Its root is another one and is not used.
-    fn base(&self, held: &Held<'_>) -> Trie {
+    fn base(&self, held: &PartialTrie<'_>) -> Trie {
         let mut base = held.trie().clone();
         // The nonce of the REMASC transaction only counts blocks, and the body that contains it is verified.
         let count = self.body.transactions().last().map_or(U256::ZERO, |remasc| remasc.nonce.value());
@@ -154,7 +155,7 @@ impl Replay<'_> {
     }
 
     /// Checks that all of these keys are proven.
-    fn lacking(&self, keys: &mut dyn Iterator<Item = AccessKey>) -> Need<()> {
+    fn missing(&self, keys: &mut dyn Iterator<Item = AccessKey>) -> ViewResult<()> {
         let state = TrieState::new(self.known, self.parent.state_root);
         let block = BlockRef { number: self.parent.number, hash: self.parent.hash() };
         let mut facts = Facts::new();
@@ -170,11 +171,11 @@ impl Replay<'_> {
         if facts.is_empty() {
             return Ok(());
         }
-        Err(Stop::Lacking(facts))
+        Err(Stop::Missing(facts))
     }
 
     /// Compares the outcome with the header, except for the state root, which needs the whole state.
-    fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<ExecutedBlock> {
+    fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> ViewResult<ExecutedBlock> {
         let checked = executed.and_then(|executed| {
             executed.check_apart_from_state(self.header.header(), self.view.policy().network)?;
             Ok(executed)
@@ -204,13 +205,13 @@ fn reads<'a>(
 }
 
 /// Records the keys of a run and forwards events to the actual observer.
-struct Watch<'o> {
+struct KeyRecorder<'o> {
     inner: &'o mut dyn BlockObserver,
     keys: BTreeSet<AccessKey>,
     listed: BTreeSet<Address>,
 }
 
-impl BlockObserver for Watch<'_> {
+impl BlockObserver for KeyRecorder<'_> {
     fn inspector(&mut self, index: usize) -> Option<&mut dyn Inspector> {
         self.inner.inspector(index)
     }
@@ -247,7 +248,7 @@ impl Ancestors<'_> {
     }
 
     /// Returns the value; on an error, records the first one and returns `None`.
-    fn note<T>(&self, read: Need<T>) -> Option<T> {
+    fn note<T>(&self, read: ViewResult<T>) -> Option<T> {
         match read {
             Ok(value) => Some(value),
             Err(stop) => {

@@ -9,11 +9,12 @@ use alloy_primitives::Address;
 use alloy_primitives::{B256, Bytes, U256};
 
 #[cfg(feature = "local")]
-use super::light_replay::executed_receipts;
+use super::light_fallback::{ExecutedBlocks, not_found, search};
 #[cfg(feature = "local")]
-use super::light_unserved::{ExecutedBlocks, not_found, search};
+use super::light_replay::executed_receipts;
 use super::{
-    BlockHeader, Chain, Need, Policy, Pool, Refusal, State, Stop, SyncProgress, TransactionPlace, View, gate,
+    BlockHeader, Chain, Policy, Pool, Refusal, State, Stop, SyncProgress, TransactionPlace, View, ViewResult,
+    gate,
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
@@ -21,8 +22,8 @@ use crate::{consensus::VerifiedHeader, trie::TrieStore};
 use crate::{
     consensus::{ChainView, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::CodeCache,
-    light::{Derived, Deriving, Known, Location, PinnedHead, UpstreamState},
-    state::{Fact, RememberedState, StateError, StateReader, TrieState},
+    light::{CallCache, KnownFacts, Location, MessageCallCache, PinnedHead, UpstreamState},
+    state::{CachedState, Fact, StateError, StateReader, TrieState},
     trie::{self, NodeSource, WalkError},
     types::{BlockRef, Transaction},
 };
@@ -36,8 +37,8 @@ const MAX_LIGHT_TRACED_BLOCKS: u64 = 128;
 /// A light client's chain as of a pinned head.
 pub struct LightView<'a> {
     pinned: &'a PinnedHead,
-    known: Known<'a>,
-    deriving: Deriving<'a>,
+    known: KnownFacts<'a>,
+    call_cache: MessageCallCache<'a>,
     policy: Policy<'a>,
     /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
@@ -50,11 +51,11 @@ pub struct LightView<'a> {
 
 impl<'a> LightView<'a> {
     /// A view of the pinned head with the known facts; `interrupt` tells when a run has used up its time.
-    pub fn new(pinned: &'a PinnedHead, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
+    pub fn new(pinned: &'a PinnedHead, known: KnownFacts<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
         Self {
             pinned,
             known,
-            deriving: Deriving::new(known),
+            call_cache: MessageCallCache::new(known),
             policy: Policy {
                 version: &pinned.config.version,
                 calls: pinned.config.policy,
@@ -84,8 +85,8 @@ impl<'a> LightView<'a> {
     }
 
     /// What the calls on this view have computed, for later ones.
-    pub(crate) fn into_derived(self) -> Derived {
-        self.deriving.into_new()
+    pub(crate) fn into_call_cache(self) -> CallCache {
+        self.call_cache.into_new()
     }
 
     /// Whether data that was read since the last call rests on a header that only the host's own node shows.
@@ -94,13 +95,13 @@ impl<'a> LightView<'a> {
     }
 
     /// The chain. Every header that this view returns is read from here.
-    fn chain(&self) -> Need<&'a ChainView> {
+    fn chain(&self) -> ViewResult<&'a ChainView> {
         gate::chain(self.pinned).map_err(Stop::Refused)
     }
 
     /// Total difficulty of a side block that was requested by hash: its parent's total, its own difficulty, and the
     /// difficulties of its uncles. `None` if the uncles break a rule.
-    fn total_off_chain(&self, hash: &B256) -> Need<Option<U256>> {
+    fn total_off_chain(&self, hash: &B256) -> ViewResult<Option<U256>> {
         let chain = self.chain()?;
         let Some(header) = chain.by_hash(hash) else { return Ok(None) };
         let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
@@ -110,7 +111,7 @@ impl<'a> LightView<'a> {
 
     /// Whether the chain up to the head leaves a transaction's nonce unused, which proves that it is not mined;
     /// `None` if the sender's nonce cannot be proven.
-    fn is_unused(&self, head: &BlockHeader, transaction: &Transaction) -> Need<Option<bool>> {
+    fn is_unused(&self, head: &BlockHeader, transaction: &Transaction) -> ViewResult<Option<bool>> {
         let proves = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
         let sender = transaction.recover_sender(self.pinned.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
@@ -125,14 +126,14 @@ impl<'a> LightView<'a> {
             }
             Err(StateError::Missing(key)) => match Fact::State(block_ref(head), key) {
                 fact if self.known.is_refused(&fact) => Ok(None),
-                fact => Err(Stop::lacking(fact)),
+                fact => Err(Stop::missing(fact)),
             },
             Err(_) => Ok(None),
         }
     }
 
     /// The place of a transaction that no upstream shows in a block.
-    fn waiting(&self, head: &BlockHeader, transaction: &Arc<Transaction>) -> Need<TransactionPlace> {
+    fn waiting(&self, head: &BlockHeader, transaction: &Arc<Transaction>) -> ViewResult<TransactionPlace> {
         let unused = self.is_unused(head, transaction)?;
         // If the nonce is used, the transaction is mined or replaced, and which of the two cannot be proven.
         self.unproven.set(self.unproven.get() || unused != Some(true));
@@ -147,7 +148,7 @@ impl<'a> LightView<'a> {
 #[cfg(feature = "local")]
 impl LightView<'_> {
     /// The receipts of a block, by executing it again.
-    fn execute(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn execute(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>> {
         if let Some(receipts) = self.executed.borrow().find(&header.hash()) {
             return Ok(receipts.clone());
         }
@@ -162,7 +163,7 @@ impl LightView<'_> {
         chain: &ChainView,
         transaction: B256,
         given: Option<&Arc<Transaction>>,
-    ) -> Need<TransactionPlace> {
+    ) -> ViewResult<TransactionPlace> {
         if let Some((header, index)) = search(self, chain, transaction)? {
             let admitted = header.verified().map(|header| gate::admit(self.pinned, chain, header));
             return Ok(TransactionPlace::Mined(admitted.unwrap_or(Ok(header))?, index));
@@ -178,16 +179,16 @@ impl LightView<'_> {
 /// Blocks below the start, which the host's own node shows.
 impl LightView<'_> {
     /// The header at a height below the start.
-    fn of_own_node(&self, number: u64) -> Need<&VerifiedHeader> {
+    fn of_own_node(&self, number: u64) -> ViewResult<&VerifiedHeader> {
         self.of_own_node.set(true);
         match self.known.header_at(number) {
             Some(header) => Ok(header),
-            None => Err(Stop::lacking(Fact::HeaderAt(number))),
+            None => Err(Stop::missing(Fact::HeaderAt(number))),
         }
     }
 
     /// The ancestor at a height below the start: of a block of the chain, or of an old one that is on it.
-    fn old_ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
+    fn old_ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
         let Some(header) = self.header_by_hash(block)? else { return Ok(None) };
         let block = BlockRef { number: header.number, hash: block };
         if number > block.number {
@@ -202,20 +203,20 @@ impl LightView<'_> {
 
 /// Where a light client reads state: proven facts, then the store of the host's own node, if it has one.
 #[derive(Debug, Clone, Copy)]
-struct Nodes<'a> {
-    known: Known<'a>,
+struct StateNodes<'a> {
+    known: KnownFacts<'a>,
     store: Option<&'a dyn TrieStore>,
 }
 
-impl NodeSource for Nodes<'_> {
+impl NodeSource for StateNodes<'_> {
     fn node(&self, hash: &B256) -> Option<Bytes> {
         self.known.node(hash).or_else(|| self.store?.node(hash))
     }
 }
 
 impl<'a> LightView<'a> {
-    fn nodes(&self) -> Nodes<'a> {
-        Nodes { known: self.known, store: self.pinned.own_state() }
+    fn nodes(&self) -> StateNodes<'a> {
+        StateNodes { known: self.known, store: self.pinned.own_state() }
     }
 }
 
@@ -238,16 +239,16 @@ impl Chain for LightView<'_> {
         &self.policy
     }
 
-    fn head(&self) -> Need<BlockHeader> {
+    fn head(&self) -> ViewResult<BlockHeader> {
         let chain = self.chain()?;
         gate::admit(self.pinned, chain, chain.head())
     }
 
-    fn height(&self) -> Need<u64> {
+    fn height(&self) -> ViewResult<u64> {
         Ok(self.chain()?.head().number)
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
+    fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_number(number) {
             return gate::admit(self.pinned, chain, header).map(Some);
@@ -261,7 +262,7 @@ impl Chain for LightView<'_> {
         Ok(None)
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+    fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_hash(&hash) {
             return gate::admit(self.pinned, chain, header).map(Some);
@@ -277,12 +278,12 @@ impl Chain for LightView<'_> {
                 Ok(Some(VerifiedHeader::of_own_node(header.clone()).into()))
             }
             // A header that is known but not connected to the chain yet is missing too.
-            _ => Err(Stop::lacking(Fact::Header(hash))),
+            _ => Err(Stop::missing(Fact::Header(hash))),
         }
     }
 
     /// An ancestor is deeper than the block, which was admitted.
-    fn ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
+    fn ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.ancestor(&block, number) {
             return Ok(Some(header.into()));
@@ -319,7 +320,7 @@ impl Chain for LightView<'_> {
         header.shows_work(&self.pinned.network)
     }
 
-    fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
+    fn total_difficulty(&self, hash: B256) -> ViewResult<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
             // The total is final only when no more uncles are being fetched.
             None if !self.pinned.settled => Err(Stop::Refused(gate::syncing(self.pinned))),
@@ -328,17 +329,17 @@ impl Chain for LightView<'_> {
         }
     }
 
-    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
         if let Some(body) = header.verified().and_then(VerifiedBody::none) {
             return Ok(Arc::new(body));
         }
         match self.known.body(&header.hash()) {
             Some(body) => Ok(body.clone()),
-            None => Err(Stop::lacking(Fact::Body(block_ref(header)))),
+            None => Err(Stop::missing(Fact::Body(block_ref(header)))),
         }
     }
 
-    fn uncles(&self, header: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>> {
         if let Some(uncles) = header.verified().and_then(VerifiedUncles::none) {
             return Ok(Arc::new(uncles));
         }
@@ -347,22 +348,22 @@ impl Chain for LightView<'_> {
         }
         match self.known.uncles(&header.hash()) {
             Some(uncles) => Ok(uncles.clone()),
-            None => Err(Stop::lacking(Fact::Uncles(block_ref(header), header.uncle_count))),
+            None => Err(Stop::missing(Fact::Uncles(block_ref(header), header.uncle_count))),
         }
     }
 
-    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>> {
         // Receipts are requested by transaction hash, so the body comes first.
         self.body(header)?;
         match self.known.receipts(&header.hash()) {
             Some(receipts) => Ok(receipts.clone()),
             #[cfg(feature = "local")]
-            None if self.known.is_unserved(&Fact::Receipts(block_ref(header))) => self.execute(header),
-            None => Err(Stop::lacking(Fact::Receipts(block_ref(header)))),
+            None if self.known.is_unsupported(&Fact::Receipts(block_ref(header))) => self.execute(header),
+            None => Err(Stop::missing(Fact::Receipts(block_ref(header)))),
         }
     }
 
-    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
+    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
         let chain = self.chain()?;
         let head = &BlockHeader::from(chain.head());
         let given = given.or_else(|| self.known.sent(&transaction));
@@ -374,11 +375,11 @@ impl Chain for LightView<'_> {
         }
         let block = match (self.known.location(&transaction), given) {
             #[cfg(feature = "local")]
-            (None, _) if self.known.is_unserved(&Fact::Location(transaction)) => {
+            (None, _) if self.known.is_unsupported(&Fact::Location(transaction)) => {
                 return self.find(chain, transaction, given);
             }
-            (None, _) => return Err(Stop::lacking(Fact::Location(transaction))),
-            (Some(Location::Pending(_)), None) if self.known.is_of_others(&transaction) => {
+            (None, _) => return Err(Stop::missing(Fact::Location(transaction))),
+            (Some(Location::Pending(_)), None) if self.known.is_from_others(&transaction) => {
                 self.unproven.set(true);
                 return Ok(TransactionPlace::Unknown);
             }
@@ -414,11 +415,11 @@ impl Chain for LightView<'_> {
 }
 
 impl State for LightView<'_> {
-    fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
+    fn state<'b>(&'b self, header: &BlockHeader) -> ViewResult<Box<dyn StateReader + 'b>> {
         if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
-        Ok(Box::new(RememberedState::new(TrieState::new(self.nodes(), header.state_root), &self.deriving)))
+        Ok(Box::new(CachedState::new(TrieState::new(self.nodes(), header.state_root), &self.call_cache)))
     }
 
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
@@ -430,11 +431,11 @@ impl State for LightView<'_> {
     }
 
     fn codes(&self) -> Option<&dyn CodeCache> {
-        Some(&self.deriving)
+        Some(&self.call_cache)
     }
 
     #[cfg(feature = "local")]
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> ViewResult<()> {
         super::light_replay::replay(self, self.known, header, observer)
     }
 }

@@ -6,10 +6,10 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, BlockNumbers, Chain, LogFilter, Miner, Need, Policy, Pool, Refusal, State, Stop,
-    SyncProgress, TransactionPlace, TransactionPool, View,
+    BlockHeader, BlockNumbers, Chain, LogFilter, Miner, Policy, Pool, Refusal, State, Stop, SyncProgress,
+    TransactionPlace, TransactionPool, View, ViewResult,
     node::Snapshot,
-    pool::OwnPool,
+    pool::VisiblePool,
     producer::{BlockProducer, PendingBlock},
     state::next_environment,
 };
@@ -66,7 +66,7 @@ pub struct LocalView<'a> {
     pending: OnceCell<Option<PendingBlock>>,
     last_key: LastKey,
     /// The part of the pool that the asker sees, if it is apart from others.
-    own: Option<OwnPool<'a>>,
+    own: Option<VisiblePool<'a>>,
 }
 
 impl<'a> LocalView<'a> {
@@ -91,8 +91,8 @@ impl<'a> LocalView<'a> {
 
     /// As [`Self::new`], with the part of the pool that the asker may see.
     fn of(snapshot: &'a LocalSnapshot, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
-        let pool = snapshot.producer.as_deref().filter(|_| asker.is_apart()).map(BlockProducer::pool);
-        Self { own: pool.map(|pool| OwnPool { pool, asker }), ..Self::new(snapshot, now, interrupt) }
+        let pool = snapshot.producer.as_deref().filter(|_| asker.is_isolated()).map(BlockProducer::pool);
+        Self { own: pool.map(|pool| VisiblePool { pool, asker }), ..Self::new(snapshot, now, interrupt) }
     }
 
     fn chain(&self) -> &'a ChainSnapshot {
@@ -125,7 +125,7 @@ impl<'a> LocalView<'a> {
         }
     }
 
-    fn kept_trie(&self, header: &BlockHeader) -> Need<&Trie> {
+    fn stored_trie(&self, header: &BlockHeader) -> ViewResult<&Trie> {
         self.trie(header).ok_or_else(|| no_state(header))
     }
 
@@ -136,7 +136,7 @@ impl<'a> LocalView<'a> {
         }
     }
 
-    fn stored(&self, header: &BlockHeader) -> Need<&'a Arc<crate::local::StoredBlock>> {
+    fn stored(&self, header: &BlockHeader) -> ViewResult<&'a Arc<crate::local::StoredBlock>> {
         self.chain().block(&header.hash()).ok_or_else(|| no_state(header))
     }
 }
@@ -150,19 +150,19 @@ impl Chain for LocalView<'_> {
         &self.policy
     }
 
-    fn head(&self) -> Need<BlockHeader> {
+    fn head(&self) -> ViewResult<BlockHeader> {
         Ok(self.chain().head().into())
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
+    fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>> {
         Ok(self.chain().headers().by_number(number).map(Into::into))
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+    fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>> {
         Ok(self.chain().headers().by_hash(&hash).map(Into::into))
     }
 
-    fn ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
+    fn ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
         Ok(self.chain().headers().ancestor(&block, number).map(Into::into))
     }
 
@@ -174,7 +174,7 @@ impl Chain for LocalView<'_> {
         self.chain().at_height(number).to_vec()
     }
 
-    fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
+    fn total_difficulty(&self, hash: B256) -> ViewResult<Option<U256>> {
         let headers = self.chain().headers();
         let Some(pending) = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == hash)
         else {
@@ -185,28 +185,28 @@ impl Chain for LocalView<'_> {
         Ok(parent.map(|total| total.saturating_add(own)))
     }
 
-    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.body.clone()),
             None => Ok(self.stored(header)?.body.clone()),
         }
     }
 
-    fn uncles(&self, header: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.uncles.clone()),
             None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| no_state(header)),
         }
     }
 
-    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.receipts.clone()),
             None => Ok(self.stored(header)?.receipts.clone()),
         }
     }
 
-    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
+    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
         if let Some((block, index)) = self.chain().locate(&transaction)
             && let Some(header) = self.chain().headers().by_hash(&block)
         {
@@ -256,8 +256,8 @@ impl Chain for LocalView<'_> {
 }
 
 impl State for LocalView<'_> {
-    fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
-        Ok(Box::new(KeyedTrie::new(self.kept_trie(header)?, &self.last_key)))
+    fn state<'b>(&'b self, header: &BlockHeader) -> ViewResult<Box<dyn StateReader + 'b>> {
+        Ok(Box::new(KeyedTrie::new(self.stored_trie(header)?, &self.last_key)))
     }
 
     fn state_root(&self, header: &BlockHeader) -> B256 {
@@ -290,7 +290,7 @@ impl State for LocalView<'_> {
         }
     }
 
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> ViewResult<()> {
         if header.number == 0 {
             return Ok(());
         }
@@ -325,7 +325,7 @@ impl Pool for LocalView<'_> {
         }
     }
 
-    fn pending(&self) -> Need<Option<BlockHeader>> {
+    fn pending(&self) -> ViewResult<Option<BlockHeader>> {
         // The block is built by running transactions. Without time for all of them, it would be another block.
         if self.policy.is_attempt {
             return Err(Stop::Refused(Refusal::Interrupted));
@@ -333,7 +333,7 @@ impl Pool for LocalView<'_> {
         Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
     }
 
-    fn shows_waiting_of(&self, asker: Option<Asker>) -> bool {
+    fn shows_pool_of(&self, asker: Option<Asker>) -> bool {
         self.own.as_ref().is_none_or(|own| own.shows(asker))
     }
 

@@ -8,8 +8,8 @@ use super::{
     Refusal,
     chain::Chain,
     log_filter::LogFilter,
-    logs::{FoundLog, RangeStop, Weight, check_count, each_log, json_bytes, weight},
-    need::{Need, Stop, both},
+    logs::{FoundLog, LogWeight, RangeStop, check_count, each_log, json_bytes, weight},
+    need::{Stop, ViewResult, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
@@ -17,18 +17,18 @@ use crate::{
 };
 
 /// A block with logs that a filter selects.
-struct Block {
+struct SelectedBlock {
     at: BlockRef,
     body: Arc<VerifiedBody>,
     receipts: Arc<VerifiedReceipts>,
-    weight: Weight,
+    weight: LogWeight,
 }
 
 /// The blocks of a range that have logs for a filter. It shares the blocks with the chain, so its memory does not depend
 /// on their logs, and it does not depend on the view from which it was made.
 pub struct LogBlocks {
     filter: LogFilter,
-    blocks: vec::IntoIter<Block>,
+    blocks: vec::IntoIter<SelectedBlock>,
     /// The number of logs of the first block that were returned already.
     taken: usize,
 }
@@ -50,7 +50,7 @@ impl LogBlocks {
             let weight = weight(&receipts, &filter);
             if weight.logs > 0 {
                 let at = BlockRef { number, hash: header.hash() };
-                blocks.push(Block { at, body, receipts, weight });
+                blocks.push(SelectedBlock { at, body, receipts, weight });
             }
             count = count.saturating_add(weight.logs);
             check_count(count, from, to, number)?;
@@ -62,12 +62,12 @@ impl LogBlocks {
     ///
     /// # Errors
     /// As [`logs_by_hash`](super::logs_by_hash).
-    pub fn of_block(view: &dyn Chain, block: B256, filter: LogFilter) -> Need<Self> {
+    pub fn of_block(view: &dyn Chain, block: B256, filter: LogFilter) -> ViewResult<Self> {
         let mut blocks = Vec::new();
         if let Some(header) = view.header_by_hash(block)? {
             let (body, receipts) = both(view.body(&header), view.receipts(&header))?;
             let weight = weight(&receipts, &filter);
-            blocks.push(Block {
+            blocks.push(SelectedBlock {
                 at: BlockRef { number: header.number, hash: block },
                 body,
                 receipts,
@@ -80,7 +80,7 @@ impl LogBlocks {
     /// Most bytes in JSON, approximately, of the logs that [`Self::take_next`] returns next.
     pub fn next_bytes(&self, least: usize) -> usize {
         let (mut bytes, mut longest) = (0_usize, 0);
-        for Block { weight, .. } in self.blocks.as_slice() {
+        for SelectedBlock { weight, .. } in self.blocks.as_slice() {
             bytes = bytes.saturating_add(weight.bytes);
             longest = weight.longest.max(longest);
             if bytes >= least {

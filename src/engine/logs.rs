@@ -9,7 +9,7 @@ use super::{
     BlockHeader,
     chain::Chain,
     log_filter::LogFilter,
-    need::{Need, Stop, both},
+    need::{Stop, ViewResult, both},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
@@ -55,7 +55,7 @@ pub(super) fn json_bytes(log: &Log) -> usize {
 ///
 /// # Errors
 /// As [`Chain::body`] and [`Chain::receipts`].
-pub fn block_logs(view: &dyn Chain, header: &BlockHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+pub fn block_logs(view: &dyn Chain, header: &BlockHeader, filter: &LogFilter) -> ViewResult<Vec<FoundLog>> {
     if !filter.may_match(header) {
         return Ok(Vec::new());
     }
@@ -121,7 +121,7 @@ pub(super) fn each_log(
 /// The logs that a filter selects of a block.
 #[cfg(feature = "local")]
 #[derive(Clone, Copy, Default)]
-pub(super) struct Weight {
+pub(super) struct LogWeight {
     pub(super) logs: usize,
     /// Their least bytes in JSON.
     pub(super) bytes: usize,
@@ -131,12 +131,14 @@ pub(super) struct Weight {
 
 /// Counts the logs that a filter selects of a block, and their bytes.
 #[cfg(feature = "local")]
-pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> Weight {
+pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> LogWeight {
     let logs = receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
-    logs.filter(|log| filter.matches(log)).map(json_bytes).fold(Weight::default(), |sum, bytes| Weight {
-        logs: sum.logs.saturating_add(1),
-        bytes: sum.bytes.saturating_add(bytes),
-        longest: sum.longest.max(bytes),
+    logs.filter(|log| filter.matches(log)).map(json_bytes).fold(LogWeight::default(), |sum, bytes| {
+        LogWeight {
+            logs: sum.logs.saturating_add(1),
+            bytes: sum.bytes.saturating_add(bytes),
+            longest: sum.longest.max(bytes),
+        }
     })
 }
 
@@ -144,7 +146,7 @@ pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> Weight 
 ///
 /// # Errors
 /// As [`Chain::header_by_hash`] and [`block_logs`].
-pub fn logs_by_hash(view: &dyn Chain, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+pub fn logs_by_hash(view: &dyn Chain, block: B256, filter: &LogFilter) -> ViewResult<Vec<FoundLog>> {
     match view.header_by_hash(block)? {
         Some(header) => block_logs(view, &header, filter),
         None => Ok(Vec::new()),
@@ -199,14 +201,14 @@ pub fn range_logs(
     if blocks > max && from <= to {
         return Err(RangeStop::TooWide { max, fits: (from, from.saturating_add(max.saturating_sub(1))) });
     }
-    let (mut found, mut bytes, mut lacking) = (Vec::new(), 0_usize, Facts::new());
+    let (mut found, mut bytes, mut missing) = (Vec::new(), 0_usize, Facts::new());
     for number in view.log_blocks(filter, from, to) {
         if view.policy().interrupted() {
             return Err(Stop::Refused(super::Refusal::Interrupted).into());
         }
         let Some(header) = view.header_by_number(number)? else { break };
         match block_logs(view, &header, filter) {
-            Ok(logs) if lacking.is_empty() => {
+            Ok(logs) if missing.is_empty() => {
                 bytes = logs.iter().map(|found| json_bytes(&found.log)).fold(bytes, usize::saturating_add);
                 if bytes > MAX_LOG_BYTES {
                     let fits = (number > from).then(|| (from, number.saturating_sub(1)));
@@ -215,12 +217,12 @@ pub fn range_logs(
                 found.extend(logs);
             }
             Ok(_) => {}
-            Err(Stop::Lacking(facts)) => lacking.extend(facts),
+            Err(Stop::Missing(facts)) => missing.extend(facts),
             Err(refused) => return Err(refused.into()),
         }
         check_count(found.len(), from, to, number)?;
     }
-    if lacking.is_empty() { Ok(found) } else { Err(Stop::Lacking(lacking).into()) }
+    if missing.is_empty() { Ok(found) } else { Err(Stop::Missing(missing).into()) }
 }
 
 /// Refuses more than [`MAX_LOGS`] logs up to block `at`, unless the range has at most [`FREE_LOG_BLOCKS`] blocks.

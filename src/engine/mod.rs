@@ -1,6 +1,6 @@
 //! The data that answers are built from: the view of a pinned head that handlers read.
 //!
-//! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Lacking`]; the host fetches them,
+//! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Missing`]; the host fetches them,
 //! the light client proves them, and the handler runs again.
 
 mod block_header;
@@ -17,9 +17,9 @@ mod follow_node;
 pub mod gate;
 mod level;
 #[cfg(all(feature = "light", feature = "local"))]
-mod light_replay;
+mod light_fallback;
 #[cfg(all(feature = "light", feature = "local"))]
-mod light_unserved;
+mod light_replay;
 #[cfg(feature = "light")]
 mod light_view;
 #[cfg(feature = "local")]
@@ -40,13 +40,15 @@ mod state;
 mod view;
 
 pub use block_header::BlockHeader;
-pub use block_id::{BlockId, FINALIZED_DEPTH, Resolved, SAFE_DEPTH, resolve, settled_height};
+pub use block_id::{BlockId, FINALIZED_DEPTH, Resolved, SAFE_DEPTH, newest_answerable_height, resolve};
 pub use chain::{BlockNumbers, Chain, TransactionPlace};
 #[cfg(feature = "dev")]
 pub use dev_node::DevNode;
-pub use filters::{Changes, FILTER_IDLE, FilterLimit, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE, Watch};
 #[cfg(feature = "light")]
-pub use filters::{LentFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
+pub use filters::{ExportedFilter, MAX_PENDING, MAX_TOLD_LOGS, ReportedBlock, TRAIL};
+pub use filters::{
+    FILTER_IDLE, FilterChanges, FilterLimit, FilterSpec, Filters, MAX_FILTERS, Owner, SUBSCRIPTION_IDLE,
+};
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
 pub use level::Level;
@@ -62,9 +64,9 @@ pub use logs::{
     range_logs,
 };
 pub(crate) use need::both;
-pub use need::{Need, Stop};
+pub use need::{Stop, ViewResult};
 #[cfg(feature = "local")]
-pub use node::{Draw, Moment, Node, Snapshot};
+pub use node::{HostInput, HostInputReader, LocalNode, Snapshot};
 pub use policy::Policy;
 pub use pool::{Miner, Pool, PoolPart, TransactionPool, WaitingTransaction};
 #[cfg(feature = "local")]

@@ -7,36 +7,36 @@ use crate::state::{Fact, Facts};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// It misses these facts; run it again once they are known.
-    Lacking(Facts),
+    Missing(Facts),
     /// There is no proven answer.
     Refused(Refusal),
 }
 
 impl Stop {
     /// The stop of a handler that misses one fact.
-    pub(crate) fn lacking(fact: Fact) -> Self {
+    pub(crate) fn missing(fact: Fact) -> Self {
         // Collecting into a set would sort, which takes several kilobytes of code for each type.
         let mut facts = Facts::new();
         facts.insert(fact);
-        Self::Lacking(facts)
+        Self::Missing(facts)
     }
 }
 
 /// A value of the view, or why it is unavailable.
-pub type Need<T> = Result<T, Stop>;
+pub type ViewResult<T> = Result<T, Stop>;
 
 /// Combines two results, so that one round fetches the missing facts of both.
 ///
 /// # Errors
 /// The first refusal, else all missing facts.
-pub(crate) fn both<A, B>(a: Need<A>, b: Need<B>) -> Need<(A, B)> {
+pub(crate) fn both<A, B>(a: ViewResult<A>, b: ViewResult<B>) -> ViewResult<(A, B)> {
     match (a, b) {
         (Ok(a), Ok(b)) => Ok((a, b)),
-        (Err(Stop::Lacking(mut facts)), Err(Stop::Lacking(more))) => {
+        (Err(Stop::Missing(mut facts)), Err(Stop::Missing(more))) => {
             facts.extend(more);
-            Err(Stop::Lacking(facts))
+            Err(Stop::Missing(facts))
         }
         (Err(refused @ Stop::Refused(_)), _) | (_, Err(refused @ Stop::Refused(_))) => Err(refused),
-        (Err(lacking), _) | (_, Err(lacking)) => Err(lacking),
+        (Err(missing), _) | (_, Err(missing)) => Err(missing),
     }
 }

@@ -8,13 +8,13 @@ use super::{Filters, Owner, View};
 use crate::local::BlockIndex;
 use crate::{
     exec::Interrupts,
-    local::{ChainSnapshot, ImportError, Imported, Settled},
+    local::{BlockState, ChainSnapshot, ImportError, Imported},
     types::{Asker, Block},
 };
 
 /// What the host adds to a message: the core has neither a clock nor a source of randomness.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct HostInput {
     /// Seconds since 1970.
     pub now: u64,
     /// 32 random bytes, fresh for every message.
@@ -23,15 +23,15 @@ pub struct Moment {
 
 /// Time and randomness of the message that is being answered.
 #[derive(Debug, Clone, Copy)]
-pub struct Draw {
-    moment: Moment,
+pub struct HostInputReader {
+    moment: HostInput,
     drawn: u64,
 }
 
-impl Draw {
+impl HostInputReader {
     /// Time and randomness of a message.
     #[must_use]
-    pub const fn new(moment: Moment) -> Self {
+    pub const fn new(moment: HostInput) -> Self {
         Self { moment, drawn: 0 }
     }
 
@@ -52,7 +52,7 @@ pub trait Snapshot: Send + Sync {
     /// The chain for one message; `now` is in seconds since 1970, `interrupt` tells when a run has used up its time.
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a>;
 
-    /// As [`Self::view`], as the asker sees it: one that is apart from others ([`Asker::is_apart`]) sees no waiting
+    /// As [`Self::view`], as the asker sees it: one that is apart from others ([`Asker::is_isolated`]) sees no waiting
     /// transactions of others, and no pending block.
     fn view_of<'a>(&'a self, _asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         self.view(now, interrupt)
@@ -67,9 +67,9 @@ pub trait Snapshot: Send + Sync {
 /// Exclusive access to a local chain, its pool, keys, clock and filters, for handlers that change it.
 ///
 /// The host answers one message at a time and calls [`Self::begin`] before each.
-pub trait Node: Send {
+pub trait LocalNode: Send {
     /// Sets time and randomness of the message that is answered next.
-    fn begin(&mut self, moment: Moment);
+    fn begin(&mut self, moment: HostInput);
 
     /// The host's clock, in seconds since 1970.
     fn now(&self) -> u64;
@@ -104,11 +104,11 @@ pub trait Node: Send {
 
     /// A copy of the present node. It shares its data, so it costs little. The host returns to it when a change
     /// cannot be stored on disk.
-    fn copy(&self) -> Box<dyn Node>;
+    fn copy(&self) -> Box<dyn LocalNode>;
 
     /// Takes the blocks that were executed since the last call or since [`Self::begin`], each with its resulting
     /// state.
-    fn take_settled(&mut self) -> Vec<Settled>;
+    fn take_block_states(&mut self) -> Vec<BlockState>;
 
     /// Sets the index of blocks; see `LocalChain::set_index`. Nodes that cannot use one ignore it.
     fn set_index(&mut self, _index: Arc<dyn BlockIndex>) {}

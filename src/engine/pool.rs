@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::{BlockHeader, Need};
+use super::{BlockHeader, ViewResult};
 use crate::types::{Asker, Transaction};
 
 /// A transaction that waits for a block.
@@ -67,14 +67,14 @@ pub trait Pool {
     ///
     /// # Errors
     /// As the other look-ups.
-    fn pending(&self) -> Need<Option<BlockHeader>> {
+    fn pending(&self) -> ViewResult<Option<BlockHeader>> {
         Ok(None)
     }
 
     /// Whether the caller may learn that a transaction of this asker has entered the pool. `None` is for a transaction that
     /// was in a block, which all have seen.
     #[cfg(feature = "local")]
-    fn shows_waiting_of(&self, _asker: Option<Asker>) -> bool {
+    fn shows_pool_of(&self, _asker: Option<Asker>) -> bool {
         true
     }
 
@@ -97,14 +97,14 @@ pub trait Pool {
 
 /// The transactions of a pool that an asker has sent, and those that were in a block.
 #[cfg(feature = "local")]
-pub(super) struct OwnPool<'a> {
+pub(super) struct VisiblePool<'a> {
     pub(super) pool: &'a dyn TransactionPool,
     /// The asker.
     pub(super) asker: Asker,
 }
 
 #[cfg(feature = "local")]
-impl OwnPool<'_> {
+impl VisiblePool<'_> {
     /// Whether the asker sees the transactions that `other` has sent. `None` is for a transaction that was in a block, which
     /// all have seen.
     pub(super) fn shows(&self, other: Option<Asker>) -> bool {
@@ -113,7 +113,7 @@ impl OwnPool<'_> {
 }
 
 #[cfg(feature = "local")]
-impl TransactionPool for OwnPool<'_> {
+impl TransactionPool for VisiblePool<'_> {
     fn get(&self, hash: &B256) -> Option<WaitingTransaction<'_>> {
         self.pool.get(hash).filter(|waiting| self.shows(waiting.asker))
     }

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use alloy_primitives::{B256, Bytes};
 
-use super::{BlockHeader, Need, Refusal, Stop};
+use super::{BlockHeader, Refusal, Stop, ViewResult};
 use crate::{
     exec::{BlockEnvironment, BlockObserver, CodeCache},
     state::StateReader,
@@ -17,7 +17,7 @@ pub trait State {
     ///
     /// # Errors
     /// Refused for blocks without provable state.
-    fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>>;
+    fn state<'a>(&'a self, header: &BlockHeader) -> ViewResult<Box<dyn StateReader + 'a>>;
 
     /// Root of the state that [`Self::state`] reads. It is the header's, unless the state was changed directly on a
     /// development chain.
@@ -57,7 +57,7 @@ pub trait State {
     ///
     /// # Errors
     /// Refused if this chain executes no blocks, or the parent's state is not kept.
-    fn replay(&self, header: &BlockHeader, _observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, _observer: &mut dyn BlockObserver) -> ViewResult<()> {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
     }
 }

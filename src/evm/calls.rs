@@ -20,7 +20,9 @@ use revm::interpreter::{
 };
 
 use super::accounts::{balance_of, to_address};
-use super::context::{EvmContext, EvmDatabase, NativeCalled, OpcodeContext, OpcodeResult, charge, pop, push};
+use super::context::{
+    EvmContext, EvmDatabase, NativeCallRecord, OpcodeContext, OpcodeResult, charge, pop, push,
+};
 use super::gas::{CALL, MAX_MEMORY, NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
 use super::touches::Touch;
@@ -28,12 +30,12 @@ use crate::consensus::Rule;
 
 /// A range of the caller's memory.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct MemoryRange {
     offset: usize,
     len: usize,
 }
 
-impl Stretch {
+impl MemoryRange {
     fn new(offset: U256, len: U256) -> OpcodeResult<Self> {
         if len.is_zero() {
             // Before RSKIP-150 the offset of an empty output matters.
@@ -67,12 +69,12 @@ impl Stretch {
 }
 
 /// The stack arguments of a call.
-struct Request {
+struct CallArguments {
     gas: U256,
     to: Address,
     value: U256,
-    input: Stretch,
-    output: Stretch,
+    input: MemoryRange,
+    output: MemoryRange,
 }
 
 /// The account whose code is called.
@@ -122,7 +124,7 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'
 
 /// Records a call of a native contract, whatever its result.
 fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precompile) {
-    let call = NativeCalled { contract: native, outside_creations: context.chain.inner_creations == 0 };
+    let call = NativeCallRecord { contract: native, outside_creations: context.chain.inner_creations == 0 };
     if !context.chain.natives.contains(&call) {
         context.chain.natives.push(call);
     }
@@ -131,7 +133,7 @@ fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precom
 fn touch_run<const KIND: u8, DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     own: Address,
-    request: &Request,
+    request: &CallArguments,
     has_code: bool,
     exists: bool,
 ) {
@@ -148,7 +150,7 @@ fn touch_run<const KIND: u8, DB: EvmDatabase>(
 /// Pops the arguments and charges the base price of the call.
 fn pop_request<const KIND: u8, DB: EvmDatabase>(
     context: &mut OpcodeContext<'_, '_, DB>,
-) -> OpcodeResult<Request> {
+) -> OpcodeResult<CallArguments> {
     let [gas, to] = pop(context.interpreter)?;
     let value = if KIND == op::CALL || KIND == op::CALLCODE {
         let [value] = pop(context.interpreter)?;
@@ -165,19 +167,19 @@ fn pop_request<const KIND: u8, DB: EvmDatabase>(
         context.host.journaled_state.database.touch(Touch::CallPrice(to));
     }
     charge(context.interpreter, CALL)?;
-    Ok(Request {
+    Ok(CallArguments {
         gas,
         to,
         value,
-        input: Stretch::new(in_offset, in_len)?,
-        output: Stretch::new(out_offset, out_len)?,
+        input: MemoryRange::new(in_offset, in_len)?,
+        output: MemoryRange::new(out_offset, out_len)?,
     })
 }
 
 /// Charges memory for the longer of input and output, even if memory will not grow that far.
 fn charge_memory<DB: EvmDatabase>(
     context: &mut OpcodeContext<'_, '_, DB>,
-    request: &Request,
+    request: &CallArguments,
 ) -> OpcodeResult {
     let held = context.interpreter.gas.memory().words_num;
     let wanted = request.input.end().max(request.output.end()).div_ceil(32);
@@ -193,7 +195,7 @@ fn charge_memory<DB: EvmDatabase>(
 /// than charged, the next instruction that needs it is charged again, as in the reference node.
 fn grow_memory<DB: EvmDatabase>(
     context: &mut OpcodeContext<'_, '_, DB>,
-    request: &Request,
+    request: &CallArguments,
     reads_input: bool,
 ) {
     let input_end = if reads_input { request.input.end() } else { 0 };
@@ -228,7 +230,7 @@ fn load_callee<DB: EvmDatabase>(
 /// Gas of the callee: the gas requested plus the stipend, at most all remaining gas.
 fn forwarded_gas<DB: EvmDatabase>(
     context: &OpcodeContext<'_, '_, DB>,
-    request: &Request,
+    request: &CallArguments,
 ) -> OpcodeResult<u64> {
     let stipend = if request.value.is_zero() { 0 } else { STIPEND };
     let left = context.interpreter.gas.remaining();
@@ -253,7 +255,7 @@ fn no_frame<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>, too_deep: bool)
 
 fn call_inputs<const KIND: u8, DB: EvmDatabase>(
     context: &OpcodeContext<'_, '_, DB>,
-    request: Request,
+    request: CallArguments,
     callee: Callee,
     gas_limit: u64,
 ) -> CallInputs {

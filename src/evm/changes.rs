@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::context::NativeCalled;
+use super::context::NativeCallRecord;
 use super::database::EvmState;
 use super::machine::Machine;
 
 /// The changes of a transaction's run, to be applied to the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct StateChanges {
     /// Accounts that exist after the run, whether or not any of their values changed.
     pub accounts: Vec<ChangedAccount>,
     /// Contracts to delete with their code and storage.
@@ -35,14 +35,14 @@ pub struct ChangedAccount {
 
 impl<S: EvmState> Machine<'_, S> {
     /// Native contracts that contracts called, including calls in reverted frames.
-    pub fn natives_called(&self) -> &[NativeCalled] {
+    pub fn natives_called(&self) -> &[NativeCallRecord] {
         &self.evm.ctx.chain.natives
     }
 
     /// Returns the changes, sorted by address, and the state below the run.
-    pub fn into_changes(self) -> (Changes, S) {
+    pub fn into_changes(self) -> (StateChanges, S) {
         let journal = self.evm.ctx.journaled_state;
-        let mut changes = Changes::default();
+        let mut changes = StateChanges::default();
         for (address, account) in journal.inner.state {
             if account.is_selfdestructed() {
                 changes.destroyed.push(address);

@@ -58,7 +58,7 @@ pub struct RunContext<'a> {
     /// plus one, so that cells are reverted with their frames.
     pub(super) cells: Vec<Bytes>,
     /// Native contracts that were called, including calls in reverted frames.
-    pub(super) natives: Vec<NativeCalled>,
+    pub(super) natives: Vec<NativeCallRecord>,
     /// Number of open frames of creations by contracts.
     pub(super) inner_creations: usize,
     /// Set by an instruction that aborts the run. The frame loop reads it.
@@ -101,7 +101,7 @@ impl<'a> RunContext<'a> {
 
 /// A native contract that was called by a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NativeCalled {
+pub struct NativeCallRecord {
     /// The native contract.
     pub contract: Precompile,
     /// Whether a call was made outside of all constructors of contracts that contracts created. The reference

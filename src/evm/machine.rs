@@ -14,7 +14,7 @@ use super::gas::{MAX_CODE, gas_params};
 use super::opcodes::{Instructions, instructions};
 use super::precompiles::NoPrecompiles;
 
-type Inner<'a, DB> =
+type InnerEvm<'a, DB> =
     Evm<EvmContext<'a, DB>, (), Instructions<'a, DB>, NoPrecompiles, EthFrame<EthInterpreter>>;
 
 /// A machine for one message.
@@ -22,12 +22,12 @@ type Inner<'a, DB> =
 /// [`Self::run`] makes a local call, [`Self::run_transaction`] runs a transaction. After a transaction,
 /// [`Self::into_changes`] returns its changes.
 pub struct Machine<'a, S: EvmState> {
-    pub(super) evm: Inner<'a, Adapter<S>>,
+    pub(super) evm: InnerEvm<'a, Adapter<S>>,
 }
 
 /// Block and sender as the instructions see them. [`RunContext`] holds further facts.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct RunEnvironment {
     /// Chain id (RSKIP-152).
     pub chain_id: u64,
     /// Block number.
@@ -44,7 +44,7 @@ pub struct Setting {
 
 impl<'a, S: EvmState> Machine<'a, S> {
     /// Creates a machine over this state, for one block and one rule set.
-    pub fn new(state: S, setting: Setting, run: RunContext<'a>) -> Self {
+    pub fn new(state: S, setting: RunEnvironment, run: RunContext<'a>) -> Self {
         let rules = run.rules;
         let mut cfg = CfgEnv::new_with_spec(Spec(rules));
         cfg.chain_id = setting.chain_id;

@@ -27,13 +27,13 @@ pub mod precompiles;
 mod run;
 mod touches;
 
-pub use changes::{ChangedAccount, Changes};
-pub use context::{Abort, NativeCalled, RunContext};
+pub use changes::{ChangedAccount, StateChanges};
+pub use context::{Abort, NativeCallRecord, RunContext};
 pub use database::{EvmAccount, EvmState, ReadyCode};
 pub use gas::{MAX_INIT_CODE, intrinsic_gas};
 pub use halt::HaltReason;
 pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, StepEnd, StepStart};
-pub use machine::{Machine, Setting};
-pub use native::{Direct, DirectEnd};
+pub use machine::{Machine, RunEnvironment};
+pub use native::{DirectCallResult, DirectOutcome};
 pub use run::{FirstFrame, FrameEnd};
 pub(crate) use touches::Touch;

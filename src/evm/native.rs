@@ -15,7 +15,9 @@ use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::frame::ImmediateResult;
 use super::machine::Machine;
-use super::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, Unsimulated};
+use super::precompiles::{
+    CallType, NativeBlock, NativeCall, NativeFailure, NativeHost, Precompile, Unsimulated,
+};
 use super::run::FirstFrame;
 use super::touches::Touch;
 use crate::consensus::Rule;
@@ -81,7 +83,7 @@ impl<S: EvmState> Machine<'_, S> {
         let mut gas = Gas::new(inputs.gas_limit);
         let refused = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
         let call = native_call(&self.evm.ctx, input, inputs, depth);
-        let mut host = Host::new(&mut self.evm.ctx);
+        let mut host = RunHost::new(&mut self.evm.ctx);
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
@@ -99,7 +101,7 @@ impl<S: EvmState> Machine<'_, S> {
         match precompile.run(&call, &mut host, price) {
             Ok(output) => Ok(InterpreterResult::new(InstructionResult::Return, output, gas)),
             // Before RSKIP-150 the reference node cannot write an empty output to memory, and fails.
-            Err(Refusal::Nothing) if rules.has(Rule::Rskip150) && !rules.has(Rule::Rskip197) => {
+            Err(NativeFailure::Nothing) if rules.has(Rule::Rskip150) && !rules.has(Rule::Rskip197) => {
                 Ok(InterpreterResult::new(InstructionResult::Return, Bytes::new(), gas))
             }
             Err(refusal) => {
@@ -110,18 +112,18 @@ impl<S: EvmState> Machine<'_, S> {
     }
 
     /// Records an unsimulated method. Before RSKIP-197 the caller fails together with the contract.
-    fn fail_native(&mut self, precompile: Precompile, refusal: Refusal) -> Result<(), Abort> {
+    fn fail_native(&mut self, precompile: Precompile, refusal: NativeFailure) -> Result<(), Abort> {
         self.note_unsimulated(precompile, refusal)?;
         let chain = &mut self.evm.ctx.chain;
         chain.fail_caller = !chain.rules.has(Rule::Rskip197);
         Ok(())
     }
 
-    fn note_unsimulated(&mut self, precompile: Precompile, refusal: Refusal) -> Result<(), Abort> {
+    fn note_unsimulated(&mut self, precompile: Precompile, refusal: NativeFailure) -> Result<(), Abort> {
         let method = match refusal {
-            Refusal::NotSimulated(method) => method,
-            Refusal::Interrupted => return Err(Abort::Stopped),
-            Refusal::Failed | Refusal::Nothing => return Ok(()),
+            NativeFailure::NotSimulated(method) => method,
+            NativeFailure::Interrupted => return Err(Abort::Stopped),
+            NativeFailure::Failed | NativeFailure::Nothing => return Ok(()),
         };
         let unsimulated = Unsimulated { contract: precompile.address(), method };
         if !self.evm.ctx.chain.fail_unsimulated {
@@ -134,7 +136,11 @@ impl<S: EvmState> Machine<'_, S> {
     /// Calls a native contract directly, as a transaction or local call does. There is no frame, so a failure
     /// reverts nothing. The value is transferred after success, and only in transactions, because nothing
     /// reads the balances of a local call afterwards.
-    pub fn run_direct(&mut self, precompile: Precompile, first: &FirstFrame) -> Result<DirectEnd, Abort> {
+    pub fn run_direct(
+        &mut self,
+        precompile: Precompile,
+        first: &FirstFrame,
+    ) -> Result<DirectCallResult, Abort> {
         let context = &mut self.evm.ctx;
         let caller = first.from.unwrap_or(Address::ZERO);
         let call = NativeCall {
@@ -148,26 +154,26 @@ impl<S: EvmState> Machine<'_, S> {
             rules: context.chain.rules,
             chain_id: context.cfg.chain_id,
         };
-        let mut host = Host::new(context);
+        let mut host = RunHost::new(context);
         super::attempt::refuse_long(&host.context.chain, precompile, 0)?;
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
             Err(refusal) => {
                 self.note_unsimulated(precompile, refusal)?;
-                return Ok(self.direct_end(0, Direct::Failed, Vec::new()));
+                return Ok(self.direct_end(0, DirectOutcome::Failed, Vec::new()));
             }
         };
         let gas = price.gas;
         super::attempt::refuse_long(&host.context.chain, precompile, gas)?;
         if gas > first.gas {
-            return Ok(self.direct_end(gas, Direct::TooExpensive, Vec::new()));
+            return Ok(self.direct_end(gas, DirectOutcome::TooExpensive, Vec::new()));
         }
         let output = match precompile.run(&call, &mut host, price) {
             Ok(output) => output,
-            Err(Refusal::Nothing) => Bytes::new(),
+            Err(NativeFailure::Nothing) => Bytes::new(),
             Err(refusal) => {
                 self.note_unsimulated(precompile, refusal)?;
-                return Ok(self.direct_end(gas, Direct::Failed, Vec::new()));
+                return Ok(self.direct_end(gas, DirectOutcome::Failed, Vec::new()));
             }
         };
         let payments = host.payments;
@@ -178,11 +184,16 @@ impl<S: EvmState> Machine<'_, S> {
                 Err(never) => match never {},
             }
         }
-        Ok(self.direct_end(gas, Direct::Done(output), payments))
+        Ok(self.direct_end(gas, DirectOutcome::Done(output), payments))
     }
 
-    fn direct_end(&mut self, price: u64, outcome: Direct, payments: Vec<(Address, U256)>) -> DirectEnd {
-        DirectEnd { price, outcome, logs: self.evm.ctx.journaled_state.take_logs(), payments }
+    fn direct_end(
+        &mut self,
+        price: u64,
+        outcome: DirectOutcome,
+        payments: Vec<(Address, U256)>,
+    ) -> DirectCallResult {
+        DirectCallResult { price, outcome, logs: self.evm.ctx.journaled_state.take_logs(), payments }
     }
 
     /// Cells of native contracts that the run wrote, with their final contents: contract, slot, bytes. Empty
@@ -262,11 +273,11 @@ impl<S: EvmState> Machine<'_, S> {
 
 /// The result of a direct call of a native contract.
 #[derive(Debug)]
-pub struct DirectEnd {
+pub struct DirectCallResult {
     /// Price in gas.
     pub price: u64,
     /// The outcome.
-    pub outcome: Direct,
+    pub outcome: DirectOutcome,
     /// Logs, including those written before a failure.
     pub logs: Vec<Log>,
     /// Payments of the contract made with [`NativeHost::pay`]: payee and wei. Empty after a failure.
@@ -275,7 +286,7 @@ pub struct DirectEnd {
 
 /// The outcome of a direct call of a native contract. The cells it wrote are kept in every case.
 #[derive(Debug)]
-pub enum Direct {
+pub enum DirectOutcome {
     /// The contract returned this output.
     Done(Bytes),
     /// The contract failed; no value was transferred.
@@ -322,19 +333,19 @@ fn written_bytes(cells: &[Bytes], place: U256) -> Option<Bytes> {
 }
 
 /// The interface of a run to native contracts.
-struct Host<'h, 'a, DB: EvmDatabase> {
+struct RunHost<'h, 'a, DB: EvmDatabase> {
     context: &'h mut EvmContext<'a, DB>,
     /// Payees and wei. A call makes at most one payment.
     payments: Vec<(Address, U256)>,
 }
 
-impl<'h, 'a, DB: EvmDatabase> Host<'h, 'a, DB> {
+impl<'h, 'a, DB: EvmDatabase> RunHost<'h, 'a, DB> {
     fn new(context: &'h mut EvmContext<'a, DB>) -> Self {
         Self { context, payments: Vec::new() }
     }
 }
 
-impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
+impl<DB: EvmDatabase> NativeHost for RunHost<'_, '_, DB> {
     fn interrupted(&self) -> bool {
         (self.context.chain.interrupt)()
     }

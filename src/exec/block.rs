@@ -11,7 +11,7 @@ use super::block_error::{BlockError, Mismatch};
 use super::observer::{BlockObserver, Executed};
 use super::remasc::distribute;
 use super::sublists::{ListLimits, are_parallel, split};
-use super::transaction::{Item, TransactionEnd, TransactionList};
+use super::transaction::{IndexedTransaction, TransactionEnd, TransactionList};
 use super::transaction_error::{MAX_GAS, NotExecuted, TxError, gas_price};
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::{Network, Rule};
@@ -311,7 +311,7 @@ impl BlockRun<'_, '_> {
             Some(sender) => sender,
             None => sender_of(self.context.network, transaction).map_err(|error| refused(error.into()))?,
         };
-        let item = Item { index, transaction, sender };
+        let item = IndexedTransaction { index, transaction, sender };
         // A parallel list is reported as a whole.
         let watched = !parallel && self.watch(list);
         let inspector = self.observer.inspector(index);
@@ -343,7 +343,7 @@ impl BlockRun<'_, '_> {
         }
     }
 
-    fn take(&mut self, item: Item<'_>, end: TransactionEnd) {
+    fn take(&mut self, item: IndexedTransaction<'_>, end: TransactionEnd) {
         let TransactionEnd { receipt, output, unsimulated, failure, .. } = end;
         self.gas_used = self.gas_used.saturating_add(receipt.gas_used);
         self.observer.executed(
@@ -366,7 +366,7 @@ impl BlockRun<'_, '_> {
         let watched = self.watch(list);
         let end = run_remasc(self.context, list, (index, transaction), self.observer)?;
         self.report(list, index, watched);
-        self.take(Item { index, transaction, sender: Address::ZERO }, end);
+        self.take(IndexedTransaction { index, transaction, sender: Address::ZERO }, end);
         Ok(())
     }
 

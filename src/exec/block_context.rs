@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256};
 
 use super::call::BlockEnvironment;
 use crate::consensus::{Network, RuleSet};
-use crate::evm::{RunContext, Setting};
+use crate::evm::{RunContext, RunEnvironment};
 use crate::types::{Address, Header, SealedHeader};
 
 /// The ancestors of a block on its own branch.
@@ -76,8 +76,8 @@ impl<'a> BlockContext<'a> {
     }
 
     /// The fields of the block for the machine.
-    pub(super) fn setting(&self, origin: Address) -> Setting {
-        Setting {
+    pub(super) fn setting(&self, origin: Address) -> RunEnvironment {
+        RunEnvironment {
             chain_id: self.network.chain_id,
             number: self.environment.number,
             timestamp: self.environment.timestamp,

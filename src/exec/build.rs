@@ -12,7 +12,7 @@ use super::call::BlockEnvironment;
 use super::observer::NoObserver;
 use super::schedule::{Placed, SEQUENTIAL, Schedule, edges};
 use super::sublists::{ListLimits, are_parallel};
-use super::transaction::{Item, TransactionEnd, TransactionList};
+use super::transaction::{IndexedTransaction, TransactionEnd, TransactionList};
 use super::transaction_error::{TxError, gas_limit};
 use crate::consensus::Network;
 use crate::evm::precompiles::Unsimulated;
@@ -31,7 +31,7 @@ pub struct TransactionCandidate {
 
 /// A new block without its header.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct BuiltBlock {
     /// Transactions in order; the REMASC transaction is the last one.
     pub transactions: Vec<Transaction>,
     /// Ends of the parallel lists, for the header's edges.
@@ -52,7 +52,7 @@ pub fn build_block(
     template: &BlockEnvironment,
     candidates: &[TransactionCandidate],
     ancestry: &dyn Ancestry,
-) -> Result<Built, BlockError> {
+) -> Result<BuiltBlock, BlockError> {
     let mut context = BlockContext::new(network, template.clone(), ancestry);
     context.unsimulated = OnUnsimulated::Fail;
     build_in(&context, parent_state, candidates)
@@ -67,7 +67,7 @@ pub fn build_in(
     context: &BlockContext<'_>,
     parent_state: &Trie,
     candidates: &[TransactionCandidate],
-) -> Result<Built, BlockError> {
+) -> Result<BuiltBlock, BlockError> {
     let mut world = World::new(parent_state.clone());
     activate(&mut world, context.network, context.environment.number);
     let minimum = context.network.params.min_sequential_gas_limit;
@@ -93,7 +93,7 @@ pub fn build_in(
 }
 
 /// A transaction that was placed in a list.
-struct Taken<'a> {
+struct ListedTransaction<'a> {
     candidate: &'a TransactionCandidate,
     end: TransactionEnd,
 }
@@ -103,7 +103,7 @@ struct Builder<'a, 'b> {
     parallel: bool,
     list: TransactionList,
     schedule: Schedule,
-    lists: [Vec<Taken<'a>>; SEQUENTIAL + 1],
+    lists: [Vec<ListedTransaction<'a>>; SEQUENTIAL + 1],
     dropped: Vec<(B256, TxError)>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Builder<'a, '_> {
         // Index in the block, which TXINDEX pushes. The opcode ended with RSKIP-191, before RSKIP-144
         // introduced several lists.
         let index = self.lists.iter().map(Vec::len).sum();
-        let item = Item { index, transaction, sender: candidate.sender };
+        let item = IndexedTransaction { index, transaction, sender: candidate.sender };
         let end = self.list.execute(self.context, item, None)?;
         let touches = self.list.world.take_touches();
         let placed = Placed {
@@ -145,7 +145,7 @@ impl<'a> Builder<'a, '_> {
             self.list.world.credit(&REMASC_ADDRESS, end.fee);
         }
         if let Some(list) = self.lists.get_mut(list) {
-            list.push(Taken { candidate, end });
+            list.push(ListedTransaction { candidate, end });
         }
         Ok(())
     }
@@ -154,9 +154,9 @@ impl<'a> Builder<'a, '_> {
         (self.list.world.clone(), self.list.destroyed.clone(), self.list.fees)
     }
 
-    fn finish(mut self) -> Result<Built, BlockError> {
+    fn finish(mut self) -> Result<BuiltBlock, BlockError> {
         let remasc = Transaction::remasc(self.context.environment.number);
-        let mut executed = Parts::default();
+        let mut executed = PartialBlock::default();
         let [first, second, sequential] = self.lists;
         let edges = edges([first.len(), second.len()]);
         for list in [first, second, sequential] {
@@ -169,9 +169,9 @@ impl<'a> Builder<'a, '_> {
         let context = BlockContext { rules, ..BlockContext::new(network, environment.clone(), ancestry) };
         let end = run_remasc(&context, &mut self.list, (index, &remasc), &mut NoObserver)?;
         executed.push(remasc, Address::ZERO, end);
-        let Parts { transactions, senders, receipts, unsimulated, gas_used } = executed;
+        let PartialBlock { transactions, senders, receipts, unsimulated, gas_used } = executed;
         let created = transactions.iter().zip(&senders).map(|(tx, sender)| tx.contract_address(sender));
-        Ok(Built {
+        Ok(BuiltBlock {
             edges,
             dropped: self.dropped,
             executed: ExecutedBlock {
@@ -191,7 +191,7 @@ impl<'a> Builder<'a, '_> {
 
 /// The parts of the block so far.
 #[derive(Default)]
-struct Parts {
+struct PartialBlock {
     transactions: Vec<Transaction>,
     senders: Vec<Address>,
     receipts: Vec<Receipt>,
@@ -199,11 +199,11 @@ struct Parts {
     gas_used: u64,
 }
 
-impl Parts {
+impl PartialBlock {
     /// Appends a list. Cumulative gas restarts in each list.
-    fn take_list(&mut self, list: Vec<Taken<'_>>) {
+    fn take_list(&mut self, list: Vec<ListedTransaction<'_>>) {
         let mut cumulative = 0u64;
-        for Taken { candidate, mut end } in list {
+        for ListedTransaction { candidate, mut end } in list {
             cumulative = cumulative.saturating_add(end.receipt.gas_used);
             end.receipt.cumulative_gas_used = cumulative;
             self.push(candidate.transaction.clone(), candidate.sender, end);

@@ -4,14 +4,14 @@ use alloy_primitives::{Address, Bytes, U256};
 
 use super::block_hashes::BlockHashes;
 use super::limits::RunLimits;
-use super::recorder::Recorder;
+use super::recorder::ReadRecorder;
 use super::result::{CallOutcome, CallResult};
 use super::stop::{CallStop, OverrideError};
 use crate::consensus::RuleSet;
 use crate::evm::precompiles::Precompile;
 use crate::evm::{
-    Abort, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine, RunContext, Setting,
-    intrinsic_gas,
+    Abort, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector, Machine, RunContext,
+    RunEnvironment, intrinsic_gas,
 };
 use crate::state::{OverriddenState, StateOverride, StateReader};
 use crate::types::Header;
@@ -79,7 +79,7 @@ pub struct CallContext<'a> {
 }
 
 /// Runs a message. If data are missing, the run continues with zeros to find more missing data, and ends in
-/// [`CallStop::Lacking`] with all of them. Its result is then discarded.
+/// [`CallStop::Missing`] with all of them. Its result is then discarded.
 pub fn call(
     context: &CallContext<'_>,
     message: &CallMessage,
@@ -101,7 +101,7 @@ pub fn call_watched<'a>(
     check_overrides(overrides, context.rules)?;
     let limit = message.gas.unwrap_or(u64::MAX).min(limits.gas_cap);
     let state = OverriddenState::new(context.state, overrides);
-    let recorder = Recorder::new(&state, context.hashes, overrides, message.from, limits);
+    let recorder = ReadRecorder::new(&state, context.hashes, overrides, message.from, limits);
     let intrinsic = intrinsic_gas(&message.data, message.to.is_none(), context.rules);
     let Some(gas) = limit.checked_sub(intrinsic) else {
         return Ok(CallResult::new(out_of_gas(limit), recorder.finish()?));
@@ -142,8 +142,8 @@ fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Result<(), Over
     }
 }
 
-fn setting(context: &CallContext<'_>, message: &CallMessage) -> Setting {
-    Setting {
+fn setting(context: &CallContext<'_>, message: &CallMessage) -> RunEnvironment {
+    RunEnvironment {
         chain_id: context.chain_id,
         number: context.block.number,
         timestamp: context.block.timestamp,
@@ -168,11 +168,11 @@ fn run_context<'a>(
 
 /// Result of a direct call of a native contract. If the contract refuses its input, the call succeeds without
 /// output, like the receipt of such a transaction. The input is not cut to the contract's maximum length.
-fn settle_direct(end: DirectEnd, limit: u64, gas: u64) -> CallOutcome {
+fn settle_direct(end: DirectCallResult, limit: u64, gas: u64) -> CallOutcome {
     let output = match end.outcome {
-        Direct::Done(output) => output,
-        Direct::Failed => Bytes::new(),
-        Direct::TooExpensive => return out_of_gas(limit),
+        DirectOutcome::Done(output) => output,
+        DirectOutcome::Failed => Bytes::new(),
+        DirectOutcome::TooExpensive => return out_of_gas(limit),
     };
     let gas_used = limit.saturating_sub(gas.saturating_sub(end.price));
     CallOutcome::Success { output, gas_used, logs: end.logs }

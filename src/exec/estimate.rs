@@ -46,16 +46,16 @@ pub fn estimate(
 ) -> Result<Estimate, CallStop> {
     let block = u64::try_from(context.block.gas_limit).unwrap_or(u64::MAX);
     let mut cap = message.gas.unwrap_or(u64::MAX).min(block).min(limits.gas_cap);
-    let mut purse = None;
+    let mut payer = None;
     if let Some(from) = message.from.filter(|_| limits.checks_funds) {
         let balance = balance(context, overrides, from)?;
         let Some(left) = balance.checked_sub(message.value) else { return Ok(Estimate::InsufficientFunds) };
         if let Some(affordable) = left.checked_div(message.gas_price) {
             cap = cap.min(u64::try_from(affordable).unwrap_or(u64::MAX));
-            purse = Some((from, balance));
+            payer = Some((from, balance));
         }
     }
-    let search = Search { context, message, overrides, limits, purse };
+    let search = GasSearch { context, message, overrides, limits, payer };
     search.run(cap)
 }
 
@@ -66,24 +66,24 @@ fn balance(context: &CallContext<'_>, overrides: &StateOverride, address: Addres
         Err(StateError::Missing(key)) => {
             let mut keys = BTreeSet::new();
             keys.insert(key);
-            Err(CallStop::Lacking(keys))
+            Err(CallStop::Missing(keys))
         }
         Err(StateError::Corrupt { key, fault }) => Err(CallStop::Corrupt { key, fault }),
     }
 }
 
-struct Search<'a, 'l> {
+struct GasSearch<'a, 'l> {
     context: &'a CallContext<'a>,
     message: &'a CallMessage,
     overrides: &'a StateOverride,
     limits: &'a RunLimits<'l>,
     /// The account that pays for gas, and its balance.
-    purse: Option<(Address, U256)>,
+    payer: Option<(Address, U256)>,
 }
 
-impl Search<'_, '_> {
+impl GasSearch<'_, '_> {
     fn run(&self, cap: u64) -> Result<Estimate, CallStop> {
-        let mut spent = Spent::default();
+        let mut spent = GasMeter::default();
         let outcome = self.attempt(cap, Some(&mut spent))?;
         let used = match outcome {
             CallOutcome::Success { gas_used, .. } => match spent.gas {
@@ -132,11 +132,11 @@ impl Search<'_, '_> {
         Ok(matches!(self.attempt(gas, None)?, CallOutcome::Success { .. }))
     }
 
-    fn attempt(&self, gas: u64, spent: Option<&mut Spent>) -> Result<CallOutcome, CallStop> {
+    fn attempt(&self, gas: u64, spent: Option<&mut GasMeter>) -> Result<CallOutcome, CallStop> {
         let message = CallMessage { gas: Some(gas), ..self.message.clone() };
         let inspector = spent.map(|spent| spent as &mut dyn Inspector);
         let mut overrides = Cow::Borrowed(self.overrides);
-        if let Some((from, balance)) = self.purse {
+        if let Some((from, balance)) = self.payer {
             let fee = message.gas_price.saturating_mul(U256::from(gas));
             let left = Some(balance.saturating_sub(fee));
             overrides.to_mut().accounts.entry(from).or_default().balance = left;
@@ -152,12 +152,12 @@ impl Search<'_, '_> {
 
 /// Gas spent by the outermost frame, before refunds.
 #[derive(Default)]
-struct Spent {
+struct GasMeter {
     depth: usize,
     gas: Option<u64>,
 }
 
-impl Inspector for Spent {
+impl Inspector for GasMeter {
     fn frame(&mut self, _: FrameStart) {
         self.depth = self.depth.saturating_add(1);
     }

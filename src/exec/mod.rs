@@ -51,7 +51,7 @@ pub use block::{BlockInput, ExecutedBlock, PRICE_CAP, check_block, execute_block
 pub use block_context::{Ancestry, BlockContext, OnUnsimulated};
 pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
-pub use build::{Built, TransactionCandidate, build_block, build_in};
+pub use build::{BuiltBlock, TransactionCandidate, build_block, build_in};
 pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
 pub use code_cache::{CodeCache, SharedCodes};
 pub use estimate::{Estimate, estimate};
@@ -64,5 +64,5 @@ pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult};
 pub use stop::{CallStop, OverrideError};
 pub use sublists::{EdgeError, ListLimits};
-pub use transaction::{Item, SharedCalls, TransactionEnd, TransactionList};
+pub use transaction::{IndexedTransaction, SharedCalls, TransactionEnd, TransactionList};
 pub use transaction_error::{NotExecuted, TxError};

@@ -17,7 +17,7 @@ use crate::types::{Header, SealedHeader};
 pub(super) struct Complete(());
 
 /// State and block hashes, and a record of what a run could not read.
-pub(super) struct Recorder<'a> {
+pub(super) struct ReadRecorder<'a> {
     state: &'a dyn StateReader,
     hashes: &'a dyn BlockHashes,
     overrides: &'a StateOverride,
@@ -25,7 +25,7 @@ pub(super) struct Recorder<'a> {
     max_missing: usize,
     max_keys: usize,
     read: usize,
-    lacking: BTreeSet<StateKey>,
+    missing: BTreeSet<StateKey>,
     corrupt: Option<(StateKey, Corrupt)>,
     /// For each code hash, an account with this code and the length of the code. Filled when accounts are
     /// read. The values are shared only so that all maps by hash are the same machine code.
@@ -33,7 +33,7 @@ pub(super) struct Recorder<'a> {
     ready: Option<&'a dyn super::CodeCache>,
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> ReadRecorder<'a> {
     pub(super) fn new(
         state: &'a dyn StateReader,
         hashes: &'a dyn BlockHashes,
@@ -49,7 +49,7 @@ impl<'a> Recorder<'a> {
             max_missing: limits.max_missing,
             max_keys: limits.max_keys,
             read: 0,
-            lacking: BTreeSet::new(),
+            missing: BTreeSet::new(),
             corrupt: None,
             codes: BTreeMap::new(),
             ready: limits.codes,
@@ -61,8 +61,8 @@ impl<'a> Recorder<'a> {
         if let Some((key, fault)) = &self.corrupt {
             return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
         }
-        if !self.lacking.is_empty() {
-            return Err(CallStop::Lacking(self.lacking.clone()));
+        if !self.missing.is_empty() {
+            return Err(CallStop::Missing(self.missing.clone()));
         }
         if self.read > self.max_keys {
             return Err(CallStop::TooManyKeys { limit: self.max_keys });
@@ -81,7 +81,7 @@ impl<'a> Recorder<'a> {
         match read {
             Ok(value) => value,
             Err(StateError::Missing(key)) => {
-                self.lacking.insert(key);
+                self.missing.insert(key);
                 T::default()
             }
             Err(StateError::Corrupt { key, fault }) => {
@@ -92,7 +92,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl EvmState for Recorder<'_> {
+impl EvmState for ReadRecorder<'_> {
     fn account(&mut self, address: Address) -> Option<EvmAccount> {
         let read = self.state.account(&address);
         let account: Option<AccountState> = self.note(read);
@@ -175,6 +175,6 @@ impl EvmState for Recorder<'_> {
     }
 
     fn exhausted(&self) -> bool {
-        self.corrupt.is_some() || self.lacking.len() >= self.max_missing || self.read > self.max_keys
+        self.corrupt.is_some() || self.missing.len() >= self.max_missing || self.read > self.max_keys
     }
 }

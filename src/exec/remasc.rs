@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::basic_cost::BRIDGE;
 use super::block_context::{Ancestry, BlockContext};
 use super::observer::BlockObserver;
-use super::remasc_share::{Ledger, RewardedBlock, Share, Sibling, shares};
+use super::remasc_share::{Ledger, Payment, RewardedBlock, Sibling, shares};
 use crate::consensus::network::UNCLE_GENERATIONS;
 use crate::evm::precompiles::bridge::federation_payees;
 use crate::state::World;
@@ -44,7 +44,7 @@ pub(super) fn distribute(
             let mut cell = |slot| world.cell(&BRIDGE, &slot);
             federation_payees(context.network.chain_id, context.rules, mature, &mut cell)
         };
-        for Share { to, amount } in shares(context, &rewarded, &federation, &mut ledger) {
+        for Payment { to, amount } in shares(context, &rewarded, &federation, &mut ledger) {
             world.charge(&REMASC_ADDRESS, amount);
             world.credit(&to, amount);
             logs.push(payment_log(rewarded.hash, to, amount));

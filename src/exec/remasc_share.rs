@@ -67,7 +67,7 @@ impl Ledger {
 
 /// One payment in wei. Payments of zero are made too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct Payment {
     pub(super) to: Address,
     pub(super) amount: U256,
 }
@@ -78,7 +78,7 @@ pub(super) fn shares(
     rewarded: &RewardedBlock,
     federation: &[Address],
     ledger: &mut Ledger,
-) -> Vec<Share> {
+) -> Vec<Payment> {
     let params = &context.network.params;
     let mut out = Vec::new();
     ledger.reward = ledger.reward.saturating_add(rewarded.fees);
@@ -98,7 +98,7 @@ pub(super) fn shares(
     let [early, late] = params.labs;
     let labs = if context.rules.has(Rule::Rskip218) { late } else { early };
     let cut = part(reward, LABS_DIVISOR);
-    out.push(Share { to: labs, amount: cut });
+    out.push(Payment { to: labs, amount: cut });
     reward = reward.saturating_sub(cut);
 
     let cut = part(reward, FEDERATION_DIVISOR);
@@ -121,7 +121,7 @@ fn pay_federation(
     members: &[Address],
     least: Option<U256>,
     ledger: &mut Ledger,
-    out: &mut Vec<Share>,
+    out: &mut Vec<Payment>,
 ) {
     let total = ledger.federation.saturating_add(cut);
     let each = part(total, members.len() as u64);
@@ -137,7 +137,7 @@ fn pay_federation(
     let last = members.len().saturating_sub(1);
     for (index, to) in members.iter().enumerate() {
         let amount = if index == last { each.saturating_add(rest) } else { each };
-        out.push(Share { to: *to, amount });
+        out.push(Payment { to: *to, amount });
     }
 }
 
@@ -146,14 +146,14 @@ fn pay_alone(
     rewarded: &RewardedBlock,
     punished: bool,
     ledger: &mut Ledger,
-    out: &mut Vec<Share>,
+    out: &mut Vec<Payment>,
 ) {
     if punished {
         let punishment = part(reward, PUNISHMENT_DIVISOR);
         reward = reward.saturating_sub(punishment);
         ledger.burn(punishment);
     }
-    out.push(Share { to: rewarded.coinbase, amount: reward });
+    out.push(Payment { to: rewarded.coinbase, amount: reward });
 }
 
 fn pay_with_siblings(
@@ -161,7 +161,7 @@ fn pay_with_siblings(
     rewarded: &RewardedBlock,
     punished: bool,
     ledger: &mut Ledger,
-    out: &mut Vec<Share>,
+    out: &mut Vec<Payment>,
 ) {
     let siblings = rewarded.siblings.len() as u64;
     let miners = siblings.saturating_add(1);
@@ -174,18 +174,18 @@ fn pay_with_siblings(
     let punishment = if punished { part(per_miner, PUNISHMENT_DIVISOR) } else { U256::ZERO };
     per_miner = per_miner.saturating_sub(punishment);
 
-    out.extend(rewarded.siblings.iter().map(|s| Share { to: s.publisher, amount: per_publisher }));
+    out.extend(rewarded.siblings.iter().map(|s| Payment { to: s.publisher, amount: per_publisher }));
     ledger.burn(lost);
     ledger.burn(lost_too);
     for sibling in &rewarded.siblings {
         let late = part(times(per_miner, sibling.late), LATE_DIVISOR);
-        out.push(Share { to: sibling.coinbase, amount: per_miner.saturating_sub(late) });
+        out.push(Payment { to: sibling.coinbase, amount: per_miner.saturating_sub(late) });
         ledger.burn(late);
     }
     if punished {
         ledger.burn(times(punishment, miners));
     }
-    out.push(Share { to: rewarded.coinbase, amount: per_miner });
+    out.push(Payment { to: rewarded.coinbase, amount: per_miner });
 }
 
 impl RewardedBlock {

@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::block_context::{Ancestry, BlockContext};
 use super::call::BlockEnvironment;
-use super::remasc_share::{Ledger, RewardedBlock, Share, Sibling, shares};
+use super::remasc_share::{Ledger, Payment, RewardedBlock, Sibling, shares};
 use crate::consensus::{Network, Rule};
 use crate::types::{Header, SealedHeader};
 
-struct NoAncestors;
+struct NoAncestry;
 
-impl Ancestry for NoAncestors {
+impl Ancestry for NoAncestry {
     fn header(&self, _: u64) -> Option<SealedHeader> {
         None
     }
@@ -86,7 +86,7 @@ fn check(case: &Value) {
         gas_limit: U256::ZERO,
         minimum_gas_price: wei(&case["minimumGasPrice"]),
     };
-    let mut context = BlockContext::new(&network, environment, &NoAncestors);
+    let mut context = BlockContext::new(&network, environment, &NoAncestry);
     let rules = case["rules"].as_array().unwrap().iter();
     context.rules = rules.map(|rule| Rule::from_name(rule.as_str().unwrap()).unwrap()).collect();
     let [early, late] = network.params.labs;
@@ -95,13 +95,13 @@ fn check(case: &Value) {
         (0..small(&case["members"])).map(|index| Address::repeat_byte((200 + index) as u8)).collect();
     let mut found = ledger(&case["before"], &[]);
     let payments = shares(&context, &rewarded(case), &members, &mut found);
-    let expected: Vec<Share> = case["payments"]
+    let expected: Vec<Payment> = case["payments"]
         .as_array()
         .unwrap()
         .iter()
         .map(|pay| {
             let to = if pay[0] == "labs" { labs } else { account(&pay[0]) };
-            Share { to, amount: wei(&pay[1]) }
+            Payment { to, amount: wei(&pay[1]) }
         })
         .collect();
     assert_eq!(payments, expected, "{case}");

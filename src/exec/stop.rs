@@ -15,7 +15,7 @@ use crate::state::{Corrupt, StateKey};
 pub enum CallStop {
     /// These facts are missing. With them, the call can proceed further.
     #[error("{} facts are missing", .0.len())]
-    Lacking(BTreeSet<StateKey>),
+    Missing(BTreeSet<StateKey>),
     /// The root commits to state that is invalid.
     #[error("state at {key:?} is corrupt: {fault}")]
     Corrupt { key: StateKey, fault: Corrupt },

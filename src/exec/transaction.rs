@@ -12,15 +12,15 @@ use super::transaction_state::{ReadyCodes, TransactionState};
 use crate::consensus::{Rule, RuleSet};
 use crate::evm::precompiles::{Precompile, RunTransaction, Unsimulated};
 use crate::evm::{
-    Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector,
-    MAX_INIT_CODE, Machine, Touch,
+    Abort, ChangedAccount, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector,
+    MAX_INIT_CODE, Machine, StateChanges, Touch,
 };
 use crate::state::{Account, World};
 use crate::types::{Log, Receipt, Transaction};
 
 /// A transaction with its index and sender.
 #[derive(Clone, Copy)]
-pub struct Item<'a> {
+pub struct IndexedTransaction<'a> {
     /// Index in the block.
     pub index: usize,
     /// The transaction.
@@ -87,7 +87,7 @@ impl TransactionEnd {
 }
 
 /// The result of a run besides the state.
-struct Ended {
+struct RunEnd {
     success: bool,
     failure: Option<Option<HaltReason>>,
     output: Bytes,
@@ -100,7 +100,7 @@ struct Ended {
     unsimulated: Vec<Unsimulated>,
 }
 
-impl Ended {
+impl RunEnd {
     fn plain(gas_used: u64) -> Self {
         Self {
             success: true,
@@ -135,7 +135,7 @@ impl TransactionList {
     pub fn execute(
         &mut self,
         context: &BlockContext<'_>,
-        item: Item<'_>,
+        item: IndexedTransaction<'_>,
         inspector: Option<&mut dyn Inspector>,
     ) -> Result<TransactionEnd, TxError> {
         let intrinsic = self.check(context, item)?;
@@ -168,8 +168,8 @@ impl TransactionList {
     }
 
     /// Checks the rules of transactions, in the order of the reference node, and returns the intrinsic gas.
-    fn check(&mut self, context: &BlockContext<'_>, item: Item<'_>) -> Result<u64, TxError> {
-        let Item { transaction, sender, .. } = item;
+    fn check(&mut self, context: &BlockContext<'_>, item: IndexedTransaction<'_>) -> Result<u64, TxError> {
+        let IndexedTransaction { transaction, sender, .. } = item;
         let (rules, size) = (context.rules, transaction.data.len());
         if transaction.to.is_none() && rules.has(Rule::Rskip438) && size > MAX_INIT_CODE {
             return Err(TxError::InitCodeSize { size, hash: transaction.hash() });
@@ -208,11 +208,11 @@ impl TransactionList {
     fn run(
         &mut self,
         context: &BlockContext<'_>,
-        item: Item<'_>,
+        item: IndexedTransaction<'_>,
         intrinsic: u64,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<Ended, Abort> {
-        let Item { transaction, sender, .. } = item;
+    ) -> Result<RunEnd, Abort> {
+        let IndexedTransaction { transaction, sender, .. } = item;
         let gas = gas_limit(transaction).saturating_sub(intrinsic);
         match transaction.to {
             Some(to) => {
@@ -223,12 +223,12 @@ impl TransactionList {
                 let (_, code_size) = self.world.code_id(&to);
                 if code_size == 0 {
                     self.transfer(&sender, &to, transaction.value);
-                    return Ok(Ended::plain(intrinsic));
+                    return Ok(RunEnd::plain(intrinsic));
                 }
             }
             None if transaction.data.is_empty() => {
                 self.create_bare(context.rules, item);
-                return Ok(Ended::plain(intrinsic));
+                return Ok(RunEnd::plain(intrinsic));
             }
             None => {}
         }
@@ -253,7 +253,7 @@ impl TransactionList {
     }
 
     /// Executes a creation without data, which creates an account without code and marker.
-    fn create_bare(&mut self, rules: RuleSet, item: Item<'_>) {
+    fn create_bare(&mut self, rules: RuleSet, item: IndexedTransaction<'_>) {
         let Some(address) = item.transaction.contract_address(&item.sender) else { return };
         self.touch(Touch::Created(address));
         let held = self.world.account(&address).unwrap_or_default();
@@ -265,7 +265,7 @@ impl TransactionList {
     fn machine<'a, 'b: 'a, 'i: 'a>(
         &'a mut self,
         context: &'a BlockContext<'b>,
-        item: Item<'a>,
+        item: IndexedTransaction<'a>,
         inspector: Option<&'i mut (dyn Inspector + 'i)>,
     ) -> Machine<'a, TransactionState<'a, 'b>> {
         let state = TransactionState {
@@ -285,10 +285,10 @@ impl TransactionList {
     fn run_code(
         &mut self,
         context: &BlockContext<'_>,
-        item: Item<'_>,
+        item: IndexedTransaction<'_>,
         gas: u64,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<Ended, Abort> {
+    ) -> Result<RunEnd, Abort> {
         let limit = gas_limit(item.transaction);
         if let Some(to) = &item.transaction.to {
             self.touch_transfer(&item.sender, to, item.transaction.value);
@@ -313,19 +313,19 @@ impl TransactionList {
     fn run_direct(
         &mut self,
         context: &BlockContext<'_>,
-        item: Item<'_>,
+        item: IndexedTransaction<'_>,
         precompile: Precompile,
         gas: u64,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<Ended, Abort> {
+    ) -> Result<RunEnd, Abort> {
         let limit = gas_limit(item.transaction);
         let mut machine = self.machine(context, item, None);
         let end = machine.run_direct(precompile, &first_frame(item, gas))?;
-        let DirectEnd { price, outcome, logs, payments } = end;
+        let DirectCallResult { price, outcome, logs, payments } = end;
         let cells = machine.written_cells();
         let unsimulated = machine.unsimulated().to_vec();
         let (changes, _) = machine.into_changes();
-        let done = matches!(outcome, Direct::Done(_));
+        let done = matches!(outcome, DirectOutcome::Done(_));
         let address = precompile.address();
         if done {
             self.touch(Touch::NativeDone(address));
@@ -339,11 +339,11 @@ impl TransactionList {
         let logs = logs.into_iter().map(receipt_log).collect();
         let any = is_shared(&precompile);
         let shared = SharedCalls { any, forbidden: any };
-        let plain = Ended { logs, shared, unsimulated, ..Ended::plain(gas_used) };
+        let plain = RunEnd { logs, shared, unsimulated, ..RunEnd::plain(gas_used) };
         Ok(match outcome {
-            Direct::Done(output) => Ended { output, ..plain },
-            Direct::Failed => Ended { gas_paid: limit, ..plain },
-            Direct::TooExpensive => Ended {
+            DirectOutcome::Done(output) => RunEnd { output, ..plain },
+            DirectOutcome::Failed => RunEnd { gas_paid: limit, ..plain },
+            DirectOutcome::TooExpensive => RunEnd {
                 success: false,
                 failure: Some(Some(HaltReason::OutOfGas)),
                 gas_used: limit,
@@ -354,7 +354,7 @@ impl TransactionList {
     }
 
     /// Applies the changes of a run. Native contracts that were called get the storage-root marker.
-    fn apply(&mut self, changes: Changes, cells: &[(Address, U256, Bytes)], natives: &[Address]) {
+    fn apply(&mut self, changes: StateChanges, cells: &[(Address, U256, Bytes)], natives: &[Address]) {
         for account in changes.accounts {
             let called = natives.contains(&account.address);
             let address = account.address;
@@ -400,7 +400,7 @@ impl TransactionList {
     }
 }
 
-fn first_frame(item: Item<'_>, gas: u64) -> FirstFrame {
+fn first_frame(item: IndexedTransaction<'_>, gas: u64) -> FirstFrame {
     FirstFrame {
         from: Some(item.sender),
         to: item.transaction.to,
@@ -415,10 +415,10 @@ fn is_shared(precompile: &Precompile) -> bool {
     matches!(precompile, Precompile::Bridge | Precompile::Remasc)
 }
 
-fn settle(end: FrameEnd, limit: u64, shared: SharedCalls, unsimulated: Vec<Unsimulated>) -> Ended {
+fn settle(end: FrameEnd, limit: u64, shared: SharedCalls, unsimulated: Vec<Unsimulated>) -> RunEnd {
     let spent = limit.saturating_sub(end.gas_left);
     let gas_used = spent.saturating_sub(end.refund.min(spent / 2));
-    Ended {
+    RunEnd {
         success: end.failure.is_none(),
         failure: end.failure,
         output: end.output,

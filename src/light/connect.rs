@@ -5,7 +5,7 @@
 
 use alloc::{format, vec::Vec};
 
-use super::{pinned_head::PinnedHead, store::Known, upstream_fetch::Cause};
+use super::{fact_store::KnownFacts, pinned_head::PinnedHead, upstream_fetch::Cause};
 use crate::types::{B256, SealedHeader};
 
 /// Most headers from the held chain to a block requested by hash, including the block. Each costs a request; real forks
@@ -14,7 +14,7 @@ pub const MAX_BRANCH: usize = 16;
 
 /// Whether a block is connected to the held chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Branch {
+pub(crate) enum ConnectOutcome {
     /// The chain holds the block.
     Held,
     /// The header with this hash must be fetched first.
@@ -26,18 +26,18 @@ pub(crate) enum Branch {
 impl PinnedHead {
     /// Adds a header that was fetched by its hash to the pinned chain, with the headers between it and the chain. The
     /// head does not change.
-    pub(crate) fn connect(&mut self, wanted: B256, known: &Known<'_>) -> Branch {
-        let Some(chain) = &mut self.chain else { return Branch::Needs(wanted) };
+    pub(crate) fn connect(&mut self, wanted: B256, known: &KnownFacts<'_>) -> ConnectOutcome {
+        let Some(chain) = &mut self.chain else { return ConnectOutcome::Needs(wanted) };
         let (mut branch, mut at) = (Vec::new(), wanted);
         while chain.by_hash(&at).is_none() {
             let header = match known.header(&at) {
                 Some(Some(header)) => header,
                 Some(None) => return refused(format!("no upstream has its ancestor {at}")),
-                None => return Branch::Needs(at),
+                None => return ConnectOutcome::Needs(at),
             };
             if self.config.own_state.is_some() && header.number < chain.lowest() && at == wanted {
                 // The host's own node is trusted below the start.
-                return Branch::Held;
+                return ConnectOutcome::Held;
             }
             if chain.add_ancestor(header) {
                 continue;
@@ -52,12 +52,12 @@ impl PinnedHead {
             at = header.parent_hash;
         }
         match chain.add_branch(branch.into_iter().rev(), Some(self.now)) {
-            Ok(()) => Branch::Held,
+            Ok(()) => ConnectOutcome::Held,
             Err(error) => refused(format!("{error}")),
         }
     }
 }
 
-fn refused(reason: alloc::string::String) -> Branch {
-    Branch::Refused(Cause::Refuted(reason))
+fn refused(reason: alloc::string::String) -> ConnectOutcome {
+    ConnectOutcome::Refused(Cause::Refuted(reason))
 }

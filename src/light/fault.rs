@@ -31,7 +31,7 @@ impl fmt::Display for SyncFault {
 
 impl SyncFault {
     /// The fault without what an upstream, or a library about its connection, wrote.
-    pub(super) fn without_words(self) -> Self {
+    pub(super) fn redacted(self) -> Self {
         const INSTEAD: &str = "the client's log has the reason";
         let cause = match self.cause {
             SyncCause::Call(RequestFailure::Rpc { code, .. }) => {

@@ -4,9 +4,9 @@
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, sync::Arc, vec::Vec};
 
 use super::{
+    fact_store::{FactStore, KnownFacts, Location},
     pinned_head::PinnedHead,
     plan, prove,
-    store::{FactStore, Known, Location},
     sync::Observation,
     upstream::{RequestFailure, UpstreamRequest},
     upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
@@ -82,7 +82,7 @@ impl Fetch {
     }
 
     /// Notes that the spare upstream answers the present requests. The slow one is asked next, if that is of no use.
-    pub fn hand_to_spare(&mut self) {
+    pub fn use_spare(&mut self) {
         if let Some(spare) = self.others.pop_front() {
             self.others.push_front(core::mem::replace(&mut self.current.upstream, spare));
         }
@@ -93,7 +93,7 @@ impl Fetch {
     pub fn settle(
         mut self,
         pinned: &PinnedHead,
-        known: &Known<'_>,
+        known: &KnownFacts<'_>,
         seen: &mut Vec<Observation>,
     ) -> FetchOutcome {
         let (upstream, request) = (self.current.upstream, self.current.requests().first().cloned());
@@ -115,7 +115,9 @@ impl Fetch {
             Err(cause) => {
                 let cause = self.current.blame(cause);
                 match observation(Err(cause.clone())) {
-                    silence if is_silence(&cause) && !self.must_have(pinned) => self.silent.extend(silence),
+                    silence if is_no_response(&cause) && !self.must_have(pinned) => {
+                        self.silent.extend(silence)
+                    }
                     _ if self.excuses(&cause, pinned) => {}
                     // JSON hides part of some headers. Another form of the request decides whether this is a fault.
                     doubt if matches!(cause, Cause::Hidden(_)) => self.doubt = self.doubt.or(doubt),
@@ -135,7 +137,7 @@ impl Fetch {
         }
     }
 
-    fn next_upstream(mut self, pinned: &PinnedHead, known: &Known<'_>) -> FetchOutcome {
+    fn next_upstream(mut self, pinned: &PinnedHead, known: &KnownFacts<'_>) -> FetchOutcome {
         // An absence needs only the healthy upstreams: a resting one may not respond for a long time.
         let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pinned.rests(*next));
         let Some(upstream) = next else {
@@ -155,7 +157,7 @@ impl Fetch {
     /// with what the upstream's own chain has. Asked by the block's hash, an honest upstream gives no false response.
     fn excuses(&self, cause: &Cause, pinned: &PinnedHead) -> bool {
         match cause {
-            Cause::Call(failure) => self.is_lack(failure) && !self.must_have(pinned),
+            Cause::Call(failure) => self.lacks_data(failure) && !self.must_have(pinned),
             Cause::Withheld if self.is_state() => !self.must_have(pinned),
             Cause::Refuted(_) => false,
             _ => {
@@ -169,9 +171,9 @@ impl Fetch {
 
     /// Whether a failure says that the upstream lacks what was requested. One that tells which methods it has is noted, and is
     /// no fault.
-    fn is_lack(&self, failure: &RequestFailure) -> bool {
+    fn lacks_data(&self, failure: &RequestFailure) -> bool {
         match failure {
-            RequestFailure::Lacking(_) | RequestFailure::Busy { .. } => true,
+            RequestFailure::NotHeld(_) | RequestFailure::Busy { .. } => true,
             RequestFailure::Rpc { code, .. } => {
                 *code != METHOD_NOT_FOUND && !matches!(self.current.target, FetchTarget::Witness { .. })
             }
@@ -208,7 +210,7 @@ fn is_absence(target: &FetchTarget, facts: &FactStore) -> bool {
 }
 
 /// Whether no response arrived at all.
-fn is_silence(cause: &Cause) -> bool {
+fn is_no_response(cause: &Cause) -> bool {
     matches!(cause, Cause::Call(RequestFailure::Transport(_)))
 }
 

@@ -15,7 +15,7 @@ use crate::{
     types::{
         FieldError, Header, HeaderError, SealedHeader,
         header::{HeaderForm, HeaderShape},
-        rlp::{ListBuf, Reader, put_list},
+        rlp::{ListBuf, RlpReader, put_list},
     },
 };
 
@@ -127,7 +127,7 @@ pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batc
 
 pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Result<Batch, BatchError> {
     let shape = |number| network.header_shape(number);
-    let mut list = Reader::list(bytes, "headers")?;
+    let mut list = RlpReader::list(bytes, "headers")?;
     let mut headers = Vec::with_capacity(most.min(MAX_BATCH_HEADERS as usize));
     while !list.is_empty() {
         if headers.len() >= most {
@@ -146,7 +146,7 @@ pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Resul
 }
 
 fn decode_uncles(
-    mut list: Reader<'_>,
+    mut list: RlpReader<'_>,
     shape: &dyn Fn(u64) -> HeaderShape,
 ) -> Result<Vec<Header>, BatchError> {
     let mut uncles = Vec::new();

@@ -21,7 +21,7 @@ const FORMS: usize = 3;
 
 /// A header, with its uncles if they came with it. Neither is verified.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FetchedHeader {
     pub(super) header: HeaderCandidate,
     pub(super) uncles: Option<Vec<Header>>,
 }
@@ -31,14 +31,14 @@ pub(super) struct Found {
 pub(super) struct HeaderWindow {
     first: u64,
     announced: u64,
-    slots: Vec<Slot>,
+    slots: Vec<HeaderSlot>,
     /// Request all headers with one `rootlight_getHeaders`.
     binary: bool,
     was_binary: bool,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct HeaderSlot {
     number: u64,
     form: usize,
     state: SlotState,
@@ -47,15 +47,16 @@ struct Slot {
 #[derive(Debug)]
 enum SlotState {
     Wanted(Option<SyncCause>),
-    Have(Found),
+    Received(FetchedHeader),
     /// The upstream has no such block, or no usable one, for this reason.
-    Gone(SyncCause),
+    Unavailable(SyncCause),
 }
 
 impl HeaderWindow {
     pub(super) fn new(first: u64, last: u64, announced: u64) -> Self {
-        let slots =
-            (first..=last).map(|number| Slot { number, form: 0, state: SlotState::Wanted(None) }).collect();
+        let slots = (first..=last)
+            .map(|number| HeaderSlot { number, form: 0, state: SlotState::Wanted(None) })
+            .collect();
         Self { first, announced, slots, binary: false, was_binary: false }
     }
 
@@ -93,7 +94,7 @@ impl HeaderWindow {
             let params = format!(r#"["{:#x}","{:#x}"]"#, self.first, self.len());
             return alloc::vec![UpstreamRequest::new("rootlight_getHeaders", params)];
         }
-        self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::requests).collect()
+        self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(HeaderSlot::requests).collect()
     }
 
     /// Takes the responses to [`Self::requests`], in order. Returns whether every header has arrived or is unavailable;
@@ -111,7 +112,7 @@ impl HeaderWindow {
                 slot.take(&mine, announced, network);
             }
         }
-        !self.slots.iter().any(Slot::is_wanted)
+        !self.slots.iter().any(HeaderSlot::is_wanted)
     }
 
     /// Takes a binary response. Headers that it lacks below the end of the chain are requested again in the other
@@ -125,9 +126,9 @@ impl HeaderWindow {
         for slot in &mut self.slots {
             match headers.next() {
                 Some((header, uncles)) if header.header().number == slot.number => {
-                    slot.state = SlotState::Have(Found { header, uncles });
+                    slot.state = SlotState::Received(FetchedHeader { header, uncles });
                 }
-                None if slot.number > announced => slot.state = SlotState::Gone(SyncCause::Missing),
+                None if slot.number > announced => slot.state = SlotState::Unavailable(SyncCause::Missing),
                 _ => return,
             }
         }
@@ -135,17 +136,17 @@ impl HeaderWindow {
 
     /// Returns the headers up to the end of the upstream's chain, or up to the first header that must exist but is
     /// unavailable or invalid, with the number of that header and the cause.
-    pub(super) fn into_headers(self) -> (Vec<Found>, Option<(u64, SyncCause)>) {
+    pub(super) fn into_headers(self) -> (Vec<FetchedHeader>, Option<(u64, SyncCause)>) {
         let announced = self.announced;
         let mut headers = Vec::with_capacity(self.slots.len());
         for slot in self.slots {
             let cause = match slot.state {
-                SlotState::Have(header) => {
+                SlotState::Received(header) => {
                     headers.push(header);
                     continue;
                 }
-                SlotState::Gone(cause) if slot.number > announced && is_end(&cause) => break,
-                SlotState::Gone(cause) => cause,
+                SlotState::Unavailable(cause) if slot.number > announced && is_end(&cause) => break,
+                SlotState::Unavailable(cause) => cause,
                 SlotState::Wanted(cause) => cause.unwrap_or(SyncCause::Missing),
             };
             return (headers, Some((slot.number, cause)));
@@ -168,7 +169,7 @@ fn is_end(cause: &SyncCause) -> bool {
     )
 }
 
-impl Slot {
+impl HeaderSlot {
     fn is_wanted(&self) -> bool {
         matches!(self.state, SlotState::Wanted(_))
     }
@@ -191,7 +192,7 @@ impl Slot {
         match self.parse(responses, network) {
             Ok(header) => {
                 let header = HeaderCandidate::from(header);
-                self.state = SlotState::Have(Found { header, uncles: None });
+                self.state = SlotState::Received(FetchedHeader { header, uncles: None });
             }
             Err(cause) => {
                 let end = self.number > announced && matches!(cause, SyncCause::Missing);
@@ -207,7 +208,7 @@ impl Slot {
                     _ => cause,
                 };
                 self.state = if end || self.form >= FORMS {
-                    SlotState::Gone(first)
+                    SlotState::Unavailable(first)
                 } else {
                     SlotState::Wanted(Some(first))
                 };

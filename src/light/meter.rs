@@ -19,13 +19,13 @@ pub struct Progress {
 
 /// Counts verified headers over time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Meter {
+pub(super) struct SyncMeter {
     began: Option<u64>,
     last: u64,
     headers: u64,
 }
 
-impl Meter {
+impl SyncMeter {
     pub(super) fn count(&mut self, headers: u64, asked: u64, now: Now) {
         self.began.get_or_insert(asked);
         self.last = now.millis;
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn rate_and_time_left() {
-        let mut meter = Meter::default();
+        let mut meter = SyncMeter::default();
         assert_eq!(meter.progress(5, 5, 100).left, None);
         meter.count(50, 1_000, Now { unix: 0, millis: 2_000 });
         let progress = meter.progress(0, 50, 200);

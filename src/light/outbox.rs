@@ -4,7 +4,7 @@ use alloc::{format, sync::Arc, vec::Vec};
 
 use alloy_primitives::hex;
 
-use super::{RequestFailure, UpstreamRequest, UpstreamResponse, clock::Now, store::FactCache};
+use super::{RequestFailure, UpstreamRequest, UpstreamResponse, clock::Now, fact_store::FactCache};
 use crate::types::{Transaction, json::location_from_json};
 
 /// Milliseconds between two checks of the sent transactions.
@@ -21,17 +21,17 @@ pub struct Outbox {
     /// Time of the last check, in milliseconds of the monotonic clock.
     last_check: Option<u64>,
     /// The transactions sent by the time of the last check, oldest first.
-    pending: Vec<Pending>,
+    pending: Vec<UnminedTransaction>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct UnminedTransaction {
     transaction: Arc<Transaction>,
     /// Checks that the upstream answered. `None` if the transaction was sent since the check before: it is not due yet.
     checks: Option<u32>,
 }
 
-impl Pending {
+impl UnminedTransaction {
     fn is_due(&self) -> bool {
         self.checks.is_some_and(|checks| checks < MAX_CHECKS)
     }
@@ -51,7 +51,7 @@ impl Outbox {
             // If a caller sends the same transaction again, it is a new allocation, and the count starts again.
             let known = known.iter().find(|known| Arc::ptr_eq(&known.transaction, transaction));
             let checks = known.map(|known| known.checks.unwrap_or(0));
-            let pending = Pending { transaction: transaction.clone(), checks };
+            let pending = UnminedTransaction { transaction: transaction.clone(), checks };
             if pending.is_due() {
                 requests.push(UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#)));
             }
@@ -92,11 +92,11 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::light::{FactStore, store::Sent};
+    use crate::light::{FactStore, fact_store::SentTransaction};
 
     fn send(cache: &mut FactCache, nonce: u64) {
         let transaction = Transaction::remasc(nonce);
-        let sent = Sent {
+        let sent = SentTransaction {
             hash: transaction.hash(),
             sender: Address::ZERO,
             asker: Default::default(),

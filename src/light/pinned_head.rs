@@ -8,10 +8,10 @@ use thiserror::Error;
 use super::{
     clock::Now,
     fault::SyncFault,
-    floor::LowWork,
     meter::Progress,
     prove::ProofContext,
     sync::{HeaderSync, UpstreamState},
+    work_floor::LowWork,
 };
 use crate::{
     consensus::{ChainView, Checkpoint, HeaderChain, Network},
@@ -33,13 +33,13 @@ pub struct ClientConfig {
     /// Greatest age of the head, in seconds by the host's clock, at which requests are answered; 0 for any age.
     pub max_age: u64,
     /// What to answer if no upstream gives a proof.
-    pub unproven: Unproven,
+    pub unproven: UnprovenPolicy,
     /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
     /// there too, and blocks below the start are taken from the node as it shows them.
     pub own_state: Option<Arc<dyn TrieStore>>,
-    /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::tell_sent`]), because it
+    /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::announce_sent`]), because it
     /// shares filters with other hosts. Otherwise the client knows its own.
-    pub host_tells_sent: bool,
+    pub host_announces_sent: bool,
     /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
     pub balance: bool,
     /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
@@ -50,7 +50,7 @@ pub struct ClientConfig {
 
 /// What to answer if no upstream gives a proof.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unproven {
+pub enum UnprovenPolicy {
     /// No answer.
     #[default]
     Refuse,
@@ -65,7 +65,7 @@ pub enum Unproven {
 #[error("neither refuse, quorum:N nor trust")]
 pub struct UnprovenError;
 
-impl FromStr for Unproven {
+impl FromStr for UnprovenPolicy {
     type Err = UnprovenError;
 
     /// Reads `refuse`, `quorum:N` with N from 1, or `trust`.
@@ -124,7 +124,7 @@ impl PinnedHead {
     /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
-        let roster = if config.balance { sync.roster_in_turn(now.millis) } else { sync.roster() };
+        let roster = if config.balance { sync.rotated_roster(now.millis) } else { sync.roster() };
         Self {
             network: sync.network().clone(),
             config,
@@ -147,7 +147,7 @@ impl PinnedHead {
     }
 
     /// The same state of synchronization, seen with an earlier state of the chain.
-    pub(crate) fn showing(mut self, chain: ChainView, now: Now) -> Self {
+    pub(crate) fn with_chain(mut self, chain: ChainView, now: Now) -> Self {
         self.age = age(Some(&chain), now);
         self.chain = Some(chain);
         self
@@ -204,7 +204,7 @@ impl PinnedHead {
     }
 
     /// What to answer if no upstream gives a proof.
-    pub fn unproven(&self) -> Unproven {
+    pub fn unproven(&self) -> UnprovenPolicy {
         self.config.unproven
     }
 
@@ -215,7 +215,7 @@ impl PinnedHead {
     }
 
     /// For each upstream, how many sources had answered in its place before the present one.
-    pub fn turns(&self) -> Vec<u64> {
+    pub fn source_generations(&self) -> Vec<u64> {
         self.states.iter().map(|state| state.turn).collect()
     }
 
@@ -261,8 +261,8 @@ impl PinnedHead {
     }
 
     /// The same moment as a page of another origin sees it, which learns nothing of the upstreams.
-    pub(crate) fn without_words(self) -> Self {
-        Self { fault: self.fault.map(SyncFault::without_words), ..self }
+    pub(crate) fn redacted(self) -> Self {
+        Self { fault: self.fault.map(SyncFault::redacted), ..self }
     }
 
     /// The upstreams to ask, best first.

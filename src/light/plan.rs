@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, U256};
 
 use super::{
+    fact_store::KnownFacts,
     pinned_head::PinnedHead,
-    store::Known,
     upstream_fetch::{FetchTarget, UpstreamFetch},
 };
 use crate::{
@@ -17,12 +17,12 @@ use crate::{
 /// Most storage slots in one proof request. Larger sets are split, since upstreams limit them.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
-/// The fetches for all of `lacking`. Facts about blocks off the pinned chain are requested by block hash first.
-pub fn fetches(lacking: &Facts, known: &Known<'_>, pinned: &PinnedHead) -> Vec<UpstreamFetch> {
+/// The fetches for all of `missing`. Facts about blocks off the pinned chain are requested by block hash first.
+pub fn fetches(missing: &Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) -> Vec<UpstreamFetch> {
     let aside = |block: &BlockRef| pinned.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
     let mut proofs = Proofs::new();
     let mut targets = Vec::new();
-    for fact in lacking {
+    for fact in missing {
         match fact {
             Fact::State(block, StateKey::Account(address)) => {
                 wants(&mut proofs, *block, *address, None);
@@ -69,7 +69,7 @@ fn wants(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U2
 }
 
 /// The hashes of the transactions whose receipts are wanted; empty for other facts, and if the body is not known.
-pub fn transactions(target: &FetchTarget, known: &Known<'_>) -> Vec<B256> {
+pub fn transactions(target: &FetchTarget, known: &KnownFacts<'_>) -> Vec<B256> {
     match target {
         FetchTarget::One(Fact::Receipts(block)) => {
             known.body(&block.hash).map(|body| body.hashes().to_vec()).unwrap_or_default()

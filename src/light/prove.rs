@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::upstream_fetch::RAW_HEADER_AT;
 use super::{
-    store::{FactStore, Known, Location},
+    fact_store::{FactStore, KnownFacts, Location},
     upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
     upstream_fetch::{Cause, FetchTarget, RAW_HEADER, RAW_UNCLES, UpstreamFetch},
 };
@@ -40,7 +40,7 @@ pub struct ProofContext<'a> {
 pub fn responses(
     fetch: &UpstreamFetch,
     context: ProofContext<'_>,
-    known: &Known<'_>,
+    known: &KnownFacts<'_>,
 ) -> Result<FactStore, Cause> {
     let mut facts = FactStore::default();
     match &fetch.target {
@@ -53,16 +53,16 @@ pub fn responses(
             facts.headers_at.insert(*number, VerifiedHeader::of_own_node(header));
         }
         FetchTarget::One(Fact::Body(block)) => {
-            let body = body(first(fetch)?, &held(context, known, block)?, context.network)?;
+            let body = body(first(fetch)?, &verified_header(context, known, block)?, context.network)?;
             facts.block_bytes = body.bytes();
             facts.bodies.insert(block.hash, Arc::new(body));
         }
         FetchTarget::One(Fact::Uncles(block, _)) => {
-            let header = held(context, known, block)?;
+            let header = verified_header(context, known, block)?;
             facts.uncles.insert(block.hash, Arc::new(uncles(fetch, &header, context.network)?));
         }
         FetchTarget::One(Fact::Receipts(block)) => {
-            let receipts = receipts(fetch, &held(context, known, block)?, context.network)?;
+            let receipts = receipts(fetch, &verified_header(context, known, block)?, context.network)?;
             facts.block_bytes = receipts.bytes();
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
@@ -72,15 +72,15 @@ pub fn responses(
             facts.locations.insert(*hash, Arc::new(place));
         }
         FetchTarget::One(Fact::State(block, key)) => {
-            let root = held(context, known, block)?.state_root;
+            let root = verified_header(context, known, block)?.state_root;
             facts.nodes = long_value(first(fetch)?, root, key, known)?;
         }
         FetchTarget::Proof { block, address, slots } => {
-            let root = held(context, known, block)?.state_root;
+            let root = verified_header(context, known, block)?.state_root;
             facts.nodes = account_proof(first(fetch)?, root, address, slots)?;
         }
         FetchTarget::Witness { block, .. } => {
-            facts.nodes = witness(first(fetch)?, held(context, known, block)?.state_root)?;
+            facts.nodes = witness(first(fetch)?, verified_header(context, known, block)?.state_root)?;
         }
     }
     Ok(facts)
@@ -103,7 +103,11 @@ fn first(fetch: &UpstreamFetch) -> Result<&RawValue, Cause> {
 }
 
 /// The verified header that commits to a fact.
-fn held(context: ProofContext<'_>, known: &Known<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
+fn verified_header(
+    context: ProofContext<'_>,
+    known: &KnownFacts<'_>,
+    block: &BlockRef,
+) -> Result<VerifiedHeader, Cause> {
     let header = context.chain.and_then(|chain| chain.by_hash(&block.hash));
     let header = header.or_else(|| known.header_at(block.number).filter(|own| own.hash() == block.hash));
     header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
@@ -276,7 +280,7 @@ const ALL_PLACES: usize = 2;
 /// The uncles of a block, checked against its header's commitment.
 ///
 /// # Errors
-/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. Asked by number, an honest upstream may
+/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. AuxiliaryRequest by number, an honest upstream may
 /// show the list of a block of another branch; it may show a part of the list if the header counts too few; and a
 /// header that JSON shows incompletely may still be right.
 pub fn uncles(
@@ -441,7 +445,7 @@ fn long_value(
     raw: &RawValue,
     root: B256,
     key: &StateKey,
-    known: &Known<'_>,
+    known: &KnownFacts<'_>,
 ) -> Result<trie::ProvenNodes, Cause> {
     let path = match key {
         StateKey::Code(address) => keys::code_key(address).to_vec(),
@@ -460,7 +464,7 @@ fn long_value(
 /// adds code to the browser module.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AccountProof<'a> {
+struct ProofResponse<'a> {
     #[serde(borrow, alias = "nodes")]
     account_proof: &'a RawValue,
     #[serde(borrow, default)]
@@ -471,7 +475,7 @@ struct AccountProof<'a> {
 }
 
 #[derive(Deserialize)]
-struct StorageProof<'a> {
+struct StorageProofResponse<'a> {
     // The reference node's first draft of `eth_getProof` used the plural.
     #[serde(borrow, alias = "proofs", default)]
     proof: Option<&'a RawValue>,
@@ -506,7 +510,7 @@ pub(super) fn account_proof(
     if is_null(raw) {
         return Err(Cause::Withheld);
     }
-    let response: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
     let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
     paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
     let (mut nodes, mut lacks) = (Vec::new(), false);
@@ -520,7 +524,7 @@ pub(super) fn account_proof(
     };
     read(Some(response.account_proof))?;
     for_each(response.storage_proof, &mut |entry| {
-        let entry: StorageProof<'_> = serde_json::from_str(entry.get()).map_err(refuted)?;
+        let entry: StorageProofResponse<'_> = serde_json::from_str(entry.get()).map_err(refuted)?;
         lacks |= read(entry.proof)?;
         Ok(())
     })?;
@@ -546,7 +550,7 @@ fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if raw.get().len() > MAX_WITNESS_TEXT {
         return Err(Cause::Refuted(format!("a witness of more than {MAX_WITNESS_TEXT} bytes")));
     }
-    let response: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let response: ProofResponse<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
     let decoded = |list: Option<&RawValue>| {
         let mut all = Vec::new();
         for_each(list, &mut |text| {

@@ -38,7 +38,7 @@ pub struct Evidence {
 
 /// The record of an upstream.
 #[derive(Debug, Clone, Default)]
-pub struct Record {
+pub struct UpstreamRecord {
     /// Smoothed time of one exchange, in milliseconds.
     pub latency: u64,
     /// Headers per second during the upstream's turns at fetching many headers.
@@ -57,7 +57,7 @@ pub struct Record {
     wrong: u32,
 }
 
-impl Record {
+impl UpstreamRecord {
     /// Records a good exchange, which took `elapsed` milliseconds.
     pub(super) fn good(&mut self, elapsed: u64) {
         self.in_row = 0;
@@ -105,14 +105,14 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn bad(record: &mut Record, rule: usize, weight: u32) {
+    fn bad(record: &mut UpstreamRecord, rule: usize, weight: u32) {
         let request = UpstreamRequest::new("eth_getProof", "[]".into());
         record.bad(Now { unix: rule as u64, millis: 0 }, request, alloc::format!("rule {rule}"), weight);
     }
 
     #[test]
     fn demerits_are_limited_and_good_exchanges_remove_them() {
-        let mut record = Record::default();
+        let mut record = UpstreamRecord::default();
         (0..20).for_each(|rule| bad(&mut record, rule, LIE));
         (0..20).for_each(|_| record.failed());
         assert_eq!((record.demerits, record.lies, record.in_row), (256, 20, 20));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_newest_evidence_is_kept_without_repetition() {
-        let mut record = Record::default();
+        let mut record = UpstreamRecord::default();
         bad(&mut record, 0, SILENT);
         bad(&mut record, 0, SILENT);
         assert_eq!((record.evidence.len(), record.in_row, record.lies), (1, 0, 0));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn latency_is_smoothed() {
-        let mut record = Record::default();
+        let mut record = UpstreamRecord::default();
         record.good(100);
         assert_eq!(record.latency, 100);
         record.good(300);

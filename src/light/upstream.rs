@@ -61,7 +61,7 @@ pub enum RequestFailure {
     /// The upstream gave no response, which for this kind of source may mean that it lacks what was asked for. Hosts say
     /// so of requests of callers only, who can name anything. The text is the reason.
     #[error("no response: {0}")]
-    Lacking(String),
+    NotHeld(String),
     /// The host did not send the request, because of what it knows of the upstream or of the caller. The text is the reason.
     #[error("not sent: {0}")]
     Unasked(String),
@@ -81,7 +81,7 @@ impl RequestFailure {
         let silent = |failure: &&Self| {
             matches!(
                 failure,
-                Self::Transport(_) | Self::Busy { .. } | Self::NoRoom | Self::Lacking(_) | Self::Unasked(_)
+                Self::Transport(_) | Self::Busy { .. } | Self::NoRoom | Self::NotHeld(_) | Self::Unasked(_)
             )
         };
         response.as_ref().err().filter(silent)
@@ -186,7 +186,7 @@ impl<'a> RawResponse<'a> {
 
 /// What a message of an upstream responds to, for connections that carry several exchanges at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ResponseSubject {
     /// A notification, which responds to no request.
     Notification,
     /// The request with this id, or the batch that contains it.
@@ -211,29 +211,29 @@ struct Envelope<'a> {
 }
 
 /// What a message responds to. In a batch, the first member with an id decides.
-pub fn subject(text: &str) -> Subject {
+pub fn subject(text: &str) -> ResponseSubject {
     if !text.trim_start().starts_with('[') {
         return subject_of_object(text);
     }
-    let mut subject = Subject::Unknown;
+    let mut subject = ResponseSubject::Unknown;
     let read = for_each_member(text, &mut |member| {
-        let request =
-            Some(subject_of_object(member.get())).filter(|subject| matches!(subject, Subject::Request(_)));
+        let request = Some(subject_of_object(member.get()))
+            .filter(|subject| matches!(subject, ResponseSubject::Request(_)));
         subject = request.unwrap_or(subject);
         request.is_none()
     });
-    read.map_or(Subject::Unknown, |()| subject)
+    read.map_or(ResponseSubject::Unknown, |()| subject)
 }
 
 /// What a single message is about, read in one pass.
-fn subject_of_object(text: &str) -> Subject {
+fn subject_of_object(text: &str) -> ResponseSubject {
     if !is_object(text) {
-        return Subject::Nothing;
+        return ResponseSubject::Nothing;
     }
     match serde_json::from_str(text) {
-        Err(_) => Subject::Nothing,
-        Ok(Envelope { method: Some(_), .. }) => Subject::Notification,
-        Ok(Envelope { id, .. }) => id_of(id).map_or(Subject::Unknown, Subject::Request),
+        Err(_) => ResponseSubject::Nothing,
+        Ok(Envelope { method: Some(_), .. }) => ResponseSubject::Notification,
+        Ok(Envelope { id, .. }) => id_of(id).map_or(ResponseSubject::Unknown, ResponseSubject::Request),
     }
 }
 
@@ -415,13 +415,13 @@ mod tests {
     #[test]
     fn messages_are_matched_to_their_request() {
         for (text, expected) in [
-            (r#"{"method":"eth_subscription","params":{}}"#, Subject::Notification),
-            (r#" {"id":7,"result":1}"#, Subject::Request(7)),
-            (r#"[{"id":null},{"id":8,"result":1},{"id":9}]"#, Subject::Request(8)),
-            (r#"{"error":{"code":1}}"#, Subject::Unknown),
-            (r#"[{"id":8,"result":1}"#, Subject::Unknown),
-            ("[]", Subject::Unknown),
-            ("7", Subject::Nothing),
+            (r#"{"method":"eth_subscription","params":{}}"#, ResponseSubject::Notification),
+            (r#" {"id":7,"result":1}"#, ResponseSubject::Request(7)),
+            (r#"[{"id":null},{"id":8,"result":1},{"id":9}]"#, ResponseSubject::Request(8)),
+            (r#"{"error":{"code":1}}"#, ResponseSubject::Unknown),
+            (r#"[{"id":8,"result":1}"#, ResponseSubject::Unknown),
+            ("[]", ResponseSubject::Unknown),
+            ("7", ResponseSubject::Nothing),
         ] {
             assert_eq!(subject(text), expected, "{text}");
         }

@@ -63,7 +63,7 @@ impl core::error::Error for FactFailure {}
 
 impl FactFailure {
     /// Whether an upstream has no method for the fact.
-    pub(crate) fn is_unserved(&self) -> bool {
+    pub(crate) fn is_unsupported(&self) -> bool {
         let unknown = |attempt: &AttemptFailure| {
             matches!(&attempt.cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
         };
@@ -82,7 +82,7 @@ impl fmt::Display for FactFailure {
             }
             write!(f, "{}: {}", attempt.method, attempt.cause)?;
         }
-        if self.is_unserved() {
+        if self.is_unsupported() {
             f.write_str(NO_PROOFS)?;
         }
         Ok(())

@@ -9,12 +9,12 @@ use super::error::ImportError;
 use super::events::{ChainEvent, EventBlock, Events};
 use super::impersonated::marked_sender;
 use super::index::BlockIndex;
-use super::sides::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, Sides};
+use super::side_blocks::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, SideBlocks};
 use super::snapshot::ChainSnapshot;
 use super::stored_block::StoredBlock;
 use crate::consensus::{
-    BodyError, ChainError, Change, CheckedBlock, HeaderCandidate, HeaderChain, Network, Rule, VerifiedBody,
-    VerifiedHeader, VerifiedReceipts,
+    BodyError, ChainError, CheckedHeader, HeadChange, HeaderCandidate, HeaderChain, Network, Rule,
+    VerifiedBody, VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
 use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, Recovery, execute_in};
@@ -27,7 +27,7 @@ pub struct Imported {
     /// Its header.
     pub header: VerifiedHeader,
     /// The effect on the head.
-    pub change: Change,
+    pub change: HeadChange,
     /// Calls of native-contract methods that failed because this version does not execute them: the transaction's
     /// index and the method. State and receipts of an imported block are still those of its header; its traces are not
     /// known.
@@ -36,7 +36,7 @@ pub struct Imported {
 
 /// An executed block with its resulting state, without later changes by [`LocalChain::set_head_state`].
 #[derive(Debug, Clone)]
-pub struct Settled {
+pub struct BlockState {
     /// Hash of the block.
     pub block: B256,
     /// The state after the block.
@@ -54,9 +54,9 @@ pub struct LocalChain {
     history: Option<u64>,
     /// States of blocks below this height have been dropped.
     lowest_state: u64,
-    /// Blocks executed since the last [`Self::take_settled`], for the host to store.
-    settled: Vec<Settled>,
-    sides: Sides,
+    /// Blocks executed since the last [`Self::take_block_states`], for the host to store.
+    settled: Vec<BlockState>,
+    sides: SideBlocks,
     recovery: Option<Arc<dyn Recovery>>,
 }
 
@@ -91,7 +91,7 @@ impl LocalChain {
             history,
             lowest_state: 0,
             settled: Vec::new(),
-            sides: Sides::default(),
+            sides: SideBlocks::default(),
             recovery: None,
         };
         let header = chain.headers.head().clone();
@@ -239,30 +239,30 @@ impl LocalChain {
 
     fn known(&self, hash: B256) -> Option<Imported> {
         let header = self.headers.by_hash(&hash)?.clone();
-        Some(Imported { header, change: Change::Known, unsimulated: Vec::new() })
+        Some(Imported { header, change: HeadChange::Known, unsimulated: Vec::new() })
     }
 
     /// Takes the blocks executed since the last call. The states of successive blocks share most of their nodes.
-    pub fn take_settled(&mut self) -> Vec<Settled> {
+    pub fn take_block_states(&mut self) -> Vec<BlockState> {
         core::mem::take(&mut self.settled)
     }
 
     fn accept(
         &mut self,
-        checked: CheckedBlock,
+        checked: CheckedHeader,
         transactions: Vec<Transaction>,
         executed: ExecutedBlock,
     ) -> Imported {
         let ExecutedBlock { state, receipts, senders, unsimulated, .. } = executed;
-        self.settled.push(Settled { block: checked.header().hash(), state: state.clone() });
+        self.settled.push(BlockState { block: checked.header().hash(), state: state.clone() });
         let imported = self.settle(checked, transactions, receipts, senders, Some(state), unsimulated);
         match &imported.change {
-            Change::Extended => self.note(&imported.header, ChainEvent::Connected),
-            Change::Reorganised(change) => {
+            HeadChange::Extended => self.note(&imported.header, ChainEvent::Connected),
+            HeadChange::Reorganised(change) => {
                 change.removed.iter().for_each(|header| self.note(header, ChainEvent::Removed));
                 change.added.iter().for_each(|header| self.note(header, ChainEvent::Connected));
             }
-            Change::Side | Change::Known => {}
+            HeadChange::Side | HeadChange::Known => {}
         }
         imported
     }
@@ -307,7 +307,7 @@ impl LocalChain {
     /// Stores a block that passed every check. This cannot fail.
     fn settle(
         &mut self,
-        checked: CheckedBlock,
+        checked: CheckedHeader,
         transactions: Vec<Transaction>,
         receipts: Vec<Receipt>,
         senders: Vec<Address>,
@@ -318,13 +318,13 @@ impl LocalChain {
         self.now.headers = self.headers.snapshot();
         self.store(&inserted.header, transactions, receipts, senders, state);
         match &inserted.change {
-            Change::Extended => self.index(&inserted.header.hash()),
-            Change::Reorganised(change) => {
+            HeadChange::Extended => self.index(&inserted.header.hash()),
+            HeadChange::Reorganised(change) => {
                 change.removed.iter().for_each(|header| self.unindex(header));
                 change.added.iter().for_each(|header| self.index(&header.hash()));
             }
-            Change::Side => self.note_side(&inserted.header),
-            Change::Known => {}
+            HeadChange::Side => self.note_side(&inserted.header),
+            HeadChange::Known => {}
         }
         self.forget_sides();
         self.forget();

@@ -19,12 +19,12 @@ mod error;
 mod events;
 mod impersonated;
 mod index;
-mod sides;
+mod side_blocks;
 mod snapshot;
 mod stored_block;
 
 pub use ancestry::BranchAncestry;
-pub use chain::{Imported, LocalChain, Settled};
+pub use chain::{BlockState, Imported, LocalChain};
 pub use error::ImportError;
 pub use events::{ChainEvent, EventBlock, Events, MAX_EVENTS};
 pub use impersonated::{mark_sender, marked_sender};

@@ -10,7 +10,7 @@ use super::events::Events;
 use super::index::BlockIndex;
 use super::stored_block::StoredBlock;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
-use crate::consensus::persistent::Map;
+use crate::consensus::persistent_map::PersistentMap;
 use crate::consensus::{ChainView, Network, VerifiedHeader, VerifiedUncles};
 use crate::exec::{
     BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock, OnUnsimulated, execute_in,
@@ -22,13 +22,13 @@ use crate::types::{SealedHeader, Transaction};
 #[derive(Debug, Clone)]
 pub struct ChainSnapshot {
     pub(super) headers: ChainView,
-    pub(super) blocks: Map<B256, Arc<StoredBlock>>,
+    pub(super) blocks: PersistentMap<B256, Arc<StoredBlock>>,
     /// The state after each block whose state is kept.
-    pub(super) states: Map<B256, Trie>,
+    pub(super) states: PersistentMap<B256, Trie>,
     /// Block hash and index of every transaction of the canonical chain, by transaction hash.
-    pub(super) transactions: Map<B256, (B256, usize)>,
+    pub(super) transactions: PersistentMap<B256, (B256, usize)>,
     /// All blocks of each height, canonical or not, in the order in which they were added.
-    pub(super) heights: Map<u64, Arc<Vec<B256>>>,
+    pub(super) heights: PersistentMap<u64, Arc<Vec<B256>>>,
     /// The index of the canonical blocks, if the host provides one.
     pub(super) index: Option<Arc<dyn BlockIndex>>,
     /// The analysed code that calls share, if the host keeps any.

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use alloy_primitives::U256;
 
 use super::{
-    method::{Done, Failure, Method, required, verified},
+    method::{Failure, HandlerOutput, Method, required, verified},
     params::Params,
 };
 use crate::{
-    engine::{Need, Stop, View, both},
+    engine::{Stop, View, ViewResult, both},
     light::{MAX_BATCH_HEADERS, encode_headers},
 };
 
@@ -22,10 +22,10 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .costs(100)];
 
-fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn headers(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
     let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
-    let mut found: Need<Vec<_>> = Ok(Vec::new());
+    let mut found: ViewResult<Vec<_>> = Ok(Vec::new());
     for number in first..first.saturating_add(count) {
         let header = match view.header_by_number(number) {
             Ok(Some(header)) => header,

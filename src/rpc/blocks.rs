@@ -9,7 +9,8 @@ use super::{
     error::RpcError,
     lookup::{find, require},
     method::{
-        BLOCK_HASH, Done, Failure, Method, Param, Subject, THE_BLOCK, absent, optional, required, verified,
+        BLOCK_HASH, Failure, HandlerOutput, Method, Param, ParamSubject, THE_BLOCK, absent, optional,
+        required, verified,
     },
     params::{BlockParam, Params},
     render,
@@ -96,7 +97,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
     Method::read(
         "eth_getBlocksByNumber",
-        &[required("number", "QUANTITY").of(Subject::Block)],
+        &[required("number", "QUANTITY").of(ParamSubject::Block)],
         "array of {hash, totalDifficulty, inMainChain}",
         "Every block of a height that an executed chain holds, canonical or not.",
         all_at,
@@ -114,7 +115,11 @@ pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<
     find(view, &params.block(0)?)
 }
 
-fn block(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn block(
+    view: &dyn Chain,
+    header: Option<BlockHeader>,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let full = params.boolean(1, false)?;
     match header {
         Some(header) => verified(&render::block(view, &header, full)?),
@@ -122,16 +127,20 @@ fn block(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> R
     }
 }
 
-fn transaction_count(view: &dyn Chain, header: &BlockHeader) -> Result<Done, Failure> {
+fn transaction_count(view: &dyn Chain, header: &BlockHeader) -> Result<HandlerOutput, Failure> {
     verified(&format!("{:#x}", view.body(header)?.transactions().len()))
 }
 
 /// The number of proven uncles. The count in the header is only the miner's claim.
-fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> Result<Done, Failure> {
+fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> Result<HandlerOutput, Failure> {
     verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
 }
 
-fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn uncle(
+    view: &dyn Chain,
+    header: Option<BlockHeader>,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     match view.uncles(&header)?.headers().get(index) {
@@ -148,7 +157,7 @@ struct AtHeight {
     in_main_chain: bool,
 }
 
-fn all_at(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn all_at(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let number = params.number(0)?;
     let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };
     // Refuses a height of which nothing may be answered.

@@ -8,7 +8,7 @@ use super::{
     call_object::{message, overrides},
     error::{ParamError, RpcError},
     lookup::find,
-    method::{CALL, Done, Failure, Method, verified},
+    method::{CALL, Failure, HandlerOutput, Method, verified},
     params::{BlockParam, Params},
     revert::reason,
 };
@@ -42,13 +42,13 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// Where a message runs: on the state after a block, as part of that block or of the next one.
-pub(super) struct Place {
+pub(super) struct CallBlock {
     header: BlockHeader,
     environment: BlockEnvironment,
     parent: B256,
 }
 
-impl Place {
+impl CallBlock {
     pub(super) fn inside(header: BlockHeader) -> Self {
         Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
@@ -83,7 +83,7 @@ impl Place {
     /// refuses.
     fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
         let keys = match stop {
-            CallStop::Lacking(keys) => keys,
+            CallStop::Missing(keys) => keys,
             CallStop::Override(OverrideError::Precompile(_)) => return ParamError::OverridePrecompile.into(),
             stop => return Failure::Stop(Stop::Refused(refusal(stop))),
         };
@@ -92,11 +92,11 @@ impl Place {
         for key in keys {
             match self.ancestor_stop(view, &key) {
                 None => drop(facts.insert(Fact::State(block, key))),
-                Some(Stop::Lacking(more)) => facts.extend(more),
+                Some(Stop::Missing(more)) => facts.extend(more),
                 Some(refused) => return Failure::Stop(refused),
             }
         }
-        Failure::Stop(Stop::Lacking(facts))
+        Failure::Stop(Stop::Missing(facts))
     }
 
     fn ancestor_stop(&self, view: &dyn Chain, key: &StateKey) -> Option<Stop> {
@@ -176,9 +176,9 @@ pub(super) fn arguments(
     Ok((message(params)?, params.call_block(1)?, overrides))
 }
 
-fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn eth_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let place = Place::inside(block(view, &param)?);
+    let place = CallBlock::inside(block(view, &param)?);
     let result = place.run(view, |context, limits| call(context, &message, &overrides, limits))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
@@ -203,9 +203,9 @@ pub(super) fn keys_of_call(
     params: Params<'_>,
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let place = Place::inside(block(view, &param)?);
+    let place = CallBlock::inside(block(view, &param)?);
     let mut keys = place.run(view, |context, limits| {
-        let noting = crate::state::NotingState::new(context.state);
+        let noting = crate::state::RecordingState::new(context.state);
         let context = CallContext { state: &noting, ..*context };
         // Code that is found in a cache would not be noted.
         let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
@@ -219,12 +219,12 @@ pub(super) fn keys_of_call(
 
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
 /// one it is for that block itself, as in a call.
-fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let header = block(view, &param)?;
     let place = match param {
-        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header),
-        _ => Place::inside(header),
+        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => CallBlock::after(view, header),
+        _ => CallBlock::inside(header),
     };
     match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
         Estimate::Gas(gas) => verified(&Quantity::from(gas)),

@@ -6,11 +6,11 @@ use alloy_primitives::{U256, keccak256};
 use serde::Serialize;
 
 use super::{
-    method::{Done, Failure, Method, Pages, done, required, verified},
+    method::{Failure, HandlerOutput, Method, PageAccess, done, required, verified},
     params::Params,
 };
 use crate::{
-    engine::{Level, SyncProgress, View, settled_height},
+    engine::{Level, SyncProgress, View, newest_answerable_height},
     types::json::Quantity,
 };
 
@@ -31,7 +31,7 @@ pub(super) const PEER_LIST: Method = Method::local(
     "The upstreams in use, credentials removed.",
     |view, _| done(&view.upstreams(), Level::Local),
 )
-.pages(Pages::Named);
+.pages(PageAccess::Named);
 
 pub(super) const METHODS: &[Method] = &[
     Method::local(
@@ -96,7 +96,7 @@ pub(super) const METHODS: &[Method] = &[
             let minimum = match view.miner() {
                 Some(miner) => miner.price,
                 None => {
-                    let newest = view.header_by_number(settled_height(view)?)?;
+                    let newest = view.header_by_number(newest_answerable_height(view)?)?;
                     newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value())
                 }
             };
@@ -115,7 +115,7 @@ struct Syncing {
     highest_block: String,
 }
 
-fn syncing(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn syncing(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     sync_status(view.syncing())
 }
 
@@ -123,7 +123,7 @@ fn syncing(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 ///
 /// # Errors
 /// Only if the value cannot be written as JSON.
-pub fn sync_status(progress: Option<SyncProgress>) -> Result<Done, Failure> {
+pub fn sync_status(progress: Option<SyncProgress>) -> Result<HandlerOutput, Failure> {
     match progress {
         None => done(&false, Level::Local),
         Some(progress) => done(

@@ -9,19 +9,19 @@ use core::{
 use alloy_primitives::B256;
 
 use super::{
-    beside::Beside,
+    auxiliary::AuxiliarySource,
     connection::Connection,
     dispatch::Dispatcher,
+    lock::{Lock, LockKind, SingleOwner},
     message::Message,
     session::{Session, SessionStep},
-    share::{Alone, Lock, Share},
 };
 use crate::{
     consensus::{BodyError, ChainError, ChainView, Checkpoint, Network, VerifiedBody, VerifiedReceipts},
-    engine::{Filters, LentFilter, MAX_FILTERS},
+    engine::{ExportedFilter, Filters, MAX_FILTERS},
     light::{
-        Batch, ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Known, Now, Outbox, Page,
-        PinnedHead, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+        Batch, ClientConfig, FactCache, FactStore, HeaderPage, HeaderStoreFault, HeaderSync, KnownFacts, Now,
+        Outbox, PinnedHead, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
     },
 };
 
@@ -32,7 +32,7 @@ pub const MAX_WAITING: usize = 256;
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A light client with one owner.
-pub type Client = SharedClient<Alone>;
+pub type Client = SharedClient<SingleOwner>;
 
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
 /// [`Session`] for each message of its callers.
@@ -41,7 +41,7 @@ pub type Client = SharedClient<Alone>;
 /// until it ends (seconds, at worst). If the cache were written under the lock of the chain, a waiting writer would
 /// block every new message behind that run. Therefore the chain is locked only briefly, and the facts that sessions
 /// have proven are written to the cache when it has no readers.
-pub struct SharedClient<S: Share> {
+pub struct SharedClient<S: LockKind> {
     sync: S::Lock<HeaderSync>,
     cache: S::Lock<FactCache>,
     /// Facts that sessions have proven and that are not in the cache yet.
@@ -50,20 +50,20 @@ pub struct SharedClient<S: Share> {
     /// The chain that messages see in place of the newest one.
     shown: S::Lock<Option<ChainView>>,
     dispatcher: Arc<Dispatcher>,
-    /// What the host has beside the client.
-    beside: Option<Arc<dyn Beside>>,
+    /// The host's auxiliary source.
+    auxiliary: Option<Arc<dyn AuxiliarySource>>,
     config: Arc<ClientConfig>,
     /// The connection of messages that come from the host itself.
     connection: Arc<Connection>,
 }
 
-impl<S: Share> fmt::Debug for SharedClient<S> {
+impl<S: LockKind> fmt::Debug for SharedClient<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedClient").finish_non_exhaustive()
     }
 }
 
-impl<S: Share> SharedClient<S> {
+impl<S: LockKind> SharedClient<S> {
     /// A client with one upstream that trusts the checkpoint and nothing else. Filter ids can be guessed, which is
     /// harmless while all messages come from the host itself; [`Self::hide_filters`] makes them secret.
     pub fn new(network: Arc<Network>, checkpoint: Checkpoint, config: ClientConfig) -> Self {
@@ -100,7 +100,7 @@ impl<S: Share> SharedClient<S> {
             filters: S::Lock::new(Filters::new(B256::ZERO)),
             shown: S::Lock::new(None),
             dispatcher: Arc::default(),
-            beside: None,
+            auxiliary: None,
             config: Arc::new(config),
             connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
         }
@@ -112,10 +112,10 @@ impl<S: Share> SharedClient<S> {
         Self { dispatcher, ..self }
     }
 
-    /// The client, with what its host has beside it.
+    /// The client, with an auxiliary source of its host.
     #[must_use]
-    pub fn with_beside(self, beside: Arc<dyn Beside>) -> Self {
-        Self { beside: Some(beside), ..self }
+    pub fn with_auxiliary_source(self, auxiliary: Arc<dyn AuxiliarySource>) -> Self {
+        Self { auxiliary: Some(auxiliary), ..self }
     }
 
     /// Derives filter ids from a secret, so that they cannot be guessed. To be called before the first filter is
@@ -149,9 +149,9 @@ impl<S: Share> SharedClient<S> {
     /// notified: of another head, or that the head is the newest now.
     pub fn sync_feed(&self, upstream: usize, answers: Vec<UpstreamResponse>, now: Now) -> bool {
         let mut sync = self.sync.write();
-        let before = standing(&sync);
+        let before = notified_state(&sync);
         sync.feed(upstream, answers, now);
-        before != standing(&sync)
+        before != notified_state(&sync)
     }
 
     /// Looks for new blocks at once, or retries after a failure.
@@ -181,7 +181,7 @@ impl<S: Share> SharedClient<S> {
     ///
     /// # Errors
     /// The stored data is unusable; the client starts afresh.
-    pub fn restore(&self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+    pub fn restore(&self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, HeaderStoreFault> {
         self.sync.write().restore(pages, read)
     }
 
@@ -189,7 +189,7 @@ impl<S: Share> SharedClient<S> {
     ///
     /// # Errors
     /// The page is invalid; no further page can follow it.
-    pub fn restore_page(&self, restoring: &mut Restoring, page: &[u8]) -> Result<(), KeptFault> {
+    pub fn restore_page(&self, restoring: &mut Restoring, page: &[u8]) -> Result<(), HeaderStoreFault> {
         self.sync.write().restore_page(restoring, page)
     }
 
@@ -197,7 +197,7 @@ impl<S: Share> SharedClient<S> {
     ///
     /// # Errors
     /// The restored data is unusable; the client starts afresh.
-    pub fn restored(&self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
+    pub fn restored(&self, restoring: Restoring) -> Result<Option<u64>, HeaderStoreFault> {
         self.sync.write().restored(restoring)
     }
 
@@ -210,12 +210,12 @@ impl<S: Share> SharedClient<S> {
     ///
     /// # Errors
     /// The stored data is invalid; the client starts from the checkpoint.
-    pub fn prove_kept(&self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
+    pub fn prove_kept(&self, read: ReadPage<'_>) -> Result<bool, HeaderStoreFault> {
         self.sync.write().prove_kept(read)
     }
 
     /// The pages to be stored; see [`HeaderSync::export`].
-    pub fn export(&self) -> Vec<Page> {
+    pub fn export(&self) -> Vec<HeaderPage> {
         self.sync.write().export()
     }
 
@@ -228,7 +228,7 @@ impl<S: Share> SharedClient<S> {
     pub fn pin(&self, now: Now) -> PinnedHead {
         let pinned = self.pin_newest(now);
         if let Some(chain) = self.shown.read().as_ref() {
-            return pinned.showing(chain.clone(), now);
+            return pinned.with_chain(chain.clone(), now);
         }
         pinned
     }
@@ -241,7 +241,7 @@ impl<S: Share> SharedClient<S> {
     /// The chain as a message of this connection sees it.
     pub fn pin_for(&self, connection: &Connection, now: Now) -> PinnedHead {
         let pinned = self.pin(now);
-        if connection.foreign_page().is_some() { pinned.without_words() } else { pinned }
+        if connection.foreign_page().is_some() { pinned.redacted() } else { pinned }
     }
 
     /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the
@@ -265,12 +265,12 @@ impl<S: Share> SharedClient<S> {
     /// As [`Self::open`], for a message of a connection.
     pub fn open_from(&self, connection: Arc<Connection>, message: Message, now: Now) -> Session {
         let pinned = self.pin_for(&connection, now);
-        Session::new(connection, pinned, message).with_beside(self.beside.clone())
+        Session::new(connection, pinned, message).with_auxiliary_source(self.auxiliary.clone())
     }
 
     /// As [`Self::open`], for a message that sees this state of the chain.
     pub fn open_pinned(&self, pinned: PinnedHead, message: Message) -> Session {
-        Session::new(self.connection.clone(), pinned, message).with_beside(self.beside.clone())
+        Session::new(self.connection.clone(), pinned, message).with_auxiliary_source(self.auxiliary.clone())
     }
 
     /// Continues a message; `interrupt` ends long runs.
@@ -291,14 +291,14 @@ impl<S: Share> SharedClient<S> {
         let (facts, observations, pinned) = session.finish();
         let mut sent = false;
         for transaction in &facts.sent {
-            if self.config.host_tells_sent {
+            if self.config.host_announces_sent {
                 continue;
             }
             self.filters.write().pending(transaction.hash, transaction.asker);
             sent = true;
         }
         if !observations.is_empty() {
-            self.sync.write().observe_since(&pinned.turns(), observations);
+            self.sync.write().observe_since(&pinned.source_generations(), observations);
         }
         self.keep(facts);
         sent
@@ -309,7 +309,7 @@ impl<S: Share> SharedClient<S> {
         let (learned, cache) = (self.learned.read(), self.cache.read());
         let none = FactStore::default();
         let find = |store: &FactStore| {
-            let known = Known::new(store, &cache);
+            let known = KnownFacts::new(store, &cache);
             Some((known.body(hash)?.clone(), known.receipts(hash)?.clone()))
         };
         learned.iter().chain([&none]).find_map(find)
@@ -351,24 +351,24 @@ impl<S: Share> SharedClient<S> {
         self.cache.write().limit(bytes);
     }
 
-    /// Tells the subscriptions of each asker, which hosts name to each other by [`Asker::told`](crate::types::Asker::told), of
+    /// Tells the subscriptions of each asker, which hosts name to each other by [`Asker::shared_id`](crate::types::Asker::shared_id), of
     /// its transactions that were sent through this host or another one.
-    pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
+    pub fn announce_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
         transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));
     }
 
-    /// A filter for another host ([`Filters::lend`]). It does not exist here afterwards.
-    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
+    /// A filter for another host ([`Filters::export`]). It does not exist here afterwards.
+    pub fn export_filter(&self, id: u128) -> Option<ExportedFilter> {
         let mut filters = self.filters.write();
-        let lent = filters.lend(id);
+        let exported = filters.export(id);
         filters.forget(id);
-        lent
+        exported
     }
 
-    /// Takes over a filter that another host has lent; see [`Filters::adopt`].
-    pub fn adopt_filter(&self, id: u128, filter: LentFilter, now: Now) {
-        self.filters.write().adopt(id, filter, now.unix);
+    /// Takes over a filter that another host exported; see [`Filters::import`].
+    pub fn import_filter(&self, id: u128, filter: ExportedFilter, now: Now) {
+        self.filters.write().import(id, filter, now.unix);
     }
 
     /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while
@@ -388,7 +388,7 @@ fn fits(waiting: &[FactStore], facts: &FactStore) -> bool {
 }
 
 /// What subscribers are notified of: the head, and whether it is the newest block.
-fn standing(sync: &HeaderSync) -> (Option<B256>, bool) {
+fn notified_state(sync: &HeaderSync) -> (Option<B256>, bool) {
     (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
 }
 
@@ -438,7 +438,12 @@ mod tests {
         let at = |millis| Now { unix: 0, millis };
         let transaction = crate::types::Transaction::remasc(1);
         let (hash, sender) = (transaction.hash(), alloy_primitives::Address::ZERO);
-        let sent = crate::light::Sent { hash, sender, asker: 7.into(), transaction: Arc::new(transaction) };
+        let sent = crate::light::SentTransaction {
+            hash,
+            sender,
+            asker: 7.into(),
+            transaction: Arc::new(transaction),
+        };
         client.cache.write().absorb(FactStore { sent: alloc::vec![sent], ..FactStore::default() });
         assert!(client.receipt_requests(0, &mut outbox, at(0)).is_empty());
         assert!(client.receipt_requests(0, &mut outbox, at(30_000)).is_empty());

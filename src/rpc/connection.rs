@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[cfg(feature = "dev")]
-use super::pages::Pages;
+use super::page_access::PageAccess;
 use super::{
     envelope::{BATCH_LIMIT, MAX_BATCH},
     method::Method,
@@ -41,8 +41,8 @@ impl Connection {
     }
 
     /// Returns the connection, marked as coming from a web page of this origin. Such a page may not call methods of
-    /// [`Pages::Own`](super::Pages::Own), and is an asker of its own: filters and waiting transactions of the caller's
-    /// programs and of its other pages do not exist for it. `None` leaves it unmarked. Pages without an origin of their own
+    /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: filters and waiting transactions of the caller's
+    /// programs and of its other pages do not exist for it. `None` leaves it unmarked. PageAccess without an origin of their own
     /// are told apart by `frame`; filters of one exist for the others, if they know the ids.
     #[must_use]
     pub fn from_foreign_page(mut self, origin: Option<String>, frame: u64) -> Self {
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Returns the connection, of the operator of the host or of somebody else, for whom methods of
-    /// [`Pages::Operator`](super::Pages::Operator) do not exist.
+    /// [`PageAccess::Operator`](super::PageAccess::Operator) do not exist.
     #[must_use]
     pub fn with_operator(self, operator: bool) -> Self {
         Self { guest: !operator, ..self }
@@ -113,11 +113,11 @@ impl Connection {
 
     /// Whether the connection belongs to a page of another origin that may not call methods of these pages.
     #[cfg(feature = "dev")]
-    pub(super) fn refuses(&self, pages: Pages) -> Option<&str> {
+    pub(super) fn refuses(&self, pages: PageAccess) -> Option<&str> {
         let refused = match pages {
-            Pages::Any | Pages::Operator => false,
-            Pages::Own if self.admitted => false,
-            Pages::Own | Pages::Named => true,
+            PageAccess::Any | PageAccess::Operator => false,
+            PageAccess::Own if self.admitted => false,
+            PageAccess::Own | PageAccess::Named => true,
         };
         self.foreign_page().filter(|_| refused)
     }

@@ -11,8 +11,8 @@ pub(super) struct Entries<V>(pub(super) Vec<(String, V)>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
+        struct EntriesVisitor<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
             type Value = Entries<V>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,6 +27,6 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
                 Ok(Entries(members))
             }
         }
-        deserializer.deserialize_map(Members(PhantomData))
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
     }
 }

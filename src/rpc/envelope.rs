@@ -28,7 +28,7 @@ const MAX_PARAMS: usize = 32;
 
 /// The form of a message.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum MessageForm {
     /// One request.
     Single,
     /// A list of requests. An empty one is answered by `[]`, as the reference does.
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 
 /// A member of a message: a call, or the reason why it is not a valid one.
 #[derive(Debug)]
-pub struct Entry {
+pub struct MessageEntry {
     /// The id that the answer repeats.
     pub id: Id,
     /// The call, or why it cannot be made.
@@ -106,16 +106,19 @@ fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersErro
 /// # Errors
 /// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
 /// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
-pub(super) fn parse(bytes: &[u8], max_batch: usize) -> Result<(Kind, Vec<Entry>), EnvelopeError> {
+pub(super) fn parse(
+    bytes: &[u8],
+    max_batch: usize,
+) -> Result<(MessageForm, Vec<MessageEntry>), EnvelopeError> {
     check_depth(bytes)?;
     if let Some(message) = read_once(bytes, max_batch) {
         return Ok(message);
     }
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
     match raw.get().as_bytes().first() {
-        Some(b'{') => Ok((Kind::Single, vec![Entry::parse(raw)])),
+        Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw)])),
         Some(b'[') => match at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
-            Some(members) => Ok((Kind::Batch, members.into_iter().map(Entry::parse).collect())),
+            Some(members) => Ok((MessageForm::Batch, members.into_iter().map(MessageEntry::parse).collect())),
             None => Err(EnvelopeError::BatchTooLarge { max: max_batch }),
         },
         _ => Err(EnvelopeError::NotARequest),
@@ -124,27 +127,27 @@ pub(super) fn parse(bytes: &[u8], max_batch: usize) -> Result<(Kind, Vec<Entry>)
 
 /// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
 /// the fault is.
-fn read_once(bytes: &[u8], max_batch: usize) -> Option<(Kind, Vec<Entry>)> {
+fn read_once(bytes: &[u8], max_batch: usize) -> Option<(MessageForm, Vec<MessageEntry>)> {
     let text = core::str::from_utf8(bytes).ok()?;
     match bytes.trim_ascii_start().first()? {
-        b'{' => Some((Kind::Single, vec![Entry::of(&serde_json::from_str(text).ok()?)])),
+        b'{' => Some((MessageForm::Single, vec![MessageEntry::of(&serde_json::from_str(text).ok()?)])),
         b'[' => {
             let mut reader = serde_json::Deserializer::from_str(text);
-            let entries = reader.deserialize_seq(Calls { max: max_batch }).ok()?;
+            let entries = reader.deserialize_seq(BatchVisitor { max: max_batch }).ok()?;
             reader.end().ok()?;
-            Some((Kind::Batch, entries))
+            Some((MessageForm::Batch, entries))
         }
         _ => None,
     }
 }
 
 /// Reads the calls of a batch without faults.
-struct Calls {
+struct BatchVisitor {
     max: usize,
 }
 
-impl<'de> Visitor<'de> for Calls {
-    type Value = Vec<Entry>;
+impl<'de> Visitor<'de> for BatchVisitor {
+    type Value = Vec<MessageEntry>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of calls")
@@ -152,25 +155,25 @@ impl<'de> Visitor<'de> for Calls {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(fields) = members.next_element::<Fields<'de>>()? {
+        while let Some(fields) = members.next_element::<RequestFields<'de>>()? {
             if entries.len() >= self.max {
                 return Err(A::Error::custom("too many calls"));
             }
-            entries.push(Entry::of(&fields));
+            entries.push(MessageEntry::of(&fields));
         }
         Ok(entries)
     }
 }
 
-impl Entry {
+impl MessageEntry {
     fn parse(raw: &RawValue) -> Self {
-        let Ok(fields) = serde_json::from_str::<Fields<'_>>(raw.get()) else {
+        let Ok(fields) = serde_json::from_str::<RequestFields<'_>>(raw.get()) else {
             return Self { id: Id::Unknown, call: Err(RpcError::InvalidRequest) };
         };
         Self::of(&fields)
     }
 
-    fn of(fields: &Fields<'_>) -> Self {
+    fn of(fields: &RequestFields<'_>) -> Self {
         match fields.id() {
             Ok(Id::TooLong) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
             Ok(id) => Self { id, call: fields.call() },
@@ -181,14 +184,14 @@ impl Entry {
 
 /// The known members of a request object. Of a repeated key the last value counts.
 #[derive(Default)]
-struct Fields<'a> {
+struct RequestFields<'a> {
     jsonrpc: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
     params: Option<&'a RawValue>,
 }
 
-impl Fields<'_> {
+impl RequestFields<'_> {
     fn id(&self) -> Result<Id, RpcError> {
         match self.id {
             None => Ok(Id::Absent),
@@ -231,18 +234,18 @@ fn is_empty_object(text: &str) -> bool {
     text.bytes().all(|b| matches!(b, b'{' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for RequestFields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FieldsVisitor;
         impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
+            type Value = RequestFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON-RPC request object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Fields::default();
+                let mut fields = RequestFields::default();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
                         "jsonrpc" => fields.jsonrpc = Some(map.next_value()?),
@@ -324,7 +327,9 @@ mod tests {
 
     fn single_id(message: &[u8]) -> Id {
         match parse(message, 0) {
-            Ok((Kind::Single, entries)) => entries.into_iter().next().map_or(Id::Unknown, |entry| entry.id),
+            Ok((MessageForm::Single, entries)) => {
+                entries.into_iter().next().map_or(Id::Unknown, |entry| entry.id)
+            }
             _ => Id::Unknown,
         }
     }
@@ -371,14 +376,14 @@ mod tests {
                 "{refused}"
             );
             let batch = alloc::format!("[{},{}]", call(&long), call("1"));
-            let Ok((Kind::Batch, entries)) = parse(batch.as_bytes(), 2) else { panic!("a batch") };
+            let Ok((MessageForm::Batch, entries)) = parse(batch.as_bytes(), 2) else { panic!("a batch") };
             assert!(matches!(entries[0].id, Id::TooLong) && entries[1].call.is_ok());
         }
     }
 
-    fn single(text: &str) -> Entry {
+    fn single(text: &str) -> MessageEntry {
         match parse(text.as_bytes(), BATCH_LIMIT).unwrap() {
-            (Kind::Single, mut entries) if entries.len() == 1 => entries.remove(0),
+            (MessageForm::Single, mut entries) if entries.len() == 1 => entries.remove(0),
             other => panic!("not a single call: {other:?}"),
         }
     }
@@ -388,7 +393,7 @@ mod tests {
         write_answer(&mut text, id, outcome).then_some(text)
     }
 
-    fn code(entry: &Entry) -> i32 {
+    fn code(entry: &MessageEntry) -> i32 {
         entry.call.as_ref().err().map(RpcError::code).unwrap_or_default()
     }
 
@@ -501,11 +506,11 @@ mod tests {
         let by_member = |text: &str| {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
             match text.trim_start().starts_with('{') {
-                true => alloc::format!("{:?}", (Kind::Single, [Entry::parse(raw)])),
+                true => alloc::format!("{:?}", (MessageForm::Single, [MessageEntry::parse(raw)])),
                 false => {
                     let members = at_most(3, raw.get()).unwrap().unwrap();
-                    let entries: Vec<Entry> = members.into_iter().map(Entry::parse).collect();
-                    alloc::format!("{:?}", (Kind::Batch, entries))
+                    let entries: Vec<MessageEntry> = members.into_iter().map(MessageEntry::parse).collect();
+                    alloc::format!("{:?}", (MessageForm::Batch, entries))
                 }
             }
         };
@@ -523,7 +528,7 @@ mod tests {
                 assert_eq!(alloc::format!("{once:?}"), by_member(&text), "{text}");
             }
         }
-        assert!(matches!(read_once(b" [ ] ", 3), Some((Kind::Batch, entries)) if entries.is_empty()));
+        assert!(matches!(read_once(b" [ ] ", 3), Some((MessageForm::Batch, entries)) if entries.is_empty()));
         let faults = ["", "5", "[5]", "[{}", "{} {}", "[{},]", "[{},{},{},{}]", "{\"id\":01}", "\u{c}{}"];
         for text in faults {
             assert!(read_once(text.as_bytes(), 3).is_none(), "{text}");
@@ -533,8 +538,10 @@ mod tests {
 
     #[test]
     fn a_batch_keeps_its_order_and_its_invalid_members() {
-        assert!(matches!(parse(b"[]", 50), Ok((Kind::Batch, entries)) if entries.is_empty()));
-        let Ok((Kind::Batch, members)) = parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else { panic!() };
+        assert!(matches!(parse(b"[]", 50), Ok((MessageForm::Batch, entries)) if entries.is_empty()));
+        let Ok((MessageForm::Batch, members)) = parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else {
+            panic!()
+        };
         assert_eq!(members.iter().map(code).collect::<Vec<_>>(), [0, -32600, -32600]);
         let too_many = parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
         assert_eq!(

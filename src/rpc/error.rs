@@ -7,7 +7,7 @@ use alloy_primitives::{B256, Bytes, hex};
 use thiserror::Error;
 
 #[cfg(feature = "dev")]
-use super::pages::Pages;
+use super::page_access::PageAccess;
 #[cfg(feature = "dev")]
 use crate::dev::{DevError, TypedDataError, UnlockError};
 #[cfg(feature = "light")]
@@ -318,7 +318,7 @@ pub enum RpcError {
     /// A web page of another origin called a method that uses keys or changes the chain directly.
     #[cfg(feature = "dev")]
     #[error("{method} may not be called by web pages of other origins: {}. {}", pages.reason(), admission(origin))]
-    ForeignPage { method: &'static str, origin: String, pages: Pages },
+    ForeignPage { method: &'static str, origin: String, pages: PageAccess },
     /// An error of the host, with the host's code.
     #[error("{text}")]
     Host {

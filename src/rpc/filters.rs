@@ -12,31 +12,31 @@ use super::{
     error::{ParamError, RpcError},
     logs::{range_failure, shown, watch},
     method::{
-        Done, Effect, Failure, Handler, LOG_FILTER, Method, Pages, Param, Subject, done, optional, required,
-        told,
+        Effect, Failure, Handler, HandlerOutput, LOG_FILTER, Method, PageAccess, Param, ParamSubject,
+        doc_text, done, optional, required,
     },
     params::{Params, parse_data},
 };
 use crate::{
-    engine::{Changes, Filters, Level, View, Watch},
+    engine::{FilterChanges, FilterSpec, Filters, Level, View},
     types::json::{Quantity, RpcHead},
 };
 
 /// The type of a subscription to logs.
 const LOGS: &str = "logs";
 
-const FILTER: &[Param] = &[required("filterId", "QUANTITY").of(Subject::Filter)];
+const FILTER: &[Param] = &[required("filterId", "QUANTITY").of(ParamSubject::Filter)];
 
 pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_newFilter",
         aliases: &[],
         params: &[LOG_FILTER],
-        result: told("QUANTITY"),
+        result: doc_text("QUANTITY"),
         level: Level::Verified,
         cost: 10,
-        pages: Pages::Any,
-        doc: told("Installs a log filter. The first poll returns the logs that its range has already."),
+        pages: PageAccess::Any,
+        doc: doc_text("Installs a log filter. The first poll returns the logs that its range has already."),
         handler: Handler::Install(|filters, view, now, params| {
             install(filters, view, now, watch(view, 0, params)?)
         }),
@@ -45,36 +45,36 @@ pub(super) const METHODS: &[Method] = &[
         name: "eth_newBlockFilter",
         aliases: &[],
         params: &[],
-        result: told("QUANTITY"),
+        result: doc_text("QUANTITY"),
         level: Level::Verified,
         cost: 10,
-        pages: Pages::Any,
-        doc: told("Installs a filter of new blocks of the canonical chain."),
-        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, Watch::Blocks)),
+        pages: PageAccess::Any,
+        doc: doc_text("Installs a filter of new blocks of the canonical chain."),
+        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Blocks)),
     },
     Method {
         name: "eth_newPendingTransactionFilter",
         aliases: &[],
         params: &[],
-        result: told("QUANTITY"),
+        result: doc_text("QUANTITY"),
         level: Level::Local,
         cost: 10,
-        pages: Pages::Any,
-        doc: told(
+        pages: PageAccess::Any,
+        doc: doc_text(
             "Installs a filter of transactions that enter the pool; on a light client, of those sent through it.",
         ),
-        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, Watch::Pending)),
+        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Pending)),
     },
     Method {
         name: "eth_getFilterChanges",
         aliases: &[],
         params: FILTER,
-        result: told("array of log objects or hashes"),
+        result: doc_text("array of log objects or hashes"),
         level: Level::Verified,
         // A poll that fails runs the whole query of its filter each time.
         cost: 100,
-        pages: Pages::Any,
-        doc: told(
+        pages: PageAccess::Any,
+        doc: doc_text(
             "What is new since the last poll. Logs that a reorganisation took back are marked as removed.",
         ),
         handler: Handler::Watch(changes),
@@ -83,22 +83,22 @@ pub(super) const METHODS: &[Method] = &[
         name: "eth_getFilterLogs",
         aliases: &[],
         params: FILTER,
-        result: told("array of log objects"),
+        result: doc_text("array of log objects"),
         level: Level::Verified,
         cost: 100,
-        pages: Pages::Any,
-        doc: told("All logs in the range of a log filter."),
+        pages: PageAccess::Any,
+        doc: doc_text("All logs in the range of a log filter."),
         handler: Handler::Watch(all_logs),
     },
     Method {
         name: "eth_uninstallFilter",
         aliases: &[],
         params: FILTER,
-        result: told("boolean"),
+        result: doc_text("boolean"),
         level: Level::Local,
         cost: 1,
-        pages: Pages::Any,
-        doc: told(
+        pages: PageAccess::Any,
+        doc: doc_text(
             "Removes a filter; false if it does not exist. A filter that is not polled for five minutes expires.",
         ),
         handler: Handler::Uninstall(|filters, _, _, params| uninstall(filters, params)),
@@ -108,14 +108,14 @@ pub(super) const METHODS: &[Method] = &[
         aliases: &[],
         params: &[
             required("type", "newHeads, logs, newPendingTransactions or syncing"),
-            optional("filter", "LOG_FILTER").of(Subject::Subscription),
+            optional("filter", "LOG_FILTER").of(ParamSubject::Subscription),
         ],
-        result: told("DATA"),
+        result: doc_text("DATA"),
         level: Level::Verified,
         // Those of logs run a query for each new block.
         cost: 100,
-        pages: Pages::Any,
-        doc: told(
+        pages: PageAccess::Any,
+        doc: doc_text(
             "Notifies of what is new, over WebSocket. Logs that a reorganisation took back are marked as removed.",
         ),
         handler: Handler::Subscribe(subscribe),
@@ -123,27 +123,37 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "eth_unsubscribe",
         aliases: &[],
-        params: &[required("subscriptionId", "DATA").of(Subject::Filter)],
-        result: told("boolean"),
+        params: &[required("subscriptionId", "DATA").of(ParamSubject::Filter)],
+        result: doc_text("boolean"),
         level: Level::Local,
         cost: 1,
-        pages: Pages::Any,
-        doc: told("Ends a subscription; false if it does not exist."),
+        pages: PageAccess::Any,
+        doc: doc_text("Ends a subscription; false if it does not exist."),
         handler: Handler::Unsubscribe(unsubscribe),
     },
 ];
 
-fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: Watch) -> Result<Done, Failure> {
+fn install(
+    filters: &mut Filters,
+    view: &dyn View,
+    now: u64,
+    watched: FilterSpec,
+) -> Result<HandlerOutput, Failure> {
     let id = filters.install(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
     Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(Effect::Filter(id)))
 }
 
-fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
+fn subscribe(
+    filters: &mut Filters,
+    view: &dyn View,
+    now: u64,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let watched = match params.text(0).as_str() {
-        "newHeads" => Watch::Heads,
+        "newHeads" => FilterSpec::Heads,
         LOGS => watch(view, 1, params)?,
-        "newPendingTransactions" => Watch::Pending,
-        "syncing" => Watch::Syncing,
+        "newPendingTransactions" => FilterSpec::Pending,
+        "syncing" => FilterSpec::Syncing,
         _ => return Err(ParamError::Type { position: 0, expected: "a type of subscription" }.into()),
     };
     if !filters.may_subscribe(now) {
@@ -171,26 +181,36 @@ pub(super) fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
     Ok(U256::try_from_be_slice(&bytes).and_then(|id| u128::try_from(id).ok()))
 }
 
-fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
+fn changes(
+    filters: &mut Filters,
+    view: &dyn View,
+    now: u64,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     match filters.poll(id, view, now).map_err(range_failure)? {
         None => Err(RpcError::FilterNotFound.into()),
-        Some(Changes::Hashes(hashes)) => done(&hashes, Level::Verified),
-        Some(Changes::Logs(logs)) => {
+        Some(FilterChanges::Hashes(hashes)) => done(&hashes, Level::Verified),
+        Some(FilterChanges::Logs(logs)) => {
             let logs: Vec<_> = logs.iter().map(|(log, removed)| shown(log, *removed)).collect();
             done(&logs, Level::Verified)
         }
-        Some(Changes::Heads(heads)) => {
+        Some(FilterChanges::Heads(heads)) => {
             done(&heads.iter().map(|head| RpcHead::new(head)).collect::<Vec<_>>(), Level::Verified)
         }
-        Some(Changes::Syncing(turned)) => {
+        Some(FilterChanges::Syncing(turned)) => {
             let status = turned.map(sync_status).transpose()?;
             done(&status.iter().map(|status| &status.value).collect::<Vec<_>>(), Level::Local)
         }
     }
 }
 
-fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
+fn all_logs(
+    filters: &mut Filters,
+    view: &dyn View,
+    now: u64,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     let logs = filters.all_logs(id, view, now).map_err(range_failure)?;
     let logs = logs.ok_or(RpcError::FilterNotFound)?;
@@ -198,15 +218,20 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
 }
 
 /// Ends a subscription. Only the connection that made it may end it.
-fn unsubscribe(filters: &mut Filters, _: &dyn View, _: u64, params: Params<'_>) -> Result<Done, Failure> {
+fn unsubscribe(
+    filters: &mut Filters,
+    _: &dyn View,
+    _: u64,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     ended(id(params)?.filter(|id| filters.unsubscribe(*id)).map(Effect::Unsubscribed))
 }
 
-fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<Done, Failure> {
+fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     ended(id(params)?.filter(|id| filters.uninstall(*id)).map(Effect::Uninstalled))
 }
 
 /// Whether something was ended.
-fn ended(effect: Option<Effect>) -> Result<Done, Failure> {
-    Ok(Done { effect, ..done(&effect.is_some(), Level::Local)? })
+fn ended(effect: Option<Effect>) -> Result<HandlerOutput, Failure> {
+    Ok(HandlerOutput { effect, ..done(&effect.is_some(), Level::Local)? })
 }

@@ -9,7 +9,7 @@ use crate::{
         ChainError, Checkpoint, HeaderChain, Rule, difficulty,
         testing::{child, header, mine},
     },
-    light::{ClientConfig, HeaderSync, KeptFault, REPROVEN},
+    light::{ClientConfig, HeaderStoreFault, HeaderSync, REPROVEN},
     rpc::Client,
     types::{Header, SealedHeader, U256},
 };
@@ -36,14 +36,14 @@ fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec
     HeaderSync::pages_of(checkpoint(mined), chain)
 }
 
-fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, KeptFault>) {
+fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, HeaderStoreFault>) {
     let client = mined.start_as(ClientConfig { upstreams: vec!["miner".into()], ..ClientConfig::default() });
     let outcome = client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
     (client, outcome)
 }
 
 /// Verifies the store step by step to its end. Returns the number of steps.
-fn prove_all(client: &mut Client, pages: &[Vec<u8>]) -> Result<usize, KeptFault> {
+fn prove_all(client: &mut Client, pages: &[Vec<u8>]) -> Result<usize, HeaderStoreFault> {
     for steps in 0..10_000 {
         if !client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()))? {
             return Ok(steps);
@@ -133,7 +133,7 @@ fn checking_the_older_headers_of_a_store_detects_the_forgery() {
     let (mut client, _) = restored(&honest, &pages);
     let fault = prove_all(&mut client, &pages).unwrap_err();
     assert!(
-        matches!(fault, KeptFault::Chain(ChainError::Rule { number, .. }) if number == START + FREE as u64),
+        matches!(fault, HeaderStoreFault::Chain(ChainError::Rule { number, .. }) if number == START + FREE as u64),
         "{fault}"
     );
     assert!(client.sync().chain().is_none() && !client.sync().is_synced());
@@ -152,7 +152,7 @@ fn uncles_of_a_store_need_a_proof_of_work() {
         mined.adopt(1, uncle);
         let (client, outcome) = restored(&mined, &pages(&mined, &mined.blocks[1..]));
         assert_eq!(outcome.is_ok(), holds, "{outcome:?}");
-        let uncles = matches!(outcome, Err(KeptFault::Chain(ChainError::Uncles { .. })));
+        let uncles = matches!(outcome, Err(HeaderStoreFault::Chain(ChainError::Uncles { .. })));
         assert_eq!(uncles, !holds);
         assert_eq!(client.sync().chain().is_some(), holds);
     }
@@ -189,7 +189,7 @@ fn a_long_store_is_checked_down_to_the_checkpoint() {
     assert!(outcome.is_ok());
     let fault = prove_all(&mut client, &pages).unwrap_err();
     assert!(
-        matches!(fault, KeptFault::Chain(ChainError::Rule { number, .. }) if number == START + 101),
+        matches!(fault, HeaderStoreFault::Chain(ChainError::Rule { number, .. }) if number == START + 101),
         "{fault}"
     );
 }
@@ -223,7 +223,7 @@ fn a_forged_store_longer_than_memory_is_below_the_work_floor_and_detected() {
     assert!(!client.sync().is_synced() && client.sync().low_work().is_some());
     let fault = prove_all(&mut client, &pages).unwrap_err();
     assert!(
-        matches!(fault, KeptFault::Chain(ChainError::Rule { number, .. }) if number <= START + FREE as u64),
+        matches!(fault, HeaderStoreFault::Chain(ChainError::Rule { number, .. }) if number <= START + FREE as u64),
         "{fault}"
     );
     honest.follow(&mut client);
@@ -254,13 +254,13 @@ fn newest_pages_of_another_chain_are_detected() {
     let (client, _) = restored(&mined, &good);
     let mut read = |index: u64| Ok((index != 30).then(|| good.get(index as usize).cloned()).flatten());
     let missing = (0..10_000).find_map(|_| client.prove_kept(&mut read).err());
-    assert_eq!(missing, Some(KeptFault::Damaged { index: 30 }));
+    assert_eq!(missing, Some(HeaderStoreFault::Damaged { index: 30 }));
     assert!(client.sync().chain().is_none());
     // Without the page of the checkpoint, the difficulty at the checkpoint is unknown.
     let mut headless = good.clone();
     headless[7] = strange[8].clone();
     let (_, outcome) = restored(&mined, &headless);
-    assert_eq!(outcome, Err(KeptFault::Gap(START)));
+    assert_eq!(outcome, Err(HeaderStoreFault::Gap(START)));
 }
 
 /// Uncles below the headers in memory must follow every rule too.
@@ -281,7 +281,7 @@ fn uncles_below_the_headers_in_memory_need_a_proof_of_work() {
         assert!(outcome.is_ok());
         let proven = prove_all(&mut client, &pages);
         assert_eq!(proven.is_ok(), holds, "{proven:?}");
-        let uncles = matches!(proven, Err(KeptFault::Chain(ChainError::Uncles { .. })));
+        let uncles = matches!(proven, Err(HeaderStoreFault::Chain(ChainError::Uncles { .. })));
         assert_eq!(uncles, !holds);
         let chain = client.sync().chain().cloned();
         if let Some(chain) = chain {

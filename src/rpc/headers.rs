@@ -6,7 +6,7 @@ use alloy_primitives::{Bytes, hex};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{BLOCK_HASH, Done, Failure, Method, THE_BLOCK, absent, required, verified},
+    method::{BLOCK_HASH, Failure, HandlerOutput, Method, THE_BLOCK, absent, required, verified},
     params::Params,
     render,
 };
@@ -55,14 +55,14 @@ pub(super) const METHODS: &[Method] = &[
     .also(&["rsk_getTransactionReceiptNodesByHash"]),
 ];
 
-fn raw(header: Option<BlockHeader>) -> Result<Done, Failure> {
+fn raw(header: Option<BlockHeader>) -> Result<HandlerOutput, Failure> {
     match header {
         Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Raw))),
         None => absent(),
     }
 }
 
-fn raw_receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn raw_receipt(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let hash = params.hash(0, "transaction hash")?;
     match view.locate(hash, None)? {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
@@ -74,20 +74,20 @@ fn raw_receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     }
 }
 
-fn receipt_nodes(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn receipt_nodes(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let transaction = params.hash(1, "transaction hash")?;
     let Some(header) = by_hash(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
     let Some(index) = render::position(&body, &transaction) else { return verified(&()) };
     let raw: Vec<Vec<u8>> = receipts.receipts().iter().map(Receipt::encode).collect();
-    let nodes = way(&ordered_trie(&raw), &index_key(index as u64));
+    let nodes = path_nodes(&ordered_trie(&raw), &index_key(index as u64));
     let nodes: Vec<String> = nodes.iter().rev().map(hex::encode_prefixed).collect();
     verified(&nodes)
 }
 
 /// The nodes on the path of a key, root first. A leaf that is embedded in its parent is repeated as a node of its
 /// own, as in the reference node's answers.
-fn way(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
+fn path_nodes(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
     let mut nodes = trie.proof(key);
     let mut rest = Bits::of_key(key);
     let mut embedded = None;

@@ -11,11 +11,11 @@ use crate::{
 };
 
 /// The reported locations of transactions, by transaction hash.
-pub(super) type Hints = Vec<(B256, Hint)>;
+pub(super) type LocationHints = Vec<(B256, LocationHint)>;
 
 /// The upstream that reported a transaction's location.
 #[derive(Debug, Default)]
-pub(super) struct Hint {
+pub(super) struct LocationHint {
     /// The request whose response named the location; taken out when the location turns out wrong.
     pub(super) asked: Option<RoutedRequest>,
     /// The upstreams that were not asked yet.
@@ -25,7 +25,11 @@ pub(super) struct Hint {
 }
 
 /// The hint about a transaction; inserts `new()` if there is none.
-pub(super) fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Option<&mut Hint> {
+pub(super) fn hint(
+    hints: &mut LocationHints,
+    transaction: B256,
+    new: impl FnOnce() -> LocationHint,
+) -> Option<&mut LocationHint> {
     if hints.iter().all(|(hash, _)| *hash != transaction) {
         hints.push((transaction, new()));
     }
@@ -33,7 +37,7 @@ pub(super) fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> H
 }
 
 /// The transaction whose reported location turned out wrong, if the refusal rests on one.
-fn misplaced(refusal: &Refusal) -> Option<B256> {
+fn misplaced_transaction(refusal: &Refusal) -> Option<B256> {
     match refusal {
         Refusal::Misplaced { transaction, .. }
         | Refusal::PlacedTooOld { transaction, .. }
@@ -45,21 +49,21 @@ fn misplaced(refusal: &Refusal) -> Option<B256> {
 /// Whether a fetch in flight looks for the transaction that the refusal is about: another request of the same message
 /// has started it, and both wait for its result.
 pub(super) fn is_about(fetch: &Fetch, refusal: &Refusal) -> bool {
-    matches!(fetch.current.target, FetchTarget::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
+    matches!(fetch.current.target, FetchTarget::One(Fact::Location(hash)) if misplaced_transaction(refusal) == Some(hash))
 }
 
 /// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a fetch that
 /// asks the other upstreams.
-pub(super) fn misled(
+pub(super) fn ask_others(
     refusal: &Refusal,
-    hints: &mut Hints,
+    hints: &mut LocationHints,
     pinned: &PinnedHead,
     seen: &mut Vec<Observation>,
 ) -> Option<Fetch> {
-    let transaction = misplaced(refusal)?;
+    let transaction = misplaced_transaction(refusal)?;
     // Without a hint, the location comes from the cache, and all upstreams are asked. No upstream is asked twice: if
     // the others do not know the transaction either, the refusal stands.
-    let others = || Hint { others: pinned.roster().to_vec(), ..Hint::default() };
+    let others = || LocationHint { others: pinned.roster().to_vec(), ..LocationHint::default() };
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));

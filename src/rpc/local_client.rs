@@ -8,15 +8,15 @@ use super::{
     dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
-    exchange::Exchange,
     log_stream::{self, LogStream, ReplyOrLogs},
     message::Message,
-    method::{BRIEF_COST, Done, Effect, Failure},
+    method::{BRIEF_COST, Effect, Failure, HandlerOutput},
+    progress::MessageProgress,
     reply::Reply,
     request::Request,
 };
 use crate::{
-    engine::{Moment, Node, Refusal, Snapshot, Stop, View},
+    engine::{HostInput, LocalNode, Refusal, Snapshot, Stop, View},
     types::Asker,
 };
 
@@ -34,7 +34,7 @@ const SHORT: [&str; 2] = ["eth_call", "eth_estimateGas"];
 /// ```
 #[derive(Debug)]
 pub struct LocalMessage {
-    exchange: Exchange,
+    progress: MessageProgress,
 }
 
 impl LocalMessage {
@@ -46,17 +46,17 @@ impl LocalMessage {
 
     /// A message of a connection.
     pub fn new(connection: Arc<Connection>, message: Message) -> Self {
-        Self { exchange: Exchange::new(connection, message) }
+        Self { progress: MessageProgress::new(connection, message) }
     }
 
     /// Whether no call of the message changes anything, so that a snapshot can answer it.
     pub fn reads_only(&self) -> bool {
-        !self.exchange.requests().any(|request| request.row.writes() || request.row.watches())
+        !self.progress.requests().any(|request| request.row.writes() || request.row.watches())
     }
 
     /// Whether a call of the message may change the chain or its pool. Filters are not part of these.
     pub fn changes_chain(&self) -> bool {
-        self.exchange.requests().any(|request| request.row.writes())
+        self.progress.requests().any(|request| request.row.writes())
     }
 
     /// Recovers the senders of the message's transactions together, if there are several. The chain need not wait
@@ -65,7 +65,7 @@ impl LocalMessage {
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 
-        let sends = self.exchange.requests().filter(|request| request.row.name == "eth_sendRawTransaction");
+        let sends = self.progress.requests().filter(|request| request.row.name == "eth_sendRawTransaction");
         let (mut of, mut transactions) = (alloc::vec![], alloc::vec![]);
         for request in sends {
             // What does not decode is an error of the call.
@@ -88,14 +88,14 @@ impl LocalMessage {
     /// Whether the message takes only a few look-ups or mines at most one block, so that handing it to another thread
     /// would cost more than answering it. Running code for a caller or reading many blocks does not count as brief.
     pub fn is_brief(&self) -> bool {
-        self.exchange.is_brief()
+        self.progress.is_brief()
     }
 
     /// Whether each request only reads and can be interrupted soon, so that [`Self::begin`] is worth trying: look-ups
     /// and calls.
     pub fn may_be_short(&self) -> bool {
         let may = |request: &Request| request.row.cost <= BRIEF_COST || SHORT.contains(&request.row.name);
-        self.reads_only() && self.exchange.requests().all(may)
+        self.reads_only() && self.progress.requests().all(may)
     }
 
     /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
@@ -103,7 +103,7 @@ impl LocalMessage {
     /// answer.
     pub fn begin(&mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> bool {
         let view = snapshot.attempt(self.asker(), now, interrupt);
-        self.exchange.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
+        self.progress.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
     }
 
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
@@ -122,7 +122,7 @@ impl LocalMessage {
         interrupt: &dyn Fn() -> bool,
     ) -> ReplyOrLogs {
         let view = snapshot.view_of(self.asker(), now, interrupt);
-        let call = self.exchange.only_call(log_stream::METHOD);
+        let call = self.progress.only_call(log_stream::METHOD);
         let reply = self.read_on(&*view, now, interrupt);
         let call = call.filter(|_| log_stream::is_too_long(&reply));
         let stream = call.and_then(|(values, start)| LogStream::open(&*view, &values, start));
@@ -130,22 +130,22 @@ impl LocalMessage {
     }
 
     fn asker(&self) -> Asker {
-        self.exchange.connection().owner().asker
+        self.progress.connection().owner().asker
     }
 
     fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Reply {
-        self.exchange.run_each(interrupt, |request| outcome(request.run(view, None, now)));
-        self.exchange.reply()
+        self.progress.run_each(interrupt, |request| outcome(request.run(view, None, now)));
+        self.progress.reply()
     }
 }
 
-fn outcome(result: Result<Done, Failure>) -> (Outcome, Option<Effect>) {
+fn outcome(result: Result<HandlerOutput, Failure>) -> (Outcome, Option<Effect>) {
     let error = match result {
         Ok(done) => return (Ok(done.value), done.effect),
         Err(Failure::Error(error)) => error,
         Err(Failure::Stop(Stop::Refused(refusal))) => RpcError::Refused(refusal),
         // A local chain has no upstream: data that its history does not hold cannot be fetched.
-        Err(Failure::Stop(Stop::Lacking(facts))) => RpcError::Refused(Refusal::NotHeld(facts)),
+        Err(Failure::Stop(Stop::Missing(facts))) => RpcError::Refused(Refusal::NotHeld(facts)),
     };
     (Err(error), None)
 }
@@ -153,7 +153,7 @@ fn outcome(result: Result<Done, Failure>) -> (Outcome, Option<Effect>) {
 /// A node with the method table.
 pub struct LocalClient {
     dispatcher: Arc<Dispatcher>,
-    node: Box<dyn Node>,
+    node: Box<dyn LocalNode>,
 }
 
 impl core::fmt::Debug for LocalClient {
@@ -164,7 +164,7 @@ impl core::fmt::Debug for LocalClient {
 
 impl LocalClient {
     /// A client of a node, with the methods of the core.
-    pub fn new(node: Box<dyn Node>) -> Self {
+    pub fn new(node: Box<dyn LocalNode>) -> Self {
         Self { dispatcher: Arc::default(), node }
     }
 
@@ -190,7 +190,7 @@ impl LocalClient {
     }
 
     /// The node, for changes that no message makes: ticks of the clock, imported blocks.
-    pub fn node(&mut self) -> &mut dyn Node {
+    pub fn node(&mut self) -> &mut dyn LocalNode {
         &mut *self.node
     }
 
@@ -201,7 +201,7 @@ impl LocalClient {
     }
 
     /// Continues with another node: a copy of this one from before a change that could not be stored.
-    pub fn replace_node(&mut self, node: Box<dyn Node>) {
+    pub fn replace_node(&mut self, node: Box<dyn LocalNode>) {
         self.node = node;
     }
 
@@ -209,30 +209,30 @@ impl LocalClient {
     pub fn answer(
         &mut self,
         mut message: LocalMessage,
-        moment: Moment,
+        moment: HostInput,
         interrupt: &dyn Fn() -> bool,
     ) -> Reply {
         self.node.begin(moment);
         let node = &mut *self.node;
-        node.ask_as(message.exchange.connection().owner());
-        message.exchange.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
-        message.exchange.reply()
+        node.ask_as(message.progress.connection().owner());
+        message.progress.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
+        message.progress.reply()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::{envelope::BATCH_LIMIT, exchange::interrupted};
+    use crate::rpc::{envelope::BATCH_LIMIT, progress::interrupted};
 
-    fn read(message: &str) -> Exchange {
+    fn read(message: &str) -> MessageProgress {
         let dispatcher = Dispatcher::default();
         let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
-        Exchange::new(Arc::default(), message)
+        MessageProgress::new(Arc::default(), message)
     }
 
     /// A batch of four calls with the ids 1 to 4.
-    fn four_calls() -> Exchange {
+    fn four_calls() -> MessageProgress {
         let calls = [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#));
         read(&alloc::format!("[{}]", calls.join(",")))
     }
@@ -240,13 +240,13 @@ mod tests {
     /// The calls of a batch share one time limit, because nothing else runs on the node meanwhile.
     #[test]
     fn the_calls_of_a_batch_share_one_time_limit() {
-        let mut exchange = four_calls();
+        let mut progress = four_calls();
         let ran = core::cell::Cell::new(0);
-        exchange.run_each(&|| ran.get() == 2, |_| {
+        progress.run_each(&|| ran.get() == 2, |_| {
             ran.set(ran.get() + 1);
             (Ok(serde_json::value::to_raw_value(&ran.get()).unwrap()), None)
         });
-        let answer = exchange.reply().into_text().unwrap();
+        let answer = progress.reply().into_text().unwrap();
         assert_eq!(ran.get(), 2);
         assert!(answer.contains(r#""id":2,"result":2"#), "{answer}");
         assert_eq!(answer.matches("-32011").count(), 2, "{answer}");
@@ -256,44 +256,44 @@ mod tests {
     fn the_answers_of_a_batch_share_one_size_limit() {
         let calls = [r#"{"id":1,"method":"eth_chainId"}"#; 50].join(",");
         let message = alloc::format!("[{calls}]");
-        let mut exchange = read(&message);
+        let mut progress = read(&message);
         let large = "x".repeat(4 << 20);
-        exchange.run_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&large).unwrap()), None));
-        let answer = exchange.reply().into_text().unwrap();
+        progress.run_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&large).unwrap()), None));
+        let answer = progress.reply().into_text().unwrap();
         assert!(answer.len() < 9 << 20, "{}", answer.len());
         assert_eq!(answer.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
         let data = alloy_primitives::Bytes::from(alloc::vec![1; 3 << 20]);
-        let mut exchange = read(&alloc::format!("[{calls}]"));
-        exchange.run_each(&|| false, |_| {
+        let mut progress = read(&alloc::format!("[{calls}]"));
+        progress.run_each(&|| false, |_| {
             (Err(RpcError::Reverted { reason: None, data: data.clone(), code: -32015 }), None)
         });
-        assert!(exchange.reply().into_text().unwrap().len() < 9 << 20, "reverts count too");
+        assert!(progress.reply().into_text().unwrap().len() < 9 << 20, "reverts count too");
     }
 
     /// A second run does not repeat what an interrupted attempt has finished.
     #[test]
     fn an_attempt_leaves_the_interrupted_call_and_those_after_it() {
-        let mut exchange = four_calls();
+        let mut progress = four_calls();
         let ran = core::cell::Cell::new(0);
         let count = || {
             ran.set(ran.get() + 1);
             serde_json::value::to_raw_value(&ran.get()).unwrap()
         };
-        let ended = exchange
+        let ended = progress
             .begin_each(&|| false, |_| (if ran.get() == 2 { Err(interrupted()) } else { Ok(count()) }, None));
         assert!(!ended);
-        assert_eq!(exchange.requests().count(), 2);
-        assert!(!exchange.begin_each(&|| true, |_| (Ok(count()), None)));
+        assert_eq!(progress.requests().count(), 2);
+        assert!(!progress.begin_each(&|| true, |_| (Ok(count()), None)));
         // A result during which the interrupt came may be partial.
         let partial = serde_json::value::to_raw_value("partial").unwrap();
         let is_due = core::cell::Cell::new(false);
-        assert!(!exchange.begin_each(&|| is_due.get(), |_| {
+        assert!(!progress.begin_each(&|| is_due.get(), |_| {
             is_due.set(true);
             (Ok(partial.clone()), None)
         }));
-        assert_eq!(exchange.requests().count(), 2);
-        exchange.run_each(&|| false, |_| (Ok(count()), None));
-        let answer = exchange.reply().into_text().unwrap();
+        assert_eq!(progress.requests().count(), 2);
+        progress.run_each(&|| false, |_| (Ok(count()), None));
+        let answer = progress.reply().into_text().unwrap();
         let expected =
             [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#));
         assert_eq!(answer, alloc::format!("[{}]", expected.join(",")));
@@ -303,15 +303,15 @@ mod tests {
     #[test]
     fn an_attempt_leaves_calls_with_long_results() {
         let message = r#"{"id":1,"method":"eth_getLogs","params":[{}]}"#;
-        let mut exchange = read(message);
+        let mut progress = read(message);
         assert!(
-            !exchange.begin_each(&|| false, |_| (Err(RpcError::LogsTooLong { max: 1, fits: None }), None))
+            !progress.begin_each(&|| false, |_| (Err(RpcError::LogsTooLong { max: 1, fits: None }), None))
         );
         let long = "x".repeat(64 << 10);
         assert!(
-            !exchange.begin_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&long).unwrap()), None))
+            !progress.begin_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&long).unwrap()), None))
         );
-        assert!(exchange.only_call(log_stream::METHOD).is_some());
+        assert!(progress.only_call(log_stream::METHOD).is_some());
     }
 
     #[cfg(all(feature = "dev", feature = "light"))]

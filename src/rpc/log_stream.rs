@@ -10,7 +10,7 @@ use super::{
     params::Params,
     reply::Reply,
 };
-use crate::engine::{LogBlocks, View, Watch};
+use crate::engine::{FilterSpec, LogBlocks, View};
 
 /// The method whose answers may be streamed.
 pub(super) const METHOD: &str = "eth_getLogs";
@@ -46,11 +46,13 @@ impl LogStream {
     /// Returns `None` if the answer is an error.
     pub(super) fn open(view: &dyn View, values: &[Box<RawValue>], start: String) -> Option<Self> {
         let blocks = match watch(view, 0, Params::new(values, 1, 1).ok()?).ok()? {
-            Watch::Logs { filter, from, to } => {
+            FilterSpec::Logs { filter, from, to } => {
                 LogBlocks::of_range(view, from, to.unwrap_or(u64::MAX), filter).ok()?
             }
-            Watch::BlockLogs { filter, block } => LogBlocks::of_block(view, block, filter).ok()?,
-            Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => return None,
+            FilterSpec::BlockLogs { filter, block } => LogBlocks::of_block(view, block, filter).ok()?,
+            FilterSpec::Blocks | FilterSpec::Heads | FilterSpec::Pending | FilterSpec::Syncing => {
+                return None;
+            }
         };
         Some(Self { before: start, blocks, is_done: false })
     }
@@ -100,11 +102,11 @@ mod tests {
     use super::*;
     use crate::{
         dev::{DevAccounts, DevConfig, Mining},
-        engine::{DevNode, Moment},
+        engine::{DevNode, HostInput},
         rpc::LocalClient,
     };
 
-    const MOMENT: Moment = Moment { now: 1_900_000_000, entropy: B256::repeat_byte(7) };
+    const MOMENT: HostInput = HostInput { now: 1_900_000_000, entropy: B256::repeat_byte(7) };
 
     fn call(client: &mut LocalClient, method: &str, params: Value) -> Value {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });

@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Done, Failure, LOG_FILTER, Method, verified},
+    method::{Failure, HandlerOutput, LOG_FILTER, Method, verified},
     params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
     engine::{
-        FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, View, Watch, logs_by_hash, range_logs,
+        FilterSpec, FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, View, logs_by_hash, range_logs,
     },
     types::json::{Location, RpcLog},
 };
@@ -60,7 +60,7 @@ enum OneOrMany {
 ///
 /// # Errors
 /// Those of the parameters, and those of the look-up of a block.
-pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
+pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<FilterSpec, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
@@ -74,7 +74,7 @@ pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Wat
         }
         let text: String =
             serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
-        return Ok(Watch::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
+        return Ok(FilterSpec::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
     }
     let from = match given.from_block.map(param).transpose()? {
         // The next block has no logs until it is mined.
@@ -85,7 +85,7 @@ pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Wat
     if to.is_some_and(|to| from > to) {
         return Err(ParamError::BlockRange.into());
     }
-    Ok(Watch::Logs { filter, from, to })
+    Ok(FilterSpec::Logs { filter, from, to })
 }
 
 /// Rewrites a filter so that both ends of its range are numbers; `number` gives the JSON of one end. A filter by
@@ -174,13 +174,13 @@ fn one_or_many(raw: Option<&RawValue>) -> Option<OneOrMany> {
     raw.map_or(Some(OneOrMany::None), |raw| serde_json::from_str(raw.get()).ok())
 }
 
-fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn get_logs(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let logs = match watch(view, 0, params)? {
-        Watch::Logs { filter, from, to } => {
+        FilterSpec::Logs { filter, from, to } => {
             range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?
         }
-        Watch::BlockLogs { filter, block } => logs_by_hash(view, block, &filter)?,
-        Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => Vec::new(),
+        FilterSpec::BlockLogs { filter, block } => logs_by_hash(view, block, &filter)?,
+        FilterSpec::Blocks | FilterSpec::Heads | FilterSpec::Pending | FilterSpec::Syncing => Vec::new(),
     };
     verified(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>())
 }

@@ -57,7 +57,7 @@ pub(super) fn state_failure(header: &BlockHeader, error: StateError) -> Failure 
     match error {
         StateError::Missing(key) => {
             let block = BlockRef { number: header.number, hash: header.hash() };
-            Failure::Stop(Stop::lacking(Fact::State(block, key)))
+            Failure::Stop(Stop::missing(Fact::State(block, key)))
         }
         corrupt => Failure::Stop(Stop::Refused(Refusal::CorruptState(corrupt))),
     }

@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     dispatch::Dispatcher,
-    envelope::{Call, Entry, Id, Kind, parse},
+    envelope::{Call, Id, MessageEntry, MessageForm, parse},
     error::RpcError,
 };
 
@@ -18,8 +18,8 @@ static READS: AtomicUsize = AtomicUsize::new(0);
 /// A message whose calls name their rows of the method table.
 #[derive(Debug)]
 pub struct Message {
-    pub(super) kind: Kind,
-    pub(super) entries: Vec<Entry>,
+    pub(super) kind: MessageForm,
+    pub(super) entries: Vec<MessageEntry>,
     bytes: usize,
 }
 
@@ -29,7 +29,7 @@ impl Message {
         #[cfg(any(test, feature = "testkit"))]
         READS.fetch_add(1, Ordering::SeqCst);
         let read = parse(bytes, max_batch);
-        let (kind, entries) = read.unwrap_or_else(|error| (Kind::Unusable(error), Vec::new()));
+        let (kind, entries) = read.unwrap_or_else(|error| (MessageForm::Unusable(error), Vec::new()));
         let mut message = Self { kind, entries, bytes: bytes.len() };
         for call in message.entries.iter_mut().filter_map(|entry| entry.call.as_mut().ok()) {
             call.row = dispatcher.find(&call.method);
@@ -47,11 +47,15 @@ impl Message {
     /// A message of the host itself: one call of a method with these parameters.
     pub fn of_host(method: &str, params: Vec<Box<RawValue>>, dispatcher: &Dispatcher) -> Self {
         let call = Call { method: method.into(), row: dispatcher.find(method), params };
-        Self { kind: Kind::Single, entries: vec![Entry { id: Id::Unknown, call: Ok(call) }], bytes: 0 }
+        Self {
+            kind: MessageForm::Single,
+            entries: vec![MessageEntry { id: Id::Unknown, call: Ok(call) }],
+            bytes: 0,
+        }
     }
 
     /// The requests, in the order received.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[MessageEntry] {
         &self.entries
     }
 
@@ -61,13 +65,13 @@ impl Message {
     }
 
     /// The only request; `None` for a batch.
-    pub fn single(&self) -> Option<&Entry> {
-        self.entries.first().filter(|_| matches!(self.kind, Kind::Single))
+    pub fn single(&self) -> Option<&MessageEntry> {
+        self.entries.first().filter(|_| matches!(self.kind, MessageForm::Single))
     }
 
     /// Whether the message is a list of requests.
     pub fn is_batch(&self) -> bool {
-        matches!(self.kind, Kind::Batch)
+        matches!(self.kind, MessageForm::Batch)
     }
 
     /// The id of the only request; [`Id::Unknown`] for a batch, and for a message that cannot be read.

@@ -6,10 +6,10 @@ use alloy_primitives::B256;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-pub use super::pages::Pages;
+pub use super::page_access::PageAccess;
 use super::{error::RpcError, params::Params};
 #[cfg(feature = "dev")]
-use crate::engine::Node;
+use crate::engine::LocalNode;
 use crate::{
     engine::{BlockHeader, Filters, Level, Stop, View},
     types::BlockRef,
@@ -32,7 +32,7 @@ pub struct Method {
     /// [`BRIEF_COST`].
     pub cost: u32,
     /// Which web pages may call it.
-    pub pages: Pages,
+    pub pages: PageAccess,
     /// One line of documentation.
     pub doc: &'static str,
     /// The implementation.
@@ -51,7 +51,7 @@ pub struct Param {
     /// Its kind: ADDRESS, HASH, QUANTITY, BLOCK ...
     pub kind: &'static str,
     /// What a caller's rights see in it.
-    pub subject: Subject,
+    pub subject: ParamSubject,
     /// Whether it must be given.
     pub required: bool,
 }
@@ -59,7 +59,7 @@ pub struct Param {
 /// What a parameter refers to, for rules that limit what a caller may ask about ([`Method::contracts`],
 /// [`Method::overrides`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ParamSubject {
     /// Nothing that such rules are about: a number, a hash, a text.
     Plain,
     /// An account: its balance or nonce, or its key.
@@ -87,14 +87,14 @@ pub enum Subject {
 }
 
 /// A handler that only reads: a pure function of the view and the parameters.
-pub type Read = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
+pub type Read = fn(&dyn View, Params<'_>) -> Result<HandlerOutput, Failure>;
 
 /// A handler that uses filters: it takes the filters, a view of the present head, and the time in seconds since 1970.
-pub type Watching = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<Done, Failure>;
+pub type FilterHandler = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<HandlerOutput, Failure>;
 
 /// A handler that changes a local chain, its pool, keys or clock.
 #[cfg(feature = "dev")]
-pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
+pub type Write = fn(&mut dyn LocalNode, Params<'_>) -> Result<HandlerOutput, Failure>;
 
 /// The implementation of a method.
 #[derive(Debug, Clone, Copy)]
@@ -102,15 +102,15 @@ pub enum Handler {
     /// Runs on any view, in every mode, in parallel with others.
     Read(Read),
     /// Polls a filter, in every mode.
-    Watch(Watching),
+    Watch(FilterHandler),
     /// As [`Self::Watch`]; installs a filter.
-    Install(Watching),
+    Install(FilterHandler),
     /// As [`Self::Watch`]; removes a filter.
-    Uninstall(Watching),
+    Uninstall(FilterHandler),
     /// As [`Self::Watch`], and makes a subscription; only for connections that can receive notifications.
-    Subscribe(Watching),
+    Subscribe(FilterHandler),
     /// As [`Self::Subscribe`]; ends a subscription.
-    Unsubscribe(Watching),
+    Unsubscribe(FilterHandler),
     /// Runs alone on the node of a local chain; a light client refuses the method.
     #[cfg(feature = "dev")]
     Write(Write),
@@ -120,7 +120,7 @@ pub enum Handler {
 
 impl Handler {
     /// The handler, if it uses filters.
-    pub(super) fn watching(self) -> Option<Watching> {
+    pub(super) fn watching(self) -> Option<FilterHandler> {
         match self {
             Self::Watch(watch)
             | Self::Install(watch)
@@ -134,7 +134,7 @@ impl Handler {
 
 /// A finished answer.
 #[derive(Debug)]
-pub struct Done {
+pub struct HandlerOutput {
     /// The `result`, in JSON.
     pub value: Box<RawValue>,
     /// The level of its weakest part.
@@ -181,7 +181,7 @@ impl<E: Into<RpcError>> From<E> for Failure {
     }
 }
 
-impl Done {
+impl HandlerOutput {
     /// The same answer of a request that has done something else too.
     pub(super) fn with(self, effect: Effect) -> Self {
         Self { effect: Some(effect), ..self }
@@ -203,8 +203,8 @@ impl Method {
         doc: &'static str,
         handler: Read,
     ) -> Self {
-        let (result, doc, handler) = (told(result), told(doc), Handler::Read(handler));
-        let (level, pages) = (Level::Verified, Pages::Any);
+        let (result, doc, handler) = (doc_text(result), doc_text(doc), Handler::Read(handler));
+        let (level, pages) = (Level::Verified, PageAccess::Any);
         Self { name, aliases: &[], params, result, level, cost: 10, pages, doc, handler }
     }
 
@@ -230,7 +230,7 @@ impl Method {
     }
 
     /// The same row for these pages.
-    pub(super) const fn pages(self, pages: Pages) -> Self {
+    pub(super) const fn pages(self, pages: PageAccess) -> Self {
         Self { pages, ..self }
     }
 
@@ -256,7 +256,7 @@ impl Method {
 
     /// The position of the parameter with the block that the method is about.
     pub fn block(&self) -> Option<usize> {
-        self.params.iter().position(|param| param.subject == Subject::Block)
+        self.params.iter().position(|param| param.subject == ParamSubject::Block)
     }
 
     /// Whether this method ends the filters or subscriptions that `maker` makes.
@@ -284,62 +284,62 @@ impl Method {
 }
 
 /// A text for the catalogue; empty without the `catalogue` feature, because browser modules have no use for it.
-pub(super) const fn told(text: &'static str) -> &'static str {
+pub(super) const fn doc_text(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
 
 pub(super) const fn required(name: &'static str, kind: &'static str) -> Param {
-    Param { name, kind, subject: Subject::Plain, required: true }
+    Param { name, kind, subject: ParamSubject::Plain, required: true }
 }
 
 pub(super) const fn optional(name: &'static str, kind: &'static str) -> Param {
-    Param { name, kind, subject: Subject::Plain, required: false }
+    Param { name, kind, subject: ParamSubject::Plain, required: false }
 }
 
 impl Param {
     /// The same parameter, of this subject.
-    pub(super) const fn of(self, subject: Subject) -> Self {
+    pub(super) const fn of(self, subject: ParamSubject) -> Self {
         Self { subject, ..self }
     }
 }
 
 pub(super) const fn account_of(name: &'static str) -> Param {
-    required(name, "ADDRESS").of(Subject::Account)
+    required(name, "ADDRESS").of(ParamSubject::Account)
 }
 
 pub(super) const fn contract_of(name: &'static str) -> Param {
-    required(name, "ADDRESS").of(Subject::Contract)
+    required(name, "ADDRESS").of(ParamSubject::Contract)
 }
 
 /// The block that the method is about: its number, a tag or its hash.
-pub(super) const THE_BLOCK: Param = required("block", "BLOCK").of(Subject::Block);
+pub(super) const THE_BLOCK: Param = required("block", "BLOCK").of(ParamSubject::Block);
 
 /// As [`THE_BLOCK`]; without it, the newest block.
-pub(super) const AT_BLOCK: Param = optional("block", "BLOCK").of(Subject::Block);
+pub(super) const AT_BLOCK: Param = optional("block", "BLOCK").of(ParamSubject::Block);
 
 /// The hash of the block that the method is about.
-pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(Subject::Block);
+pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(ParamSubject::Block);
 
-pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(Subject::Logs);
+pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(ParamSubject::Logs);
 
 /// The parameters of a call: the message, the block, and overrides of its state.
 pub(super) const CALL: &[Param] = &[
-    required("call", "CALL").of(Subject::Call),
+    required("call", "CALL").of(ParamSubject::Call),
     AT_BLOCK,
-    optional("stateOverride", "OVERRIDE").of(Subject::Overrides),
+    optional("stateOverride", "OVERRIDE").of(ParamSubject::Overrides),
 ];
 
 /// An answer at level `verified`.
-pub(super) fn verified<T: Serialize>(value: &T) -> Result<Done, Failure> {
+pub(super) fn verified<T: Serialize>(value: &T) -> Result<HandlerOutput, Failure> {
     done(value, Level::Verified)
 }
 
 /// An answer at a given level.
-pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<Done, Failure> {
-    Ok(Done { value: serde_json::value::to_raw_value(value)?, level, effect: None })
+pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<HandlerOutput, Failure> {
+    Ok(HandlerOutput { value: serde_json::value::to_raw_value(value)?, level, effect: None })
 }
 
 /// The answer `null`: nothing is there according to the upstreams, which nothing proves.
-pub(super) fn absent() -> Result<Done, Failure> {
+pub(super) fn absent() -> Result<HandlerOutput, Failure> {
     done(&(), Level::UnprovenAbsence)
 }

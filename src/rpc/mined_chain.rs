@@ -29,8 +29,8 @@ use crate::{
         testing::{child, easy_network, header, mine},
     },
     light::{
-        ClientConfig, Now, RequestFailure, RoutedRequest, SyncOptions, SyncStep, Unproven, UpstreamRequest,
-        UpstreamResponse, encode_headers,
+        ClientConfig, Now, RequestFailure, RoutedRequest, SyncOptions, SyncStep, UnprovenPolicy,
+        UpstreamRequest, UpstreamResponse, encode_headers,
     },
     trie,
     types::{
@@ -244,7 +244,7 @@ impl Mined {
     /// As [`Self::start`], with this many upstreams.
     pub fn start_with(&self, upstreams: usize) -> Client {
         // Unproven answers are trusted where there is no proof; this lifts no other refusal.
-        let unproven = Unproven::Trust;
+        let unproven = UnprovenPolicy::Trust;
         self.start_as(ClientConfig {
             upstreams: vec!["miner".into(); upstreams],
             unproven,

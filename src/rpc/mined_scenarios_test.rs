@@ -18,7 +18,7 @@ const SCENARIOS: u64 = 40;
 
 /// How a miner tries to make the chain count more than its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Trick {
+enum MinerTrick {
     /// No trick.
     Honest,
     /// Header counts exceed the uncles that there are.
@@ -44,28 +44,28 @@ fn sibling(mined: &Mined, mark: u64) -> SealedHeader {
     mine(uncle)
 }
 
-fn draw(random: &mut Rng, trick: Trick) -> Drawn {
+fn draw(random: &mut Rng, trick: MinerTrick) -> Drawn {
     let mut drawn = Drawn { mined: Mined::new(), uncles: U256::ZERO, whole: true };
     drawn.mined.grow(9, 14);
     let (blocks, seconds) = match trick {
-        Trick::LowWork => (260 + random.u64(..40), 90 + random.u64(..60)),
+        MinerTrick::LowWork => (260 + random.u64(..40), 90 + random.u64(..60)),
         _ => (10 + random.u64(..40), 14 + random.u64(..16)),
     };
     for mark in 1..=blocks {
         let mined = &mut drawn.mined;
         match random.u64(..10) {
-            0..=2 if trick != Trick::LowWork => {
+            0..=2 if trick != MinerTrick::LowWork => {
                 let uncle = sibling(mined, mark);
-                let count = if trick == Trick::InflatedCounts { 1 + random.u32(..1 << 20) } else { 1 };
+                let count = if trick == MinerTrick::InflatedCounts { 1 + random.u32(..1 << 20) } else { 1 };
                 drawn.uncles += uncle.difficulty.value();
-                drawn.whole &= trick != Trick::WithheldUncles;
+                drawn.whole &= trick != MinerTrick::WithheldUncles;
                 mined.adopt(count, uncle);
             }
-            3 if trick == Trick::InflatedCounts => {
+            3 if trick == MinerTrick::InflatedCounts => {
                 let none = mined.next(|header| header.uncle_count = random.u32(..1 << 28));
                 mined.blocks.push((none, Vec::new()));
             }
-            4 if trick == Trick::WithheldUncles && random.u64(..100) < 30 => {
+            4 if trick == MinerTrick::WithheldUncles && random.u64(..100) < 30 => {
                 // A hash for which there is no list of uncles.
                 let hidden = uncles_hash(&[Header { gas_used: mark, ..mined.head().header().clone() }]);
                 let next = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, hidden));
@@ -75,19 +75,19 @@ fn draw(random: &mut Rng, trick: Trick) -> Drawn {
             _ => mined.grow(1, seconds),
         }
     }
-    if trick == Trick::WithheldUncles {
+    if trick == MinerTrick::WithheldUncles {
         (drawn.mined.bare, drawn.uncles) = (true, U256::ZERO);
     }
     drawn
 }
 
-fn scenario(seed: u64) -> Trick {
+fn scenario(seed: u64) -> MinerTrick {
     let mut random = Rng::with_seed(seed);
     let trick = match random.u64(..8) {
-        0 | 1 => Trick::Honest,
-        2..=4 => Trick::InflatedCounts,
-        5 | 6 => Trick::WithheldUncles,
-        _ => Trick::LowWork,
+        0 | 1 => MinerTrick::Honest,
+        2..=4 => MinerTrick::InflatedCounts,
+        5 | 6 => MinerTrick::WithheldUncles,
+        _ => MinerTrick::LowWork,
     };
     let Drawn { mut mined, uncles, whole } = draw(&mut random, trick);
     let mut client = mined.client();
@@ -101,12 +101,12 @@ fn scenario(seed: u64) -> Trick {
     assert_eq!(chain.total_difficulty(&head), total, "seed {seed}: {trick:?}");
     let record = client.sync().upstreams().remove(0).record;
     assert_eq!(record.lies, 0, "seed {seed}: {trick:?}: {:?}", record.evidence);
-    let low = trick == Trick::LowWork && mined.head().difficulty.value() < U256::from(PROMISED / 2);
+    let low = trick == MinerTrick::LowWork && mined.head().difficulty.value() < U256::from(PROMISED / 2);
     for method in ["eth_blockNumber", "rootlight_verification"] {
         let answer = ask(&mut client, method, json!([]));
         let refused = answer["error"]["code"] == -32002;
         assert!(!low || refused, "seed {seed}: {trick:?}: {answer}");
-        assert!(trick == Trick::LowWork || !refused, "seed {seed}: {trick:?}: {answer}");
+        assert!(trick == MinerTrick::LowWork || !refused, "seed {seed}: {trick:?}: {answer}");
         assert_eq!(answer.get("level"), None::<&Value>, "seed {seed}: {trick:?}");
     }
     trick
@@ -121,7 +121,8 @@ fn statements_of_miners_add_no_work() {
         None => 0..number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS).min(2_000),
     };
     let several = seeds.end - seeds.start > 20;
-    let drawn: Vec<Trick> = seeds.map(scenario).collect();
-    let all = [Trick::Honest, Trick::InflatedCounts, Trick::WithheldUncles, Trick::LowWork];
+    let drawn: Vec<MinerTrick> = seeds.map(scenario).collect();
+    let all =
+        [MinerTrick::Honest, MinerTrick::InflatedCounts, MinerTrick::WithheldUncles, MinerTrick::LowWork];
     assert!(!several || all.iter().all(|trick| drawn.contains(trick)), "{drawn:?}");
 }

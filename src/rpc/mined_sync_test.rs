@@ -11,7 +11,7 @@ use crate::{
         Rule, difficulty,
         testing::{Bitcoin, child, easy_network, mine},
     },
-    light::{KeptFault, Now, Page, RequestFailure, SyncStep, UpstreamRequest, UpstreamResponse},
+    light::{HeaderPage, HeaderStoreFault, Now, RequestFailure, SyncStep, UpstreamRequest, UpstreamResponse},
     types::{Header, uncles_hash},
 };
 
@@ -251,7 +251,7 @@ fn uncles_with_parents_below_the_checkpoint_do_not_count() {
     assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
 }
 
-fn restore(client: &mut Client, pages: &[Page]) -> Result<Option<u64>, KeptFault> {
+fn restore(client: &mut Client, pages: &[HeaderPage]) -> Result<Option<u64>, HeaderStoreFault> {
     client.restore(pages.len() as u64, &mut |index| {
         Ok(pages.get(index as usize).map(|page| page.bytes.clone()))
     })

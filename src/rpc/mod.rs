@@ -1,9 +1,9 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
 
+#[cfg(feature = "light")]
+mod auxiliary;
 #[cfg(all(feature = "light", feature = "local"))]
 mod batches;
-#[cfg(feature = "light")]
-mod beside;
 mod blocks;
 mod call;
 mod call_object;
@@ -19,7 +19,8 @@ mod dispatch;
 mod entries;
 pub mod envelope;
 mod error;
-mod exchange;
+#[cfg(feature = "light")]
+mod fetch_refusal;
 mod filters;
 #[cfg(all(test, feature = "light"))]
 mod forged_test;
@@ -33,6 +34,8 @@ mod hostile;
 mod limits;
 #[cfg(feature = "local")]
 mod local_client;
+#[cfg(feature = "light")]
+mod lock;
 #[cfg(feature = "local")]
 mod log_stream;
 mod logs;
@@ -51,14 +54,13 @@ mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
 mod notify;
-#[cfg(feature = "light")]
-mod obstacle;
-mod pages;
+mod page_access;
 mod params;
 #[cfg(feature = "light")]
 mod poll;
 #[cfg(feature = "light")]
 mod prefetch;
+mod progress;
 mod raw_transaction;
 mod render;
 mod reply;
@@ -70,8 +72,6 @@ mod rootlight;
 pub mod server;
 #[cfg(feature = "light")]
 mod session;
-#[cfg(feature = "light")]
-mod share;
 mod signed;
 mod state;
 #[cfg(feature = "catalogue")]
@@ -86,7 +86,7 @@ mod witness;
 mod work_start_test;
 
 #[cfg(feature = "light")]
-pub use beside::{Answered, Asked, Beside, Part, Question};
+pub use auxiliary::{AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, PartialResult};
 pub use chain::sync_status;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
@@ -94,30 +94,33 @@ pub use connection::{Connection, Selection};
 pub use dispatch::Dispatcher;
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
+#[cfg(feature = "light")]
+pub use fetch_refusal::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 #[cfg(feature = "local")]
 pub use local_client::{LocalClient, LocalMessage};
+#[cfg(feature = "light")]
+pub use lock::{Lock, LockKind, SingleOwner};
 #[cfg(feature = "local")]
 pub use log_stream::{LogStream, ReplyOrLogs};
 pub use logs::{range_failure, watch as log_watch};
 pub use message::Message;
 #[cfg(feature = "dev")]
 pub use method::Write;
-pub use method::{BRIEF_COST, Done, Effect, Failure, Handler, Method, Pages, Param, Read, Subject, Watching};
-pub use notify::{MORE_NOTIFICATIONS, News, changes_of, notification};
-#[cfg(feature = "light")]
-pub use obstacle::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
+pub use method::{
+    BRIEF_COST, Effect, Failure, FilterHandler, Handler, HandlerOutput, Method, PageAccess, Param,
+    ParamSubject, Read,
+};
+pub use notify::{MORE_NOTIFICATIONS, Notifications, notification, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 pub use reply::{Reply, Response};
 pub use request::Request;
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]
 pub use session::{Session, SessionStep};
-#[cfg(feature = "light")]
-pub use share::{Alone, Lock, Share};
 #[cfg(feature = "catalogue")]
 pub use support::{Mode, Support};
 pub use table::{UNAVAILABLE, methods};
 #[cfg(feature = "local")]
-pub use trace::{Filter as TraceFilter, traced_block};
+pub use trace::{TraceFilter, traced_block};
 #[cfg(feature = "local")]
 pub use witness::MAX_WITNESS_BYTES;

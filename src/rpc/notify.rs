@@ -1,5 +1,5 @@
 //! Notifications of subscriptions (`eth_subscription`). A host polls a subscription with a message of its own
-//! ([`changes_of`]) and forwards what is new.
+//! ([`poll_message`]) and forwards what is new.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::types::json::for_each_member;
 
-/// What is new of a subscription.
+/// The new notifications of a subscription.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct Notifications {
     /// The notifications in JSON.
     pub texts: Vec<String>,
     /// Whether the subscription does not exist, or missed something: it was polled too late, or one block has more news than
@@ -22,28 +22,28 @@ pub struct News {
 }
 
 /// The message that asks for the news of a subscription.
-pub fn changes_of(subscription: u128, dispatcher: &Dispatcher) -> Message {
+pub fn poll_message(subscription: u128, dispatcher: &Dispatcher) -> Message {
     let id = text_param(&id_text(subscription)).ok();
     Message::of_host("eth_getFilterChanges", id.into_iter().collect(), dispatcher)
 }
 
 /// The news in the outcome of a poll. One that failed, such as a refusal while the chain is not proven yet, has none: the
 /// next poll asks again.
-pub(super) fn news(subscription: u128, outcome: &Outcome) -> News {
-    let mut news = News::default();
+pub(super) fn notifications(subscription: u128, outcome: &Outcome) -> Notifications {
+    let mut notifications = Notifications::default();
     match outcome {
         Ok(list) => {
             // The list is this client's own.
             let _ = for_each_member(list.get(), &mut |result| {
-                news.texts.push(notification(subscription, result.get()));
+                notifications.texts.push(notification(subscription, result.get()));
                 true
             });
         }
         Err(error) => {
-            news.is_gone = matches!(error, RpcError::FilterNotFound | RpcError::ResponseSize(_));
+            notifications.is_gone = matches!(error, RpcError::FilterNotFound | RpcError::ResponseSize(_));
         }
     }
-    news
+    notifications
 }
 
 /// The notification of a subscription with this result, in JSON.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn each_result_of_a_poll_becomes_a_notification() {
-        let of = |list: &str| news(0x1f, &Ok(RawValue::from_string(list.to_owned()).unwrap()));
+        let of = |list: &str| notifications(0x1f, &Ok(RawValue::from_string(list.to_owned()).unwrap()));
         let notification = |result: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"0x1f","result":{result}}}}}"#
@@ -77,8 +77,8 @@ mod tests {
         for (error, is_gone) in
             [(RpcError::Internal, false), (RpcError::FilterNotFound, true), (RpcError::ResponseSize(1), true)]
         {
-            let news = news(0x1f, &Err(error));
-            assert!(news.texts.is_empty() && news.is_gone == is_gone);
+            let notifications = notifications(0x1f, &Err(error));
+            assert!(notifications.texts.is_empty() && notifications.is_gone == is_gone);
         }
     }
 }

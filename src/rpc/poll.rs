@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 use super::{
-    beside::{Answered, Asked, Part, Question},
+    auxiliary::{AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, PartialResult},
     envelope::Outcome,
     error::RpcError,
     logs::pinned_range,
@@ -20,8 +20,8 @@ use crate::{
     consensus::ChainView,
     engine::{FINALIZED_DEPTH, Level, Refusal, SAFE_DEPTH},
     light::{
-        Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, Sent, Unproven, UpstreamRequest,
-        UpstreamResponse, has_taken,
+        Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, SentTransaction, UnprovenPolicy,
+        UpstreamRequest, UpstreamResponse, has_taken,
     },
     types::Asker,
 };
@@ -41,43 +41,43 @@ const MAX_COMPARED: usize = 1024 * 1024;
 
 /// A request that is sent to several upstreams at once.
 #[derive(Debug)]
-pub(super) struct Poll {
+pub(super) struct UpstreamPoll {
     /// Index of the call in its message.
     pub(super) member: usize,
-    kind: Kind,
+    kind: PollKind,
     requests: Vec<RoutedRequest>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum PollKind {
     /// A transaction to forward.
-    Send(Sent),
+    Send(SentTransaction),
     /// The response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),
     /// A question to what is beside the client.
-    Host(Box<dyn Question>),
+    Host(Box<dyn AuxiliaryQuestion>),
 }
 
 /// How a poll ended.
-pub(super) struct Counted {
+pub(super) struct PollOutcome {
     pub(super) outcome: Outcome,
     /// Whether nothing proves the answer.
     pub(super) unproven: bool,
     /// A transaction that an upstream has accepted.
-    pub(super) sent: Option<Sent>,
+    pub(super) sent: Option<SentTransaction>,
     /// Whether the answer is kept for later requests that ask the same.
     pub(super) is_final: bool,
     /// A part of the answer, and the request for the rest; then `outcome` does not count.
-    pub(super) part: Option<(Box<dyn Part>, Request)>,
+    pub(super) part: Option<(Box<dyn PartialResult>, Request)>,
 }
 
-impl Counted {
+impl PollOutcome {
     fn new(outcome: Outcome, unproven: bool) -> Self {
         Self { outcome, unproven, sent: None, is_final: false, part: None }
     }
 }
 
-impl Poll {
+impl UpstreamPoll {
     /// Forwards a transaction. It is decoded and its sender recovered for this chain before any upstream sees it.
     ///
     /// # Errors
@@ -92,18 +92,19 @@ impl Poll {
         let (transaction, sender) = signed::decode(&raw, pinned.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
         let asked = UpstreamRequest::new(request.row.name, params);
-        let requests = requests(&asked, well(pinned).take(MAX_SENDS));
+        let requests = requests(&asked, healthy_upstreams(pinned).take(MAX_SENDS));
         if requests.is_empty() {
             return Err(RpcError::NoUpstream);
         }
-        let sent = Sent { hash: transaction.hash(), sender, asker, transaction: Arc::new(transaction) };
-        Ok(Self { member, kind: Kind::Send(sent), requests })
+        let sent =
+            SentTransaction { hash: transaction.hash(), sender, asker, transaction: Arc::new(transaction) };
+        Ok(Self { member, kind: PollKind::Send(sent), requests })
     }
 
     /// Asks what is beside the client.
-    pub(super) fn of_host(member: usize, asked: Asked, pinned: &PinnedHead) -> Self {
+    pub(super) fn of_host(member: usize, asked: AuxiliaryRequest, pinned: &PinnedHead) -> Self {
         let requests = requests(&asked.request, pinned.roster().iter().copied().take(1));
-        Self { member, kind: Kind::Host(asked.question), requests }
+        Self { member, kind: PollKind::Host(asked.question), requests }
     }
 
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
@@ -118,9 +119,9 @@ impl Poll {
         refusal: Refusal,
     ) -> Result<Self, RpcError> {
         let wanted = match pinned.unproven() {
-            Unproven::Refuse => None,
-            Unproven::Quorum(count) => Some(count.max(1)),
-            Unproven::Trust => Some(1),
+            UnprovenPolicy::Refuse => None,
+            UnprovenPolicy::Quorum(count) => Some(count.max(1)),
+            UnprovenPolicy::Trust => Some(1),
         };
         let without_proof = refusal.lacks_proof();
         let asked = Some(request.row);
@@ -132,16 +133,19 @@ impl Poll {
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
-        let requests = requests(&asked, well(pinned).take(MAX_ASKED));
+        let requests = requests(&asked, healthy_upstreams(pinned).take(MAX_ASKED));
         if requests.is_empty() {
             return Err(RpcError::Refused(refusal));
         }
-        Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), requests })
+        Ok(Self { member, kind: PollKind::Agree(wanted, RpcError::Refused(refusal)), requests })
     }
 
     /// The question to what is beside the client, if it is one.
     pub(super) fn host_request(&self) -> Option<&UpstreamRequest> {
-        self.requests.first().filter(|_| matches!(self.kind, Kind::Host(_))).map(|request| &request.request)
+        self.requests
+            .first()
+            .filter(|_| matches!(self.kind, PollKind::Host(_)))
+            .map(|request| &request.request)
     }
 
     pub(super) fn requests(&self) -> &[RoutedRequest] {
@@ -154,34 +158,35 @@ impl Poll {
         answers: &mut impl Iterator<Item = UpstreamResponse>,
         pinned: &PinnedHead,
         seen: &mut Vec<Observation>,
-    ) -> (usize, Counted) {
+    ) -> (usize, PollOutcome) {
         let answered: Vec<(&RoutedRequest, UpstreamResponse)> = self.requests.iter().zip(answers).collect();
         let counted = match self.kind {
-            Kind::Send(transaction) => {
+            PollKind::Send(transaction) => {
                 let outcome = sent(transaction.hash, &answered, seen);
                 let sent = outcome.is_ok().then_some(transaction);
-                Counted { sent, ..Counted::new(outcome, false) }
+                PollOutcome { sent, ..PollOutcome::new(outcome, false) }
             }
-            Kind::Host(question) => {
+            PollKind::Host(question) => {
                 let silent = || Err(RequestFailure::Transport("no response".into()));
                 let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
                 match question.answered(answer, pinned) {
-                    Answered::Whole(outcome) => {
+                    AuxiliaryAnswer::Whole(outcome) => {
                         let unproven = outcome.is_ok();
-                        Counted::new(outcome, unproven)
+                        PollOutcome::new(outcome, unproven)
                     }
-                    Answered::Final(response) => {
-                        Counted { is_final: true, ..Counted::new(Ok(response), true) }
+                    AuxiliaryAnswer::Final(response) => {
+                        PollOutcome { is_final: true, ..PollOutcome::new(Ok(response), true) }
                     }
-                    Answered::Part(part, rest) => {
-                        Counted { part: Some((part, rest)), ..Counted::new(Err(RpcError::Internal), true) }
-                    }
+                    AuxiliaryAnswer::Part(part, rest) => PollOutcome {
+                        part: Some((part, rest)),
+                        ..PollOutcome::new(Err(RpcError::Internal), true)
+                    },
                 }
             }
-            Kind::Agree(wanted, refusal) => {
+            PollKind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pinned);
                 let unproven = agreed.is_some();
-                Counted::new(agreed.ok_or(refusal), unproven)
+                PollOutcome::new(agreed.ok_or(refusal), unproven)
             }
         };
         (self.member, counted)
@@ -189,7 +194,7 @@ impl Poll {
 }
 
 /// Upstreams that are not resting, best first; all upstreams if all rest.
-fn well(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
+fn healthy_upstreams(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
     let all = pinned.roster().iter().all(|upstream| pinned.rests(*upstream));
     pinned.roster().iter().copied().filter(move |upstream| all || !pinned.rests(*upstream))
 }
@@ -310,11 +315,11 @@ fn agreement(
 /// have the same text. Parts that are nested deeper than `depth`, or longer than [`MAX_COMPARED`], must be equal byte
 /// for byte.
 fn is_same(one: &RawValue, other: &RawValue, depth: usize) -> bool {
-    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    type RawMembers<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
     let (one, other) = (one.get(), other.get());
     let closer = one != other && one.len().max(other.len()) <= MAX_COMPARED;
     let Some(below) = depth.checked_sub(1).filter(|_| closer) else { return one == other };
-    if let (Ok(one), Ok(other)) = (from_str::<Members<'_>>(one), from_str::<Members<'_>>(other)) {
+    if let (Ok(one), Ok(other)) = (from_str::<RawMembers<'_>>(one), from_str::<RawMembers<'_>>(other)) {
         let same = |((name, value), (other_name, other)): ((&_, &&RawValue), (&_, &&RawValue))| {
             name == other_name && is_same(value, other, below)
         };
@@ -358,7 +363,7 @@ mod tests {
     use crate::{
         consensus::{Checkpoint, Network},
         light::{ClientConfig, HeaderSync, Now, SyncOptions, SyncStep},
-        rpc::{dispatch::Dispatcher, exchange::Exchange, message::Message},
+        rpc::{dispatch::Dispatcher, message::Message, progress::MessageProgress},
     };
 
     /// A client of two upstreams, of which `failed` have just failed.
@@ -371,13 +376,13 @@ mod tests {
             let silent = || Err(RequestFailure::Transport("gone".into()));
             sync.feed(*upstream, calls.iter().map(|_| silent()).collect(), Now::default());
         }
-        let config = ClientConfig { unproven: Unproven::Trust, ..ClientConfig::default() };
+        let config = ClientConfig { unproven: UnprovenPolicy::Trust, ..ClientConfig::default() };
         PinnedHead::new(&sync, Arc::new(config), Now::default())
     }
 
     #[test]
     fn resting_upstreams_are_asked_only_if_all_rest() {
-        let asked = |failed: &[usize]| well(&pin(failed)).collect::<Vec<_>>();
+        let asked = |failed: &[usize]| healthy_upstreams(&pin(failed)).collect::<Vec<_>>();
         assert_eq!(asked(&[]), [0, 1]);
         assert_eq!(asked(&[0]), [1]);
         assert_eq!(asked(&[1]), [0]);
@@ -388,10 +393,10 @@ mod tests {
     fn without_upstreams_an_unproven_answer_is_refused() {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
         let dispatcher = Dispatcher::default();
-        let exchange = Exchange::new(Arc::default(), Message::read(message, &dispatcher, 1));
+        let exchange = MessageProgress::new(Arc::default(), Message::read(message, &dispatcher, 1));
         let request = exchange.requests().next().unwrap();
         let poll = |pinned: &PinnedHead| {
-            Poll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })
+            UpstreamPoll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })
                 .map(|poll| poll.requests.len())
         };
         let mut pinned = pin(&[]);

@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256, keccak256};
 
 use super::{call_object::message, request::Request};
 use crate::{
-    light::{Fetch, FetchTarget, Known, PinnedHead, Touch, UpstreamFetch},
+    light::{Fetch, FetchTarget, KnownFacts, PinnedHead, TouchedKey, UpstreamFetch},
     state::{Fact, Facts, StateKey, StateReader as _, TrieState},
     types::BlockRef,
 };
@@ -32,7 +32,7 @@ pub(super) struct Prefetched {
 
 /// The block and contract of a call whose state is missing.
 #[derive(Clone, Copy)]
-struct Run {
+struct CallState {
     block: BlockRef,
     contract: Address,
     /// Hash of the call data.
@@ -43,7 +43,7 @@ struct Run {
 pub(super) struct Prefetch<'a> {
     request: &'a Request,
     facts: &'a Facts,
-    run: Option<Run>,
+    run: Option<CallState>,
 }
 
 impl<'a> Prefetch<'a> {
@@ -106,8 +106,8 @@ impl<'a> Prefetch<'a> {
 
     /// Adds state that earlier calls to the contract with the same data read, and state that calls with different data
     /// had in common, except what is already proven for this block.
-    pub(super) fn add_touched_before(&self, to: &mut Facts, known: &Known<'_>, pinned: &PinnedHead) {
-        let Some(Run { block, contract, data }) = self.run else { return };
+    pub(super) fn add_touched_before(&self, to: &mut Facts, known: &KnownFacts<'_>, pinned: &PinnedHead) {
+        let Some(CallState { block, contract, data }) = self.run else { return };
         let header = pinned.chain().and_then(|chain| chain.by_number(block.number));
         let state = header
             .filter(|header| header.hash() == block.hash)
@@ -122,23 +122,23 @@ impl<'a> Prefetch<'a> {
 
     /// Records which accounts and storage cells the call reads, for later calls. Code needs no record: it is cached
     /// by its hash.
-    pub(super) fn touch(&self, touched: &mut Vec<Touch>) {
-        let Some(Run { contract, data, .. }) = self.run else { return };
+    pub(super) fn touch(&self, touched: &mut Vec<TouchedKey>) {
+        let Some(CallState { contract, data, .. }) = self.run else { return };
         touched.extend(self.facts.iter().filter_map(|fact| match fact {
             Fact::State(_, key @ (StateKey::Account(_) | StateKey::Storage(..))) => {
-                Some(Touch { contract, key: *key, data: Some(data) })
+                Some(TouchedKey { contract, key: *key, data: Some(data) })
             }
             _ => None,
         }));
     }
 }
 
-fn run(request: &Request, facts: &Facts) -> Option<Run> {
+fn run(request: &Request, facts: &Facts) -> Option<CallState> {
     let state = |fact: &Fact| match fact {
         Fact::State(block, _) => Some(*block),
         _ => None,
     };
     let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&request.row.name))?;
     let message = message(request.params()).ok()?;
-    Some(Run { block, contract: message.to?, data: keccak256(&message.data) })
+    Some(CallState { block, contract: message.to?, data: keccak256(&message.data) })
 }

@@ -1,17 +1,17 @@
 //! `eth_sendRawTransaction`: signed transactions, for the local pool or for upstreams.
 
-use super::method::{Handler, Method, Pages, Subject, required, told};
+use super::method::{Handler, Method, PageAccess, ParamSubject, doc_text, required};
 use crate::engine::Level;
 
 pub(super) const METHODS: &[Method] = &[Method {
     name: "eth_sendRawTransaction",
     aliases: &[],
-    params: &[required("transactionData", "DATA").of(Subject::Signed)],
-    result: told("HASH"),
+    params: &[required("transactionData", "DATA").of(ParamSubject::Signed)],
+    result: doc_text("HASH"),
     level: Level::Forwarded,
     cost: 20,
-    pages: Pages::Any,
-    doc: told(
+    pages: PageAccess::Any,
+    doc: doc_text(
         "Takes a signed transaction into the pool; with instant mining it is mined before the answer. A light client forwards it to upstreams.",
     ),
     handler: HANDLER,

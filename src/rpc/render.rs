@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256};
 use super::method::Failure;
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
-    engine::{BlockHeader, Chain, Need, Refusal, Stop, both},
+    engine::{BlockHeader, Chain, Refusal, Stop, ViewResult, both},
     types::{
         BlockRef, EMPTY_UNCLES_HASH, SealedHeader,
         block::block_len,
@@ -118,7 +118,7 @@ fn sender(
 pub(super) fn body_and_receipts(
     view: &dyn Chain,
     header: &BlockHeader,
-) -> Need<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
+) -> ViewResult<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
     both(view.body(header), view.receipts(header))
 }
 

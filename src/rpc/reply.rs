@@ -3,11 +3,11 @@
 use alloc::{string::String, vec, vec::Vec};
 
 use super::{
-    envelope::{Entry, Id, Kind, Outcome, write_answer},
+    envelope::{Id, MessageEntry, MessageForm, Outcome, write_answer},
     error::RpcError,
     message::Message,
     method::{Effect, Method},
-    notify::{News, news},
+    notify::{Notifications, notifications},
 };
 use crate::engine::Level;
 
@@ -17,7 +17,7 @@ const FRAME: usize = 96;
 /// The reply to a message: a response for each of its requests.
 #[derive(Debug)]
 pub struct Reply {
-    kind: Kind,
+    kind: MessageForm,
     responses: Vec<Response>,
 }
 
@@ -39,19 +39,19 @@ pub struct Response {
 }
 
 impl Reply {
-    pub(super) fn new(kind: Kind, responses: Vec<Response>) -> Self {
+    pub(super) fn new(kind: MessageForm, responses: Vec<Response>) -> Self {
         Self { kind, responses }
     }
 
     /// The reply to a message of one request with this id.
     pub fn to_one(id: Id, outcome: Outcome) -> Self {
         let response = Response { id, row: None, outcome, effect: None, level: None, by_work: false };
-        Self { kind: Kind::Single, responses: vec![response] }
+        Self { kind: MessageForm::Single, responses: vec![response] }
     }
 
     /// The reply of a host that answers a message itself: an outcome for each request.
     pub fn to(message: Message, outcomes: Vec<Outcome>) -> Self {
-        let response = |(entry, outcome): (Entry, Outcome)| {
+        let response = |(entry, outcome): (MessageEntry, Outcome)| {
             let row = entry.call.ok().and_then(|call| call.row);
             Response { id: entry.id, row, outcome, effect: None, level: None, by_work: false }
         };
@@ -78,13 +78,13 @@ impl Reply {
 
     /// Whether the message was no JSON-RPC (HTTP 400).
     pub fn is_unusable(&self) -> bool {
-        matches!(self.kind, Kind::Unusable(_))
+        matches!(self.kind, MessageForm::Unusable(_))
     }
 
     /// The method and error of a message with a single request that failed.
     pub fn failed(&self) -> Option<(&'static Method, &RpcError)> {
         let [Response { id, row, outcome: Err(error), .. }] = &*self.responses else { return None };
-        row.filter(|_| matches!(self.kind, Kind::Single) && !matches!(id, Id::Absent)).zip(Some(error))
+        row.filter(|_| matches!(self.kind, MessageForm::Single) && !matches!(id, Id::Absent)).zip(Some(error))
     }
 
     /// The length of the text in bytes, or a little more; of errors approximately.
@@ -98,10 +98,10 @@ impl Reply {
     /// The text to send; `None` when nothing is to be sent, because the message consisted of notifications.
     pub fn into_text(self) -> Option<String> {
         let is_batch = match self.kind {
-            Kind::Unusable(error) => return Some(error.to_answer()),
-            Kind::Batch if self.responses.is_empty() => return Some("[]".into()),
-            Kind::Batch => true,
-            Kind::Single => false,
+            MessageForm::Unusable(error) => return Some(error.to_answer()),
+            MessageForm::Batch if self.responses.is_empty() => return Some("[]".into()),
+            MessageForm::Batch => true,
+            MessageForm::Single => false,
         };
         let mut text = String::new();
         for response in self.responses {
@@ -124,11 +124,11 @@ impl Reply {
     }
 
     /// The news of a subscription, from the reply to a message that asks for its changes.
-    pub fn into_news(self, subscription: u128) -> News {
+    pub fn into_notifications(self, subscription: u128) -> Notifications {
         self.responses
             .into_iter()
             .next()
-            .map_or_else(News::default, |first| news(subscription, &first.outcome))
+            .map_or_else(Notifications::default, |first| notifications(subscription, &first.outcome))
     }
 }
 

@@ -8,12 +8,12 @@ use super::{
     connection::Connection,
     envelope::Call,
     error::RpcError,
-    method::{Done, Failure, Handler, Method, Pages},
+    method::{Failure, Handler, HandlerOutput, Method, PageAccess},
     params::{Params, Parsed},
     table,
 };
 #[cfg(feature = "local")]
-use crate::engine::Node;
+use crate::engine::LocalNode;
 use crate::engine::{Filters, View};
 
 /// A call with its row of the method table.
@@ -43,7 +43,7 @@ impl Request {
     pub(super) fn of(call: Call, connection: &Connection) -> Result<Self, RpcError> {
         let row = call.row.ok_or_else(|| unknown(&call.method))?;
         // The operator has these methods under every profile.
-        if row.pages == Pages::Operator {
+        if row.pages == PageAccess::Operator {
             return match connection.is_operator() {
                 true => Self::new(row, call.params),
                 false => Err(RpcError::NotAvailable(call.method)),
@@ -86,7 +86,7 @@ impl Request {
         view: &dyn View,
         filters: Option<&mut Filters>,
         now: u64,
-    ) -> Result<Done, Failure> {
+    ) -> Result<HandlerOutput, Failure> {
         match (self.row.handler, self.row.handler.watching().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
@@ -99,7 +99,11 @@ impl Request {
     /// Runs the request on a local chain: methods that read on the node's present snapshot, methods that write on the
     /// node.
     #[cfg(feature = "local")]
-    pub(super) fn run_on(&self, node: &mut dyn Node, interrupt: &dyn Fn() -> bool) -> Result<Done, Failure> {
+    pub(super) fn run_on(
+        &self,
+        node: &mut dyn LocalNode,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Result<HandlerOutput, Failure> {
         #[cfg(feature = "dev")]
         if let Handler::Write(write) | Handler::Forward(write) = self.row.handler {
             return write(node, self.params());

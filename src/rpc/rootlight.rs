@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::chain::numbered;
 use super::{
     blocks::by_selector,
-    method::{AT_BLOCK, Done, Failure, Method, Pages, absent, done, verified},
+    method::{AT_BLOCK, Failure, HandlerOutput, Method, PageAccess, absent, done, verified},
     params::Params,
 };
 use crate::{
@@ -27,7 +27,7 @@ pub(super) const UPSTREAMS: Method = Method::local(
     "Each upstream's state, what it offers, and its recorded misbehaviour.",
     upstreams,
 )
-.pages(Pages::Named);
+.pages(PageAccess::Named);
 
 pub(super) const METHODS: &[Method] = &[
     Method::local(
@@ -99,7 +99,7 @@ struct LowWork {
     percent: u64,
 }
 
-fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn sync_status(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let status = match view.light() {
         Some(light) => light_status(light),
         None => {
@@ -187,7 +187,7 @@ struct Misbehaviour<'a> {
     lie: bool,
 }
 
-fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let names = view.upstreams();
     let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let all: Vec<UpstreamStatus<'_>> =
@@ -198,7 +198,7 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 /// `rootlight_upstreams` of a service: upstreams by number. Names are addresses of the operator's network, the words of a
 /// fault may contain them, and the evidence of misbehaviour has the parameters of other callers.
 #[cfg(feature = "dev")]
-pub(super) fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+pub(super) fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let names = numbered(view);
     let all = names.iter().zip(states).map(|(name, state)| {
@@ -246,7 +246,7 @@ struct CheckpointStatus {
     linked_below: u64,
 }
 
-fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let status = view.light().map(|light| {
         let checkpoint = light.checkpoint();
         let lowest = light.chain().map_or(checkpoint.number, |chain| chain.lowest());
@@ -283,7 +283,7 @@ struct Verification {
     uncles_proven: bool,
 }
 
-fn verification(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn verification(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let header = if params.is_given(0) { by_selector(view, params)? } else { Some(view.head()?) };
     let Some(header) = header else { return absent() };
     verified(&proof_of(view, &header)?)

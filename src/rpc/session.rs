@@ -10,24 +10,25 @@
 use alloc::{borrow::ToOwned as _, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use super::{
-    beside::Beside,
+    auxiliary::AuxiliarySource,
     connection::Connection,
     envelope::Outcome,
     error::RpcError,
-    exchange::{Exchange, State, interrupted},
-    hints::{Hint, Hints, hint, is_about, misled},
+    fetch_refusal::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, fetch_refusal},
+    hints::{LocationHint, LocationHints, ask_others, hint, is_about},
     message::Message,
     method::{Effect, Failure, Handler},
-    obstacle::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, obstacle},
-    poll::Poll,
+    poll::UpstreamPoll,
     prefetch::Prefetch,
+    progress::{MessageProgress, RequestState, interrupted},
     reply::Reply,
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
-        AttemptFailure, Branch, FactCache, FactFailure, FactStore, Fetch, FetchOutcome, FetchTarget, Known,
-        Observation, PinnedHead, RoutedRequest, Touch, UpstreamFetch, UpstreamResponse, plan,
+        AttemptFailure, ConnectOutcome, FactCache, FactFailure, FactStore, Fetch, FetchOutcome, FetchTarget,
+        KnownFacts, Observation, PinnedHead, RoutedRequest, TouchedKey, UpstreamFetch, UpstreamResponse,
+        plan,
     },
     state::{Fact, Facts},
 };
@@ -49,11 +50,11 @@ pub enum SessionStep {
 #[derive(Debug)]
 pub struct Session {
     pinned: PinnedHead,
-    exchange: Exchange,
+    progress: MessageProgress,
     own: FactStore,
     fetches: Vec<Fetch>,
     observations: Vec<Observation>,
-    hints: Hints,
+    hints: LocationHints,
     fetched: BTreeSet<Fact>,
     failed: Failures,
     /// Facts to prefetch in the next round, because earlier calls like the present ones read them.
@@ -61,10 +62,10 @@ pub struct Session {
     /// Facts that were only prefetched: no run has missed them.
     guessed: Facts,
     /// Requests that go to several upstreams, whose responses are compared.
-    polls: Vec<Poll>,
+    polls: Vec<UpstreamPoll>,
     rounds: usize,
-    /// What the host has beside the client.
-    beside: Option<Arc<dyn Beside>>,
+    /// The host's auxiliary source.
+    auxiliary: Option<Arc<dyn AuxiliarySource>>,
 }
 
 impl Session {
@@ -73,35 +74,35 @@ impl Session {
         let asker = connection.owner().asker;
         Self {
             pinned,
-            exchange: Exchange::new(connection, message),
+            progress: MessageProgress::new(connection, message),
             own: FactStore { asker, ..FactStore::default() },
             fetches: Vec::new(),
             observations: Vec::new(),
-            hints: Hints::new(),
+            hints: LocationHints::new(),
             fetched: BTreeSet::new(),
             failed: Failures::new(),
             prefetch: Facts::new(),
             guessed: Facts::new(),
             polls: Vec::new(),
             rounds: 0,
-            beside: None,
+            auxiliary: None,
         }
     }
 
-    /// The session, with what the host has beside the client.
-    pub(super) fn with_beside(self, beside: Option<Arc<dyn Beside>>) -> Self {
-        Self { beside, ..self }
+    /// The session, with the host's auxiliary source.
+    pub(super) fn with_auxiliary_source(self, auxiliary: Option<Arc<dyn AuxiliarySource>>) -> Self {
+        Self { auxiliary, ..self }
     }
 
     /// Whether running the message takes no longer than a few look-ups. A message that needs the filters does not
     /// count as brief, because it may wait for other messages that need them.
     pub fn is_brief(&self) -> bool {
-        self.exchange.is_brief()
+        self.progress.is_brief()
     }
 
     /// Bytes of the results that are finished.
     pub fn finished_bytes(&self) -> usize {
-        self.exchange.held
+        self.progress.result_bytes
     }
 
     /// Approximate memory, in bytes, of the proven blocks and state that the message keeps until it is answered.
@@ -111,7 +112,7 @@ impl Session {
 
     /// Whether a request of the message needs the filters.
     pub fn watches(&self) -> bool {
-        self.exchange.requests().any(|request| request.row.watches())
+        self.progress.requests().any(|request| request.row.watches())
     }
 
     /// Runs the message as far as the known facts allow. Long runs call `interrupt` regularly and stop when it
@@ -123,7 +124,7 @@ impl Session {
         interrupt: &dyn Fn() -> bool,
     ) -> SessionStep {
         if let Some(filters) = &mut filters {
-            filters.ask_as(self.exchange.connection().owner());
+            filters.ask_as(self.progress.connection().owner());
         }
         loop {
             let requests = self.requests();
@@ -131,23 +132,23 @@ impl Session {
                 return SessionStep::Fetch(requests);
             }
             self.pass_on(cache);
-            let lacking = self.run_pending(cache, filters.as_deref_mut(), interrupt);
-            if lacking.is_empty() && self.requests().is_empty() {
-                return SessionStep::Done(self.exchange.reply());
+            let missing = self.run_pending(cache, filters.as_deref_mut(), interrupt);
+            if missing.is_empty() && self.requests().is_empty() {
+                return SessionStep::Done(self.progress.reply());
             }
             self.rounds = self.rounds.saturating_add(1);
-            self.start_fetches(&lacking, cache);
+            self.start_fetches(&missing, cache);
         }
     }
 
-    /// Notes that the responses to the requests at these places of the last [`SessionStep::Fetch`] come from their spare
+    /// Notes that the responses to the requests at these indexes of the last [`SessionStep::Fetch`] come from their spare
     /// upstreams. To be called before [`Self::feed`].
-    pub fn took_over(&mut self, places: &[usize]) {
+    pub fn answered_by_spare(&mut self, indexes: &[usize]) {
         let due = self.due();
         let mut first = 0_usize;
         for fetch in self.fetches.iter_mut().take(due) {
-            if places.contains(&first) {
-                fetch.hand_to_spare();
+            if indexes.contains(&first) {
+                fetch.use_spare();
             }
             first = first.saturating_add(fetch.current.requests().len());
         }
@@ -180,15 +181,15 @@ impl Session {
     /// Connects headers that were requested by hash to the pinned chain; requests the headers between where they are
     /// missing.
     fn connect(&mut self, cache: &FactCache) {
-        let known = Known::new(&self.own, cache);
+        let known = KnownFacts::new(&self.own, cache);
         for fact in &self.fetched {
             let Fact::Header(wanted) = *fact else { continue };
             if failure(&self.failed, fact).is_some() || !matches!(known.header(&wanted), Some(Some(_))) {
                 continue;
             }
             let refusal = match self.pinned.connect(wanted, &known) {
-                Branch::Held => continue,
-                Branch::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
+                ConnectOutcome::Held => continue,
+                ConnectOutcome::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
                     Some(failure) => failure.clone(),
                     None => {
                         let target = FetchTarget::One(Fact::Header(next));
@@ -198,7 +199,7 @@ impl Session {
                         continue;
                     }
                 },
-                Branch::Refused(cause) => {
+                ConnectOutcome::Refused(cause) => {
                     let attempts =
                         alloc::vec![AttemptFailure { upstream: 0, method: "eth_getBlockByHash", cause }];
                     FactFailure { target: alloc::format!("{fact}"), attempts }
@@ -234,7 +235,7 @@ impl Session {
     /// As [`Self::due`], for polls: a batch may have as many as calls.
     fn due_polls(&self) -> usize {
         let mut requests = 0_usize;
-        let fits = |poll: &&Poll| {
+        let fits = |poll: &&UpstreamPoll| {
             let first = requests == 0;
             requests = requests.saturating_add(poll.requests().len());
             first || requests <= MAX_REQUESTS
@@ -245,33 +246,33 @@ impl Session {
     /// Forwards transactions to upstreams: a light client has no pool of its own.
     fn pass_on(&mut self, cache: &FactCache) {
         let mut finished = Vec::new();
-        let known = Known::new(&self.own, cache);
-        for (place, member) in self.exchange.members.iter_mut().enumerate() {
-            let State::Pending(request) = &member.state else { continue };
-            let poll = match (request.row.handler, &self.beside) {
-                (Handler::Forward(..), _) => Poll::send(place, request, &self.pinned, self.own.asker),
-                (_, Some(beside)) => match beside.before(request, &self.pinned, known) {
-                    Some(asked) => asked.map(|asked| Poll::of_host(place, asked, &self.pinned)),
+        let known = KnownFacts::new(&self.own, cache);
+        for (index, member) in self.progress.members.iter_mut().enumerate() {
+            let RequestState::Pending(request) = &member.state else { continue };
+            let poll = match (request.row.handler, &self.auxiliary) {
+                (Handler::Forward(..), _) => UpstreamPoll::send(index, request, &self.pinned, self.own.asker),
+                (_, Some(auxiliary)) => match auxiliary.intercept(request, &self.pinned, known) {
+                    Some(asked) => asked.map(|asked| UpstreamPoll::of_host(index, asked, &self.pinned)),
                     None => continue,
                 },
                 (_, None) => continue,
             };
-            let kept = poll.as_ref().ok().and_then(|poll| known.relayed(poll.host_request()?));
+            let kept = poll.as_ref().ok().and_then(|poll| known.own_node_response(poll.host_request()?));
             if let Some(kept) = kept {
                 member.level = Some(Level::Unproven);
-                finished.push((place, kept.to_owned()));
+                finished.push((index, kept.to_owned()));
                 continue;
             }
             member.state = match poll {
                 Ok(poll) => {
                     self.polls.push(poll);
-                    State::Polled
+                    RequestState::Polled
                 }
-                Err(error) => State::Finished(Err(error)),
+                Err(error) => RequestState::Finished(Err(error)),
             };
         }
         // The limit of the whole answer holds for kept responses too.
-        finished.into_iter().for_each(|(place, kept)| self.exchange.finish(place, Ok(kept), None));
+        finished.into_iter().for_each(|(index, kept)| self.progress.finish(index, Ok(kept), None));
     }
 
     /// Evaluates the responses to the polls.
@@ -279,20 +280,20 @@ impl Session {
         let later = self.polls.split_off(self.due_polls());
         for poll in core::mem::replace(&mut self.polls, later) {
             let asked = poll.host_request().cloned();
-            let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);
-            if let Some(member) = self.exchange.members.get_mut(place) {
+            let (index, counted) = poll.count(responses, &self.pinned, &mut self.observations);
+            if let Some(member) = self.progress.members.get_mut(index) {
                 member.level = counted.unproven.then_some(Level::Unproven);
             }
             if let Some((part, rest)) = counted.part {
-                self.exchange.go_on(place, part, rest);
+                self.progress.continue_with(index, part, rest);
                 continue;
             }
             if let (true, Some(asked), Ok(response)) = (counted.is_final, asked, &counted.outcome) {
-                self.own.keep_relayed(asked, response);
+                self.own.keep_own_node_response(asked, response);
             }
             // If the answer is too long, its error replaces it, and the level goes too.
             let effect = counted.sent.as_ref().map(|sent| Effect::Sent(sent.hash));
-            self.exchange.finish(place, counted.outcome, effect);
+            self.progress.finish(index, counted.outcome, effect);
             self.own.sent.extend(counted.sent);
         }
     }
@@ -310,38 +311,40 @@ impl Session {
         mut filters: Option<&mut Filters>,
         interrupt: &dyn Fn() -> bool,
     ) -> Facts {
-        let (mut lacking, mut touched) = (Facts::new(), Vec::new());
-        for place in 0..self.exchange.members.len() {
-            let run = self.run(place, cache, filters.as_deref_mut(), interrupt);
+        let (mut missing, mut touched) = (Facts::new(), Vec::new());
+        for index in 0..self.progress.members.len() {
+            let run = self.run(index, cache, filters.as_deref_mut(), interrupt);
             let run = self.with_stored_state(run, cache, |session| {
-                session.run(place, cache, filters.as_deref_mut(), interrupt)
+                session.run(index, cache, filters.as_deref_mut(), interrupt)
             });
             match run {
                 None => {}
-                Some(Ok((Err(RpcError::Refused(refusal)), _))) => self.refuse_finally(place, refusal),
-                Some(Ok((outcome, effect))) => self.exchange.finish(place, outcome, effect),
-                Some(Err(Stop::Refused(refusal))) => self.refuse(place, refusal),
-                Some(Err(Stop::Lacking(facts))) => match self.obstacle(&facts) {
-                    Some(refusal) => self.refuse_finally(place, refusal),
-                    None => lacking.extend(self.wanted(place, facts, cache, &mut touched)),
+                Some(Ok((Err(RpcError::Refused(refusal)), _))) => self.refuse_or_poll(index, refusal),
+                Some(Ok((outcome, effect))) => self.progress.finish(index, outcome, effect),
+                Some(Err(Stop::Refused(refusal))) => self.refuse(index, refusal),
+                Some(Err(Stop::Missing(facts))) => match self.fetch_refusal(&facts) {
+                    Some(refusal) => self.refuse_or_poll(index, refusal),
+                    None => missing.extend(self.wanted(index, facts, cache, &mut touched)),
                 },
             }
         }
         self.own.touched.extend(touched);
-        lacking
+        missing
     }
 
     /// Repeats a run that misses state with that state, as far as it is beside the client, until the run misses something
     /// else. Only runs that read proven facts alone miss what is there.
     fn with_stored_state(
         &mut self,
-        mut run: Run,
+        mut run: RunOutcome,
         cache: &FactCache,
-        mut again: impl FnMut(&mut Self) -> Run,
-    ) -> Run {
+        mut again: impl FnMut(&mut Self) -> RunOutcome,
+    ) -> RunOutcome {
         for _ in 0..MAX_ROUNDS {
-            let (Some(Err(Stop::Lacking(facts))), Some(beside)) = (&run, &self.beside) else { return run };
-            match beside.supply(facts, &self.pinned, Known::new(&self.own, cache)) {
+            let (Some(Err(Stop::Missing(facts))), Some(auxiliary)) = (&run, &self.auxiliary) else {
+                return run;
+            };
+            match auxiliary.supply_state(facts, &self.pinned, KnownFacts::new(&self.own, cache)) {
                 Ok(None) => return run,
                 Ok(Some(nodes)) => {
                     let kept = self.own.nodes.merge(nodes);
@@ -361,17 +364,17 @@ impl Session {
     /// finished already.
     fn run(
         &mut self,
-        place: usize,
+        index: usize,
         cache: &FactCache,
         filters: Option<&mut Filters>,
         interrupt: &dyn Fn() -> bool,
-    ) -> Run {
-        let member = self.exchange.members.get_mut(place)?;
-        let State::Pending(request) = &member.state else { return None };
+    ) -> RunOutcome {
+        let member = self.progress.members.get_mut(index)?;
+        let RequestState::Pending(request) = &member.state else { return None };
         if interrupt() {
             return Some(Ok((Err(interrupted()), None)));
         }
-        let view = LightView::new(&self.pinned, Known::new(&self.own, cache), interrupt);
+        let view = LightView::new(&self.pinned, KnownFacts::new(&self.own, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
         let unproven = match view.take_of_own_node() || member.part.is_some() {
@@ -380,7 +383,7 @@ impl Session {
         };
         #[cfg(feature = "local")]
         let executed = view.take_executed();
-        self.own.derived.absorb(view.into_derived());
+        self.own.call_cache.absorb(view.into_call_cache());
         #[cfg(feature = "local")]
         {
             member.executing = executed.stopped;
@@ -403,50 +406,57 @@ impl Session {
 
     /// Refuses the request at this index. If the refusal rests on a transaction location that an upstream reported,
     /// other upstreams are asked first.
-    fn refuse(&mut self, place: usize, refusal: Refusal) {
+    fn refuse(&mut self, index: usize, refusal: Refusal) {
         if self.fetches.iter().any(|fetch| is_about(fetch, &refusal)) {
             return;
         }
-        match misled(&refusal, &mut self.hints, &self.pinned, &mut self.observations) {
+        match ask_others(&refusal, &mut self.hints, &self.pinned, &mut self.observations) {
             Some(fetch) => self.fetches.push(fetch),
-            None => self.refuse_finally(place, refusal),
+            None => self.refuse_or_poll(index, refusal),
         }
     }
 
     /// Refuses the request at this index, unless the host accepts unproven answers of upstreams.
-    fn refuse_finally(&mut self, place: usize, refusal: Refusal) {
-        let Some(member) = self.exchange.members.get_mut(place) else { return };
-        let State::Pending(request) = &member.state else { return };
+    fn refuse_or_poll(&mut self, index: usize, refusal: Refusal) {
+        let Some(member) = self.progress.members.get_mut(index) else { return };
+        let RequestState::Pending(request) = &member.state else { return };
         #[cfg(feature = "local")]
         let refusal = match member.executing.and_then(|of| failure(&self.failed, &Fact::Receipts(of))) {
             Some(failure) => refusal.of_execution(failure),
             None => refusal,
         };
-        let beside = self.beside.as_ref();
-        let poll = match beside.and_then(|beside| beside.instead(request, &self.pinned, &refusal)) {
-            Some(asked) => asked.map(|asked| Poll::of_host(place, asked, &self.pinned)),
-            None => Poll::unproven(place, request, &self.pinned, refusal),
+        let auxiliary = self.auxiliary.as_ref();
+        let poll = match auxiliary.and_then(|auxiliary| auxiliary.fall_back(request, &self.pinned, &refusal))
+        {
+            Some(asked) => asked.map(|asked| UpstreamPoll::of_host(index, asked, &self.pinned)),
+            None => UpstreamPoll::unproven(index, request, &self.pinned, refusal),
         };
         match poll {
             Ok(poll) => {
                 self.polls.push(poll);
-                member.state = State::Polled;
+                member.state = RequestState::Polled;
             }
-            Err(error) => self.exchange.finish(place, Err(error), None),
+            Err(error) => self.progress.finish(index, Err(error), None),
         }
     }
 
     /// Returns why fetching these facts is pointless, if it is.
-    fn obstacle(&self, facts: &Facts) -> Option<Refusal> {
-        obstacle(facts, &self.failed, &self.fetched, self.rounds, self.own.bytes())
+    fn fetch_refusal(&self, facts: &Facts) -> Option<Refusal> {
+        fetch_refusal(facts, &self.failed, &self.fetched, self.rounds, self.own.bytes())
     }
 
     /// Which of the facts that the request at this index misses are to be fetched: none, if a witness that contains
     /// all of them is requested. The first time, facts that earlier calls like this one read are added to the
     /// prefetch.
-    fn wanted(&mut self, place: usize, facts: Facts, cache: &FactCache, touched: &mut Vec<Touch>) -> Facts {
-        let Some(member) = self.exchange.members.get_mut(place) else { return facts };
-        let State::Pending(request) = &member.state else { return facts };
+    fn wanted(
+        &mut self,
+        index: usize,
+        facts: Facts,
+        cache: &FactCache,
+        touched: &mut Vec<TouchedKey>,
+    ) -> Facts {
+        let Some(member) = self.progress.members.get_mut(index) else { return facts };
+        let RequestState::Pending(request) = &member.state else { return facts };
         let prefetch = Prefetch::new(request, &facts);
         prefetch.touch(touched);
         let first = !core::mem::replace(&mut member.prefetched.touched, true);
@@ -454,19 +464,19 @@ impl Session {
             return Facts::new();
         }
         if first {
-            let known = Known::new(&self.own, cache);
+            let known = KnownFacts::new(&self.own, cache);
             prefetch.add_touched_before(&mut self.prefetch, &known, &self.pinned);
         }
         facts
     }
 
-    fn start_fetches(&mut self, lacking: &Facts, cache: &FactCache) {
-        self.fetched.extend(lacking.iter().copied());
-        let mut wanted = lacking.clone();
+    fn start_fetches(&mut self, missing: &Facts, cache: &FactCache) {
+        self.fetched.extend(missing.iter().copied());
+        let mut wanted = missing.clone();
         let prefetch = core::mem::take(&mut self.prefetch);
-        self.guessed.extend(prefetch.iter().filter(|fact| !lacking.contains(fact)).copied());
+        self.guessed.extend(prefetch.iter().filter(|fact| !missing.contains(fact)).copied());
         wanted.extend(prefetch);
-        for fetch in plan::fetches(&wanted, &Known::new(&self.own, cache), &self.pinned) {
+        for fetch in plan::fetches(&wanted, &KnownFacts::new(&self.own, cache), &self.pinned) {
             let fetch = Fetch::new(fetch, &self.pinned.roster);
             // A fetch without upstream requests (receipts of a block without transactions) is complete already.
             if fetch.current.requests().is_empty() {
@@ -482,11 +492,11 @@ impl Session {
         let target = fetch.current.target.clone();
         let located = matches!(target, FetchTarget::One(Fact::Location(_)));
         let asked = located.then(|| fetch.requests().next()).flatten();
-        match fetch.settle(&self.pinned, &Known::new(&self.own, cache), &mut self.observations) {
+        match fetch.settle(&self.pinned, &KnownFacts::new(&self.own, cache), &mut self.observations) {
             FetchOutcome::Proven(mut facts, others) => {
                 let about = match (&target, asked) {
                     (FetchTarget::One(Fact::Location(hash)), Some(asked)) => {
-                        hint(&mut self.hints, *hash, Hint::default).map(|hint| (hash, asked, hint))
+                        hint(&mut self.hints, *hash, LocationHint::default).map(|hint| (hash, asked, hint))
                     }
                     _ => None,
                 };
@@ -511,8 +521,8 @@ impl Session {
                         self.guessed.remove(&fact);
                     } else {
                         #[cfg(feature = "local")]
-                        if failure.is_unserved() {
-                            self.own.unserved.insert(fact);
+                        if failure.is_unsupported() {
+                            self.own.unsupported.insert(fact);
                         }
                         self.own.refused.insert(fact);
                         self.failed.push((fact, failure.clone()));
@@ -524,7 +534,7 @@ impl Session {
 }
 
 /// The outcome of a request's run and what it has done besides, or why it stopped; `None` if the request is finished already.
-type Run = Option<Result<(Outcome, Option<Effect>), Stop>>;
+type RunOutcome = Option<Result<(Outcome, Option<Effect>), Stop>>;
 
 #[cfg(all(test, feature = "local"))]
 #[path = "session_test.rs"]

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     consensus::{Checkpoint, Network},
     dev::PrivateKey,
-    light::{ClientConfig, HeaderSync, Now, Unproven},
+    light::{ClientConfig, HeaderSync, Now, UnprovenPolicy},
     rpc::{dispatch::Dispatcher, envelope::BATCH_LIMIT},
     types::Transaction,
 };
@@ -12,7 +12,7 @@ use crate::{
 fn pin() -> PinnedHead {
     let network = Arc::new(Network::regtest());
     let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-    let config = ClientConfig { unproven: Unproven::Trust, ..ClientConfig::default() };
+    let config = ClientConfig { unproven: UnprovenPolicy::Trust, ..ClientConfig::default() };
     PinnedHead::new(&HeaderSync::new(network, checkpoint), Arc::new(config), Now::default())
 }
 
@@ -71,15 +71,15 @@ fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
     let answer = |bytes: usize| {
         let mut session = open(pin(), message);
-        let request = session.exchange.requests().next().unwrap();
+        let request = session.progress.requests().next().unwrap();
         let refusal = Refusal::NoStateProofs { number: 5 };
-        session.polls.push(Poll::unproven(0, request, &session.pinned, refusal).unwrap());
+        session.polls.push(UpstreamPoll::unproven(0, request, &session.pinned, refusal).unwrap());
         let text = alloc::format!("\"{}\"", "0".repeat(bytes));
         session.feed(
             alloc::vec![Ok(serde_json::value::RawValue::from_string(text).unwrap())],
             &FactCache::new(),
         );
-        session.exchange.reply().into_text().unwrap()
+        session.progress.reply().into_text().unwrap()
     };
     assert!(answer(10).ends_with(r#""0000000000","level":"unproven"}"#), "{}", answer(10));
     let refused = answer(10 << 20);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{AT_BLOCK, Done, Failure, Method, Param, account_of, contract_of, required, verified},
+    method::{AT_BLOCK, Failure, HandlerOutput, Method, Param, account_of, contract_of, required, verified},
     params::{BlockParam, Params},
 };
 use crate::{
@@ -75,7 +75,7 @@ fn account_at(view: &dyn View, address: &Address, block: &BlockParam) -> Result<
 
 /// The nonce of an account. For `pending` it counts the transactions that wait in the pool or were sent from here; no
 /// pending block is made for that.
-fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn nonce(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (address, block) = (params.address(0)?, params.block(1)?);
     let nonce = match block {
         BlockParam::Pending => {
@@ -87,14 +87,14 @@ fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&Quantity::from(nonce))
 }
 
-fn code(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn code(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let address = params.address(0)?;
     let header = require(view, &params.block(1)?)?;
     let code = read(view, &header, |state| state.code(&address))?;
     verified(&hex::encode_prefixed(&code))
 }
 
-fn storage(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn storage(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let address = params.address(0)?;
     let slot = params.number(1)?;
     let header = require(view, &params.block(2)?)?;
@@ -103,7 +103,7 @@ fn storage(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 }
 
 /// A cell as it is stored, in the reference node's form: an absent cell is `0x0`.
-fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let address = params.address(0)?;
     let slot = params.number(1)?;
     let header = require(view, &params.block(2)?)?;
@@ -122,24 +122,24 @@ fn word(value: &[u8]) -> Bytes {
 /// An account proof (EIP-1186).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AccountProof {
+pub(super) struct RpcAccountProof {
     address: String,
     account_proof: Vec<String>,
     balance: String,
     code_hash: String,
     nonce: String,
     storage_hash: String,
-    storage_proof: Vec<StorageProof>,
+    storage_proof: Vec<RpcStorageProof>,
 }
 
 #[derive(Serialize)]
-struct StorageProof {
+struct RpcStorageProof {
     key: String,
     value: String,
     proof: Vec<String>,
 }
 
-fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn proof(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     verified(&proof_with(view, params, root_first)?)
 }
 
@@ -159,7 +159,7 @@ pub(super) fn proof_with(
     view: &dyn View,
     params: Params<'_>,
     show: ShowPath,
-) -> Result<AccountProof, Failure> {
+) -> Result<RpcAccountProof, Failure> {
     let address = params.address(0)?;
     let slots = params.storage_keys(1)?;
     let header = require(view, &params.block(2)?)?;
@@ -172,7 +172,7 @@ fn account_proof(
     header: &BlockHeader,
     (address, slots): (Address, &[U256]),
     show: ShowPath,
-) -> Result<AccountProof, StateError> {
+) -> Result<RpcAccountProof, StateError> {
     // The values are read first, because their errors name the missing keys, for which proofs can be requested.
     let found = state.account(&address)?;
     let exists = found.is_some();
@@ -186,9 +186,9 @@ fn account_proof(
         let value = state.storage(&address, slot)?;
         let missing = StateKey::Storage(address, *slot);
         let proof = path(&keys::slot_key(&address, slot), missing, !value.is_empty())?;
-        storage_proof.push(StorageProof { key: format!("{slot:#x}"), value: quantity(&value), proof });
+        storage_proof.push(RpcStorageProof { key: format!("{slot:#x}"), value: quantity(&value), proof });
     }
-    Ok(AccountProof {
+    Ok(RpcAccountProof {
         address: format!("{address:#x}"),
         account_proof: path(&keys::account_key(&address), StateKey::Account(address), exists)?,
         balance: format!("{:#x}", account.balance),

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     blocks, call, chain, filters, headers, logs,
-    method::{Done, Failure, Method, done},
+    method::{Failure, HandlerOutput, Method, done},
     params::Params,
     raw_transaction, state, transactions,
 };
@@ -68,11 +68,11 @@ pub fn methods() -> impl Iterator<Item = &'static Method> {
 pub(super) const MODULES: Method =
     Method::local("rpc_modules", &[], "map of namespace to version", "The namespaces served.", modules);
 
-fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     modules_of(methods())
 }
 
-pub(super) fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<Done, Failure> {
+pub(super) fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<HandlerOutput, Failure> {
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
     for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
@@ -97,7 +97,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
-    use crate::rpc::method::{Handler, Pages, Subject};
+    use crate::rpc::method::{Handler, PageAccess, ParamSubject};
 
     #[test]
     fn names_are_unique_and_required_parameters_come_first() {
@@ -117,7 +117,7 @@ mod tests {
         let cost = |name: &str| methods().find(|method| method.name == name).unwrap().cost;
         let queries = ["eth_getLogs", "eth_getFilterLogs", "eth_getFilterChanges", "eth_subscribe"];
         assert!(queries.iter().all(|name| cost(name) == cost("eth_getLogs")));
-        for method in methods().filter(|m| m.params.iter().any(|p| p.subject == Subject::Call)) {
+        for method in methods().filter(|m| m.params.iter().any(|p| p.subject == ParamSubject::Call)) {
             assert!(method.cost >= cost("eth_call"), "{}", method.name);
         }
         for name in ["trace_transaction", "trace_get", "trace_block", "debug_traceTransaction"] {
@@ -131,7 +131,7 @@ mod tests {
     /// A method that changes the chain needs either a signature or a caller who may use the keys.
     #[test]
     fn foreign_pages_may_not_call_methods_that_change_the_chain_or_use_keys() {
-        let guarded = |method: &&Method| method.pages == Pages::Own;
+        let guarded = |method: &&Method| method.pages == PageAccess::Own;
         for method in methods().filter(|method| method.writes()) {
             let signed = matches!(method.handler, Handler::Forward(..));
             assert_eq!(guarded(&method), !signed, "{}", method.name);
@@ -148,7 +148,7 @@ mod tests {
             assert!(methods().filter(guarded).any(|method| method.name == name), "{name}");
         }
         let shown: Vec<&str> = methods()
-            .filter(|method| !method.writes() && matches!(method.pages, Pages::Own | Pages::Named))
+            .filter(|method| !method.writes() && matches!(method.pages, PageAccess::Own | PageAccess::Named))
             .map(|method| method.name)
             .collect();
         let of_the_host = [

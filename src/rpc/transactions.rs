@@ -4,7 +4,8 @@ use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
     method::{
-        BLOCK_HASH, Done, Failure, Method, Param, THE_BLOCK, absent, done, optional, required, verified,
+        BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, done, optional, required,
+        verified,
     },
     params::Params,
     render, signed,
@@ -60,7 +61,11 @@ pub(super) const METHODS: &[Method] = &[
     .costs(30),
 ];
 
-fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn at_index(
+    view: &dyn View,
+    header: Option<BlockHeader>,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     let body = view.body(&header)?;
@@ -85,7 +90,7 @@ fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failu
     Ok(view.locate(hash, given.as_ref())?)
 }
 
-fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     match locate(view, params)? {
         TransactionPlace::Unknown => absent(),
         TransactionPlace::Pending(transaction) => pending(view, &transaction),
@@ -97,7 +102,7 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
 }
 
 /// A waiting transaction: its hash proves its content, but only an upstream says that it waits.
-fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
+fn pending(view: &dyn View, transaction: &Transaction) -> Result<HandlerOutput, Failure> {
     let hash = transaction.hash();
     if let Some(waiting) = view.pool().and_then(|pool| pool.get(&hash)) {
         return done(&RpcTransaction::new(transaction, hash, waiting.sender, None), Level::Verified);
@@ -108,7 +113,7 @@ fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> 
     }
 }
 
-fn receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn receipt(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     match locate(view, params)? {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
         TransactionPlace::Mined(header, index) => {
@@ -118,7 +123,7 @@ fn receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     }
 }
 
-fn block_receipts(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn block_receipts(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let Some(header) = by_selector(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
     let all: Result<alloc::vec::Vec<_>, Failure> = (0..receipts.receipts().len())

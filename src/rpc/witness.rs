@@ -12,7 +12,7 @@ use super::{
     call::keys_of_call,
     envelope::MAX_RESPONSE,
     lookup::{find, require, state_failure},
-    method::{BLOCK_HASH, CALL, Done, Failure, Method, absent, optional, verified},
+    method::{BLOCK_HASH, CALL, Failure, HandlerOutput, Method, absent, optional, verified},
     params::{BlockParam, Params},
 };
 use crate::{
@@ -59,12 +59,12 @@ struct Witness {
     values: Vec<String>,
 }
 
-fn of_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn of_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (header, keys) = keys_of_call(view, params)?;
     verified(&witness(view, &header, &keys)?)
 }
 
-fn of_block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn of_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let hash = params.hash(0, "block hash")?;
     let last = params.is_given(1).then(|| params.index(1)).transpose()?;
     let Some(header) = find(view, &by_hash(hash))? else { return absent() };
@@ -153,7 +153,7 @@ impl Collected {
         }
     }
 
-    fn way(
+    fn path_nodes(
         &mut self,
         view: &dyn State,
         header: &BlockHeader,
@@ -205,16 +205,16 @@ fn add(
     match key {
         StateKey::Account(address) => {
             state.account(address).map_err(failed)?;
-            collected.way(view, header, &keys::account_key(address), key)?;
-            collected.way(view, header, &keys::code_key(address), key)
+            collected.path_nodes(view, header, &keys::account_key(address), key)?;
+            collected.path_nodes(view, header, &keys::code_key(address), key)
         }
         StateKey::Code(address) => {
             collected.long(state.code(address).map_err(failed)?);
-            collected.way(view, header, &keys::code_key(address), key)
+            collected.path_nodes(view, header, &keys::code_key(address), key)
         }
         StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
             collected.long(state.storage(address, slot).map_err(failed)?);
-            collected.way(view, header, &keys::slot_key(address, slot), key)
+            collected.path_nodes(view, header, &keys::slot_key(address, slot), key)
         }
         // Headers and uncles are verified by the chain, not by the state.
         _ => Ok(()),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::mined_chain::{Mined, PROMISED, START, ask};
 use crate::{
     consensus::{Checkpoint, Network, Rule, WorkStart, WorkStartError, testing::easy_network},
-    light::{ClientConfig, HeaderSync, KeptFault, Now, RequestFailure, SyncOptions, SyncStep},
+    light::{ClientConfig, HeaderStoreFault, HeaderSync, Now, RequestFailure, SyncOptions, SyncStep},
     rpc::Client,
     types::{SealedHeader, U256},
 };
@@ -487,7 +487,7 @@ fn a_start_by_work_uses_no_store() {
     assert!(!pages.is_empty());
     let mut second = client(1);
     let taken = second.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
-    assert_eq!(taken, Err(KeptFault::ByWork));
+    assert_eq!(taken, Err(HeaderStoreFault::ByWork));
     assert!(second.sync().chain().is_none() && !second.sync().is_synced());
     let unix = mined.now().unix;
     run(&mut second, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);

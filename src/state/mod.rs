@@ -3,13 +3,13 @@
 
 mod access;
 mod account;
+mod cached_state;
 mod fact;
 pub mod keys;
-mod noting;
 mod overrides;
 mod read_account;
 mod reader;
-mod remembered_state;
+mod recording_state;
 mod storage_walk;
 mod trie_reader;
 mod trie_state;
@@ -19,12 +19,12 @@ mod world_test;
 
 pub use access::{Access, AccessKey, Touches};
 pub use account::{Account, AccountError};
+pub use cached_state::CachedState;
 pub use fact::{Fact, Facts};
-pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
-pub use read_account::{ReadAccount, ReadAccounts};
+pub use read_account::{AccountCache, ReadAccount};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
-pub use remembered_state::RememberedState;
+pub use recording_state::RecordingState;
 pub use storage_walk::{storage_words, storage_words_up_to};
 pub use trie_reader::{KeyedTrie, LastKey};
 pub use trie_state::TrieState;

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::keys::ACCOUNT_KEY_LEN;
 use super::reader::AccountState;
-use crate::trie::Waypoint;
+use crate::trie::PathNode;
 
 /// An account as the trie under a root has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct ReadAccount {
     pub(super) key: [u8; ACCOUNT_KEY_LEN],
     /// The account's node, which its code and storage are below. `None` if it is embedded in its parent: then the account
     /// has neither.
-    pub(super) node: Option<Waypoint>,
+    pub(super) node: Option<PathNode>,
 }
 
 /// A memory of accounts and of their slots, which may forget any of them at any time.
-pub trait ReadAccounts {
+pub trait AccountCache {
     /// The account as the state with this root has it.
     fn get(&self, root: &B256, address: &Address) -> Option<Arc<ReadAccount>>;
 

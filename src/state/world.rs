@@ -26,7 +26,7 @@ use crate::trie::Trie;
 #[derive(Clone, Debug)]
 pub struct World {
     base: Trie,
-    held: AddressMap<Held>,
+    held: AddressMap<CachedAccount>,
     /// Nonce of the REMASC transaction's sender, whose address does not have 20 bytes.
     remasc_nonce: Option<u64>,
     /// Keys that were read, if tracking is on.
@@ -40,7 +40,7 @@ type CodeId = (B256, usize);
 
 /// The cached and changed parts of one account.
 #[derive(Clone, Debug)]
-struct Held {
+struct CachedAccount {
     key: [u8; ACCOUNT_KEY_LEN],
     account: Option<Account>,
     account_written: bool,
@@ -59,7 +59,7 @@ struct Cell {
     written: bool,
 }
 
-impl Held {
+impl CachedAccount {
     fn load(base: &Trie, address: &Address) -> Self {
         let key = account_key(address);
         let account = base.get(&key).map(|bytes| Account::decode(bytes).unwrap_or_default());
@@ -148,17 +148,17 @@ impl World {
         }
     }
 
-    fn held(&mut self, address: &Address) -> (&mut Held, &Trie) {
+    fn held(&mut self, address: &Address) -> (&mut CachedAccount, &Trie) {
         let base = &self.base;
-        (self.held.entry(*address).or_insert_with(|| Held::load(base, address)), base)
+        (self.held.entry(*address).or_insert_with(|| CachedAccount::load(base, address)), base)
     }
 
-    fn held_noted(&mut self, address: &Address) -> (&mut Held, &Trie) {
+    fn held_noted(&mut self, address: &Address) -> (&mut CachedAccount, &Trie) {
         self.note(AccessKey::Account(*address));
         self.held(address)
     }
 
-    fn held_to_write(&mut self, address: &Address) -> &mut Held {
+    fn held_to_write(&mut self, address: &Address) -> &mut CachedAccount {
         self.held_noted(address).0
     }
 
@@ -301,7 +301,7 @@ impl World {
     /// Deletes an account with its code, marker and storage.
     pub fn remove(&mut self, address: &Address) {
         let held = self.held_to_write(address);
-        *held = Held {
+        *held = CachedAccount {
             key: held.key,
             account: None,
             account_written: false,
@@ -359,7 +359,7 @@ impl World {
     }
 }
 
-impl Held {
+impl CachedAccount {
     /// Adds the changes of the other overlay. Both may have changed different cells of the same contract;
     /// everything else was changed by at most one of them.
     fn merge(&mut self, theirs: Self) {

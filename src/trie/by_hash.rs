@@ -7,17 +7,17 @@ use alloy_primitives::{B256, Bytes};
 
 use super::source::NodeSource;
 use super::tree::Trie;
-use super::tree_node::{Link, Stored, TreeNode};
+use super::tree_node::{ChildLink, NodeValue, TreeNode};
 
 /// The nodes and long values of a trie, each under its hash: the root, and the children of whatever was read before. So
 /// nothing but what is read takes work and memory.
 #[derive(Debug)]
 pub struct TrieNodes<'t> {
-    known: RefCell<BTreeMap<B256, Known<'t>>>,
+    known: RefCell<BTreeMap<B256, StoredItem<'t>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Known<'t> {
+enum StoredItem<'t> {
     Node(&'t TreeNode),
     Value(&'t Bytes),
 }
@@ -25,7 +25,7 @@ enum Known<'t> {
 impl Trie {
     /// The nodes of this trie by their hashes.
     pub fn nodes(&self) -> TrieNodes<'_> {
-        let root = self.top.as_deref().map(|top| (top.hash(), Known::Node(top)));
+        let root = self.top.as_deref().map(|top| (top.hash(), StoredItem::Node(top)));
         TrieNodes { known: RefCell::new(root.into_iter().collect()) }
     }
 }
@@ -35,18 +35,18 @@ impl<'t> TrieNodes<'t> {
     fn learn(&self, node: &'t TreeNode) {
         let mut known = self.known.borrow_mut();
         let mut value = |node: &'t TreeNode| {
-            if let Some(Stored { bytes, long_hash: Some(hash) }) = &node.value {
-                known.insert(*hash, Known::Value(bytes));
+            if let Some(NodeValue { bytes, long_hash: Some(hash) }) = &node.value {
+                known.insert(*hash, StoredItem::Value(bytes));
             }
         };
         value(node);
-        let children: [&'t Link; 2] = [&node.left, &node.right];
+        let children: [&'t ChildLink; 2] = [&node.left, &node.right];
         let children = children.into_iter().filter_map(|link| link.as_deref());
         for child in children.clone().filter(|child| child.is_embedded()) {
             value(child);
         }
         for child in children.filter(|child| !child.is_embedded()) {
-            known.insert(child.hash(), Known::Node(child));
+            known.insert(child.hash(), StoredItem::Node(child));
         }
     }
 }
@@ -55,8 +55,8 @@ impl NodeSource for TrieNodes<'_> {
     fn node(&self, hash: &B256) -> Option<Bytes> {
         let known = *self.known.borrow().get(hash)?;
         Some(match known {
-            Known::Value(bytes) => bytes.clone(),
-            Known::Node(node) => {
+            StoredItem::Value(bytes) => bytes.clone(),
+            StoredItem::Node(node) => {
                 self.learn(node);
                 Bytes::from(node.to_bytes())
             }

@@ -2,11 +2,11 @@
 //! the rest. Recursion descends one level per node, so it is never deeper than the key has bits.
 
 use super::bits::{BitPath, Bits};
-use super::tree_node::{Link, Stored, TreeNode};
+use super::tree_node::{ChildLink, NodeValue, TreeNode};
 use alloc::sync::Arc;
 
 /// Returns the subtree with `value` set under `key`.
-pub(super) fn put(link: &Link, key: Bits<'_>, value: Stored) -> Arc<TreeNode> {
+pub(super) fn put(link: &ChildLink, key: Bits<'_>, value: NodeValue) -> Arc<TreeNode> {
     let Some(node) = link else {
         return TreeNode::new(BitPath::of(key), Some(value), None, None);
     };
@@ -29,7 +29,7 @@ pub(super) fn put(link: &Link, key: Bits<'_>, value: Stored) -> Arc<TreeNode> {
 
 /// Sets a value in the subtree of `node`, whose path is a prefix of the key; `rest` is the key after the
 /// path.
-fn put_below(node: &Arc<TreeNode>, rest: Bits<'_>, value: Stored) -> Arc<TreeNode> {
+fn put_below(node: &Arc<TreeNode>, rest: Bits<'_>, value: NodeValue) -> Arc<TreeNode> {
     match rest.split_first() {
         None => TreeNode::new(node.path.clone(), Some(value), node.left.clone(), node.right.clone()),
         Some((bit, rest)) => {
@@ -41,7 +41,13 @@ fn put_below(node: &Arc<TreeNode>, rest: Bits<'_>, value: Stored) -> Arc<TreeNod
 }
 
 /// Creates a node whose child on side `bit` is `child` and whose other child is `other`.
-fn with_children(path: BitPath, value: Option<Stored>, bit: bool, child: Link, other: Link) -> Arc<TreeNode> {
+fn with_children(
+    path: BitPath,
+    value: Option<NodeValue>,
+    bit: bool,
+    child: ChildLink,
+    other: ChildLink,
+) -> Arc<TreeNode> {
     let (left, right) = if bit { (other, child) } else { (child, other) };
     TreeNode::new(path, value, left, right)
 }
@@ -56,7 +62,7 @@ pub(super) enum Removal {
 }
 
 /// Returns the subtree without the values that `key` and `what` select; `None` if there are none.
-pub(super) fn remove(node: &Arc<TreeNode>, key: Bits<'_>, what: Removal) -> Option<Link> {
+pub(super) fn remove(node: &Arc<TreeNode>, key: Bits<'_>, what: Removal) -> Option<ChildLink> {
     let path = node.path.bits();
     let shared = key.common_prefix(path);
     if shared < path.len() {
@@ -81,7 +87,7 @@ pub(super) fn remove(node: &Arc<TreeNode>, key: Bits<'_>, what: Removal) -> Opti
 
 /// Returns a node in canonical form. A node without a value and with one child is replaced by that child with
 /// a longer path; one without value and children by nothing.
-fn merged(path: BitPath, value: Option<Stored>, left: Link, right: Link) -> Link {
+fn merged(path: BitPath, value: Option<NodeValue>, left: ChildLink, right: ChildLink) -> ChildLink {
     match (&value, &left, &right) {
         (None, None, None) => None,
         (None, Some(child), None) => Some(lengthened(&path, false, child)),

@@ -95,7 +95,7 @@ pub fn verify_multiproof(
     if keys.len() > MAX_MULTIPROOF_KEYS {
         return Err(ProofError::TooManyKeys { count: keys.len(), max: MAX_MULTIPROOF_KEYS });
     }
-    let mut given = Given::new(nodes)?;
+    let mut given = MultiproofNodes::new(nodes)?;
     for key in keys {
         given.walk(root, key.as_ref())?;
     }
@@ -115,7 +115,7 @@ pub fn connected(
     nodes: &[impl AsRef<[u8]>],
     long_values: &[impl AsRef<[u8]>],
 ) -> Result<ProvenNodes, ProofError> {
-    let mut given = Given::new(nodes)?;
+    let mut given = MultiproofNodes::new(nodes)?;
     let mut open = alloc::vec![root];
     // Each node is processed once and adds at most two more.
     while let Some(hash) = open.pop() {
@@ -144,7 +144,7 @@ pub fn connected(
 }
 
 /// A node of the list.
-struct Listed<'a> {
+struct ListedNode<'a> {
     hash: B256,
     index: usize,
     bytes: &'a [u8],
@@ -152,8 +152,8 @@ struct Listed<'a> {
 }
 
 /// The listed nodes by hash, and what was reached from the root.
-struct Given<'a> {
-    nodes: Vec<Listed<'a>>,
+struct MultiproofNodes<'a> {
+    nodes: Vec<ListedNode<'a>>,
     /// Positions in `nodes`.
     by_hash: BTreeMap<B256, u32>,
     embedded: Vec<&'a [u8]>,
@@ -161,7 +161,7 @@ struct Given<'a> {
     values: BTreeMap<B256, u32>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> MultiproofNodes<'a> {
     /// Hashes each listed node once.
     fn new(nodes: &'a [impl AsRef<[u8]>]) -> Result<Self, ProofError> {
         if nodes.len() > MAX_MULTIPROOF_NODES {
@@ -175,7 +175,7 @@ impl<'a> Given<'a> {
             if let Entry::Vacant(vacant) = by_hash.entry(hash) {
                 // The list has at most MAX_MULTIPROOF_NODES entries.
                 vacant.insert(listed.len() as u32);
-                listed.push(Listed { hash, index, bytes, used: false });
+                listed.push(ListedNode { hash, index, bytes, used: false });
             }
         }
         Ok(Self { nodes: listed, by_hash, embedded: Vec::new(), values: BTreeMap::new() })
@@ -212,7 +212,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    fn listed(&mut self, hash: &B256) -> Option<&mut Listed<'a>> {
+    fn listed(&mut self, hash: &B256) -> Option<&mut ListedNode<'a>> {
         let place = *self.by_hash.get(hash)?;
         self.nodes.get_mut(place as usize)
     }

@@ -13,8 +13,8 @@
 
 use super::bits::Bits;
 use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
-use super::node_error::{Field, NodeError, NodeRule, Place};
-use super::reader::{Reader, varint_len, write_varint};
+use super::node_error::{NodeError, NodeField, NodePart, NodeRule};
+use super::reader::{NodeReader, varint_len, write_varint};
 use alloc::vec::Vec;
 use alloy_primitives::{B256, keccak256};
 
@@ -83,17 +83,17 @@ pub fn parse_node(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
     if bytes.len() > MAX_NODE_BYTES {
         return Err(NodeRule::TooLarge(bytes.len()).into());
     }
-    let mut reader = Reader::new(bytes);
+    let mut reader = NodeReader::new(bytes);
     let flags = reader.byte().ok_or(NodeRule::Empty)?;
     if flags & VERSION_MASK != VERSION {
         return Err(NodeRule::Version(flags).into());
     }
     let path = if flags & PATH != 0 { parse_path(&mut reader)? } else { Bits::first(&[], 0) };
-    let left = parse_child(&mut reader, Field::LeftChild, flags & LEFT, flags & LEFT_EMBEDDED)?;
-    let right = parse_child(&mut reader, Field::RightChild, flags & RIGHT, flags & RIGHT_EMBEDDED)?;
+    let left = parse_child(&mut reader, NodeField::LeftChild, flags & LEFT, flags & LEFT_EMBEDDED)?;
+    let right = parse_child(&mut reader, NodeField::RightChild, flags & RIGHT, flags & RIGHT_EMBEDDED)?;
     let mut children_size = 0;
     if left.is_some() || right.is_some() {
-        let field = Field::ChildrenSize;
+        let field = NodeField::ChildrenSize;
         let (size, shortest) = reader.varint().ok_or(NodeRule::Truncated(field))?;
         if !shortest {
             return Err(NodeRule::VarintNotMinimal(field, size).into());
@@ -104,8 +104,8 @@ pub fn parse_node(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
     Ok(Node { path, left, right, children_size, value })
 }
 
-fn parse_path<'a>(reader: &mut Reader<'a>) -> Result<Bits<'a>, NodeRule> {
-    let truncated = NodeRule::Truncated(Field::Path);
+fn parse_path<'a>(reader: &mut NodeReader<'a>) -> Result<Bits<'a>, NodeRule> {
+    let truncated = NodeRule::Truncated(NodeField::Path);
     let code = reader.byte().ok_or(truncated)?;
     let bits = match code {
         0..=31 => u64::from(code).saturating_add(1),
@@ -113,7 +113,7 @@ fn parse_path<'a>(reader: &mut Reader<'a>) -> Result<Bits<'a>, NodeRule> {
         255 => {
             let (bits, shortest) = reader.varint().ok_or(truncated)?;
             if !shortest {
-                return Err(NodeRule::VarintNotMinimal(Field::Path, bits));
+                return Err(NodeRule::VarintNotMinimal(NodeField::Path, bits));
             }
             if matches!(bits, 0..=32 | 160..=382) {
                 return Err(NodeRule::PathCode(bits));
@@ -134,8 +134,8 @@ fn parse_path<'a>(reader: &mut Reader<'a>) -> Result<Bits<'a>, NodeRule> {
 }
 
 fn parse_child<'a>(
-    reader: &mut Reader<'a>,
-    field: Field,
+    reader: &mut NodeReader<'a>,
+    field: NodeField,
     present: u8,
     embedded: u8,
 ) -> Result<Option<Child<'a>>, NodeError> {
@@ -158,7 +158,7 @@ fn parse_child<'a>(
     if !is_childless(bytes) {
         return Err(NodeRule::EmbeddedWithChildren(field).into());
     }
-    let place = if field == Field::LeftChild { Place::Left } else { Place::Right };
+    let place = if field == NodeField::LeftChild { NodePart::Left } else { NodePart::Right };
     parse_node(bytes).map_err(|error| NodeError { place, ..error })?;
     Ok(Some(Child::Embedded(bytes)))
 }
@@ -168,9 +168,9 @@ pub(super) fn is_childless(bytes: &[u8]) -> bool {
     bytes.first().is_none_or(|flags| flags & (LEFT | RIGHT) == 0)
 }
 
-fn parse_value(mut reader: Reader<'_>, long: bool) -> Result<Value<'_>, NodeRule> {
+fn parse_value(mut reader: NodeReader<'_>, long: bool) -> Result<Value<'_>, NodeRule> {
     if long {
-        let truncated = NodeRule::Truncated(Field::Value);
+        let truncated = NodeRule::Truncated(NodeField::Value);
         let hash = reader.array::<32>().ok_or(truncated)?.into();
         let [a, b, c] = *reader.array::<3>().ok_or(truncated)?;
         let len = u32::from_be_bytes([0, a, b, c]);

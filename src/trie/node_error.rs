@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// A part of a node's serialization, in the order of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum NodeField {
     /// Shared path: length code and packed bits.
     Path,
     /// Left child: hash, or length and serialization.
@@ -19,7 +19,7 @@ pub enum Field {
     Value,
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for NodeField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Path => "shared path",
@@ -33,7 +33,7 @@ impl fmt::Display for Field {
 
 /// The node that breaks a rule: the parsed node or a child embedded in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NodePart {
     /// The parsed node.
     Itself,
     /// Its embedded left child.
@@ -42,7 +42,7 @@ pub enum Place {
     Right,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NodePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Itself => "",
@@ -66,9 +66,9 @@ pub enum NodeRule {
     #[error("flags {0:#04x}: the version bits must be 01")]
     Version(u8),
     #[error("{0}: bytes end too early")]
-    Truncated(Field),
+    Truncated(NodeField),
     #[error("{0}: varint {1} is not in its shortest form")]
-    VarintNotMinimal(Field, u64),
+    VarintNotMinimal(NodeField, u64),
     /// The path length is written as a varint although it has a one-byte code or is zero.
     #[error("shared path: a length of {0} bits must be written with another code")]
     PathCode(u64),
@@ -78,12 +78,12 @@ pub enum NodeRule {
     #[error("shared path: last byte {0:#04x} has bits set after the path's end")]
     PathPadding(u8),
     #[error("{0}: flagged as embedded but not present")]
-    EmbeddedWithoutChild(Field),
+    EmbeddedWithoutChild(NodeField),
     /// An embedded child is longer than [`MAX_EMBEDDED_BYTES`].
     #[error("{0}: {1} bytes embedded, at most {MAX_EMBEDDED_BYTES}")]
-    EmbeddedTooLong(Field, u8),
+    EmbeddedTooLong(NodeField, u8),
     #[error("{0}: an embedded node must not have children")]
-    EmbeddedWithChildren(Field),
+    EmbeddedWithChildren(NodeField),
     /// A value inside the node is longer than [`MAX_INLINE_VALUE`].
     #[error("value: {0} bytes in the node, at most {MAX_INLINE_VALUE}")]
     InlineValueTooLong(usize),
@@ -100,13 +100,13 @@ pub enum NodeRule {
 #[error("trie node{place}: {rule}")]
 pub struct NodeError {
     /// The node or one of its embedded children.
-    pub place: Place,
+    pub place: NodePart,
     /// The rule that the node breaks.
     pub rule: NodeRule,
 }
 
 impl From<NodeRule> for NodeError {
     fn from(rule: NodeRule) -> Self {
-        Self { place: Place::Itself, rule }
+        Self { place: NodePart::Itself, rule }
     }
 }

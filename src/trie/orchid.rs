@@ -9,7 +9,7 @@
 
 use super::EMPTY_ROOT;
 use super::tree::Trie;
-use super::tree_node::{Stored, TreeNode};
+use super::tree_node::{NodeValue, TreeNode};
 use alloc::vec::Vec;
 use alloy_primitives::{B256, keccak256};
 
@@ -28,7 +28,7 @@ impl Trie {
 
 fn hash(node: &TreeNode, secure: bool) -> B256 {
     let path = node.path.bits();
-    let long = matches!(node.value, Some(Stored { long_hash: Some(_), .. }));
+    let long = matches!(node.value, Some(NodeValue { long_hash: Some(_), .. }));
     let flags = [(secure, SECURE), (long, LONG_VALUE)];
     let children = [(node.left.is_some(), 1), (node.right.is_some(), 2)];
     // Keys of this chain never have paths of more than 65,535 bits.
@@ -41,8 +41,8 @@ fn hash(node: &TreeNode, secure: bool) -> B256 {
         out.extend_from_slice(hash(child, secure).as_slice());
     }
     match &node.value {
-        Some(Stored { long_hash: Some(hash), .. }) => out.extend_from_slice(hash.as_slice()),
-        Some(Stored { bytes, .. }) => out.extend_from_slice(bytes),
+        Some(NodeValue { long_hash: Some(hash), .. }) => out.extend_from_slice(hash.as_slice()),
+        Some(NodeValue { bytes, .. }) => out.extend_from_slice(bytes),
         None => {}
     }
     keccak256(&out)

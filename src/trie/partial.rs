@@ -10,14 +10,14 @@ use super::source::NodeSource;
 use super::tree::Trie;
 
 /// The available part of a trie.
-pub struct Held<'a> {
+pub struct PartialTrie<'a> {
     source: &'a dyn NodeSource,
     loader: Loader<'a>,
     root: B256,
     trie: Trie,
 }
 
-impl<'a> Held<'a> {
+impl<'a> PartialTrie<'a> {
     /// Reads everything that can be reached from a root. The nodes and values of the source have been checked
     /// against their hashes before. Each node is read once, even if the trie contains it several times;
     /// `interrupted` is called from time to time.
@@ -86,7 +86,7 @@ mod tests {
         let mut nodes = BTreeMap::new();
         trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
 
-        let whole = Held::new(&nodes, trie.root(), &|| false).unwrap();
+        let whole = PartialTrie::new(&nodes, trie.root(), &|| false).unwrap();
         keys.sort();
         assert_eq!(entries(&whole), keys);
         assert!(keys.iter().all(|key| whole.trie().get(key) == trie.get(key)));
@@ -94,14 +94,14 @@ mod tests {
 
         let gone = trie.proof(&keys[9]).pop().unwrap();
         nodes.remove(&alloy_primitives::keccak256(&gone));
-        let part = Held::new(&nodes, trie.root(), &|| false).unwrap();
+        let part = PartialTrie::new(&nodes, trie.root(), &|| false).unwrap();
         assert!(entries(&part).len() < keys.len());
         assert!(!part.is_whole_below(&[]) && !part.is_whole_below(&keys[9][..1]));
         assert!(!part.is_whole_below(&keys[9]) && part.is_whole_below(&keys[100]));
         let nothing = BTreeMap::new();
-        assert!(Held::new(&nothing, EMPTY_ROOT, &|| true).unwrap().trie().is_empty());
-        assert!(!Held::new(&nothing, trie.root(), &|| false).unwrap().is_whole_below(&[]));
-        assert!(matches!(Held::new(&nodes, trie.root(), &|| true), Err(LoadError::Interrupted)));
+        assert!(PartialTrie::new(&nothing, EMPTY_ROOT, &|| true).unwrap().trie().is_empty());
+        assert!(!PartialTrie::new(&nothing, trie.root(), &|| false).unwrap().is_whole_below(&[]));
+        assert!(matches!(PartialTrie::new(&nodes, trie.root(), &|| true), Err(LoadError::Interrupted)));
     }
 
     /// A value of more than 32 bytes lies beside its node, which may be an embedded one.
@@ -112,18 +112,18 @@ mod tests {
             keys.iter().for_each(|key| trie.put(key, alloc::vec![key[0]; 60]));
             let mut nodes = BTreeMap::new();
             trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
-            let whole = Held::new(&nodes, trie.root(), &|| false).unwrap();
+            let whole = PartialTrie::new(&nodes, trie.root(), &|| false).unwrap();
             assert!(keys.iter().all(|key| whole.is_whole_below(key)) && whole.is_whole_below(&[]));
             for key in keys {
                 let mut rest = nodes.clone();
                 rest.remove(&alloy_primitives::keccak256(trie.get(key).unwrap())).unwrap();
-                let part = Held::new(&rest, trie.root(), &|| false).unwrap();
+                let part = PartialTrie::new(&rest, trie.root(), &|| false).unwrap();
                 assert!(!part.is_whole_below(&[]) && !part.is_whole_below(key), "{key:?}");
             }
         }
     }
 
-    fn entries(held: &Held<'_>) -> Vec<Vec<u8>> {
+    fn entries(held: &PartialTrie<'_>) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         held.trie().for_each(&mut |key, _| keys.push(key.to_vec()));
         keys
@@ -139,7 +139,7 @@ mod tests {
         }
         let mut nodes = BTreeMap::new();
         trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
-        let held = Held::new(&nodes, trie.root(), &|| false).unwrap();
+        let held = PartialTrie::new(&nodes, trie.root(), &|| false).unwrap();
         assert_eq!(entries(&held).len(), 800);
         assert_eq!(held.trie().root(), trie.root());
     }
@@ -156,11 +156,11 @@ mod tests {
                 looks.set(looks.get() + 1);
                 false
             };
-            let held = Held::new(&nodes, root, &interrupted).unwrap();
+            let held = PartialTrie::new(&nodes, root, &interrupted).unwrap();
             assert!(held.is_whole_below(&[7]) && (1..levels + 9).contains(&looks.get()), "{}", looks.get());
         }
         let mut nodes = BTreeMap::new();
         let root = doubled(leaf(), 2_000, &mut nodes);
-        assert!(matches!(Held::new(&nodes, root, &|| false), Err(LoadError::TooDeep(_))));
+        assert!(matches!(PartialTrie::new(&nodes, root, &|| false), Err(LoadError::TooDeep(_))));
     }
 }

@@ -7,7 +7,7 @@ use super::limits::MAX_PATH_BITS;
 use super::node::{Child, Node, Value, parse_node};
 use super::source::{NodeSource, WalkError};
 use super::tree::Trie;
-use super::tree_node::{Link, Stored, TreeNode};
+use super::tree_node::{ChildLink, NodeValue, TreeNode};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use alloy_primitives::{B256, Bytes, keccak256};
@@ -57,7 +57,7 @@ fn store_new(
     for child in [&node.left, &node.right].into_iter().flatten() {
         store_new(child, false, known, put);
     }
-    if let Some(Stored { bytes, long_hash: Some(hash) }) = &node.value {
+    if let Some(NodeValue { bytes, long_hash: Some(hash) }) = &node.value {
         put(*hash, bytes.clone());
     }
     if has_entry {
@@ -79,7 +79,7 @@ pub struct Loader<'a> {
 #[derive(Clone, Default)]
 struct Loaded {
     /// `None` if no part of it is available.
-    node: Link,
+    node: ChildLink,
     /// Bits of the longest key from this node down.
     height: usize,
     /// Whether everything below is available.
@@ -88,7 +88,7 @@ struct Loaded {
 
 /// A node whose children are being read.
 #[derive(Clone)]
-struct Open {
+struct OpenNode {
     hash: B256,
     bytes: Bytes,
     /// Most bits that a key may have from this node down.
@@ -137,12 +137,12 @@ impl<'a> Loader<'a> {
     }
 
     /// Puts a node on the stack, unless it has been loaded before.
-    fn push(&mut self, hash: B256, bits: usize, stack: &mut Vec<Open>) -> Result<(), LoadError> {
+    fn push(&mut self, hash: B256, bits: usize, stack: &mut Vec<OpenNode>) -> Result<(), LoadError> {
         if self.nodes.contains_key(&hash) {
             return Ok(());
         }
         match self.bytes(&hash) {
-            Ok(bytes) => stack.push(Open { hash, bytes, bits }),
+            Ok(bytes) => stack.push(OpenNode { hash, bytes, bits }),
             Err(LoadError::Walk(WalkError::Missing(_))) if self.partial.is_some() => {
                 self.nodes.insert(hash, Loaded::default());
             }
@@ -163,7 +163,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Builds a node and returns `true` if its children are loaded; otherwise puts them on the stack.
-    fn visit(&mut self, at: &Open, stack: &mut Vec<Open>) -> Result<bool, LoadError> {
+    fn visit(&mut self, at: &OpenNode, stack: &mut Vec<OpenNode>) -> Result<bool, LoadError> {
         let due = self.nodes.len().is_multiple_of(INTERRUPT_EVERY);
         if due && self.partial.is_some_and(|interrupted| interrupted()) {
             return Err(LoadError::Interrupted);
@@ -227,14 +227,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn value(&self, value: Value<'_>) -> Result<Option<Stored>, LoadError> {
+    fn value(&self, value: Value<'_>) -> Result<Option<NodeValue>, LoadError> {
         let (hash, len) = match value {
             Value::None => return Ok(None),
-            Value::Inline(value) => return Ok(Some(Stored::new(Bytes::copy_from_slice(value)))),
+            Value::Inline(value) => return Ok(Some(NodeValue::new(Bytes::copy_from_slice(value)))),
             Value::Long { hash, len } => (*hash, len),
         };
         match self.bytes(&hash) {
-            Ok(bytes) if bytes.len() == len as usize => Ok(Some(Stored { bytes, long_hash: Some(hash) })),
+            Ok(bytes) if bytes.len() == len as usize => Ok(Some(NodeValue { bytes, long_hash: Some(hash) })),
             Ok(bytes) => Err(WalkError::ValueLength { hash, expected: len, found: bytes.len() }.into()),
             Err(_) if self.partial.is_some() => Ok(None),
             Err(error) => Err(error),
@@ -326,7 +326,7 @@ pub(super) mod tests {
 
     /// A node with a short value and no path.
     pub(in crate::trie) fn leaf() -> TreeNode {
-        let value = Some(Stored::new(Bytes::from_static(&[7; 30])));
+        let value = Some(NodeValue::new(Bytes::from_static(&[7; 30])));
         Arc::into_inner(TreeNode::new(BitPath::default(), value, None, None)).unwrap()
     }
 
@@ -385,7 +385,7 @@ pub(super) mod tests {
             nodes.insert(hash, bytes.into());
             hash
         };
-        let value = Some(Stored::new(Bytes::from_static(&[7; 30])));
+        let value = Some(NodeValue::new(Bytes::from_static(&[7; 30])));
         let leaf = TreeNode::new(BitPath::of(Bits::first(&[0; 128], 800)), value, None, None);
         let leaf = doubled(Arc::into_inner(leaf).unwrap(), 0, &mut nodes);
         let deep = link(300, &leaf, &leaf, &mut nodes);

@@ -26,14 +26,14 @@ pub enum Leaf<'a> {
 
 /// The result of a verified proof. It borrows from the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proven<'a> {
+pub enum ProvenValue<'a> {
     /// The key has this value.
     Present(&'a [u8]),
     /// The key has no value.
     Absent,
 }
 
-impl<'a> Proven<'a> {
+impl<'a> ProvenValue<'a> {
     /// The value, or `None` if the proof shows that the key has none.
     pub fn value(self) -> Option<&'a [u8]> {
         match self {
@@ -51,19 +51,19 @@ pub fn verify_proof<'a, N: AsRef<[u8]>>(
     key: &[u8],
     nodes: &'a [N],
     long_value: Option<&'a [u8]>,
-) -> Result<Proven<'a>, ProofError> {
+) -> Result<ProvenValue<'a>, ProofError> {
     let leaf = verify_path(root, key, nodes)?;
     if let Leaf::Long { hash, len } = leaf {
         let value = long_value.ok_or(ProofError::LongValueMissing { hash: *hash, len })?;
         check_long_value(value, hash, len)?;
-        return Ok(Proven::Present(value));
+        return Ok(ProvenValue::Present(value));
     }
     if long_value.is_some() {
         return Err(ProofError::UnusedValue { index: 0 });
     }
     Ok(match leaf {
-        Leaf::Inline(value) => Proven::Present(value),
-        _ => Proven::Absent,
+        Leaf::Inline(value) => ProvenValue::Present(value),
+        _ => ProvenValue::Absent,
     })
 }
 
@@ -91,7 +91,7 @@ pub fn verify_path<'a, N: AsRef<[u8]>>(
     if key.len() > MAX_KEY_BYTES {
         return Err(ProofError::KeyTooLong { len: key.len(), max: MAX_KEY_BYTES });
     }
-    let mut list = Listed::new(nodes, &root)?;
+    let mut list = ProofNodes::new(nodes, &root)?;
     if root == EMPTY_ROOT {
         list.end()?;
         return Ok(Leaf::Absent);
@@ -125,7 +125,7 @@ fn leaf(value: Value<'_>) -> Leaf<'_> {
 }
 
 /// The listed nodes, read from the root down whatever their order.
-pub(super) struct Listed<'a, N> {
+pub(super) struct ProofNodes<'a, N> {
     nodes: &'a [N],
     leaf_first: bool,
     next: usize,
@@ -133,7 +133,7 @@ pub(super) struct Listed<'a, N> {
     first_hash: Option<B256>,
 }
 
-impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
+impl<'a, N: AsRef<[u8]>> ProofNodes<'a, N> {
     /// Determines whether the root is listed first or last. In a list of several nodes, a first node without
     /// children is a leaf; otherwise the hash of the first node decides.
     pub(super) fn new(nodes: &'a [N], root: &B256) -> Result<Self, ProofError> {

@@ -3,7 +3,7 @@
 use super::bits::{BitPath, Bits};
 use super::edit::put;
 use super::tree::Trie;
-use super::tree_node::{Link, Stored, TreeNode};
+use super::tree_node::{ChildLink, NodeValue, TreeNode};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloy_primitives::Bytes;
@@ -33,7 +33,7 @@ fn bits(put: &Put, depth: usize) -> Bits<'_> {
 
 /// Returns the subtree with these values set. The keys are sorted; their first `depth` bits lie above the
 /// subtree.
-fn put_sorted(link: &Link, puts: &[Put], depth: usize) -> Link {
+fn put_sorted(link: &ChildLink, puts: &[Put], depth: usize) -> ChildLink {
     let (Some(first), Some(last)) = (puts.first(), puts.last()) else { return link.clone() };
     if puts.len() == 1 {
         return put_one(link, first, depth);
@@ -43,7 +43,7 @@ fn put_sorted(link: &Link, puts: &[Put], depth: usize) -> Link {
     if let Some(node) = link {
         shared = shared.min(start.common_prefix(node.path.bits()));
     }
-    let below = Below::of(link, shared);
+    let below = NodeRest::of(link, shared);
     let (value, rest) = match puts.split_first() {
         Some((here, rest)) if start.len() == shared => (Some(&here.1), rest),
         _ => (None, puts),
@@ -59,22 +59,22 @@ fn put_sorted(link: &Link, puts: &[Put], depth: usize) -> Link {
         return Some(node.clone());
     }
     let value = match value {
-        Some(value) if !same_value => Some(Stored::new(value.clone())),
+        Some(value) if !same_value => Some(NodeValue::new(value.clone())),
         _ => below.value.cloned(),
     };
     Some(TreeNode::new(BitPath::of(start.take(shared)), value, left, right))
 }
 
-fn put_one(link: &Link, one: &Put, depth: usize) -> Link {
+fn put_one(link: &ChildLink, one: &Put, depth: usize) -> ChildLink {
     let key = bits(one, depth);
     let held = link.as_deref().and_then(|node| node.find(key)).and_then(|node| node.value.as_ref());
     if held.is_some_and(|held| held.bytes == one.1) {
         return link.clone();
     }
-    Some(put(link, key, Stored::new(one.1.clone())))
+    Some(put(link, key, NodeValue::new(one.1.clone())))
 }
 
-fn same(one: &Link, other: &Link) -> bool {
+fn same(one: &ChildLink, other: &ChildLink) -> bool {
     match (one, other) {
         (None, None) => true,
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -83,16 +83,16 @@ fn same(one: &Link, other: &Link) -> bool {
 }
 
 /// The part of a node after the first `shared` bits of its path.
-struct Below<'a> {
-    value: Option<&'a Stored>,
-    left: Link,
-    right: Link,
+struct NodeRest<'a> {
+    value: Option<&'a NodeValue>,
+    left: ChildLink,
+    right: ChildLink,
     /// Whether the node's path ends there, so that this part is the whole node.
     whole: bool,
 }
 
-impl<'a> Below<'a> {
-    fn of(link: &'a Link, shared: usize) -> Self {
+impl<'a> NodeRest<'a> {
+    fn of(link: &'a ChildLink, shared: usize) -> Self {
         let Some(node) = link else {
             return Self { value: None, left: None, right: None, whole: false };
         };

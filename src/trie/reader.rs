@@ -1,11 +1,11 @@
 //! A cursor over untrusted bytes. Every read is checked, nothing is copied.
 
 /// Reads from the front of a byte string.
-pub(super) struct Reader<'a> {
+pub(super) struct NodeReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NodeReader<'a> {
     /// Creates a cursor at the first byte.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }

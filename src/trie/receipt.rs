@@ -5,7 +5,7 @@
 use super::bits::BitPath;
 use super::node::{Child, Node, parse_node};
 use super::ordered::index_key;
-use super::proof::{Leaf, Listed, check_long_value, verify_path};
+use super::proof::{Leaf, ProofNodes, check_long_value, verify_path};
 use super::proof_error::ProofError;
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable;
@@ -55,7 +55,7 @@ pub fn receipt_index(
     nodes: &[impl AsRef<[u8]>],
     receipt: &[u8],
 ) -> Result<u64, ReceiptProofError> {
-    let mut list = Listed::new(nodes, &root)?;
+    let mut list = ProofNodes::new(nodes, &root)?;
     let (_, top) = list.next().transpose()?.ok_or(ProofError::Missing { hash: root })?;
     let mut node = parse_node(top).map_err(ProofError::from)?;
     let mut way = BitPath::of(node.path);

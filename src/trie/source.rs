@@ -71,14 +71,14 @@ pub enum WalkError {
 
 /// A node on the way of a look-up, from which a look-up of a longer key with the same beginning can go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waypoint {
+pub(crate) struct PathNode {
     hash: B256,
     stored: Bytes,
     /// Bits of the key above the node.
     above: usize,
 }
 
-impl Waypoint {
+impl PathNode {
     /// Looks up the value of `key`, whose beginning led here. The result is that of [`lookup`] from the root.
     pub(crate) fn lookup(&self, src: &dyn NodeSource, key: &[u8]) -> Result<Lookup, WalkError> {
         ending(src, self.clone(), key).map(|(value, _)| value)
@@ -101,26 +101,26 @@ pub(crate) fn lookup_end(
     src: &dyn NodeSource,
     root: B256,
     key: &[u8],
-) -> Result<(Lookup, Option<Waypoint>), WalkError> {
+) -> Result<(Lookup, Option<PathNode>), WalkError> {
     match top(src, root)? {
         Some(top) => ending(src, top, key),
         None => Ok((Lookup::Absent, None)),
     }
 }
 
-fn ending(src: &dyn NodeSource, from: Waypoint, key: &[u8]) -> Result<(Lookup, Option<Waypoint>), WalkError> {
+fn ending(src: &dyn NodeSource, from: PathNode, key: &[u8]) -> Result<(Lookup, Option<PathNode>), WalkError> {
     let mut found = (Lookup::Absent, None);
     walk(src, from, key, &mut |_| {}, &mut |node, _, value| found = (owned(value), node.cloned()))?;
     Ok(found)
 }
 
 /// The root's node; `None` if the trie is empty.
-fn top(src: &dyn NodeSource, root: B256) -> Result<Option<Waypoint>, WalkError> {
+fn top(src: &dyn NodeSource, root: B256) -> Result<Option<PathNode>, WalkError> {
     if root == EMPTY_ROOT {
         return Ok(None);
     }
     let stored = src.node(&root).ok_or(WalkError::Missing(root))?;
-    Ok(Some(Waypoint { hash: root, stored, above: 0 }))
+    Ok(Some(PathNode { hash: root, stored, above: 0 }))
 }
 
 /// Looks up the value of `key`. A long value is read from the source as well.
@@ -160,17 +160,17 @@ pub fn prove(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Vec<Bytes>,
 }
 
 /// Takes the node at which a key ends (`None` if it is embedded), its serialization and its value.
-type AtEnd<'a> = dyn FnMut(Option<&Waypoint>, &[u8], Value<'_>) + 'a;
+type VisitEnd<'a> = dyn FnMut(Option<&PathNode>, &[u8], Value<'_>) + 'a;
 
 /// Follows `key` from a node on and passes every stored node on the path to `visit`. If the key ends at a node, passes
 /// it (`None` if embedded), its serialization and value to `end`. Each step consumes at least one bit of the key, so the
 /// path is never longer than the key.
 fn walk(
     src: &dyn NodeSource,
-    from: Waypoint,
+    from: PathNode,
     key: &[u8],
     visit: &mut dyn FnMut(&Bytes),
-    end: &mut AtEnd<'_>,
+    end: &mut VisitEnd<'_>,
 ) -> Result<(), WalkError> {
     let bits = Bits::of_key(key);
     let mut key = bits.skip(from.above);
@@ -189,7 +189,7 @@ fn walk(
                 let hash = *next;
                 let stored = src.node(&hash).ok_or(WalkError::Missing(hash))?;
                 key = rest;
-                at = Waypoint { hash, stored, above: bits.len().saturating_sub(rest.len()) };
+                at = PathNode { hash, stored, above: bits.len().saturating_sub(rest.len()) };
             }
             NodeStep::Goes(Child::Embedded(bytes), rest) => {
                 if let NodeStep::Ends(value) = parse_node(bytes).map_err(bad)?.step(rest) {

@@ -3,7 +3,7 @@
 use super::EMPTY_ROOT;
 use super::bits::{BitPath, Bits};
 use super::edit::{Removal, put, remove};
-use super::tree_node::{Link, Stored, TreeNode};
+use super::tree_node::{ChildLink, NodeValue, TreeNode};
 use alloc::vec::Vec;
 use alloy_primitives::{B256, Bytes};
 
@@ -12,7 +12,7 @@ use alloy_primitives::{B256, Bytes};
 /// values, not on the order of changes.
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
-    pub(super) top: Link,
+    pub(super) top: ChildLink,
 }
 
 impl Trie {
@@ -59,7 +59,7 @@ impl Trie {
         if value.is_empty() {
             self.delete(key);
         } else if self.get(key) != Some(&value) {
-            self.top = Some(put(&self.top, Bits::of_key(key), Stored::new(value)));
+            self.top = Some(put(&self.top, Bits::of_key(key), NodeValue::new(value)));
         }
     }
 
@@ -131,7 +131,7 @@ impl Trie {
                 visit(node.hash(), Bytes::from(node.to_bytes()));
             }
             at_root = false;
-            if let Some(Stored { bytes, long_hash: Some(hash) }) = &node.value {
+            if let Some(NodeValue { bytes, long_hash: Some(hash) }) = &node.value {
                 visit(*hash, bytes.clone());
             }
             waiting.extend([&node.right, &node.left].into_iter().filter_map(|link| link.as_deref()));

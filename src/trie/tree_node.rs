@@ -10,17 +10,17 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, Bytes, keccak256};
 
 /// A child, shared by all versions of the trie that contain it.
-pub(super) type Link = Option<Arc<TreeNode>>;
+pub(super) type ChildLink = Option<Arc<TreeNode>>;
 
 /// A value, and its hash if the node stores only the hash.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
+pub(super) struct NodeValue {
     pub(super) bytes: Bytes,
     /// keccak-256 of the value, if it has more than 32 bytes.
     pub(super) long_hash: Option<B256>,
 }
 
-impl Stored {
+impl NodeValue {
     /// Creates a value; a long one is hashed here, once.
     pub(super) fn new(bytes: Bytes) -> Self {
         let long_hash = (bytes.len() > MAX_INLINE_VALUE).then(|| keccak256(&bytes));
@@ -41,9 +41,9 @@ impl Stored {
 #[derive(Debug)]
 pub(super) struct TreeNode {
     pub(super) path: BitPath,
-    pub(super) value: Option<Stored>,
-    pub(super) left: Link,
-    pub(super) right: Link,
+    pub(super) value: Option<NodeValue>,
+    pub(super) left: ChildLink,
+    pub(super) right: ChildLink,
     children_size: u64,
     encoded_len: usize,
     hash: HashCell,
@@ -51,7 +51,12 @@ pub(super) struct TreeNode {
 
 impl TreeNode {
     /// Creates a node and computes its sizes from those of its children.
-    pub(super) fn new(path: BitPath, value: Option<Stored>, left: Link, right: Link) -> Arc<Self> {
+    pub(super) fn new(
+        path: BitPath,
+        value: Option<NodeValue>,
+        left: ChildLink,
+        right: ChildLink,
+    ) -> Arc<Self> {
         let mut node =
             Self { path, value, left, right, children_size: 0, encoded_len: 0, hash: HashCell::default() };
         for child in [&node.left, &node.right].into_iter().flatten() {
@@ -90,14 +95,14 @@ impl TreeNode {
             left: left.as_ref().map(ChildBuffer::as_child),
             right: right.as_ref().map(ChildBuffer::as_child),
             children_size: self.children_size,
-            value: self.value.as_ref().map_or(Value::None, Stored::as_value),
+            value: self.value.as_ref().map_or(Value::None, NodeValue::as_value),
         }
         .encode(&mut out);
         out
     }
 
     /// The child for the next key bit.
-    pub(super) fn child(&self, bit: bool) -> &Link {
+    pub(super) fn child(&self, bit: bool) -> &ChildLink {
         match bit {
             false => &self.left,
             true => &self.right,
@@ -128,7 +133,7 @@ impl TreeNode {
     /// Bytes that this node and everything below it add to its parent's children size.
     fn whole_size(&self) -> u64 {
         let long = match &self.value {
-            Some(Stored { bytes, long_hash: Some(_) }) => bytes.len() as u64,
+            Some(NodeValue { bytes, long_hash: Some(_) }) => bytes.len() as u64,
             _ => 0,
         };
         self.children_size.saturating_add(self.encoded_len as u64).saturating_add(long)
@@ -145,8 +150,8 @@ impl TreeNode {
         }
         len.saturating_add(match &self.value {
             None => 0,
-            Some(Stored { long_hash: Some(_), .. }) => 35,
-            Some(Stored { bytes, .. }) => bytes.len(),
+            Some(NodeValue { long_hash: Some(_), .. }) => 35,
+            Some(NodeValue { bytes, .. }) => bytes.len(),
         })
     }
 }
@@ -158,7 +163,7 @@ enum ChildBuffer {
 }
 
 impl ChildBuffer {
-    fn of(link: &Link) -> Option<Self> {
+    fn of(link: &ChildLink) -> Option<Self> {
         let child = link.as_deref()?;
         Some(match child.is_embedded() {
             true => Self::Embedded(child.to_bytes()),

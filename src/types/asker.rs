@@ -23,7 +23,7 @@ impl From<u64> for Asker {
 }
 
 /// The page that all pages without an origin of their own share work and memory as.
-const NAMELESS: u128 = 2;
+const OPAQUE_ORIGIN: u128 = 2;
 
 impl Asker {
     /// The same caller's page of this origin; without one, the caller itself. Every sandboxed frame sends the origin `null`, so
@@ -37,23 +37,23 @@ impl Asker {
         let page = |origin: &str| match origin.contains("://") {
             true => half(origin.as_bytes()) | 1,
             // Pages without an origin of their own have even numbers.
-            false => (half(&frame.to_be_bytes()) & !1).max(NAMELESS),
+            false => (half(&frame.to_be_bytes()) & !1).max(OPAQUE_ORIGIN),
         };
         Self { page: origin.map_or(0, page), ..self }
     }
 
     /// Whether the asker is a page without an origin of its own.
-    pub fn is_nameless(&self) -> bool {
+    pub fn has_opaque_origin(&self) -> bool {
         self.page != 0 && self.page & 1 == 0
     }
 
     /// The asker as which this one shares work and memory. All pages without an origin of their own are one. All that have
     /// the same API key are one too, because a page that has a key was given the key.
     #[must_use]
-    pub fn sharer(self) -> Self {
+    pub fn quota_owner(self) -> Self {
         let page = match self.page {
             _ if self.has_key() => 0,
-            _ if self.is_nameless() => NAMELESS,
+            _ if self.has_opaque_origin() => OPAQUE_ORIGIN,
             page => page,
         };
         Self { page, ..self }
@@ -66,13 +66,13 @@ impl Asker {
 
     /// Whether the asker sees only its own filters and waiting transactions, and others do not see those: it is a page of
     /// another origin, or an API key.
-    pub fn is_apart(&self) -> bool {
+    pub fn is_isolated(&self) -> bool {
         self.page != 0 || self.has_key()
     }
 
     /// A number for the asker, by which hosts that answer together name it to each other. That of a page is none of an
     /// address in use or an API key: no address begins with the bits 1110 (RFC 4291).
-    pub fn told(&self) -> u64 {
+    pub fn shared_id(&self) -> u64 {
         if self.page == 0 {
             return self.number;
         }
@@ -95,31 +95,31 @@ mod tests {
         assert_eq!(of("https://a.example"), of("https://a.example"));
         let askers = [caller, of("https://a.example"), of("https://b.example"), of("null")];
         for (place, one) in askers.iter().enumerate() {
-            assert_eq!(one.is_apart(), place > 0);
+            assert_eq!(one.is_isolated(), place > 0);
             let others = askers.iter().skip(place + 1);
-            assert!(others.clone().all(|other| one != other && one.told() != other.told()));
-            assert_eq!(one.told() >> 60, if place > 0 { 0xe } else { 0 });
+            assert!(others.clone().all(|other| one != other && one.shared_id() != other.shared_id()));
+            assert_eq!(one.shared_id() >> 60, if place > 0 { 0xe } else { 0 });
         }
         assert_ne!(of("null"), Asker::from(8).on_page(Some("null"), 1));
-        assert!(Asker::from(KEY_ASKERS.start).is_apart());
+        assert!(Asker::from(KEY_ASKERS.start).is_isolated());
     }
     /// Sandboxed frames of all pages send the same origin.
     #[test]
     fn pages_without_an_origin_are_told_apart_but_share_work_and_memory_as_one() {
         let caller = Asker::from(7);
         let named = |frame| caller.on_page(Some("https://a.example"), frame);
-        assert_eq!((named(1), named(1).sharer()), (named(2), named(2)));
-        assert!(!named(1).is_nameless() && !caller.is_nameless());
+        assert_eq!((named(1), named(1).quota_owner()), (named(2), named(2)));
+        assert!(!named(1).has_opaque_origin() && !caller.has_opaque_origin());
         for origin in ["null", "ORIGIN", ""] {
             let frame = |frame| caller.on_page(Some(origin), frame);
             assert_eq!(frame(1), frame(1));
-            assert!(frame(1) != frame(2) && frame(1).told() != frame(2).told());
-            assert!((0..99).all(|number| frame(number).is_nameless() && frame(number).is_apart()));
-            assert_eq!(frame(1).sharer(), frame(2).sharer());
-            assert!(frame(1).sharer() != caller && frame(1).sharer() != named(1));
+            assert!(frame(1) != frame(2) && frame(1).shared_id() != frame(2).shared_id());
+            assert!((0..99).all(|number| frame(number).has_opaque_origin() && frame(number).is_isolated()));
+            assert_eq!(frame(1).quota_owner(), frame(2).quota_owner());
+            assert!(frame(1).quota_owner() != caller && frame(1).quota_owner() != named(1));
         }
         let key = Asker::from(KEY_ASKERS.start);
-        let shares_with_key = key.on_page(Some("https://a.example"), 1).sharer() == key;
+        let shares_with_key = key.on_page(Some("https://a.example"), 1).quota_owner() == key;
         assert!(shares_with_key);
     }
 }

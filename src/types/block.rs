@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, b256, keccak256};
 
 use super::header::{Header, HeaderError, HeaderForm, HeaderShape};
-use super::rlp::{Reader, list_len, list_of, put_list};
+use super::rlp::{RlpReader, list_len, list_of, put_list};
 use super::transaction::Transaction;
 
 /// Uncles hash of a block without uncles: keccak of the empty list.
@@ -32,7 +32,7 @@ pub struct Block {
 impl Block {
     /// Decodes a block: the RLP list of the full header, the transactions and the uncles.
     pub fn decode(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
-        let mut reader = Reader::list(rlp, "block")?;
+        let mut reader = RlpReader::list(rlp, "block")?;
         let header = Header::decode(reader.next_raw("block.header")?, shape_of)?;
         let mut list = reader.next_list("block.transactions")?;
         let mut transactions = Vec::new();
@@ -77,11 +77,11 @@ pub fn block_len<'a>(
 
 /// Decodes the RLP list of full uncle headers.
 pub fn decode_uncles(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Vec<Header>, HeaderError> {
-    read_uncles(Reader::list(rlp, "uncles")?, shape_of)
+    read_uncles(RlpReader::list(rlp, "uncles")?, shape_of)
 }
 
 fn read_uncles(
-    mut list: Reader<'_>,
+    mut list: RlpReader<'_>,
     shape_of: &dyn Fn(u64) -> HeaderShape,
 ) -> Result<Vec<Header>, HeaderError> {
     let mut uncles = Vec::new();

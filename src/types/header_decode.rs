@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
 use super::error::{FieldError, FieldRule, FirstError};
 use super::header::{Header, HeaderError, HeaderShape, HeaderVersion, SealedHeader};
 use super::number::{RawUint, SignedUint};
-use super::rlp::{ListBuf, Reader, fixed, uint, uint63};
+use super::rlp::{ListBuf, RlpReader, fixed, uint, uint63};
 
 /// Most items of a header: version 2 with all mining fields.
 const MAX_ITEMS: usize = 23;
@@ -24,8 +24,8 @@ impl Header {
     /// Encoding the result in the same form returns the input, except that a missing base event (see
     /// [`HeaderShape::base_event_optional`]) is written as an empty one.
     pub fn decode(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
-        let items = Items::split(payload(rlp)?)?;
-        let layout = Layout::of(&items, shape_of)?;
+        let items = RlpItems::split(payload(rlp)?)?;
+        let layout = HeaderLayout::of(&items, shape_of)?;
         read_fields(&items, &layout)
     }
 
@@ -38,8 +38,8 @@ impl Header {
         // Hashing needs the items in one buffer with room for another list header before them. Reading the
         // fields from this copy is also faster than from `rlp`, which is seldom in the nearest cache.
         let mut list = ListBuf::of_payload(payload(rlp)?);
-        let items = Items::split(list.payload())?;
-        let layout = Layout::of(&items, shape_of)?;
+        let items = RlpItems::split(list.payload())?;
+        let layout = HeaderLayout::of(&items, shape_of)?;
         let header = read_fields(&items, &layout)?;
         if layout.shape.version != HeaderVersion::V0 {
             return Ok(header.seal_with_mining_base());
@@ -56,7 +56,7 @@ impl Header {
 }
 
 /// The string items of the list, not yet interpreted.
-struct Items<'a> {
+struct RlpItems<'a> {
     strings: [&'a [u8]; MAX_ITEMS],
     /// End of each item in the payload.
     ends: [usize; MAX_ITEMS],
@@ -65,12 +65,12 @@ struct Items<'a> {
 
 /// The payload of the header's list.
 fn payload(rlp: &[u8]) -> Result<&[u8], FieldError> {
-    Reader::list(rlp, "header").map(|list| list.rest())
+    RlpReader::list(rlp, "header").map(|list| list.rest())
 }
 
-impl<'a> Items<'a> {
+impl<'a> RlpItems<'a> {
     fn split(payload: &'a [u8]) -> Result<Self, HeaderError> {
-        let mut reader = Reader::new(payload);
+        let mut reader = RlpReader::new(payload);
         let (mut strings, mut ends, mut count) = ([&[][..]; MAX_ITEMS], [0; MAX_ITEMS], 0usize);
         for (string, end) in strings.iter_mut().zip(&mut ends) {
             if reader.is_empty() {
@@ -120,7 +120,7 @@ const ITEM_NAMES: [&str; MIN_ITEMS] = [
 ];
 
 /// The items that are present at this height.
-struct Layout {
+struct HeaderLayout {
     shape: HeaderShape,
     number: u64,
     /// Number of items before the mining fields.
@@ -131,8 +131,8 @@ struct Layout {
     base_event: bool,
 }
 
-impl Layout {
-    fn of(items: &Items<'_>, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
+impl HeaderLayout {
+    fn of(items: &RlpItems<'_>, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
         let number = uint63(items.get(NUMBER_ITEM), "header.number")?;
         let shape = shape_of(number);
         let base = shape.base_items();
@@ -158,7 +158,7 @@ impl Layout {
 }
 
 /// Converts the items into the fields of a header.
-fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError> {
+fn read_fields(items: &RlpItems<'_>, layout: &HeaderLayout) -> Result<Header, HeaderError> {
     let Tail { umm_root, edges, base_event, mining } = Tail::read(items, layout)?;
     let [bitcoin_header, merkle_proof, coinbase_tx] = mining;
     // Genesis files give the difficulty with any number of leading zero bytes, which are hashed.
@@ -197,7 +197,7 @@ fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError
     Ok(header)
 }
 
-fn hash(items: &Items<'_>, at: usize, first: &mut FirstError) -> B256 {
+fn hash(items: &RlpItems<'_>, at: usize, first: &mut FirstError) -> B256 {
     let name = ITEM_NAMES.get(at).copied().unwrap_or("header.item");
     first.of(fixed::<32>(items.get(at), name).map(B256::from))
 }
@@ -228,7 +228,7 @@ struct Tail {
 }
 
 impl Tail {
-    fn read(items: &Items<'_>, layout: &Layout) -> Result<Self, FieldError> {
+    fn read(items: &RlpItems<'_>, layout: &HeaderLayout) -> Result<Self, FieldError> {
         let shape = &layout.shape;
         let mut rest = (MIN_ITEMS..items.count).map(|i| items.get(i));
         let mut next = || rest.next().unwrap_or(&[]);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, Bytes};
 
 use super::error::FieldError;
-use super::rlp::{ListBuf, Reader, fixed, put_list, put_str};
+use super::rlp::{ListBuf, RlpReader, fixed, put_list, put_str};
 
 /// A log entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Log {
     }
 
     /// Reads a log from the items of its list.
-    pub(super) fn read(mut log: Reader<'_>) -> Result<Self, FieldError> {
+    pub(super) fn read(mut log: RlpReader<'_>) -> Result<Self, FieldError> {
         let address = fixed::<20>(log.next_str("log.address")?, "log.address")?;
         let mut words = log.next_list("log.topics")?;
         let mut topics = Vec::new();

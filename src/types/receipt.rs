@@ -7,7 +7,7 @@ use alloy_primitives::Bloom;
 use super::bloom;
 use super::error::{FieldError, FieldRule};
 use super::log::Log;
-use super::rlp::{ListBuf, Reader, fixed, put_list, put_str, put_u64, uint63};
+use super::rlp::{ListBuf, RlpReader, fixed, put_list, put_str, put_u64, uint63};
 
 /// A transaction receipt as the receipts trie stores it.
 ///
@@ -54,7 +54,7 @@ impl Receipt {
 
     /// Decodes a receipt. Encoding the result returns the input.
     pub fn decode(rlp: &[u8]) -> Result<Self, FieldError> {
-        let mut reader = Reader::list(rlp, "receipt")?;
+        let mut reader = RlpReader::list(rlp, "receipt")?;
         let post_state = outcome(reader.next_str("receipt.root")?, "receipt.root")?;
         let cumulative_gas_used =
             uint63(reader.next_str("receipt.cumulativeGasUsed")?, "receipt.cumulativeGasUsed")?;

@@ -12,11 +12,11 @@ const LIST_HEADER_MAX: usize = 9;
 
 /// Reads RLP items one after another. Lengths and single bytes must be in their shortest form.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub struct RlpReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RlpReader<'a> {
     /// Starts reading the items of a list's payload.
     pub const fn new(payload: &'a [u8]) -> Self {
         Self { rest: payload }
@@ -261,7 +261,7 @@ mod tests {
     proptest! {
         #[test]
         fn strings_are_read_as_the_general_decoder_reads_them(bytes in items()) {
-            let (mut fast, mut general) = (Reader::new(&bytes), &bytes[..]);
+            let (mut fast, mut general) = (RlpReader::new(&bytes), &bytes[..]);
             let plain = Header::decode_bytes(&mut general, false);
             match fast.next_str("field") {
                 Ok(string) => prop_assert_eq!((Ok(string), fast.rest()), (plain, general)),

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use super::error::{FieldError, FieldRule};
 use super::header_decode::optional_address;
 use super::number::RawUint;
-use super::rlp::{ListBuf, Reader, put_str, put_u64, put_u256, trim, uint};
+use super::rlp::{ListBuf, RlpReader, put_str, put_u64, put_u256, trim, uint};
 
 /// The contract that distributes fees; the last transaction of every block calls it.
 pub const REMASC_ADDRESS: Address = address!("0000000000000000000000000000000001000008");
@@ -59,7 +59,7 @@ impl Transaction {
 
     /// Decodes a transaction. Encoding the result returns the input.
     pub fn decode(rlp: &[u8]) -> Result<Self, FieldError> {
-        let mut tx = Reader::list(rlp, "transaction")?;
+        let mut tx = RlpReader::list(rlp, "transaction")?;
         let nonce = raw(&mut tx, "transaction.nonce")?;
         if nonce.len() == 1 && nonce.value().is_zero() {
             // The reference node writes a single zero byte as the empty string.
@@ -162,7 +162,7 @@ impl Transaction {
     }
 }
 
-fn raw(reader: &mut Reader<'_>, field: &'static str) -> Result<RawUint, FieldError> {
+fn raw(reader: &mut RlpReader<'_>, field: &'static str) -> Result<RawUint, FieldError> {
     RawUint::from_be_slice(reader.next_str(field)?, field)
 }
 

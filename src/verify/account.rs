@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::hex;
 
-use super::fact::{Fact, SlotContent};
-use super::input::{Input, Members, bytes, fixed, hash, list, nodes, number};
+use super::fact::{ProvenFact, SlotContent};
+use super::input::{DocumentMembers, Input, bytes, fixed, hash, list, nodes, number};
 use super::input_error::InputError;
-use super::report::{Failure, NotProven, Report, Rule};
+use super::report::{CheckFailure, NotProven, Report, Rule};
 use super::root::Root;
 use super::root_kind::RootKind;
 use crate::consensus::Network;
@@ -55,7 +55,7 @@ pub struct SlotProof {
 }
 
 impl AccountProof {
-    fn read(given: &Members<'_>) -> Result<Self, InputError> {
+    fn read(given: &DocumentMembers<'_>) -> Result<Self, InputError> {
         let required = |name| move || InputError::Shape(format!("{name} is missing"));
         let slots = given.storage_proof.map(|raw| list(raw.get(), STORAGE_PROOF)).transpose()?;
         Ok(Self {
@@ -79,7 +79,7 @@ impl AccountProof {
 
 impl SlotProof {
     fn read(text: &str) -> Result<Self, InputError> {
-        let given = Members::read(text, STORAGE_PROOF)?;
+        let given = DocumentMembers::read(text, STORAGE_PROOF)?;
         let key = given.key.ok_or_else(|| InputError::Shape("storageProof.key is missing".into()))?;
         let value = match given.value {
             // Numbers have 64 hex digits and a prefix at most; native contracts store longer values.
@@ -104,7 +104,7 @@ pub(super) fn check(
     input: &Input<'_>,
     network: Option<&Network>,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CheckFailure> {
     let given = input.members("account proof")?;
     let root = Root::read(&given, RootKind::State, network)?;
     let proof = match given.proof {
@@ -120,7 +120,7 @@ pub(super) fn check(
     let mut known = account(root, &proof, report)?;
     for slot in &proof.storage_proof {
         let nodes = storage(root, &proof.address, slot, report)?;
-        known.merge(nodes).map_err(|error| Failure::new(Rule::StateProof, STORAGE_PROOF, error))?;
+        known.merge(nodes).map_err(|error| CheckFailure::new(Rule::StateProof, STORAGE_PROOF, error))?;
     }
     report.passed(Rule::StateValues, format_args!("{slots} storage slots are as claimed"));
     storage_hash(root, &proof, &known, report)
@@ -133,18 +133,18 @@ fn link(
     nodes: &[Bytes],
     values: &[Vec<u8>],
     what: &'static str,
-) -> Result<ProvenNodes, Failure> {
+) -> Result<ProvenNodes, CheckFailure> {
     verify_multiproof(root, &[key], nodes, values).map_err(|error| match error {
         ProofError::Missing { .. } if nodes.is_empty() => {
             let reason = format!("{error} (an empty list proves nothing, not even absence)");
-            Failure::new(Rule::StateProof, what, reason)
+            CheckFailure::new(Rule::StateProof, what, reason)
         }
-        error => Failure::new(Rule::StateProof, what, error),
+        error => CheckFailure::new(Rule::StateProof, what, error),
     })
 }
 
 /// Proves the account and compares the claims about it.
-fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<ProvenNodes, Failure> {
+fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<ProvenNodes, CheckFailure> {
     let key = account_key(&proof.address);
     let mut nodes = link(root, &key, &proof.account_proof, &[], ACCOUNT_PROOF)?;
     let mut read = TrieState::new(&nodes, root).account(&proof.address);
@@ -153,7 +153,7 @@ fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<Prov
         nodes = link(root, &key, &proof.account_proof, &[encoded], ACCOUNT_PROOF)?;
         read = TrieState::new(&nodes, root).account(&proof.address);
     }
-    let account = read.map_err(|error| Failure::new(Rule::StateValues, "account", error))?;
+    let account = read.map_err(|error| CheckFailure::new(Rule::StateValues, "account", error))?;
     let (count, address) = (nodes.len(), proof.address);
     report.passed(Rule::StateProof, format_args!("{count} trie nodes link the account to root {root}"));
     let of = account.unwrap_or(AccountState { code_hash: B256::ZERO, ..AccountState::EMPTY });
@@ -164,7 +164,7 @@ fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<Prov
     }
     let shown = if account.is_some() { "the account is as claimed" } else { "there is no such account" };
     report.passed(Rule::StateValues, shown);
-    report.facts.push(Fact::Account { address, account });
+    report.facts.push(ProvenFact::Account { address, account });
     Ok(nodes)
 }
 
@@ -181,13 +181,13 @@ fn storage(
     address: &Address,
     slot: &SlotProof,
     report: &mut Report,
-) -> Result<ProvenNodes, Failure> {
+) -> Result<ProvenNodes, CheckFailure> {
     let path = slot_key(address, &slot.key);
     let nodes = link(root, &path, &slot.proof, &[], STORAGE_PROOF)?;
-    let proven =
-        lookup(&nodes, root, &path).map_err(|error| Failure::new(Rule::StateProof, STORAGE_PROOF, error))?;
+    let proven = lookup(&nodes, root, &path)
+        .map_err(|error| CheckFailure::new(Rule::StateProof, STORAGE_PROOF, error))?;
     let content = compared(slot.key, proven, slot.value.as_ref())?;
-    report.facts.push(Fact::Slot { key: slot.key, content });
+    report.facts.push(ProvenFact::Slot { key: slot.key, content });
     Ok(nodes)
 }
 
@@ -196,7 +196,7 @@ fn storage(
 ///
 /// # Errors
 /// [`Rule::StateValues`].
-fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<SlotContent, Failure> {
+fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<SlotContent, CheckFailure> {
     const VALUE: &str = "storageProof.value";
     let content = match proven {
         Lookup::FoundLong { hash, len } => SlotContent::Hash { hash, len },
@@ -213,7 +213,7 @@ fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<
         (SlotContent::Hash { hash, len }, Some(_)) => {
             let reason =
                 format!("slot {key:#x} holds {len} bytes with hash {hash}, the value given is another");
-            Err(Failure::new(Rule::StateValues, VALUE, reason))
+            Err(CheckFailure::new(Rule::StateValues, VALUE, reason))
         }
         (_, Some(SlotContent::Bytes(value))) => Err(differs(VALUE, &hex::encode_prefixed(value), &content)),
         (_, Some(SlotContent::Word(word))) => claim(VALUE, Some(*word), content.word()).map(|()| content),
@@ -228,7 +228,7 @@ fn storage_hash(
     proof: &AccountProof,
     known: &ProvenNodes,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CheckFailure> {
     let Some(stated) = proof.storage_hash else { return Ok(()) };
     let proven = match lookup_node(known, root, &storage_root_key(&proof.address)) {
         Ok(Some(node)) => node.hash,
@@ -240,17 +240,17 @@ fn storage_hash(
             return Ok(());
         }
         Err(WalkError::Missing(hash)) => hash,
-        Err(error) => return Err(Failure::new(Rule::StateProof, "storageHash", error)),
+        Err(error) => return Err(CheckFailure::new(Rule::StateProof, "storageHash", error)),
     };
     if stated != proven {
         return Err(differs("storageHash", &stated, &proven));
     }
-    report.facts.push(Fact::StorageHash(proven));
+    report.facts.push(ProvenFact::StorageHash(proven));
     Ok(())
 }
 
 /// Fails if a stated value differs from the proven one.
-fn claim(field: &'static str, stated: Option<U256>, proven: U256) -> Result<(), Failure> {
+fn claim(field: &'static str, stated: Option<U256>, proven: U256) -> Result<(), CheckFailure> {
     match stated {
         Some(stated) if stated != proven => {
             Err(differs(field, &format_args!("{stated:#x}"), &format_args!("{proven:#x}")))
@@ -259,6 +259,10 @@ fn claim(field: &'static str, stated: Option<U256>, proven: U256) -> Result<(), 
     }
 }
 
-fn differs(field: &'static str, stated: &dyn core::fmt::Display, proven: &dyn core::fmt::Display) -> Failure {
-    Failure::new(Rule::StateValues, field, format_args!("stated as {stated}, proven is {proven}"))
+fn differs(
+    field: &'static str,
+    stated: &dyn core::fmt::Display,
+    proven: &dyn core::fmt::Display,
+) -> CheckFailure {
+    CheckFailure::new(Rule::StateValues, field, format_args!("stated as {stated}, proven is {proven}"))
 }

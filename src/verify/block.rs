@@ -7,13 +7,13 @@ use super::header;
 use super::header_fact::HeaderFact;
 use super::input::{Input, list};
 use super::input_error::InputError;
-use super::report::{Failure, NotProven, Report, Rule};
+use super::report::{CheckFailure, NotProven, Report, Rule};
 use crate::consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, verify_merged_mining};
 use crate::types::json::{JsonError, block_from_json, header_from_json, receipt_from_json};
 use crate::types::{B256, Block, Header, Receipt, SealedHeader, Transaction, uncles_hash};
 
 /// The parts of a block. Only the header's hash was computed.
-struct Parts {
+struct UncheckedBlock {
     header: Box<SealedHeader>,
     transactions: Vec<Transaction>,
     /// `None` if the document has only the hashes of the uncles.
@@ -23,7 +23,7 @@ struct Parts {
 }
 
 /// Checks a node's block JSON with full transactions, `{block, uncles, receipts}`, or a block's RLP.
-pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -> Result<(), CheckFailure> {
     let parts = parts(input, network)?;
     let verified = header::prove(SealedHeader::clone(&parts.header).into(), network, report)?;
     report.not_proven.push(NotProven::BlockChain);
@@ -33,18 +33,18 @@ pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -
     let Some(receipts) = parts.receipts else { return Ok(()) };
     let count = receipts.len();
     VerifiedReceipts::check(&header, receipts, network)
-        .map_err(|error| Failure::new(Rule::Receipts, "receipts", error))?;
+        .map_err(|error| CheckFailure::new(Rule::Receipts, "receipts", error))?;
     report.passed(Rule::Receipts, format_args!("{count} receipts"));
     report.facts.push(HeaderFact::Receipts(count).into());
     Ok(())
 }
 
 /// Checks a genesis block. On every network it has a state, but no transactions, uncles or receipts.
-fn genesis(parts: &Parts, report: &mut Report) -> Result<(), Failure> {
+fn genesis(parts: &UncheckedBlock, report: &mut Report) -> Result<(), CheckFailure> {
     let receipts = parts.receipts.as_ref().map_or(0, Vec::len);
     if !parts.transactions.is_empty() || !parts.uncle_hashes.is_empty() || receipts > 0 {
         let reason = "genesis has no transactions, uncles or receipts";
-        return Err(Failure::new(Rule::Transactions, "transactions", reason));
+        return Err(CheckFailure::new(Rule::Transactions, "transactions", reason));
     }
     report.passed(Rule::Transactions, "0 transactions");
     report.facts.push(HeaderFact::Transactions { count: 0, genesis: true }.into());
@@ -56,9 +56,9 @@ fn body(
     transactions: Vec<Transaction>,
     network: &Network,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CheckFailure> {
     let body = VerifiedBody::check(header, transactions, network)
-        .map_err(|error| Failure::new(Rule::Transactions, "transactions", error))?;
+        .map_err(|error| CheckFailure::new(Rule::Transactions, "transactions", error))?;
     let count = body.transactions().len();
     report.passed(Rule::Transactions, format_args!("{count} transactions"));
     report.facts.push(HeaderFact::Transactions { count, genesis: false }.into());
@@ -68,7 +68,7 @@ fn body(
             continue;
         }
         transaction.recover_sender(network.chain_id).map_err(|error| {
-            Failure::new(Rule::Senders, "senders", format_args!("transaction {index}: {error}"))
+            CheckFailure::new(Rule::Senders, "senders", format_args!("transaction {index}: {error}"))
         })?;
         signed = signed.saturating_add(1);
     }
@@ -83,14 +83,14 @@ fn uncles(
     hashes: &[B256],
     network: &Network,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CheckFailure> {
     let Some(uncles) = uncles else {
         report.not_proven.push(NotProven::Uncles(hashes.len()));
         return Ok(());
     };
     let headers: Vec<Header> = uncles.iter().map(|uncle| uncle.header().clone()).collect();
     let (count, computed, expected) = (headers.len(), uncles_hash(&headers), header.uncles_hash);
-    let refuse = |reason: core::fmt::Arguments<'_>| Failure::new(Rule::Uncles, "uncles", reason);
+    let refuse = |reason: core::fmt::Arguments<'_>| CheckFailure::new(Rule::Uncles, "uncles", reason);
     if computed != expected {
         let reason =
             format_args!("sha3Uncles: the {count} uncles hash to {computed}, the header has {expected}");
@@ -105,7 +105,7 @@ fn uncles(
     Ok(())
 }
 
-fn parts(input: &Input<'_>, network: &Network) -> Result<Parts, Failure> {
+fn parts(input: &Input<'_>, network: &Network) -> Result<UncheckedBlock, CheckFailure> {
     let text = match input {
         Input::Raw(bytes) => return raw_parts(bytes, network),
         Input::Json(text) => text,
@@ -121,11 +121,11 @@ fn parts(input: &Input<'_>, network: &Network) -> Result<Parts, Failure> {
     }
 }
 
-fn raw_parts(bytes: &[u8], network: &Network) -> Result<Parts, Failure> {
+fn raw_parts(bytes: &[u8], network: &Network) -> Result<UncheckedBlock, CheckFailure> {
     let block = Block::decode(bytes, &|number| network.header_shape(number))
-        .map_err(|error| Failure::new(Rule::Document, "block", error))?;
+        .map_err(|error| CheckFailure::new(Rule::Document, "block", error))?;
     let uncles: Vec<SealedHeader> = block.uncles.into_iter().map(Header::seal).collect();
-    Ok(Parts {
+    Ok(UncheckedBlock {
         header: Box::new(block.header.seal()),
         transactions: block.body.transactions,
         uncle_hashes: uncles.iter().map(SealedHeader::hash).collect(),
@@ -139,14 +139,14 @@ fn json_parts(
     uncles: Option<&str>,
     receipts: Option<&str>,
     network: &Network,
-) -> Result<Parts, Failure> {
+) -> Result<UncheckedBlock, CheckFailure> {
     let shape = |number| network.header_shape(number);
-    let failed = |error: JsonError| Failure::new(Rule::Document, "block", error);
+    let failed = |error: JsonError| CheckFailure::new(Rule::Document, "block", error);
     let parsed = block_from_json(block, None, &shape, network.chain_id).map_err(failed)?;
     let transactions = parsed.transactions.into_full();
     let transactions = transactions.ok_or_else(|| {
         let reason = "only hashes are given; ask the node for full transactions (second parameter true)";
-        Failure::new(Rule::Transactions, "transactions", reason)
+        CheckFailure::new(Rule::Transactions, "transactions", reason)
     })?;
     let uncles = match uncles {
         None if parsed.uncles.is_empty() => Some(Vec::new()),
@@ -158,15 +158,21 @@ fn json_parts(
     let receipts = receipts
         .map(|text| each(text, "receipts", |text| receipt_from_json(text).map_err(failed)))
         .transpose()?;
-    Ok(Parts { header: Box::new(parsed.header), transactions, uncles, uncle_hashes: parsed.uncles, receipts })
+    Ok(UncheckedBlock {
+        header: Box::new(parsed.header),
+        transactions,
+        uncles,
+        uncle_hashes: parsed.uncles,
+        receipts,
+    })
 }
 
 /// Reads an array of a node's objects, each bare or in a JSON-RPC response.
 fn each<T>(
     text: &str,
     field: &'static str,
-    read: impl Fn(&str) -> Result<T, Failure>,
-) -> Result<Vec<T>, Failure> {
+    read: impl Fn(&str) -> Result<T, CheckFailure>,
+) -> Result<Vec<T>, CheckFailure> {
     list(text, field)?
         .into_iter()
         .map(|member| match Input::of(member.get())? {

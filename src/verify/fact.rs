@@ -15,7 +15,7 @@ use crate::types::{Address, B256, Bytes, Receipt, U256};
 /// One proven fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fact {
+pub enum ProvenFact {
     /// A fact about a header or a block.
     Header(HeaderFact),
     /// A receipt and its index in the block.
@@ -88,13 +88,13 @@ impl fmt::Display for SlotContent {
     }
 }
 
-impl From<HeaderFact> for Fact {
+impl From<HeaderFact> for ProvenFact {
     fn from(fact: HeaderFact) -> Self {
         Self::Header(fact)
     }
 }
 
-impl Fact {
+impl ProvenFact {
     /// The fact in words; large facts have several findings.
     pub fn findings(&self) -> Vec<Finding> {
         let one = |what: &str, value: &dyn fmt::Display, rule| vec![finding(what, value, rule)];

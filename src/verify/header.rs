@@ -7,7 +7,7 @@ use super::header_fact::HeaderFact;
 use super::header_rules::HeaderRules;
 use super::input::{Input, list};
 use super::input_error::InputError;
-use super::report::{Failure, NotProven, Report, Rule};
+use super::report::{CheckFailure, NotProven, Report, Rule};
 use crate::consensus::{
     HeaderCandidate, Network, Origin, PowError, RuleError, VerifiedHeader, verify_child, verify_standalone,
 };
@@ -17,7 +17,7 @@ use crate::types::SealedHeader;
 const MAX_HEADERS: usize = 20_160;
 
 /// Checks a header, or an array of consecutive headers.
-pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -> Result<(), CheckFailure> {
     match input {
         Input::Json(text) if text.starts_with('[') => check_run(text, network, report),
         single => {
@@ -33,7 +33,7 @@ pub(super) fn prove(
     candidate: HeaderCandidate,
     network: &Network,
     report: &mut Report,
-) -> Result<Option<VerifiedHeader>, Failure> {
+) -> Result<Option<VerifiedHeader>, CheckFailure> {
     let header = candidate.header();
     let (hash, number) = (header.hash(), header.number);
     report.passed(Rule::HeaderHash, format_args!("block {number} has the hash {hash}"));
@@ -57,27 +57,27 @@ pub(super) fn prove(
 
 /// The failure of a header rule, with a hint for the most frequent mistake: the raw headers of nodes, which cannot
 /// prove their work.
-fn refusal(error: RuleError) -> Failure {
+fn refusal(error: RuleError) -> CheckFailure {
     match error {
         RuleError::Work(PowError::NoCoinbase) => {
             let hint = "no coinbase: the raw headers that nodes give out lack Merkle proof and coinbase; use the block's JSON";
-            Failure::new(Rule::HeaderRules, "merged mining", hint)
+            CheckFailure::new(Rule::HeaderRules, "merged mining", hint)
         }
-        other => Failure::new(Rule::HeaderRules, "header rules", other),
+        other => CheckFailure::new(Rule::HeaderRules, "header rules", other),
     }
 }
 
 /// Refuses blocks of a later network upgrade, whose rules this version does not know.
-fn known_rules(header: &SealedHeader, network: &Network) -> Result<(), Failure> {
+fn known_rules(header: &SealedHeader, network: &Network) -> Result<(), CheckFailure> {
     if network.needs_update_for(header.number) {
         let reason = format!("block {} is beyond the rules this version knows: update needed", header.number);
-        return Err(Failure::new(Rule::HeaderRules, "header rules", reason));
+        return Err(CheckFailure::new(Rule::HeaderRules, "header rules", reason));
     }
     Ok(())
 }
 
 /// Checks consecutive headers: each by itself, and each as the child of the one before.
-fn check_run(text: &str, network: &Network, report: &mut Report) -> Result<(), Failure> {
+fn check_run(text: &str, network: &Network, report: &mut Report) -> Result<(), CheckFailure> {
     let members = list(text, "array of headers")?;
     let count = members.len();
     if members.is_empty() || count > MAX_HEADERS {
@@ -88,7 +88,7 @@ fn check_run(text: &str, network: &Network, report: &mut Report) -> Result<(), F
         let candidate = Input::of(member.get())?.header(network)?;
         let number = candidate.header().number;
         let broken = |error: RuleError| {
-            Failure::new(Rule::HeaderLinks, "header rules", format!("block {number}: {error}"))
+            CheckFailure::new(Rule::HeaderLinks, "header rules", format!("block {number}: {error}"))
         };
         known_rules(candidate.header(), network)?;
         match &last {

@@ -9,7 +9,7 @@ use alloy_primitives::hex;
 use serde_json::value::RawValue;
 
 use super::input_error::{InputError, MAX_INPUT_BYTES};
-use super::report::{Failure, Rule};
+use super::report::{CheckFailure, Rule};
 use crate::consensus::{HeaderCandidate, Network};
 use crate::types::json::header_from_json;
 use crate::types::json::{for_each_member, slots};
@@ -28,7 +28,7 @@ const MAX_LIST: usize = crate::trie::limits::MAX_MULTIPROOF_NODES;
 
 slots! {
     /// The members of all documents as raw text. One type serves all, because each type adds code to the browser module.
-    pub(super) struct Members {
+    pub(super) struct DocumentMembers {
         // JSON-RPC responses and lines of recordings.
         jsonrpc: "jsonrpc",
         result: "result",
@@ -63,7 +63,7 @@ slots! {
     }
 }
 
-impl<'a> Members<'a> {
+impl<'a> DocumentMembers<'a> {
     /// Reads an object; `wanted` names it in errors.
     pub(super) fn read(text: &'a str, wanted: &str) -> Result<Self, InputError> {
         if !text.starts_with('{') {
@@ -117,7 +117,7 @@ impl<'a> Input<'a> {
     pub(super) fn of(mut text: &'a str) -> Result<Self, InputError> {
         for _ in 0..MAX_WRAPPINGS {
             // If the object cannot be read, the code that needs its members refuses it.
-            let Ok(members) = Members::read(text, "") else { break };
+            let Ok(members) = DocumentMembers::read(text, "") else { break };
             let Some(inner) = members.wrapped()? else { break };
             text = inner;
         }
@@ -131,22 +131,22 @@ impl<'a> Input<'a> {
     }
 
     /// The members of a JSON object; `wanted` names it in errors.
-    pub(super) fn members(&self, wanted: &str) -> Result<Members<'a>, InputError> {
+    pub(super) fn members(&self, wanted: &str) -> Result<DocumentMembers<'a>, InputError> {
         match self {
-            Self::Json(text) => Members::read(text, wanted),
+            Self::Json(text) => DocumentMembers::read(text, wanted),
             Self::Raw(_) => Err(InputError::Shape(format!("{wanted} must be a JSON object"))),
         }
     }
 
     /// A header: its RLP, or a node's JSON of a block or uncle.
-    pub(super) fn header(&self, network: &Network) -> Result<HeaderCandidate, Failure> {
+    pub(super) fn header(&self, network: &Network) -> Result<HeaderCandidate, CheckFailure> {
         let candidate = match self {
             Self::Raw(bytes) => HeaderCandidate::decode(bytes, network).map_err(|error| error.to_string()),
             Self::Json(text) => header_from_json(text, None, &|number| network.header_shape(number))
                 .map(HeaderCandidate::from)
                 .map_err(|error| error.to_string()),
         };
-        candidate.map_err(|reason| Failure::new(Rule::HeaderHash, "header", reason))
+        candidate.map_err(|reason| CheckFailure::new(Rule::HeaderHash, "header", reason))
     }
 }
 
@@ -215,7 +215,7 @@ pub(super) fn nodes(text: &str, field: &str) -> Result<Vec<Bytes>, InputError> {
 mod tests {
     use alloc::string::ToString;
 
-    use super::super::{Failure, Rule, Subject, verify_account};
+    use super::super::{CheckFailure, DocumentSubject, Rule, verify_account};
     use super::{Input, InputError};
 
     #[test]
@@ -224,9 +224,9 @@ mod tests {
             assert_eq!(Input::parse(document).err(), Some(InputError::Empty), "{document:?}");
         }
         let report = verify_account(b"\n", None);
-        assert_eq!(report.subject, Subject::Account);
+        assert_eq!(report.subject, DocumentSubject::Account);
         let failed = report.failed.unwrap();
-        assert_eq!(failed, Failure::new(Rule::Document, "input", "the input is empty"));
+        assert_eq!(failed, CheckFailure::new(Rule::Document, "input", "the input is empty"));
         assert_eq!(failed.to_string(), "input: the input is empty");
     }
 }

@@ -26,62 +26,65 @@ mod subject;
 use crate::consensus::Network;
 
 pub use account::{AccountProof, SlotProof};
-pub use fact::{Fact, SlotContent};
+pub use fact::{ProvenFact, SlotContent};
 pub use finding::Finding;
 pub use header_fact::HeaderFact;
 pub use header_rules::HeaderRules;
 pub use input_error::{InputError, MAX_INPUT_BYTES};
 pub use receipt::ReceiptProof;
-pub use report::{Check, Failure, NotProven, Report, Rule};
+pub use report::{Check, CheckFailure, NotProven, Report, Rule};
 pub use root::Root;
 pub use root_kind::RootKind;
-pub use subject::Subject;
+pub use subject::DocumentSubject;
 
 use input::Input;
 
 /// Verifies a document. The report states what is proven, and which check failed if one did.
 #[must_use]
-pub fn verify(subject: Subject, document: &[u8], network: &Network) -> Report {
+pub fn verify(subject: DocumentSubject, document: &[u8], network: &Network) -> Report {
     match subject {
-        Subject::Header => verify_header(document, network),
-        Subject::Block => verify_block(document, network),
-        Subject::Receipt => verify_receipt(document, Some(network)),
-        Subject::Account => verify_account(document, Some(network)),
+        DocumentSubject::Header => verify_header(document, network),
+        DocumentSubject::Block => verify_block(document, network),
+        DocumentSubject::Receipt => verify_receipt(document, Some(network)),
+        DocumentSubject::Account => verify_account(document, Some(network)),
     }
 }
 
 /// Verifies a header, or an array of consecutive headers, oldest first.
 #[must_use]
 pub fn verify_header(document: &[u8], network: &Network) -> Report {
-    run(Subject::Header, document, Some(network), |input, report| header::check(input, network, report))
+    run(DocumentSubject::Header, document, Some(network), |input, report| {
+        header::check(input, network, report)
+    })
 }
 
 /// Verifies a block: header, transactions, and uncles and receipts as far as they are given.
 #[must_use]
 pub fn verify_block(document: &[u8], network: &Network) -> Report {
-    run(Subject::Block, document, Some(network), |input, report| block::check(input, network, report))
+    run(DocumentSubject::Block, document, Some(network), |input, report| block::check(input, network, report))
 }
 
 /// Verifies one receipt under a receipts root. A header in the document needs a network.
 #[must_use]
 pub fn verify_receipt(document: &[u8], network: Option<&Network>) -> Report {
-    run(Subject::Receipt, document, network, |input, report| receipt::check(input, network, report))
+    run(DocumentSubject::Receipt, document, network, |input, report| receipt::check(input, network, report))
 }
 
 /// Verifies an account and its storage slots under a state root. A header in the document needs a network.
 #[must_use]
 pub fn verify_account(document: &[u8], network: Option<&Network>) -> Report {
-    run(Subject::Account, document, network, |input, report| account::check(input, network, report))
+    run(DocumentSubject::Account, document, network, |input, report| account::check(input, network, report))
 }
 
 fn run(
-    subject: Subject,
+    subject: DocumentSubject,
     document: &[u8],
     network: Option<&Network>,
-    check: impl FnOnce(&Input<'_>, &mut Report) -> Result<(), Failure>,
+    check: impl FnOnce(&Input<'_>, &mut Report) -> Result<(), CheckFailure>,
 ) -> Report {
     let mut report = Report::new(subject, network.map(|network| network.name.as_str()));
-    let outcome = Input::parse(document).map_err(Failure::from).and_then(|input| check(&input, &mut report));
+    let outcome =
+        Input::parse(document).map_err(CheckFailure::from).and_then(|input| check(&input, &mut report));
     report.failed = outcome.err();
     report
 }

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::fact::Fact;
-use super::input::{Input, Members, bytes, hash, nodes, number};
+use super::fact::ProvenFact;
+use super::input::{DocumentMembers, Input, bytes, hash, nodes, number};
 use super::input_error::InputError;
-use super::report::{Failure, NotProven, Report, Rule};
+use super::report::{CheckFailure, NotProven, Report, Rule};
 use super::root::Root;
 use super::root_kind::RootKind;
 use crate::consensus::Network;
@@ -32,7 +32,7 @@ pub struct ReceiptProof {
 }
 
 impl ReceiptProof {
-    fn read(given: &Members<'_>) -> Result<Self, Failure> {
+    fn read(given: &DocumentMembers<'_>) -> Result<Self, CheckFailure> {
         let list = given.nodes.ok_or(InputError::Shape("nodes are missing".into()))?;
         let nodes = match Input::of(list.get())? {
             Input::Json(text) => nodes(text, "nodes")?,
@@ -58,19 +58,19 @@ impl ReceiptProof {
         Ok(proof)
     }
 
-    fn read_json(&mut self, text: &str) -> Result<(), Failure> {
-        let claims = Members::read(text, "receipt")?;
+    fn read_json(&mut self, text: &str) -> Result<(), CheckFailure> {
+        let claims = DocumentMembers::read(text, "receipt")?;
         self.indices[1] = index(&claims)?;
         self.block_hash = claims.block_hash.map(|raw| hash(raw, "receipt.blockHash")).transpose()?;
         let mut receipt =
-            receipt_from_json(text).map_err(|error| Failure::new(Rule::Document, "receipt", error))?;
+            receipt_from_json(text).map_err(|error| CheckFailure::new(Rule::Document, "receipt", error))?;
         self.encoded = receipt.encode().into();
         self.other = receipt.read_zero_byte_data_as_empty().then(|| receipt.encode().into());
         Ok(())
     }
 
     /// Proves the receipt under `root` and returns its index.
-    fn prove(&mut self, root: B256) -> Result<u64, Failure> {
+    fn prove(&mut self, root: B256) -> Result<u64, CheckFailure> {
         let found = self.place(root, &self.encoded);
         let index = match (found, self.other.take()) {
             (Err(_), Some(other)) => {
@@ -94,11 +94,11 @@ impl ReceiptProof {
     }
 }
 
-fn refuse(reason: &dyn core::fmt::Display) -> Failure {
-    Failure::new(Rule::ReceiptInclusion, "receipt proof", reason)
+fn refuse(reason: &dyn core::fmt::Display) -> CheckFailure {
+    CheckFailure::new(Rule::ReceiptInclusion, "receipt proof", reason)
 }
 
-fn index(given: &Members<'_>) -> Result<Option<u64>, InputError> {
+fn index(given: &DocumentMembers<'_>) -> Result<Option<u64>, InputError> {
     const FIELD: &str = "transactionIndex";
     let Some(raw) = given.transaction_index else { return Ok(None) };
     let wide = number(raw, FIELD)?;
@@ -110,7 +110,7 @@ pub(super) fn check(
     input: &Input<'_>,
     network: Option<&Network>,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CheckFailure> {
     let given = input.members("receipt proof")?;
     let (root, mut proof) = (Root::read(&given, RootKind::Receipts, network)?, ReceiptProof::read(&given)?);
     report.passed(Rule::Document, format_args!("{} trie nodes", proof.nodes.len()));
@@ -121,17 +121,17 @@ pub(super) fn check(
         && claimed != block
     {
         let reason = format!("receipt says block {claimed}, the header is {block}");
-        return Err(Failure::new(Rule::HeaderValues, "blockHash", reason));
+        return Err(CheckFailure::new(Rule::HeaderValues, "blockHash", reason));
     }
-    let receipt =
-        Receipt::decode(&proof.encoded).map_err(|error| Failure::new(Rule::Document, "receipt", error))?;
+    let receipt = Receipt::decode(&proof.encoded)
+        .map_err(|error| CheckFailure::new(Rule::Document, "receipt", error))?;
     report.passed(Rule::Document, format_args!("a receipt with {} logs", receipt.logs.len()));
     if !receipt.bloom_matches() {
         let reason = "is not the bloom of the receipt's logs";
-        return Err(Failure::new(Rule::ReceiptBloom, "logsBloom", reason));
+        return Err(CheckFailure::new(Rule::ReceiptBloom, "logsBloom", reason));
     }
     report.passed(Rule::ReceiptBloom, "the bloom is that of the logs");
-    report.facts.push(Fact::Receipt { index, receipt: Box::new(receipt) });
+    report.facts.push(ProvenFact::Receipt { index, receipt: Box::new(receipt) });
     report.not_proven.push(NotProven::ReceiptContext);
     Ok(())
 }

@@ -8,7 +8,7 @@ use core::fmt;
 use serde::{Serialize, Serializer};
 
 use super::finding::Finding;
-use super::report::{Check, Failure, Report, Rule};
+use super::report::{Check, CheckFailure, Report, Rule};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,7 +25,7 @@ impl fmt::Display for Report {
         }
         match &self.failed {
             None => writeln!(f, "verified"),
-            Some(Failure { what, reason, .. }) => {
+            Some(CheckFailure { what, reason, .. }) => {
                 // Reasons quote the document, so control characters must not reach the terminal.
                 let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
                 writeln!(f, "  FAILED      {what}: {reason}\nnot verified")
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         Self::Object(members.map(|(name, text)| (name, Self::Text(text))).into())
     }
 
-    fn failure(Failure { rule, what, reason }: &'a Failure) -> Self {
+    fn failure(CheckFailure { rule, what, reason }: &'a CheckFailure) -> Self {
         let members = [("rule", rule.name()), ("what", what), ("reason", reason)];
         Self::Object(members.map(|(name, text)| (name, Self::Text(text))).into())
     }

@@ -6,8 +6,8 @@ use core::fmt;
 
 use serde::Serialize;
 
-use super::Subject;
-use super::fact::Fact;
+use super::DocumentSubject;
+use super::fact::ProvenFact;
 use super::finding::Finding;
 use super::input_error::InputError;
 use super::root_kind::RootKind;
@@ -78,7 +78,7 @@ pub struct Check {
 /// The check that failed. Nothing is proven beyond the checks before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{what}: {reason}")]
-pub struct Failure {
+pub struct CheckFailure {
     /// The kind of check.
     pub rule: Rule,
     /// The part of the document that was checked, for instance `accountProof`; `input` if the document cannot be read.
@@ -87,7 +87,7 @@ pub struct Failure {
     pub reason: String,
 }
 
-impl Failure {
+impl CheckFailure {
     pub(super) fn new(rule: Rule, what: &'static str, reason: impl fmt::Display) -> Self {
         Self::of(rule, what, &reason)
     }
@@ -98,7 +98,7 @@ impl Failure {
     }
 }
 
-impl From<InputError> for Failure {
+impl From<InputError> for CheckFailure {
     fn from(error: InputError) -> Self {
         Self::new(Rule::Document, "input", error)
     }
@@ -153,23 +153,23 @@ impl fmt::Display for NotProven {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// What the document is about.
-    pub subject: Subject,
+    pub subject: DocumentSubject,
     /// Name of the network whose rules apply to headers; `None` if the document may not have one.
     pub network: Option<String>,
     /// The checks that passed, in order.
     pub checks: Vec<Check>,
     /// The facts that the checks prove, in order.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<ProvenFact>,
     /// The statements and assumptions that were not checked.
     pub not_proven: Vec<NotProven>,
     /// The rules of headers that were checked and those that were not, if the document is about one header.
     pub header_rules: Option<super::HeaderRules>,
     /// The check that failed, if one did.
-    pub failed: Option<Failure>,
+    pub failed: Option<CheckFailure>,
 }
 
 impl Report {
-    pub(super) fn new(subject: Subject, network: Option<&str>) -> Self {
+    pub(super) fn new(subject: DocumentSubject, network: Option<&str>) -> Self {
         let (checks, facts, not_proven) = (Vec::new(), Vec::new(), Vec::new());
         let network = network.map(Into::into);
         Self { subject, network, checks, facts, not_proven, header_rules: None, failed: None }
@@ -182,7 +182,7 @@ impl Report {
 
     /// The proven facts in words.
     pub fn proven(&self) -> Vec<Finding> {
-        self.facts.iter().flat_map(Fact::findings).collect()
+        self.facts.iter().flat_map(ProvenFact::findings).collect()
     }
 
     /// The proven values by name, in order. Numbers are decimal, bytes and hashes are `0x` hexadecimal.

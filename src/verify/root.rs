@@ -2,9 +2,9 @@
 
 use alloc::format;
 
-use super::input::Members;
+use super::input::DocumentMembers;
 use super::input_error::InputError;
-use super::report::{Failure, NotProven, Report};
+use super::report::{CheckFailure, NotProven, Report};
 use super::root_kind::RootKind;
 use super::{header, header_fact::HeaderFact, input::Input, report::Rule};
 use crate::consensus::HeaderCandidate;
@@ -22,10 +22,10 @@ pub enum Root {
 
 impl Root {
     pub(super) fn read(
-        given: &Members<'_>,
+        given: &DocumentMembers<'_>,
         kind: RootKind,
         network: Option<&Network>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CheckFailure> {
         let stated = match kind {
             RootKind::State => given.state_root,
             RootKind::Receipts => given.receipts_root,
@@ -38,7 +38,7 @@ impl Root {
         }
     }
 
-    fn header(text: &str, stated: Option<B256>, network: Option<&Network>) -> Result<Self, Failure> {
+    fn header(text: &str, stated: Option<B256>, network: Option<&Network>) -> Result<Self, CheckFailure> {
         let network = network.ok_or(InputError::HeaderNotChecked)?;
         Ok(Self::Header(Input::of(text)?.header(network)?, stated))
     }
@@ -49,7 +49,7 @@ impl Root {
         kind: RootKind,
         network: Option<&Network>,
         report: &mut Report,
-    ) -> Result<(B256, Option<B256>), Failure> {
+    ) -> Result<(B256, Option<B256>), CheckFailure> {
         match self {
             Self::Stated(root) => {
                 report.not_proven.push(NotProven::Root(kind));
@@ -69,12 +69,12 @@ fn prove_by_header(
     kind: RootKind,
     network: &Network,
     report: &mut Report,
-) -> Result<(B256, Option<B256>), Failure> {
+) -> Result<(B256, Option<B256>), CheckFailure> {
     let (root, block) = (kind.of(candidate.header()), candidate.header().hash());
     header::prove(candidate, network, report)?;
     if let Some(stated) = stated.filter(|stated| *stated != root) {
         let reason = format!("stated as {stated}, the header has {root}");
-        return Err(Failure::new(Rule::HeaderValues, kind.field(), reason));
+        return Err(CheckFailure::new(Rule::HeaderValues, kind.field(), reason));
     }
     report.facts.push(HeaderFact::Root(kind, root).into());
     Ok((root, Some(block)))

@@ -2,7 +2,7 @@
 
 /// What a document is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum DocumentSubject {
     /// A header, or consecutive headers.
     Header,
     /// A block with its transactions.
@@ -13,7 +13,7 @@ pub enum Subject {
     Account,
 }
 
-impl Subject {
+impl DocumentSubject {
     /// Every subject.
     pub const ALL: [Self; 4] = [Self::Header, Self::Block, Self::Receipt, Self::Account];
 

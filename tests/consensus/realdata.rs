@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rootlight::consensus::fork_detection::ANCESTORS_NEEDED;
 use rootlight::consensus::pow::MergedMiningProof;
 use rootlight::consensus::{
-    ChainError, Change, Checkpoint, ForkDetection, Genesis, HeaderCandidate, HeaderChain, Network, Origin,
-    PowError, Seal, checkpoint, verify_child, verify_merged_mining, verify_standalone,
+    ChainError, Checkpoint, ForkDetection, Genesis, HeadChange, HeaderCandidate, HeaderChain, Network,
+    Origin, PowError, Seal, checkpoint, verify_child, verify_merged_mining, verify_standalone,
 };
 use rootlight::types::json::header_from_json;
 use rootlight::types::{B256, SealedHeader, U256};
@@ -60,7 +60,7 @@ fn twelve_hundred_consecutive_headers_are_accepted() {
         // The clock is the header's own time, so that no header is too early.
         let now = Some(candidate.header().timestamp);
         let inserted = chain.insert(candidate.clone(), now).unwrap();
-        assert_eq!(inserted.change, Change::Extended);
+        assert_eq!(inserted.change, HeadChange::Extended);
         let evidence = inserted.header.evidence();
         assert_eq!(evidence.origin, Origin::Mined(Seal::MergedMining));
         // The seven commitments reach back 385 to 448 blocks.

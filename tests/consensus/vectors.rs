@@ -9,7 +9,7 @@ use rootlight::consensus::bitcoin::reversed;
 use rootlight::consensus::merkle::branch_root;
 use rootlight::consensus::partial_merkle::partial_tree_root;
 use rootlight::consensus::{
-    ChainError, Change, Genesis, HeaderCandidate, HeaderChain, Network, UncleError, VerifiedBody,
+    ChainError, Genesis, HeadChange, HeaderCandidate, HeaderChain, Network, UncleError, VerifiedBody,
     VerifiedReceipts,
 };
 use rootlight::types::{B256, Header, Receipt, SealedHeader, U256};
@@ -33,7 +33,7 @@ fn full_chain(recording: &Recording) -> HeaderChain {
     for block in &recording.blocks[1..] {
         let inserted = chain.insert(block.header.clone().into(), None);
         let inserted = inserted.unwrap_or_else(|e| panic!("{}: {e}", recording.network.name));
-        assert_eq!(inserted.change, Change::Extended);
+        assert_eq!(inserted.change, HeadChange::Extended);
         assert!(inserted.header.evidence().fork_detection.is_complete(), "{}", block.header.number);
         assert_eq!(chain.attach_uncles(&block.header.hash(), block.uncles.clone(), None), Ok(None));
         let total = chain.total_difficulty(&block.header.hash());
@@ -80,7 +80,7 @@ fn side_blocks_have_their_recorded_total_difficulties() {
     assert_eq!(recording.side.len(), 36);
     for block in &recording.side {
         let hash = block.header.hash();
-        assert_eq!(chain.insert(block.header.clone().into(), None).unwrap().change, Change::Side);
+        assert_eq!(chain.insert(block.header.clone().into(), None).unwrap().change, HeadChange::Side);
         assert_eq!(chain.attach_uncles(&hash, block.uncles.clone(), None), Ok(None));
         assert_eq!(chain.total_difficulty(&hash), block.total_difficulty);
         assert_eq!(chain.head().hash(), head);

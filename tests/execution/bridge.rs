@@ -9,9 +9,9 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, Log, U256, address
 use proptest::prelude::*;
 use rootlight::consensus::{Network, Rule, RuleSet};
 use rootlight::evm::precompiles::{
-    CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, cell_slot,
+    CallType, NativeBlock, NativeCall, NativeFailure, NativeHost, Precompile, cell_slot,
 };
-use rootlight::evm::{EvmAccount, EvmState, FirstFrame, Machine, RunContext, Setting};
+use rootlight::evm::{EvmAccount, EvmState, FirstFrame, Machine, RunContext, RunEnvironment};
 use rootlight::types::{Header, SealedHeader};
 use sha2::{Digest as _, Sha256};
 use support::{bytes, low_address};
@@ -43,13 +43,13 @@ macro_rules! no_ancestors {
 
 /// A host that keeps its cells in a map.
 #[derive(Clone, Default)]
-struct Host {
+struct MapHost {
     cells: BTreeMap<(Address, U256), Bytes>,
     any_cell: Option<Bytes>,
     logs: Vec<Log>,
 }
 
-impl NativeHost for Host {
+impl NativeHost for MapHost {
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
         let cell = self.cells.get(&(contract, slot)).or(self.any_cell.as_ref());
         cell.cloned().unwrap_or_default()
@@ -93,7 +93,7 @@ fn call_of(input: &[u8], caller: Option<Address>, rules: RuleSet) -> NativeCall<
     }
 }
 
-fn bridge(host: &mut Host, input: &str, caller: Address) -> Result<Bytes, Refusal> {
+fn bridge(host: &mut MapHost, input: &str, caller: Address) -> Result<Bytes, NativeFailure> {
     let input = bytes(input);
     let call = call_of(&input, Some(caller), rules());
     let price = Precompile::Bridge.price(&call, host)?;
@@ -204,7 +204,7 @@ fn the_table_contains_every_method_with_its_selector() {
         input.resize(4 + 32 * 10, 0);
         let data = 2 * input.len() as u64;
         let known = [every, RuleSet::NONE].into_iter().any(|rules| {
-            let price = Precompile::Bridge.price(&call_of(&input, None, rules), &mut Host::default());
+            let price = Precompile::Bridge.price(&call_of(&input, None, rules), &mut MapHost::default());
             // Methods with a base price of 23,000 are recognised by the price of their data.
             price.is_ok_and(|price| price.gas != 23_000 && price.gas >= data)
         });
@@ -219,7 +219,7 @@ fn the_table_contains_every_method_with_its_selector() {
 fn truncated_arguments_have_the_prices_of_the_reference_node() {
     let price = |contract: Precompile, selector: &str, zeros: usize| {
         let input = bytes(&(selector.to_owned() + &"00".repeat(zeros)));
-        contract.price(&call_of(&input, None, rules()), &mut Host::default()).unwrap().gas
+        contract.price(&call_of(&input, None, rules()), &mut MapHost::default()).unwrap().gas
     };
     // addSignature(bytes,bytes[],bytes): the third offset starts after the first 64 bytes.
     let signature = |zeros| price(Precompile::Bridge, "f10b9c59", zeros);
@@ -231,17 +231,17 @@ fn truncated_arguments_have_the_prices_of_the_reference_node() {
 
 #[test]
 fn the_vote_of_the_only_voter_sets_the_fee() {
-    let mut host = Host::default();
+    let mut host = MapHost::default();
     let vote = format!("0461313e{}", word(50_000));
     assert_eq!(bridge(&mut host, &vote, FEE_VOTER).unwrap(), bytes(&word(1)));
-    let cell = |host: &mut Host, name| host.cell(low_address(BRIDGE), cell_slot(name));
+    let cell = |host: &mut MapHost, name| host.cell(low_address(BRIDGE), cell_slot(name));
     assert_eq!(cell(&mut host, "feePerKb"), bytes("82c350"));
     assert_eq!(cell(&mut host, "feePerKbElection"), bytes("c0"));
     let fee = bridge(&mut host, "724ec886", Address::ZERO).unwrap();
     assert_eq!(fee, bytes(&word(50_000)));
 
     // The vote of another account writes nothing.
-    let mut host = Host::default();
+    let mut host = MapHost::default();
     let refused = bridge(&mut host, &vote, Address::ZERO).unwrap();
     assert_eq!(U256::from_be_slice(&refused), U256::ZERO.wrapping_sub(U256::from(10)));
     assert!(host.cells.is_empty());
@@ -296,7 +296,7 @@ impl EvmState for Contracts {
 fn cells_after(contracts: &[(u64, String)], to: u64) -> usize {
     let state = Contracts(contracts.iter().map(|(low, code)| (low_address(*low), bytes(code))).collect());
     let run = RunContext::new(rules(), &|| false);
-    let setting = Setting {
+    let setting = RunEnvironment {
         chain_id: 33,
         number: 100,
         timestamp: 0,
@@ -338,7 +338,7 @@ fn cells_are_reverted_with_the_frame_that_wrote_them() {
 fn a_header_that_is_its_own_parent_ends_the_walk() {
     let cell = [&[0; 35], &[4][..], &[7; 80]].concat();
     let by_height = |height: u64| {
-        let mut host = Host { any_cell: Some(cell.clone().into()), ..Host::default() };
+        let mut host = MapHost { any_cell: Some(cell.clone().into()), ..MapHost::default() };
         let header = bridge(&mut host, &format!("bd0c1fff{}", word(height)), FEE_VOTER).unwrap();
         U256::from_be_slice(&header[32..64])
     };
@@ -350,18 +350,18 @@ fn a_header_that_is_its_own_parent_ends_the_walk() {
 /// On public networks, the Bridge's Bitcoin headers begin at the checkpoint of the genesis federation.
 #[test]
 fn the_bitcoin_headers_begin_at_the_checkpoint_of_the_network() {
-    let ask = |chain_id, host: &mut Host, input: String| {
+    let ask = |chain_id, host: &mut MapHost, input: String| {
         let input = bytes(&input);
         let call = NativeCall { chain_id, ..call_of(&input, None, rules()) };
         let price = Precompile::Bridge.price(&call, host)?;
         Precompile::Bridge.run(&call, host, price)
     };
     for (chain_id, height) in [(30, 499_968), (31, 1_413_216), (33, 0)] {
-        let initial = ask(chain_id, &mut Host::default(), "4897193f".into());
+        let initial = ask(chain_id, &mut MapHost::default(), "4897193f".into());
         assert_eq!(initial, Ok(bytes(&word(height))), "chain {chain_id}");
     }
     // Three headers above mainnet's checkpoint, and the header of the checkpoint itself.
-    let mut host = Host::default();
+    let mut host = MapHost::default();
     let (mut previous, mut hashes, mut cell) = ([0u8; 32], Vec::new(), Vec::new());
     for height in 499_968u32..=499_971 {
         let mut header = [0u8; 80];
@@ -379,11 +379,11 @@ fn the_bitcoin_headers_begin_at_the_checkpoint_of_the_network() {
         assert_eq!(found[64..], hashes[3 - depth][..], "depth {depth}");
     }
     for below in [word(4), word(u64::MAX), "f".repeat(64)] {
-        assert_eq!(ask(30, &mut host, format!("efd44418{below}")), Err(Refusal::Failed), "{below}");
+        assert_eq!(ask(30, &mut host, format!("efd44418{below}")), Err(NativeFailure::Failed), "{below}");
     }
     // Without a head the store is not initialised, and its initialisation is not simulated.
-    let none = ask(30, &mut Host::default(), format!("efd44418{}", word(0)));
-    assert!(matches!(none, Err(Refusal::NotSimulated(_))), "{none:?}");
+    let none = ask(30, &mut MapHost::default(), format!("efd44418{}", word(0)));
+    assert!(matches!(none, Err(NativeFailure::NotSimulated(_))), "{none:?}");
 }
 
 const NATIVE: [Precompile; 5] = [
@@ -444,7 +444,7 @@ proptest! {
         let rules = if height == 0 { RuleSet::NONE } else { network.rules(height) };
         let call = NativeCall { depth, chain_id, ..call_of(&input, Some(FEE_VOTER), rules) };
         let run = || {
-            let mut host = Host { any_cell: cell.clone(), ..Host::default() };
+            let mut host = MapHost { any_cell: cell.clone(), ..MapHost::default() };
             let price = NATIVE[contract].price(&call, &mut host)?;
             let gas = price.gas;
             NATIVE[contract].run(&call, &mut host, price).map(|output| (gas, output, host.cells, host.logs))

@@ -7,12 +7,12 @@ use std::path::Path;
 use rootlight::consensus::Network;
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::exec::{
-    BlockEnvironment, BlockInput, Built, NoObserver, TransactionCandidate, TxError, build_block,
+    BlockEnvironment, BlockInput, BuiltBlock, NoObserver, TransactionCandidate, TxError, build_block,
     execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::Header;
-use support::recording::{Branch, RecordedBlock, Recording, genesis_state, regtest_v0};
+use support::recording::{RecordedBlock, RecordedBranch, Recording, genesis_state, regtest_v0};
 use support::shared;
 
 fn candidates(block: &RecordedBlock, network: &Network) -> Vec<TransactionCandidate> {
@@ -25,7 +25,7 @@ fn candidates(block: &RecordedBlock, network: &Network) -> Vec<TransactionCandid
 }
 
 /// The header of a built block, with the fields that execution reads.
-fn header_of(built: &Built, block: &RecordedBlock, network: &Network) -> Header {
+fn header_of(built: &BuiltBlock, block: &RecordedBlock, network: &Network) -> Header {
     let mut header = block.header.header().clone();
     header.edges = built.edges.clone();
     header.transactions_root = transactions_root(&built.transactions, root_format(network, header.number));
@@ -38,9 +38,9 @@ fn build(
     parent: &Trie,
     block: &RecordedBlock,
     from: &[TransactionCandidate],
-) -> Built {
+) -> BuiltBlock {
     let network = &recording.network;
-    let branch = Branch::canonical(recording);
+    let branch = RecordedBranch::canonical(recording);
     let template = BlockEnvironment::from(block.header.header());
     let built = build_block(network, parent, &template, from, &branch).unwrap();
     let header = header_of(&built, block, network);
@@ -76,7 +76,7 @@ fn rebuilt(folder: &str, network: Network) {
         let other = build(&recording, &state, block, &backwards);
         assert!(other.dropped.iter().all(|(_, error)| matches!(error, TxError::Nonce { .. })));
         let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
-        let branch = Branch::canonical(&recording);
+        let branch = RecordedBranch::canonical(&recording);
         state = execute_block(&recording.network, &state, &input, &branch, &mut NoObserver).unwrap().state;
     }
     println!("{folder}: edges as recorded in {same_edges} of {with_edges} blocks with lists");

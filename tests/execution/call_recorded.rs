@@ -14,23 +14,23 @@ use rootlight::exec::{
 };
 use rootlight::state::{AccountOverride, OverrideStorage, StateKey, StateOverride, TrieState};
 use serde_json::Value;
-use support::chain::{Chain, ChainHashes, environment, lines};
+use support::chain::{ChainHashes, RecordedChain, environment, lines};
 use support::*;
 
 /// Head of the chain when a file was recorded.
 const HEAD: u64 = 0x284;
 
 /// A recorded call: block, message, overrides and answer.
-struct Recorded {
+struct RecordedCall {
     label: String,
     number: u64,
     message: CallMessage,
     overrides: StateOverride,
-    want: Answer,
+    want: CallAnswer,
 }
 
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum CallAnswer {
     Output(Bytes),
     Revert(Bytes),
 }
@@ -122,16 +122,16 @@ fn overrides(value: Option<&Value>) -> Option<StateOverride> {
 }
 
 /// Parses a recorded line, or returns why it is not compared.
-fn recorded(line: &Value, head: u64) -> Result<Recorded, String> {
+fn recorded(line: &Value, head: u64) -> Result<RecordedCall, String> {
     let (request, response) = (&line["request"], &line["response"]);
     if request["method"] != "eth_call" {
         return Err("other method".into());
     }
     let params = request["params"].as_array().ok_or("no params")?;
     let want = match (response["result"].as_str(), &response["error"]) {
-        (Some(result), _) => Answer::Output(bytes(result)),
+        (Some(result), _) => CallAnswer::Output(bytes(result)),
         (None, error) if error["code"] == -32015 => {
-            Answer::Revert(bytes(error["data"].as_str().ok_or("no data")?))
+            CallAnswer::Revert(bytes(error["data"].as_str().ok_or("no data")?))
         }
         (None, error) => return Err(format!("refused: {}", error["message"].as_str().unwrap_or("?"))),
     };
@@ -142,14 +142,14 @@ fn recorded(line: &Value, head: u64) -> Result<Recorded, String> {
     }
     let overrides = overrides(params.get(2)).ok_or("overrides for the layer above")?;
     let label = line["label"].as_str().unwrap_or("").to_owned();
-    Ok(Recorded { label, number, message, overrides, want })
+    Ok(RecordedCall { label, number, message, overrides, want })
 }
 
 fn rules() -> RuleSet {
     Network::regtest().rules(642)
 }
 
-fn full_call(chain: &Chain, recorded: &Recorded) -> Result<CallResult, CallStop> {
+fn full_call(chain: &RecordedChain, recorded: &RecordedCall) -> Result<CallResult, CallStop> {
     let state = TrieState::new(&chain.nodes, chain.root(recorded.number));
     let hashes = ChainHashes { chain, known: None };
     let block = environment(&chain.blocks[&recorded.number]);
@@ -159,8 +159,8 @@ fn full_call(chain: &Chain, recorded: &Recorded) -> Result<CallResult, CallStop>
 
 /// Runs the call on the given nodes, fetching missing data. Also returns the number of rounds.
 fn fetched_call(
-    chain: &Chain,
-    recorded: &Recorded,
+    chain: &RecordedChain,
+    recorded: &RecordedCall,
     mut nodes: BTreeMap<B256, Bytes>,
 ) -> (Result<CallResult, CallStop>, usize) {
     let root = chain.root(recorded.number);
@@ -172,7 +172,7 @@ fn fetched_call(
         let context =
             CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
         match call(&context, &recorded.message, &recorded.overrides, &RunLimits::default()) {
-            Err(CallStop::Lacking(keys)) => {
+            Err(CallStop::Missing(keys)) => {
                 assert!(!keys.is_empty());
                 for key in keys {
                     if let StateKey::BlockHash(number)
@@ -192,7 +192,7 @@ fn fetched_call(
     panic!("{}: still lacking after 64 rounds", recorded.label);
 }
 
-fn load(chain: &Chain, file: &str) -> (Vec<Recorded>, BTreeMap<String, usize>) {
+fn load(chain: &RecordedChain, file: &str) -> (Vec<RecordedCall>, BTreeMap<String, usize>) {
     let path = shared().unwrap().join(format!("vectors/chain/{file}.jsonl"));
     let (mut calls, mut skipped) = (Vec::new(), BTreeMap::new());
     for line in lines(&path) {
@@ -207,16 +207,16 @@ fn load(chain: &Chain, file: &str) -> (Vec<Recorded>, BTreeMap<String, usize>) {
 
 fn compare_file(file: &str, least: usize) {
     let Some(shared) = shared() else { return };
-    let chain = Chain::load(&shared.join("vectors"));
+    let chain = RecordedChain::load(&shared.join("vectors"));
     let (calls, mut skipped) = load(&chain, file);
     let mut equal = 0;
     for recorded in &calls {
         let full = full_call(&chain, recorded);
         let got = match full.as_ref().map(|result| &**result) {
-            Ok(CallOutcome::Success { output, .. }) => Answer::Output(output.clone()),
-            Ok(CallOutcome::Revert { output, .. }) => Answer::Revert(output.clone()),
+            Ok(CallOutcome::Success { output, .. }) => CallAnswer::Output(output.clone()),
+            Ok(CallOutcome::Revert { output, .. }) => CallAnswer::Revert(output.clone()),
             // The reference node returns no output if a call halts.
-            Ok(CallOutcome::Halt { .. }) => Answer::Output(Bytes::new()),
+            Ok(CallOutcome::Halt { .. }) => CallAnswer::Output(Bytes::new()),
             Err(CallStop::NotSimulated(address)) => {
                 *skipped.entry(format!("not simulated: {address}")).or_default() += 1;
                 continue;
@@ -252,7 +252,7 @@ fn calls_of_native_contracts_equal_the_node() {
 #[test]
 fn partial_state_never_changes_an_answer() {
     let Some(shared) = shared() else { return };
-    let chain = Chain::load(&shared.join("vectors"));
+    let chain = RecordedChain::load(&shared.join("vectors"));
     let (calls, _) = load(&chain, "rpc_call");
     let calls: Vec<_> = calls.into_iter().filter(|call| !call.want_is_empty()).collect();
     let seen = RefCell::new(0);
@@ -279,9 +279,9 @@ fn partial_state_never_changes_an_answer() {
     assert!(*seen.borrow() > 100, "the calls hardly missed any data");
 }
 
-impl Recorded {
+impl RecordedCall {
     fn want_is_empty(&self) -> bool {
-        self.want == Answer::Output(Bytes::new())
+        self.want == CallAnswer::Output(Bytes::new())
     }
 }
 
@@ -318,7 +318,7 @@ fn an_attempt_that_ends_early_reports_no_missing_facts() {
     let message = CallMessage { to: Some(address), ..CallMessage::default() };
     let none = StateOverride::default();
     let whole = call(&context, &message, &none, &RunLimits::default());
-    assert_eq!(whole, Err(CallStop::Lacking(keys.into())));
+    assert_eq!(whole, Err(CallStop::Missing(keys.into())));
     let attempt = RunLimits { is_attempt: true, ..RunLimits::default() };
     assert_eq!(call(&context, &message, &none, &attempt), Err(CallStop::Interrupted));
 }
@@ -338,7 +338,7 @@ fn a_run_reports_a_bounded_number_of_missing_facts() {
     let none = StateOverride::default();
     let limits = RunLimits { max_missing: 10, ..RunLimits::default() };
     let context = CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
-    let Err(CallStop::Lacking(keys)) = call(&context, &message, &none, &limits) else { panic!("no misses") };
+    let Err(CallStop::Missing(keys)) = call(&context, &message, &none, &limits) else { panic!("no misses") };
     assert!(keys.len() >= 10 && keys.len() < 2_000, "{}", keys.len());
 
     state.hide_all = false;

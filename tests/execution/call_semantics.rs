@@ -304,7 +304,7 @@ fn methods_that_are_not_simulated_are_named() {
     state.accounts.get_mut(&low_address(CODE)).unwrap().code = bytes(&reads_first);
     let slot = StateKey::Storage(low_address(CODE), U256::ZERO);
     state.hidden.insert(slot);
-    assert_eq!(run(&state, &to(CODE)), Err(CallStop::Lacking([slot].into())));
+    assert_eq!(run(&state, &to(CODE)), Err(CallStop::Missing([slot].into())));
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn compare(
             return;
         }
         // The committed sample has no headers.
-        Err(CallStop::Lacking(_)) if hashes.headers.is_empty() => {
+        Err(CallStop::Missing(_)) if hashes.headers.is_empty() => {
             count.not_simulated += 1;
             return;
         }

@@ -9,13 +9,13 @@ use alloy_primitives::{Address, B256, U256};
 use rootlight::consensus::Network;
 use rootlight::exec::{
     Ancestry as _, BlockContext, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallStop, Estimate,
-    Item, OnUnsimulated, RunLimits, TransactionList, estimate,
+    IndexedTransaction, OnUnsimulated, RunLimits, TransactionList, estimate,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;
 use rootlight::types::{Header, RawUint, SealedHeader, Transaction};
 use support::executed::Executed;
-use support::recording::Branch;
+use support::recording::RecordedBranch;
 use support::shared;
 
 /// Programs that can succeed with less gas: they call a native contract and continue if it runs out of gas.
@@ -25,9 +25,9 @@ const SWALLOWS: [&str; 3] = [
     "0x4c5ee229ed7cec7c5038ec0224b06c86c024b5e0c4c836b1a439cad7cebdf355",
 ];
 
-struct Hashes<'a>(Branch<'a>);
+struct BranchHashes<'a>(RecordedBranch<'a>);
 
-impl BlockHashes for Hashes<'_> {
+impl BlockHashes for BranchHashes<'_> {
     fn block_hash(&self, number: u64) -> Option<B256> {
         self.0.hash(number)
     }
@@ -48,7 +48,7 @@ impl BlockHashes for Hashes<'_> {
 /// Whether the transaction succeeds as the first one of the block.
 fn sent(context: &BlockContext<'_>, state: &Trie, transaction: &Transaction, sender: Address) -> bool {
     let mut list = TransactionList::new(World::new(state.clone()), 10_000_000);
-    let item = Item { index: 0, transaction, sender };
+    let item = IndexedTransaction { index: 0, transaction, sender };
     list.execute(context, item, None).is_ok_and(|end| end.receipt.success)
 }
 
@@ -72,10 +72,10 @@ fn recorded_transactions_succeed_with_their_estimate() {
     for (number, block) in chain.recording.blocks.iter().enumerate().skip(1) {
         let state = &chain.states[number - 1];
         let environment = BlockEnvironment::from(block.header.header());
-        let branch = Branch::canonical(&chain.recording);
+        let branch = RecordedBranch::canonical(&chain.recording);
         let mut context = BlockContext::new(&chain.recording.network, environment.clone(), &branch);
         context.unsimulated = OnUnsimulated::Fail;
-        let hashes = Hashes(Branch::canonical(&chain.recording));
+        let hashes = BranchHashes(RecordedBranch::canonical(&chain.recording));
         let call =
             CallContext { state, hashes: &hashes, block: &environment, rules: context.rules, chain_id: 33 };
         // Only some of each block, because bulk transfers are all alike.

@@ -96,9 +96,9 @@ fn changes_of_one_parallel_list_are_not_visible_in_another() {
 
 /// Collects the keys that a block read or wrote.
 #[derive(Default)]
-struct Keys(BTreeSet<AccessKey>);
+struct AccessedKeys(BTreeSet<AccessKey>);
 
-impl BlockObserver for Keys {
+impl BlockObserver for AccessedKeys {
     fn watches_access(&self) -> bool {
         true
     }
@@ -116,7 +116,7 @@ fn the_keys_of_a_list_that_fails_are_reported() {
     let chain = Lists::new(&[(CONTRACT, "60055400", 0)]);
     let calls = [chain.call(0, 0, CONTRACT, &[]), chain.send(0, 1, Some(CONTRACT), 0, 29_990_000, &[])];
     for edges in [&[2][..], &[]] {
-        let mut keys = Keys::default();
+        let mut keys = AccessedKeys::default();
         let error = chain.execute_watched(&calls, edges, &mut keys).unwrap_err();
         let full = matches!(error, BlockError::Transaction { index: 1, error: TxError::ListGas { .. }, .. });
         assert!(full, "{error}");

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use rootlight::consensus::Network;
-use rootlight::exec::{BlockEnvironment, Built, TransactionCandidate, build_block};
+use rootlight::exec::{BlockEnvironment, BuiltBlock, TransactionCandidate, build_block};
 use rootlight::types::{B256, Transaction};
 use serde::Deserialize;
 use support::executed::Executed;
-use support::recording::{Branch, RecordedBlock, Recording};
+use support::recording::{RecordedBlock, RecordedBranch, Recording};
 use support::shared;
 
 const FOLDER: &str = "vectors/execution/lists_chain";
@@ -26,8 +26,8 @@ const LEFT_OUT: [u64; 4] = [222, 224, 228, 230];
 #[derive(Deserialize)]
 struct Pair {
     block: u64,
-    first: Side,
-    second: Side,
+    first: SideHash,
+    second: SideHash,
     opcode: String,
     variant: String,
     frame: String,
@@ -35,7 +35,7 @@ struct Pair {
 }
 
 #[derive(Deserialize)]
-struct Side {
+struct SideHash {
     hash: B256,
 }
 
@@ -66,10 +66,10 @@ fn lists(transactions: &[Transaction], edges: &[u16]) -> BTreeMap<B256, usize> {
     transactions.iter().enumerate().map(|(index, transaction)| (transaction.hash(), list(index))).collect()
 }
 
-fn rebuild(chain: &Executed, number: usize) -> Built {
+fn rebuild(chain: &Executed, number: usize) -> BuiltBlock {
     let Recording { network, blocks, .. } = &chain.recording;
     let block = &blocks[number];
-    let branch = Branch::canonical(&chain.recording);
+    let branch = RecordedBranch::canonical(&chain.recording);
     let template = BlockEnvironment::from(block.header.header());
     let parent = &chain.states[number - 1];
     build_block(network, parent, &template, &candidates(block, network), &branch).unwrap()

@@ -4,7 +4,7 @@ use crate::support;
 
 use std::sync::Arc;
 
-use rootlight::consensus::{Change, Network};
+use rootlight::consensus::{HeadChange, Network};
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, LocalChain};
@@ -53,9 +53,9 @@ fn the_recorded_chain_with_its_side_branches() {
     let mut reorganised = 0;
     for recorded in recording.up_to(BLOCKS as u64 - 1) {
         let imported = chain.import(block(recorded), None).unwrap_or_else(|e| panic!("{e}"));
-        reorganised += usize::from(matches!(imported.change, Change::Reorganised(_)));
+        reorganised += usize::from(matches!(imported.change, HeadChange::Reorganised(_)));
         let again = chain.import(block(recorded), None).unwrap();
-        assert_eq!(again.change, Change::Known);
+        assert_eq!(again.change, HeadChange::Known);
     }
     check(&chain, &recording, BLOCKS - 1);
     println!("{BLOCKS} blocks, {reorganised} reorganisations");
@@ -72,7 +72,7 @@ fn side_branches_that_come_first_are_left_again() {
     let mut changes = 0;
     for recorded in all {
         let imported = chain.import(block(recorded), None).unwrap_or_else(|e| panic!("{e}"));
-        if let Change::Reorganised(change) = imported.change {
+        if let HeadChange::Reorganised(change) = imported.change {
             changes += 1;
             // What left the chain is not found any more, except where the new branch has it too.
             for header in &change.removed {

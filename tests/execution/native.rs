@@ -33,7 +33,7 @@ fn same(got: &[u8], want: &Value) -> bool {
 }
 
 /// The chain that the calls ran on: headers, uncles, total difficulties, and the state of its tip.
-struct Recorded {
+struct RecordedState {
     headers: Vec<SealedHeader>,
     uncles: BTreeMap<u64, Vec<Header>>,
     work: Vec<U256>,
@@ -47,7 +47,7 @@ fn unpack(path: PathBuf) -> String {
     text
 }
 
-impl Recorded {
+impl RecordedState {
     fn load(shared: &Path) -> Self {
         let network = Network::regtest();
         let shape = |number| network.header_shape(number);
@@ -103,7 +103,7 @@ impl Recorded {
     }
 }
 
-impl BlockHashes for Recorded {
+impl BlockHashes for RecordedState {
     fn block_hash(&self, number: u64) -> Option<B256> {
         self.header(number).map(|header| header.hash())
     }
@@ -138,7 +138,7 @@ fn output(outcome: CallOutcome) -> Vec<u8> {
 fn native_contracts_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let file: Value = serde_json::from_str(&unpack(shared.join("vectors/eras/native.json.gz"))).unwrap();
-    let recorded = Recorded::load(&shared);
+    let recorded = RecordedState::load(&shared);
     let wrapper: Address = text(&file["env"], "wrapperAddress").parse().unwrap();
     let (mut equal, mut skipped, mut wrong) = (0, BTreeMap::<String, usize>::new(), Vec::new());
     for (number, case) in file["cases"].as_array().unwrap().iter().enumerate() {
@@ -199,7 +199,7 @@ fn ancestor_headers_are_read_at_every_permitted_depth() {
     let Some(shared) = shared() else { return };
     let file: Value =
         serde_json::from_str(&unpack(shared.join("vectors/eras/native_depth.json.gz"))).unwrap();
-    let recorded = Recorded::load(&shared);
+    let recorded = RecordedState::load(&shared);
     let (mut equal, mut unknown) = (0, 0);
     for case in file["cases"].as_array().unwrap().iter().filter(|case| !asks_for_tags(case)) {
         let ancestor = case["block"].as_u64().unwrap().checked_sub(case["depth"].as_u64().unwrap_or(0) + 1);

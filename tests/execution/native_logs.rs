@@ -16,8 +16,8 @@ use rootlight::types::Receipt;
 use rootlight::types::json::{block_from_json, receipt_from_json};
 use serde_json::{Value, json};
 use support::bytes;
-use support::dev::Dev;
-use support::recording::{Branch, RecordedBlock};
+use support::dev::DevClient;
+use support::recording::{RecordedBlock, RecordedBranch};
 
 /// Event of a refused peg-out request.
 const REJECTED: &str = "release_request_rejected(address,uint256,int256)";
@@ -57,7 +57,7 @@ fn replay(hardfork: &str) -> Vec<ExecutedBlock> {
     let DevConfig { network, genesis, .. } = config(hardfork);
     let recorded = recorded(hardfork);
     let blocks: Vec<_> = recorded.as_array().unwrap().iter().map(|one| block(one, &network)).collect();
-    let none = Branch { trunk: &[], blocks: Vec::new() };
+    let none = RecordedBranch { trunk: &[], blocks: Vec::new() };
     assert_eq!(blocks[0].header.parent_hash, genesis.header.hash(), "{hardfork}: genesis");
     let mut state = genesis.state;
     let mut executed = Vec::new();
@@ -109,7 +109,7 @@ fn only_calls_reach_the_bridge_from_arrowhead600_on() {
 
 #[test]
 fn the_call_tracer_shows_the_logs_of_failed_native_calls() {
-    let mut dev = Dev::new(config("iris300"));
+    let mut dev = DevClient::new(config("iris300"));
     let from = dev.get("eth_accounts", json!([]))[0].clone();
     // Calls the Bridge without data, then writes a log of its own.
     let code = "600060006000600060006301000006620186a0f15060006000a000";

@@ -9,7 +9,9 @@ use rootlight::consensus::Network;
 use rootlight::dev::PrivateKey;
 use rootlight::evm::intrinsic_gas;
 use rootlight::evm::precompiles::Precompile;
-use rootlight::exec::{Ancestry, BlockContext, BlockEnvironment, HaltReason, Item, TransactionList};
+use rootlight::exec::{
+    Ancestry, BlockContext, BlockEnvironment, HaltReason, IndexedTransaction, TransactionList,
+};
 use rootlight::state::{Account, World, storage_words};
 use rootlight::trie::Trie;
 use rootlight::types::{
@@ -156,9 +158,9 @@ fn world(pre: &Value) -> World {
 }
 
 /// The block hashes of these tests are keccak-256 of the height in decimal.
-struct Hashes;
+struct DecimalHashes;
 
-impl Ancestry for Hashes {
+impl Ancestry for DecimalHashes {
     fn header(&self, _: u64) -> Option<SealedHeader> {
         None
     }
@@ -202,13 +204,13 @@ fn transaction(json: &Value) -> Transaction {
 fn state_test(case: &Value) -> Vec<String> {
     let network = Network::regtest();
     let environment = environment(&case["env"]);
-    let context = BlockContext::new(&network, environment.clone(), &Hashes);
+    let context = BlockContext::new(&network, environment.clone(), &DecimalHashes);
     let gas_limit = small(&case["env"]["currentGasLimit"]);
     let mut list = TransactionList::new(world(&case["pre"]), gas_limit);
     let json = &case["transaction"];
     let key = PrivateKey::new(&B256::left_padding_from(&data(&json["secretKey"]))).unwrap();
     let transaction = transaction(json);
-    let item = Item { index: 0, transaction: &transaction, sender: key.address() };
+    let item = IndexedTransaction { index: 0, transaction: &transaction, sender: key.address() };
     let end = list.execute(&context, item, None);
     let mut faults = Vec::new();
     // A refused transaction does not change the state.
@@ -300,7 +302,7 @@ fn state_tests() {
 /// gas.
 fn vm_test(case: &Value, extra: u64) -> Vec<String> {
     let network = Network::regtest();
-    let context = BlockContext::new(&network, environment(&case["env"]), &Hashes);
+    let context = BlockContext::new(&network, environment(&case["env"]), &DecimalHashes);
     let exec = &case["exec"];
     let (to, sender) =
         (address(exec["address"].as_str().unwrap()), address(exec["caller"].as_str().unwrap()));
@@ -329,7 +331,8 @@ fn vm_test(case: &Value, extra: u64) -> Vec<String> {
         s: U256::ZERO,
     };
     let mut list = TransactionList::new(before, i64::MAX as u64);
-    let end = list.execute(&context, Item { index: 0, transaction: &transaction, sender }, None);
+    let end =
+        list.execute(&context, IndexedTransaction { index: 0, transaction: &transaction, sender }, None);
     let end = match end {
         Ok(end) => end,
         Err(error) => return vec![error.to_string()],

@@ -11,11 +11,13 @@ use rootlight::exec::{BlockInput, ExecutedBlock, NoObserver, check_block, execut
 use rootlight::trie::{Loader, Trie};
 use rootlight::types::{B256, Bytes, Receipt};
 use serde_json::Value;
-use support::recording::{Branch, RecordedBlock, Recording, era_network, genesis_state, regtest_v0, text_of};
+use support::recording::{
+    RecordedBlock, RecordedBranch, Recording, era_network, genesis_state, regtest_v0, text_of,
+};
 use support::{bytes, shared};
 
 /// The differences of a block, and the methods in it that are not simulated.
-struct Fault {
+struct BlockDifference {
     text: String,
     methods: Vec<String>,
 }
@@ -27,9 +29,9 @@ fn short(receipt: &Receipt) -> String {
 }
 
 /// The recorded nodes of the state trie.
-struct Nodes(BTreeMap<B256, Bytes>);
+struct RecordedNodes(BTreeMap<B256, Bytes>);
 
-impl Nodes {
+impl RecordedNodes {
     fn load(folder: &Path) -> Self {
         let mut nodes = BTreeMap::new();
         for line in text_of(&folder.join("state_nodes.jsonl")).lines() {
@@ -56,7 +58,12 @@ impl Nodes {
 }
 
 /// The differences between a block's execution and the recording.
-fn faults(executed: &ExecutedBlock, block: &RecordedBlock, network: &Network, nodes: &Nodes) -> Vec<String> {
+fn faults(
+    executed: &ExecutedBlock,
+    block: &RecordedBlock,
+    network: &Network,
+    nodes: &RecordedNodes,
+) -> Vec<String> {
     let mut faults = Vec::new();
     for (index, recorded) in &block.receipts {
         let found = &executed.receipts[*index as usize];
@@ -84,36 +91,38 @@ fn replay_block(
     network: &Network,
     parent: &Trie,
     block: &RecordedBlock,
-    branch: &Branch<'_>,
-    nodes: &Nodes,
-) -> Result<Trie, Fault> {
+    branch: &RecordedBranch<'_>,
+    nodes: &RecordedNodes,
+) -> Result<Trie, BlockDifference> {
     let number = block.header.number;
     let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
     let executed = execute_block(network, parent, &input, branch, &mut NoObserver)
-        .map_err(|error| Fault { text: format!("block {number}: {error}"), methods: Vec::new() })?;
+        .map_err(|error| BlockDifference { text: format!("block {number}: {error}"), methods: Vec::new() })?;
     let faults = faults(&executed, block, network, nodes);
     if faults.is_empty() {
         return Ok(executed.state);
     }
     let methods: Vec<String> = executed.unsimulated.iter().map(|(_, method)| method.to_string()).collect();
-    Err(Fault { text: format!("block {number}: {}", faults.join("; ")), methods })
+    Err(BlockDifference { text: format!("block {number}: {}", faults.join("; ")), methods })
 }
 
 /// A replayed chain: states by block hash, and the blocks with methods that are not simulated.
-struct Replay {
+struct ReplayedChain {
     states: BTreeMap<B256, Trie>,
     skipped: Vec<(u64, Vec<String>)>,
 }
 
 /// Replays the canonical chain. A block that calls a method that is not simulated is skipped if its state was
 /// recorded; otherwise it ends the replay.
-fn replay(shared: &Path, recording: &Recording, nodes: &Nodes) -> Replay {
+fn replay(shared: &Path, recording: &Recording, nodes: &RecordedNodes) -> ReplayedChain {
     let genesis = &recording.blocks[0];
     let mut state = genesis_state(shared, &recording.network);
     assert_eq!(state.root(), genesis.header.state_root);
-    let mut replay =
-        Replay { states: BTreeMap::from([(genesis.header.hash(), state.clone())]), skipped: Vec::new() };
-    let branch = Branch::canonical(recording);
+    let mut replay = ReplayedChain {
+        states: BTreeMap::from([(genesis.header.hash(), state.clone())]),
+        skipped: Vec::new(),
+    };
+    let branch = RecordedBranch::canonical(recording);
     for block in &recording.blocks[1..] {
         let number = block.header.number;
         state = match replay_block(&recording.network, &state, block, &branch, nodes) {
@@ -138,7 +147,7 @@ fn whole_but(folder: &str, network: Network, expected: &[(u64, &str)]) {
     let Some(shared) = shared() else { return };
     let path = shared.join("vectors").join(folder);
     let recording = Recording::load(&path, network);
-    let nodes = Nodes::load(&path);
+    let nodes = RecordedNodes::load(&path);
     let replay = replay(&shared, &recording, &nodes);
     let side = side_blocks(&recording, &replay.states, &nodes);
     assert_eq!(side, recording.side.len(), "{folder}: side blocks");
@@ -156,12 +165,12 @@ fn whole(folder: &str, network: Network) {
 }
 
 /// Executes the side blocks whose parent's state is known, each on its own branch.
-fn side_blocks(recording: &Recording, states: &BTreeMap<B256, Trie>, nodes: &Nodes) -> usize {
+fn side_blocks(recording: &Recording, states: &BTreeMap<B256, Trie>, nodes: &RecordedNodes) -> usize {
     let mut states = states.clone();
     let mut equal = 0;
     for block in &recording.side {
         let Some(parent) = states.get(&block.header.parent_hash).cloned() else { continue };
-        let mut branch = Branch::canonical(recording);
+        let mut branch = RecordedBranch::canonical(recording);
         let mut above = block.header.parent_hash;
         while let Some(parent) = recording.side.iter().find(|side| side.header.hash() == above) {
             branch.blocks.push(parent);

@@ -36,7 +36,7 @@ impl Ancestry for OnlyGenesis {
 
 /// The fields of a transaction.
 #[derive(Clone, Debug)]
-struct Plan {
+struct TransactionPlan {
     /// Index of the funded account that sends it.
     sender: usize,
     to: u8,
@@ -46,10 +46,11 @@ struct Plan {
     data: Vec<u8>,
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+fn plan() -> impl Strategy<Value = TransactionPlan> {
     let data = proptest::collection::vec(any::<u8>(), 0..40);
-    (0usize..10, 1u8..255, any::<u64>(), 25_000u64..200_000, MINIMUM..MINIMUM * 100, data)
-        .prop_map(|(sender, to, value, gas, price, data)| Plan { sender, to, value, gas, price, data })
+    (0usize..10, 1u8..255, any::<u64>(), 25_000u64..200_000, MINIMUM..MINIMUM * 100, data).prop_map(
+        |(sender, to, value, gas, price, data)| TransactionPlan { sender, to, value, gas, price, data },
+    )
 }
 
 fn key(sender: usize) -> PrivateKey {
@@ -58,7 +59,7 @@ fn key(sender: usize) -> PrivateKey {
 }
 
 /// A valid block, and the data needed to break it.
-struct Sample {
+struct SampleBlock {
     network: Network,
     genesis: GenesisBlock,
     ancestry: OnlyGenesis,
@@ -67,7 +68,7 @@ struct Sample {
     executed: ExecutedBlock,
 }
 
-fn unsigned(plan: &Plan, nonce: u64) -> Transaction {
+fn unsigned(plan: &TransactionPlan, nonce: u64) -> Transaction {
     Transaction {
         nonce: RawUint::from(nonce),
         gas_price: RawUint::from(plan.price),
@@ -81,8 +82,8 @@ fn unsigned(plan: &Plan, nonce: u64) -> Transaction {
     }
 }
 
-impl Sample {
-    fn new(plans: &[Plan]) -> Self {
+impl SampleBlock {
+    fn new(plans: &[TransactionPlan]) -> Self {
         let network = Network::regtest();
         let genesis = GenesisBlock::regtest();
         let ancestry = OnlyGenesis(genesis.header.clone());
@@ -177,7 +178,7 @@ impl Sample {
 }
 
 /// Breaks each rule of transactions, for one transaction of the block.
-fn break_transaction(sample: &Sample, index: usize) {
+fn break_transaction(sample: &SampleBlock, index: usize) {
     use TxError as E;
     let one = |change: &dyn Fn(&mut Transaction)| sample.with_one(index, |tx| change(tx));
     let nonce = sample.transactions[index].nonce.value();
@@ -203,7 +204,7 @@ fn break_transaction(sample: &Sample, index: usize) {
     assert!(matches!(remasc, E::Remasc | E::MinimumGasPrice { .. }), "{remasc}");
 }
 
-fn break_signature(sample: &Sample, index: usize) {
+fn break_signature(sample: &SampleBlock, index: usize) {
     let signature = |change: &dyn Fn(&mut Transaction)| match sample.with_raw(index, |tx| change(tx)) {
         TxError::Signature(error) => error,
         other => panic!("{other}"),
@@ -215,7 +216,7 @@ fn break_signature(sample: &Sample, index: usize) {
 }
 
 /// Breaks each rule of blocks.
-fn break_block(sample: &Sample) {
+fn break_block(sample: &SampleBlock) {
     use BlockError as E;
     let count = sample.transactions.len() as u16;
     assert!(matches!(sample.with(Vec::clear), E::Remasc));
@@ -241,7 +242,7 @@ fn break_block(sample: &Sample) {
 }
 
 /// Breaks each header field that execution computes.
-fn break_header(sample: &Sample) {
+fn break_header(sample: &SampleBlock) {
     assert_eq!(sample.fields(|header| header.state_root = B256::ZERO), ["stateRoot"]);
     assert_eq!(sample.fields(|header| header.receipts_root = B256::ZERO), ["receiptsRoot"]);
     assert_eq!(sample.fields(|header| header.logs_bloom = Bloom::repeat_byte(1)), ["logsBloom"]);
@@ -254,7 +255,7 @@ proptest! {
 
     #[test]
     fn each_broken_rule_is_reported(plans in proptest::collection::vec(plan(), 2..8)) {
-        let sample = Sample::new(&plans);
+        let sample = SampleBlock::new(&plans);
         let executed = sample.execute(&sample.header, &sample.transactions).unwrap();
         assert_eq!(check_block(&executed, &sample.header, &sample.network), Ok(()));
         for index in 0..plans.len() {
@@ -276,7 +277,7 @@ proptest! {
             first.sender = (second.sender + 1) % 10;
             first.value = first.value.max(1);
         }
-        let mut sample = Sample::new(&[first.clone(), second]);
+        let mut sample = SampleBlock::new(&[first.clone(), second]);
         if !same {
             let mut moved = unsigned(&first, 0);
             moved.to = Some(receiver);
@@ -302,7 +303,14 @@ fn a_dropped_transaction_does_not_count_for_txindex() {
     let DevConfig { network, genesis, .. } = options.config().unwrap();
     // Init code that stores TXINDEX + 1.
     let code = support::bytes("aa60010160005500");
-    let plan = |sender| Plan { sender, to: 1, value: 0, gas: 200_000, price: MINIMUM, data: code.to_vec() };
+    let plan = |sender| TransactionPlan {
+        sender,
+        to: 1,
+        value: 0,
+        gas: 200_000,
+        price: MINIMUM,
+        data: code.to_vec(),
+    };
     let candidates: Vec<TransactionCandidate> = [(0, 7), (1, 0), (2, 0)]
         .into_iter()
         .map(|(sender, nonce)| {
@@ -342,7 +350,8 @@ fn a_transaction_to_blake2_without_data_is_refused_before_vetiver900() {
         let options =
             DevOptions { hardfork: Some(hardfork), genesis: Some("regtest"), ..DevOptions::default() };
         let DevConfig { network, genesis, .. } = options.config().unwrap();
-        let plan = Plan { sender: 0, to: 9, value: 0, gas: 100_000, price: MINIMUM, data: Vec::new() };
+        let plan =
+            TransactionPlan { sender: 0, to: 9, value: 0, gas: 100_000, price: MINIMUM, data: Vec::new() };
         let call = Transaction { to: Some(support::low_address(9)), ..unsigned(&plan, 0) };
         let transaction = key(0).sign_transaction(call, 33).unwrap();
         let candidate = TransactionCandidate { transaction: transaction.clone(), sender: key(0).address() };
@@ -372,8 +381,15 @@ fn a_transaction_to_blake2_without_data_is_refused_before_vetiver900() {
 fn calls_of_the_bridge_or_remasc_in_a_parallel_list_are_refused() {
     for (to, calldata) in [(Address::from_word(U256::from(BRIDGE).into()), vec![]), (REMASC_ADDRESS, vec![1])]
     {
-        let plan = Plan { sender: 3, to: 1, value: 0, gas: 100_000, price: MINIMUM, data: calldata.clone() };
-        let mut sample = Sample::new(std::slice::from_ref(&plan));
+        let plan = TransactionPlan {
+            sender: 3,
+            to: 1,
+            value: 0,
+            gas: 100_000,
+            price: MINIMUM,
+            data: calldata.clone(),
+        };
+        let mut sample = SampleBlock::new(std::slice::from_ref(&plan));
         let mut call = unsigned(&plan, 0);
         (call.to, call.data) = (Some(to), Bytes::from(calldata));
         sample.transactions[0] = key(3).sign_transaction(call, 33).unwrap();

@@ -4,7 +4,9 @@ use crate::support;
 
 use alloy_primitives::{Address, Bytes, U256};
 use rootlight::consensus::Network;
-use rootlight::exec::trace::{CallTrace, CallTracer, Room, StepOptions, StepTrace, StepTracer, TraceAction};
+use rootlight::exec::trace::{
+    CallTrace, CallTracer, StepOptions, StepTrace, StepTracer, TraceAction, TraceBudget,
+};
 use rootlight::exec::{
     BlockEnvironment, CallContext, CallMessage, CallOutcome, Executed, FrameKind, HaltReason, Inspector,
     RunLimits, call_watched,
@@ -296,11 +298,11 @@ fn a_trace_above_the_limit_is_reported_as_exceeded() {
     let a = [0x5b, 0x5f, 0x56];
     let case = Case::new(&a, &[]);
     let mut tracer = StepTracer::new(StepOptions::default());
-    tracer.room = Room::new(10_000);
+    tracer.room = TraceBudget::new(10_000);
     case.run(&mut tracer);
     assert!(tracer.room.exceeded());
     let mut tracer = CallTracer::new(false);
-    tracer.room = Room::new(10);
+    tracer.room = TraceBudget::new(10);
     case.run(&mut tracer);
     assert!(tracer.room.exceeded());
 }

@@ -7,11 +7,11 @@ use rootlight::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use crate::support::{chain::text, shapes, u64_of, upstream::Recording};
+use crate::support::{chain::text, shapes, u64_of, upstream::RecordedUpstream};
 
 /// How an upstream departs from honesty.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trick {
+pub enum ActorTrick {
     Honest,
     /// Never answers.
     Silent,
@@ -62,10 +62,10 @@ pub enum Trick {
 }
 
 pub struct Actor<'a> {
-    pub trunk: &'a Recording,
+    pub trunk: &'a RecordedUpstream,
     /// What it shows half of the time, when it flaps; or always, when it is on another branch.
-    pub other: Option<&'a Recording>,
-    pub trick: Trick,
+    pub other: Option<&'a RecordedUpstream>,
+    pub trick: ActorTrick,
     /// Milliseconds that one exchange takes.
     pub latency: u64,
     pub random: Rng,
@@ -73,16 +73,16 @@ pub struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    pub fn new(trunk: &'a Recording, trick: Trick) -> Self {
+    pub fn new(trunk: &'a RecordedUpstream, trick: ActorTrick) -> Self {
         Self { trunk, other: None, trick, latency: 30, random: Rng::with_seed(7), asked: Vec::new() }
     }
 
     pub fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         self.asked.push(call.clone());
         let silent = match self.trick {
-            Trick::Silent => true,
-            Trick::Mute(methods) => methods.contains(&call.method),
-            Trick::Lossy(percent) => self.random.u64(..100) < percent,
+            ActorTrick::Silent => true,
+            ActorTrick::Mute(methods) => methods.contains(&call.method),
+            ActorTrick::Lossy(percent) => self.random.u64(..100) < percent,
             _ => false,
         };
         if silent {
@@ -93,9 +93,9 @@ impl<'a> Actor<'a> {
         RawValue::from_string(text).map_err(|_| RequestFailure::Malformed("not JSON"))
     }
 
-    fn source(&mut self) -> &'a Recording {
+    fn source(&mut self) -> &'a RecordedUpstream {
         match self.other {
-            Some(other) if self.trick != Trick::Flapping || self.random.u64(..100) < 50 => other,
+            Some(other) if self.trick != ActorTrick::Flapping || self.random.u64(..100) < 50 => other,
             _ => self.trunk,
         }
     }
@@ -108,67 +108,67 @@ impl<'a> Actor<'a> {
         let block = call.method == "eth_getBlockByNumber" && honest != "null";
         let receipt = call.method == "eth_getTransactionReceipt" && honest != "null";
         Ok(match &self.trick {
-            Trick::Truncated if self.random.u64(..100) < 50 => honest[..honest.len() / 2].to_owned(),
-            Trick::Digits(percent) if self.random.u64(..100) < *percent => {
+            ActorTrick::Truncated if self.random.u64(..100) < 50 => honest[..honest.len() / 2].to_owned(),
+            ActorTrick::Digits(percent) if self.random.u64(..100) < *percent => {
                 change_digit(&honest, self.random.usize(..honest.len()))
             }
-            Trick::Withhold(methods) if methods.contains(&call.method) => "null".into(),
-            Trick::NoProofs if ["eth_getProof", "rsk_getProof"].contains(&call.method) => {
+            ActorTrick::Withhold(methods) if methods.contains(&call.method) => "null".into(),
+            ActorTrick::NoProofs if ["eth_getProof", "rsk_getProof"].contains(&call.method) => {
                 return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
             }
-            Trick::OtherBlock if block => {
+            ActorTrick::OtherBlock if block => {
                 again("eth_getBlockByNumber", json!([before(&params[0]), params[1]]))
             }
-            Trick::StaleRoots if call.method == "eth_getProof" => {
+            ActorTrick::StaleRoots if call.method == "eth_getProof" => {
                 again("eth_getProof", json!([params[0], params[1], before(&params[2])]))
             }
-            Trick::OtherKeys if call.method == "eth_getProof" => again(
+            ActorTrick::OtherKeys if call.method == "eth_getProof" => again(
                 "eth_getProof",
                 json!(["0x0000000000000000000000000000000001000006", params[1], params[2]]),
             ),
-            Trick::AbsentForPresent if call.method == "eth_getProof" => again(
+            ActorTrick::AbsentForPresent if call.method == "eth_getProof" => again(
                 "eth_getProof",
                 json!(["0x00000000000000000000000000000000deadbeef", params[1], params[2]]),
             ),
-            Trick::ShiftedLogs | Trick::OmittedLogs | Trick::WrongReceipts
+            ActorTrick::ShiftedLogs | ActorTrick::OmittedLogs | ActorTrick::WrongReceipts
                 if call.method == "rsk_getRawTransactionReceiptByHash" =>
             {
                 "null".into()
             }
-            Trick::WrongReceipts if receipt => {
+            ActorTrick::WrongReceipts if receipt => {
                 let mut value: Value = serde_json::from_str(&honest).unwrap();
                 value["status"] = if value["status"] == "0x1" { "0x0" } else { "0x1" }.into();
                 value.to_string()
             }
-            Trick::ShiftedLogs | Trick::OmittedLogs if receipt => self.change_logs(&honest),
-            Trick::WrongPlace if receipt => self.misplace(&honest),
-            Trick::SaysPending if receipt => "null".into(),
-            Trick::SaysPending if call.method == "eth_getTransactionByHash" && honest != "null" => {
+            ActorTrick::ShiftedLogs | ActorTrick::OmittedLogs if receipt => self.change_logs(&honest),
+            ActorTrick::WrongPlace if receipt => self.misplace(&honest),
+            ActorTrick::SaysPending if receipt => "null".into(),
+            ActorTrick::SaysPending if call.method == "eth_getTransactionByHash" && honest != "null" => {
                 let mut value: Value = serde_json::from_str(&honest).unwrap();
                 for field in ["blockHash", "blockNumber", "transactionIndex"] {
                     value[field] = Value::Null;
                 }
                 value.to_string()
             }
-            Trick::OldPlace if receipt => {
+            ActorTrick::OldPlace if receipt => {
                 let block = again("eth_getBlockByNumber", json!(["0x1", true]));
                 let (mut value, block): (Value, Value) =
                     (serde_json::from_str(&honest).unwrap(), serde_json::from_str(&block).unwrap());
                 (value["blockNumber"], value["blockHash"]) = (block["number"].clone(), block["hash"].clone());
                 value.to_string()
             }
-            Trick::Behind(head) => self.cut(call, &params, *head, honest),
-            Trick::Boastful if call.method == "eth_blockNumber" => {
+            ActorTrick::Behind(head) => self.cut(call, &params, *head, honest),
+            ActorTrick::Boastful if call.method == "eth_blockNumber" => {
                 format!("\"{:#x}\"", self.trunk.head + 50)
             }
-            Trick::CopiedWork if block => self.copy_work(&params, honest),
-            Trick::WithoutProof if block => {
+            ActorTrick::CopiedWork if block => self.copy_work(&params, honest),
+            ActorTrick::WithoutProof if block => {
                 let mut value: Value = serde_json::from_str(&honest).unwrap();
                 value["bitcoinMergedMiningCoinbaseTransaction"] = "0x".into();
                 value["bitcoinMergedMiningMerkleProof"] = "0x".into();
                 value.to_string()
             }
-            Trick::FakeUncles if call.method.starts_with("eth_getUncle") && honest != "null" => {
+            ActorTrick::FakeUncles if call.method.starts_with("eth_getUncle") && honest != "null" => {
                 again("eth_getBlockByNumber", json!(["0x20", true]))
             }
             _ => honest,
@@ -178,7 +178,7 @@ impl<'a> Actor<'a> {
     fn change_logs(&self, honest: &str) -> String {
         let mut value: Value = serde_json::from_str(honest).unwrap();
         let logs = value["logs"].as_array_mut().unwrap();
-        if self.trick == Trick::OmittedLogs {
+        if self.trick == ActorTrick::OmittedLogs {
             logs.pop();
         }
         for log in logs {

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
-    actor::{Actor, Trick},
+    actor::{Actor, ActorTrick},
     recording,
     support::{
         chain::{lines, text},
         shared, u64_of,
     },
-    world::World,
+    world::HostileNetwork,
 };
 
 const HEAD: u64 = 90;
@@ -17,17 +17,18 @@ const LIMIT: u64 = 120_000;
 
 /// One liar, alone and beside an honest upstream: never more than the chain it really has; beside the honest one the
 /// head is reached, and the liar is named.
-fn header_liar(trick: Trick, rule: &str) {
+fn header_liar(trick: ActorTrick, rule: &str) {
     let Some(recording) = recording(HEAD) else { return };
-    let mut alone = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+    let mut alone = HostileNetwork::regtest(vec![Actor::new(&recording, trick.clone())]);
     assert!(!alone.sync(LIMIT), "{trick:?} alone must not count as a head");
     let lies = alone.lies(0);
     assert!(lies.iter().any(|lie| lie.contains(rule)), "{trick:?}: {lies:?}");
 
     for liar in [0, 1] {
-        let mut actors = vec![Actor::new(&recording, Trick::Honest), Actor::new(&recording, Trick::Honest)];
+        let mut actors =
+            vec![Actor::new(&recording, ActorTrick::Honest), Actor::new(&recording, ActorTrick::Honest)];
         actors[liar].trick = trick.clone();
-        let mut world = World::regtest(actors);
+        let mut world = HostileNetwork::regtest(actors);
         assert!(world.sync(LIMIT), "{trick:?} as upstream {liar}");
         assert_eq!(world.head(), HEAD);
         // Whoever comes second may show nothing that was not proven by the first.
@@ -41,25 +42,26 @@ fn header_liar(trick: Trick, rule: &str) {
 
 #[test]
 fn headers_with_copied_bitcoin_headers() {
-    header_liar(Trick::CopiedWork, "bitcoinMergedMining");
+    header_liar(ActorTrick::CopiedWork, "bitcoinMergedMining");
 }
 
 #[test]
 fn withheld_merge_mining_proofs() {
-    header_liar(Trick::WithoutProof, "bitcoinMergedMining");
+    header_liar(ActorTrick::WithoutProof, "bitcoinMergedMining");
 }
 
 #[test]
 fn another_block_than_the_one_asked_for() {
-    header_liar(Trick::OtherBlock, "block 1");
+    header_liar(ActorTrick::OtherBlock, "block 1");
 }
 
 #[test]
 fn fake_uncles() {
     let Some(recording) = recording(HEAD) else { return };
-    let mut actors = vec![Actor::new(&recording, Trick::FakeUncles), Actor::new(&recording, Trick::Honest)];
+    let mut actors =
+        vec![Actor::new(&recording, ActorTrick::FakeUncles), Actor::new(&recording, ActorTrick::Honest)];
     (actors[0].latency, actors[1].latency) = (1, 1_000);
-    let mut world = World::regtest(actors);
+    let mut world = HostileNetwork::regtest(actors);
     assert!(world.sync(LIMIT));
     world.run(60_000);
     let named = world.lies(0);
@@ -67,7 +69,7 @@ fn fake_uncles() {
     assert!(world.lies(1).is_empty());
     // The honest one supplied what the liar did not: totals are exact up to the head.
     let total = world.call("eth_getBlockByNumber", &json!([format!("{HEAD:#x}"), false])).unwrap();
-    let mut honest = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    let mut honest = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
     assert!(honest.sync(LIMIT));
     honest.run(10_000);
     let expected = honest.call("eth_getBlockByNumber", &json!([format!("{HEAD:#x}"), false])).unwrap();
@@ -78,14 +80,17 @@ fn fake_uncles() {
 #[test]
 fn withheld_uncles() {
     let Some(recording) = recording(HEAD) else { return };
-    let withheld = Trick::Withhold(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
-    let mut alone = World::regtest(vec![Actor::new(&recording, withheld.clone())]);
+    let withheld =
+        ActorTrick::Withhold(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
+    let mut alone = HostileNetwork::regtest(vec![Actor::new(&recording, withheld.clone())]);
     assert!(alone.sync(LIMIT));
     alone.run(20_000);
     let open = alone.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
     assert_eq!(open["totalDifficulty"], Value::Null, "never a total without its uncles");
-    let mut both =
-        World::regtest(vec![Actor::new(&recording, withheld), Actor::new(&recording, Trick::Honest)]);
+    let mut both = HostileNetwork::regtest(vec![
+        Actor::new(&recording, withheld),
+        Actor::new(&recording, ActorTrick::Honest),
+    ]);
     assert!(both.sync(LIMIT));
     both.run(20_000);
     let known = both.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
@@ -96,28 +101,28 @@ fn withheld_uncles() {
 #[test]
 fn uncles_of_one_that_falls_silent() {
     let Some(recording) = recording(HEAD) else { return };
-    let mute = Trick::Mute(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
-    let total = |world: &mut World<'_>| {
+    let mute = ActorTrick::Mute(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
+    let total = |world: &mut HostileNetwork<'_>| {
         world
             .call("eth_getBlockByNumber", &json!(["0x4a", false]))
             .map(|block| block["totalDifficulty"].clone())
     };
-    let mut actors = vec![Actor::new(&recording, mute.clone()), Actor::new(&recording, Trick::Honest)];
+    let mut actors = vec![Actor::new(&recording, mute.clone()), Actor::new(&recording, ActorTrick::Honest)];
     (actors[0].latency, actors[1].latency) = (1, 1_000);
-    let mut both = World::regtest(actors);
+    let mut both = HostileNetwork::regtest(actors);
     assert!(both.sync(LIMIT));
     both.run(60_000);
     assert!(total(&mut both).unwrap().is_string());
-    let complete = |world: &mut World<'_>| {
+    let complete = |world: &mut HostileNetwork<'_>| {
         world.call("rootlight_syncStatus", &json!([])).unwrap()["unclesComplete"].clone()
     };
     assert_eq!(complete(&mut both), true);
-    let mut alone = World::regtest(vec![Actor::new(&recording, mute)]);
+    let mut alone = HostileNetwork::regtest(vec![Actor::new(&recording, mute)]);
     alone.sync(LIMIT);
     alone.run(10_000);
     assert_eq!(complete(&mut alone), false);
     assert!(!alone.client.sync().is_settled() && alone.lies(0).is_empty());
-    alone.actors[0].trick = Trick::Honest;
+    alone.actors[0].trick = ActorTrick::Honest;
     alone.run(700_000);
     assert!(total(&mut alone).unwrap().is_string());
 }
@@ -125,8 +130,9 @@ fn uncles_of_one_that_falls_silent() {
 #[test]
 fn announced_but_not_there() {
     let Some(recording) = recording(HEAD) else { return };
-    let actors = vec![Actor::new(&recording, Trick::Boastful), Actor::new(&recording, Trick::Honest)];
-    let mut world = World::regtest(actors);
+    let actors =
+        vec![Actor::new(&recording, ActorTrick::Boastful), Actor::new(&recording, ActorTrick::Honest)];
+    let mut world = HostileNetwork::regtest(actors);
     assert!(world.sync(LIMIT));
     assert_eq!(world.head(), HEAD);
 }
@@ -134,16 +140,17 @@ fn announced_but_not_there() {
 #[test]
 fn silent_slow_and_truncated_answers() {
     let Some(recording) = recording(HEAD) else { return };
-    for trick in [Trick::Silent, Trick::Lossy(70), Trick::Truncated] {
-        let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, Trick::Honest)];
-        let mut world = World::regtest(actors);
+    for trick in [ActorTrick::Silent, ActorTrick::Lossy(70), ActorTrick::Truncated] {
+        let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, ActorTrick::Honest)];
+        let mut world = HostileNetwork::regtest(actors);
         assert!(world.sync(LIMIT), "{trick:?}");
         assert_eq!(world.head(), HEAD, "{trick:?}");
     }
     for latency in [9_000, 20_000] {
-        let mut actors = vec![Actor::new(&recording, Trick::Honest), Actor::new(&recording, Trick::Honest)];
+        let mut actors =
+            vec![Actor::new(&recording, ActorTrick::Honest), Actor::new(&recording, ActorTrick::Honest)];
         actors[0].latency = latency;
-        let mut world = World::regtest(actors);
+        let mut world = HostileNetwork::regtest(actors);
         assert!(world.sync(LIMIT), "{latency} ms");
         assert_eq!(world.head(), HEAD);
         assert!(world.lies(0).is_empty(), "slowness is no lie");
@@ -153,8 +160,9 @@ fn silent_slow_and_truncated_answers() {
 #[test]
 fn an_upstream_behind_the_others_hides_nothing() {
     let Some(recording) = recording(HEAD) else { return };
-    let actors = vec![Actor::new(&recording, Trick::Behind(40)), Actor::new(&recording, Trick::Honest)];
-    let mut world = World::regtest(actors);
+    let actors =
+        vec![Actor::new(&recording, ActorTrick::Behind(40)), Actor::new(&recording, ActorTrick::Honest)];
+    let mut world = HostileNetwork::regtest(actors);
     assert!(world.sync(LIMIT));
     assert_eq!(world.head(), HEAD);
     world.run(20_000);
@@ -167,7 +175,8 @@ fn an_upstream_of_another_network() {
     let testnet = rootlight::consensus::Network::testnet();
     let checkpoint =
         rootlight::consensus::Checkpoint { number: 0, hash: testnet.genesis_hash, total_difficulty: None };
-    let mut world = World::new(testnet, checkpoint, vec![Actor::new(&recording, Trick::Honest)]);
+    let mut world =
+        HostileNetwork::new(testnet, checkpoint, vec![Actor::new(&recording, ActorTrick::Honest)]);
     assert!(!world.sync(LIMIT));
     assert!(!world.lies(0).is_empty() && world.call("eth_blockNumber", &json!([])).is_err());
 }
@@ -188,7 +197,7 @@ pub(crate) fn side_block() -> Option<Value> {
 }
 
 /// The recorded branches part at 155; the main one is longer.
-pub(crate) fn side_branch() -> Option<crate::support::upstream::Recording> {
+pub(crate) fn side_branch() -> Option<crate::support::upstream::RecordedUpstream> {
     let mut side = recording(FORK)?;
     side.show(&side_block()?);
     Some(side)
@@ -198,8 +207,9 @@ pub(crate) fn side_branch() -> Option<crate::support::upstream::Recording> {
 fn upstreams_that_disagree_and_the_heaviest_proven_chain() {
     let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
     for order in [[0, 1, 1], [1, 1, 0], [1, 0, 1]] {
-        let actors = order.map(|branch| Actor::new(if branch == 0 { &main } else { &side }, Trick::Honest));
-        let mut world = World::regtest(actors.into());
+        let actors =
+            order.map(|branch| Actor::new(if branch == 0 { &main } else { &side }, ActorTrick::Honest));
+        let mut world = HostileNetwork::regtest(actors.into());
         assert!(world.sync(LIMIT));
         assert_eq!(world.head(), 160, "{order:?}");
         world.run(20_000);
@@ -215,9 +225,9 @@ fn upstreams_that_disagree_and_the_heaviest_proven_chain() {
 #[test]
 fn flapping_reorganisations() {
     let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
-    let mut flapping = Actor::new(&main, Trick::Flapping);
+    let mut flapping = Actor::new(&main, ActorTrick::Flapping);
     flapping.other = Some(&side);
-    let mut world = World::regtest(vec![flapping, Actor::new(&main, Trick::Honest)]);
+    let mut world = HostileNetwork::regtest(vec![flapping, Actor::new(&main, ActorTrick::Honest)]);
     assert!(world.sync(LIMIT));
     for _ in 0..20 {
         world.run(5_000);
@@ -228,7 +238,7 @@ fn flapping_reorganisations() {
 #[test]
 fn a_reorganisation_between_rounds() {
     let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
-    let mut world = World::regtest(vec![Actor::new(&side, Trick::Honest)]);
+    let mut world = HostileNetwork::regtest(vec![Actor::new(&side, ActorTrick::Honest)]);
     assert!(world.sync(LIMIT));
     assert_eq!(world.head(), 155);
     // The branch changes while a request is under way: its answer is of the pinned block, or an error.

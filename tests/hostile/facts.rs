@@ -4,11 +4,11 @@ use rootlight::light::UpstreamRequest;
 use serde_json::{Value, json};
 
 use crate::{
-    actor::{Actor, Trick},
+    actor::{Actor, ActorTrick},
     chains::{side_block, side_branch},
     recording,
-    support::upstream::Recording,
-    world::World,
+    support::upstream::RecordedUpstream,
+    world::HostileNetwork,
 };
 
 pub const HEAD: u64 = 130;
@@ -36,8 +36,8 @@ pub fn questions() -> Vec<(&'static str, Value)> {
 }
 
 /// What an honest upstream's answers prove.
-pub fn truths(recording: &Recording) -> Vec<Value> {
-    let mut world = World::regtest(vec![Actor::new(recording, Trick::Honest)]);
+pub fn truths(recording: &RecordedUpstream) -> Vec<Value> {
+    let mut world = HostileNetwork::regtest(vec![Actor::new(recording, ActorTrick::Honest)]);
     assert!(world.sync(LIMIT));
     world.run(10_000);
     let asked = questions().into_iter();
@@ -47,10 +47,10 @@ pub fn truths(recording: &Recording) -> Vec<Value> {
 }
 
 /// Alone, the liar gets no false value through; beside an honest upstream every question gets its true answer.
-fn fact_liar(trick: Trick, affected: &str) {
+fn fact_liar(trick: ActorTrick, affected: &str) {
     let Some(recording) = recording(HEAD) else { return };
     let truths = truths(&recording);
-    let mut alone = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+    let mut alone = HostileNetwork::regtest(vec![Actor::new(&recording, trick.clone())]);
     assert!(alone.sync(LIMIT), "{trick:?}");
     let mut refused = 0;
     for ((method, params), truth) in questions().iter().zip(&truths) {
@@ -64,8 +64,10 @@ fn fact_liar(trick: Trick, affected: &str) {
     }
     assert!(refused > 0, "{trick:?} does not touch {affected}");
 
-    let mut both =
-        World::regtest(vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, Trick::Honest)]);
+    let mut both = HostileNetwork::regtest(vec![
+        Actor::new(&recording, trick.clone()),
+        Actor::new(&recording, ActorTrick::Honest),
+    ]);
     assert!(both.sync(LIMIT));
     both.run(10_000);
     for ((method, params), truth) in questions().iter().zip(&truths) {
@@ -78,24 +80,24 @@ fn fact_liar(trick: Trick, affected: &str) {
 
 #[test]
 fn stale_roots() {
-    fact_liar(Trick::StaleRoots, "eth_getBalance");
+    fact_liar(ActorTrick::StaleRoots, "eth_getBalance");
 }
 
 #[test]
 fn proofs_of_other_keys() {
-    fact_liar(Trick::OtherKeys, "eth_getBalance");
+    fact_liar(ActorTrick::OtherKeys, "eth_getBalance");
 }
 
 #[test]
 fn absent_for_present() {
-    fact_liar(Trick::AbsentForPresent, "eth_getBalance");
+    fact_liar(ActorTrick::AbsentForPresent, "eth_getBalance");
 }
 
 #[test]
 fn shifted_log_index_is_computed_here() {
     let Some(recording) = recording(HEAD) else { return };
     let truths = truths(&recording);
-    let mut world = World::regtest(vec![Actor::new(&recording, Trick::ShiftedLogs)]);
+    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::ShiftedLogs)]);
     assert!(world.sync(LIMIT));
     for ((method, params), truth) in questions().iter().zip(&truths) {
         // The index an upstream states is not used, or the answer is refused: never a shifted one.
@@ -106,25 +108,25 @@ fn shifted_log_index_is_computed_here() {
 
 #[test]
 fn wrong_receipts() {
-    fact_liar(Trick::WrongReceipts, "eth_getTransactionReceipt");
+    fact_liar(ActorTrick::WrongReceipts, "eth_getTransactionReceipt");
 }
 
 #[test]
 fn omitted_logs() {
-    fact_liar(Trick::OmittedLogs, "eth_getLogs");
+    fact_liar(ActorTrick::OmittedLogs, "eth_getLogs");
 }
 
 #[test]
 fn withheld_receipts_and_swallowed_transactions() {
     fact_liar(
-        Trick::Withhold(&["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]),
+        ActorTrick::Withhold(&["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]),
         "eth_getTransactionReceipt",
     );
 }
 
 #[test]
 fn transactions_said_to_be_elsewhere() {
-    fact_liar(Trick::WrongPlace, "eth_getTransactionByHash");
+    fact_liar(ActorTrick::WrongPlace, "eth_getTransactionByHash");
 }
 
 /// Where the only other upstream is silent, the question comes to an end.
@@ -132,10 +134,11 @@ fn transactions_said_to_be_elsewhere() {
 fn a_transaction_said_to_be_elsewhere_and_nobody_else_to_ask() {
     let Some(recording) = recording(HEAD) else { return };
     for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
-        let actors = vec![Actor::new(&recording, Trick::WrongPlace), Actor::new(&recording, Trick::Honest)];
-        let mut world = World::regtest(actors);
+        let actors =
+            vec![Actor::new(&recording, ActorTrick::WrongPlace), Actor::new(&recording, ActorTrick::Honest)];
+        let mut world = HostileNetwork::regtest(actors);
         assert!(world.sync(LIMIT));
-        world.actors[1].trick = Trick::Silent;
+        world.actors[1].trick = ActorTrick::Silent;
         let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
         assert_eq!(error["code"], -32002, "{error}");
     }
@@ -144,8 +147,8 @@ fn a_transaction_said_to_be_elsewhere_and_nobody_else_to_ask() {
 #[test]
 fn no_proofs_at_all_are_refused_in_words() {
     let Some(recording) = recording(HEAD) else { return };
-    fact_liar(Trick::NoProofs, "eth_getBalance");
-    let mut world = World::regtest(vec![Actor::new(&recording, Trick::NoProofs)]);
+    fact_liar(ActorTrick::NoProofs, "eth_getBalance");
+    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::NoProofs)]);
     assert!(world.sync(LIMIT));
     let error = world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("eth_getProof: upstream error -32601"), "{error}");
@@ -155,10 +158,15 @@ fn no_proofs_at_all_are_refused_in_words() {
 #[test]
 fn an_absence_needs_everybody() {
     let Some(recording) = recording(HEAD) else { return };
-    let nothing =
-        Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getBlockByHash"]);
-    let mut world =
-        World::regtest(vec![Actor::new(&recording, nothing), Actor::new(&recording, Trick::Honest)]);
+    let nothing = ActorTrick::Withhold(&[
+        "eth_getTransactionReceipt",
+        "eth_getTransactionByHash",
+        "eth_getBlockByHash",
+    ]);
+    let mut world = HostileNetwork::regtest(vec![
+        Actor::new(&recording, nothing),
+        Actor::new(&recording, ActorTrick::Honest),
+    ]);
     assert!(world.sync(LIMIT));
     let found = world.call("eth_getTransactionByHash", &json!([TRANSACTION])).unwrap();
     assert_eq!(found["hash"], TRANSACTION);
@@ -175,17 +183,17 @@ fn an_absence_needs_everybody() {
 #[test]
 fn a_word_of_one_upstream_hides_no_mined_transaction() {
     let Some(recording) = recording(HEAD) else { return };
-    let null = Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
-    for trick in [Trick::SaysPending, null] {
-        let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, Trick::Honest)];
-        let mut world = World::regtest(actors);
+    let null = ActorTrick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+    for trick in [ActorTrick::SaysPending, null] {
+        let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, ActorTrick::Honest)];
+        let mut world = HostileNetwork::regtest(actors);
         assert!(world.sync(LIMIT));
         for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
             let answer = world.send(method, &json!([TRANSACTION]));
             assert!(answer["result"]["blockHash"].is_string(), "{trick:?} {answer}");
             assert_eq!(answer.get("level"), None);
         }
-        let mut alone = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+        let mut alone = HostileNetwork::regtest(vec![Actor::new(&recording, trick.clone())]);
         assert!(alone.sync(LIMIT));
         for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
             let answer = alone.send(method, &json!([TRANSACTION]));
@@ -200,11 +208,12 @@ fn a_word_of_one_upstream_hides_no_mined_transaction() {
 #[test]
 fn a_place_too_old_to_be_proven_hides_no_transaction() {
     let Some(recording) = recording(HEAD) else { return };
-    let null = Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+    let null = ActorTrick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
     let start = 5;
     for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
-        let actors = vec![Actor::new(&recording, Trick::OldPlace), Actor::new(&recording, Trick::Honest)];
-        let mut world = World::regtest_above(start, actors);
+        let actors =
+            vec![Actor::new(&recording, ActorTrick::OldPlace), Actor::new(&recording, ActorTrick::Honest)];
+        let mut world = HostileNetwork::regtest_above(start, actors);
         assert!(world.sync(LIMIT));
         for _ in 0..2 {
             let answer = world.call(method, &json!([TRANSACTION])).unwrap();
@@ -214,9 +223,9 @@ fn a_place_too_old_to_be_proven_hides_no_transaction() {
         assert_eq!(demerits, 0, "an honest upstream may say so");
         let others = [vec![], vec![Actor::new(&recording, null.clone())]];
         for others in others {
-            let mut actors = vec![Actor::new(&recording, Trick::OldPlace)];
+            let mut actors = vec![Actor::new(&recording, ActorTrick::OldPlace)];
             actors.extend(others);
-            let mut world = World::regtest_above(start, actors);
+            let mut world = HostileNetwork::regtest_above(start, actors);
             assert!(world.sync(LIMIT));
             let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
             assert!(error["message"].as_str().unwrap().contains("was reported in block 1"), "{error}");
@@ -233,7 +242,7 @@ fn an_absence_that_nobody_proves_is_marked() {
         recording.replace(method, &unknown, &Value::Null);
     }
     recording.replace("eth_getBlockByHash", &json!([unknown[0], true]), &Value::Null);
-    let mut world = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
     assert!(world.sync(LIMIT));
     for (method, params, level) in [
         ("eth_getTransactionReceipt", unknown.clone(), json!("unproven-absence")),
@@ -278,8 +287,8 @@ fn a_block_that_one_upstream_denies_comes_from_another() {
     }
     other.replace("eth_getBlockByHash", &json!([side["hash"], true]), &side);
     for order in [[0, 1], [1, 0]] {
-        let actors = order.map(|who| Actor::new(if who == 0 { &main } else { &other }, Trick::Honest));
-        let mut world = World::regtest(actors.into());
+        let actors = order.map(|who| Actor::new(if who == 0 { &main } else { &other }, ActorTrick::Honest));
+        let mut world = HostileNetwork::regtest(actors.into());
         assert!(world.sync(LIMIT));
         let answer = world.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
         assert_eq!((&answer["hash"], &answer["number"]), (&side["hash"], &side["number"]));
@@ -295,14 +304,15 @@ fn those_that_rest_are_asked_last() {
     for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
         recording.replace(method, &unknown, &Value::Null);
     }
-    let actors = vec![Actor::new(&recording, Trick::NoProofs), Actor::new(&recording, Trick::Honest)];
-    let mut world = World::regtest(actors);
+    let actors =
+        vec![Actor::new(&recording, ActorTrick::NoProofs), Actor::new(&recording, ActorTrick::Honest)];
+    let mut world = HostileNetwork::regtest(actors);
     assert!(world.sync(LIMIT));
-    world.actors[1].trick = Trick::Silent;
+    world.actors[1].trick = ActorTrick::Silent;
     world.run(20_000);
     assert!(world.is_resting(1) && !world.is_resting(0));
-    world.actors[1].trick = Trick::Honest;
-    let asked = |world: &World<'_>| world.actors[1].asked.len();
+    world.actors[1].trick = ActorTrick::Honest;
+    let asked = |world: &HostileNetwork<'_>| world.actors[1].asked.len();
     let before = asked(&world);
     assert_eq!(world.call("eth_getTransactionByHash", &unknown), Ok(Value::Null));
     assert_eq!(asked(&world), before, "it may not answer for long");
@@ -314,8 +324,8 @@ fn those_that_rest_are_asked_last() {
 #[test]
 fn wrong_proofs_are_written_down() {
     let Some(recording) = recording(HEAD) else { return };
-    for trick in [Trick::StaleRoots, Trick::OtherKeys, Trick::AbsentForPresent] {
-        let mut world = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+    for trick in [ActorTrick::StaleRoots, ActorTrick::OtherKeys, ActorTrick::AbsentForPresent] {
+        let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, trick.clone())]);
         assert!(world.sync(LIMIT));
         world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
         let state = world.client.sync().upstreams().remove(0);
@@ -336,8 +346,9 @@ fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
     let own: Value = serde_json::from_str(&main.answer(&proof("0x7a")).unwrap()).unwrap();
     side.replace("eth_getProof", &json!([COW, [], "0x9b"]), &own);
     let withhold =
-        Trick::Withhold(&["eth_getProof", "eth_getTransactionReceipt", "eth_getTransactionByHash"]);
-    let mut world = World::regtest(vec![Actor::new(&main, withhold), Actor::new(&side, Trick::Honest)]);
+        ActorTrick::Withhold(&["eth_getProof", "eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+    let mut world =
+        HostileNetwork::regtest(vec![Actor::new(&main, withhold), Actor::new(&side, ActorTrick::Honest)]);
     assert!(world.sync(LIMIT));
     world.run(10_000);
     for _ in 0..10 {
@@ -354,7 +365,7 @@ fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
 fn blocks_off_the_chain_are_asked_for_by_their_hashes() {
     let (Some(main), Some(side)) = (recording(160), side_block()) else { return };
     let hash = side["hash"].as_str().unwrap();
-    let mut world = World::regtest(vec![Actor::new(&main, Trick::Honest)]);
+    let mut world = HostileNetwork::regtest(vec![Actor::new(&main, ActorTrick::Honest)]);
     assert!(world.sync(LIMIT));
     world.run(10_000);
     let block = world.call("eth_getBlockByHash", &json!([hash, true])).unwrap();

@@ -2,7 +2,7 @@
 
 use rootlight::{
     consensus::{HeaderCandidate, Network, Origin},
-    light::{KeptFault, Now, PAGE_HEADERS, Page, SyncStep},
+    light::{HeaderPage, HeaderStoreFault, Now, PAGE_HEADERS, SyncStep},
     rpc::Client,
     types::{HeaderForm, rlp::list_of},
 };
@@ -10,7 +10,7 @@ use rootlight::{
 use crate::mainnet::{client, headers, run};
 
 /// Takes pages over as a host does.
-pub(crate) fn keep(store: &mut Vec<Vec<u8>>, pages: Vec<Page>) {
+pub(crate) fn keep(store: &mut Vec<Vec<u8>>, pages: Vec<HeaderPage>) {
     let Some(last) = pages.last() else { return };
     store.resize(last.index as usize + 1, Vec::new());
     for page in pages {
@@ -18,7 +18,7 @@ pub(crate) fn keep(store: &mut Vec<Vec<u8>>, pages: Vec<Page>) {
     }
 }
 
-pub(crate) fn restore(client: &mut Client, store: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
+pub(crate) fn restore(client: &mut Client, store: &[Vec<u8>]) -> Result<Option<u64>, HeaderStoreFault> {
     client.restore(store.len() as u64, &mut |index| Ok(store.get(index as usize).cloned()))
 }
 
@@ -131,7 +131,7 @@ fn a_header_without_its_proof_of_work_is_refused_however_well_it_is_stored() {
         bad[place] = HeaderCandidate::from(header);
         assert_eq!(bad[place].header().hash(), good[place].header().hash());
         let fault = restore(&mut client(&headers, 500), &forged(&bad)).unwrap_err();
-        assert!(matches!(fault, KeptFault::Chain(_)), "{fault}");
+        assert!(matches!(fault, HeaderStoreFault::Chain(_)), "{fault}");
         assert!(fault.to_string().contains("bitcoinMergedMiningMerkleProof"), "{fault}");
     }
 }
@@ -141,7 +141,7 @@ fn broken_links_gaps_and_foreign_chains_are_refused() {
     let Some(headers) = headers() else { return };
     let check = |list: &[HeaderCandidate], start: usize| restore(&mut client(&headers, start), &forged(list));
     let missing = [&headers[500..550], &headers[551..600]].concat();
-    assert!(matches!(check(&missing, 500), Err(KeptFault::Chain(_))), "one left out");
+    assert!(matches!(check(&missing, 500), Err(HeaderStoreFault::Chain(_))), "one left out");
     let changed = {
         let mut list = headers[500..600].to_vec();
         let mut header = list[50].header().header().clone();
@@ -149,19 +149,31 @@ fn broken_links_gaps_and_foreign_chains_are_refused() {
         list[50] = HeaderCandidate::from(header);
         list
     };
-    assert!(matches!(check(&changed, 500), Err(KeptFault::Chain(_))), "another hash");
-    assert!(matches!(check(&headers[500..600], 400), Err(KeptFault::Gap(_))), "above the checkpoint only");
-    assert!(matches!(check(&headers[300..400], 500), Err(KeptFault::Gap(_))), "below the checkpoint only");
-    assert!(matches!(check(&headers[0..600], 500), Err(KeptFault::Gap(_))), "more below than is ever kept");
+    assert!(matches!(check(&changed, 500), Err(HeaderStoreFault::Chain(_))), "another hash");
+    assert!(
+        matches!(check(&headers[500..600], 400), Err(HeaderStoreFault::Gap(_))),
+        "above the checkpoint only"
+    );
+    assert!(
+        matches!(check(&headers[300..400], 500), Err(HeaderStoreFault::Gap(_))),
+        "below the checkpoint only"
+    );
+    assert!(
+        matches!(check(&headers[0..600], 500), Err(HeaderStoreFault::Gap(_))),
+        "more below than is ever kept"
+    );
     let behind = [&headers[500..600], &headers[450..451]].concat();
-    assert!(matches!(check(&behind, 500), Err(KeptFault::Gap(_))), "below the checkpoint, after it");
+    assert!(matches!(check(&behind, 500), Err(HeaderStoreFault::Gap(_))), "below the checkpoint, after it");
     let entries: Vec<Vec<u8>> = headers[500..565].iter().map(entry).collect();
     let long = restore(&mut client(&headers, 500), &[page_of(&entries)]);
-    assert!(matches!(long, Err(KeptFault::Decode { index: 0, .. })), "a page of 65: {long:?}");
+    assert!(matches!(long, Err(HeaderStoreFault::Decode { index: 0, .. })), "a page of 65: {long:?}");
     let header = headers[500].header().encode(HeaderForm::Full);
     let wide = list_of([header.as_slice(), &[0xc0], &[0xc0]]);
     let wide = restore(&mut client(&headers, 500), &[page_of(&[wide])]);
-    assert!(matches!(wide, Err(KeptFault::Decode { index: 0, .. })), "more than a header and its uncles");
+    assert!(
+        matches!(wide, Err(HeaderStoreFault::Decode { index: 0, .. })),
+        "more than a header and its uncles"
+    );
     let mut regtest = Client::new(
         Network::regtest().into(),
         *client(&headers, 500).sync().checkpoint(),

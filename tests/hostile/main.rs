@@ -15,9 +15,9 @@ mod scenarios;
 mod served;
 mod world;
 
-use support::{shared, upstream::Recording};
+use support::{shared, upstream::RecordedUpstream};
 
 /// The recorded development chain, cut off at a height.
-fn recording(head: u64) -> Option<Recording> {
-    Some(Recording::open(&shared()?.join("vectors/chain"), head))
+fn recording(head: u64) -> Option<RecordedUpstream> {
+    Some(RecordedUpstream::open(&shared()?.join("vectors/chain"), head))
 }

@@ -4,16 +4,16 @@
 use std::time::Instant;
 
 use fastrand::Rng;
-use rootlight::light::{Unproven, UpstreamRequest};
+use rootlight::light::{UnprovenPolicy, UpstreamRequest};
 use serde_json::{Value, json};
 
 use crate::{
-    actor::{Actor, Trick},
+    actor::{Actor, ActorTrick},
     chains::side_branch,
     facts::{questions, truths},
     recording,
-    support::upstream::Recording,
-    world::World,
+    support::upstream::RecordedUpstream,
+    world::HostileNetwork,
 };
 
 const SCENARIOS: u64 = 200;
@@ -27,69 +27,78 @@ const LIMIT: u64 = 180_000;
 /// Simulated time for one question, in milliseconds: as long as a host waits for a message.
 const QUESTION_LIMIT: u64 = 60_000;
 
-fn trick(random: &mut Rng) -> Trick {
+fn trick(random: &mut Rng) -> ActorTrick {
     match random.u64(..24) {
-        0 => Trick::Silent,
-        1 => Trick::Lossy(random.u64(..100)),
-        2 => Trick::Truncated,
-        3 => Trick::Digits(random.u64(..100)),
-        4 => Trick::Withhold(&["eth_getProof", "eth_getCode"]),
-        5 => Trick::NoProofs,
-        6 => Trick::OtherBlock,
-        7 => Trick::StaleRoots,
-        8 => Trick::OtherKeys,
-        9 => Trick::AbsentForPresent,
-        10 => Trick::ShiftedLogs,
-        11 => Trick::OmittedLogs,
-        12 => Trick::WrongPlace,
-        13 => Trick::Behind(random.u64(..HEAD)),
-        14 => Trick::Boastful,
-        15 => Trick::CopiedWork,
-        16 => Trick::WithoutProof,
-        17 => Trick::FakeUncles,
-        18 => Trick::Flapping,
-        19 => Trick::SaysPending,
-        20 => Trick::OldPlace,
-        21 => Trick::Withhold(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]),
-        22 => {
-            Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getBlockByHash"])
-        }
-        _ => Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]),
+        0 => ActorTrick::Silent,
+        1 => ActorTrick::Lossy(random.u64(..100)),
+        2 => ActorTrick::Truncated,
+        3 => ActorTrick::Digits(random.u64(..100)),
+        4 => ActorTrick::Withhold(&["eth_getProof", "eth_getCode"]),
+        5 => ActorTrick::NoProofs,
+        6 => ActorTrick::OtherBlock,
+        7 => ActorTrick::StaleRoots,
+        8 => ActorTrick::OtherKeys,
+        9 => ActorTrick::AbsentForPresent,
+        10 => ActorTrick::ShiftedLogs,
+        11 => ActorTrick::OmittedLogs,
+        12 => ActorTrick::WrongPlace,
+        13 => ActorTrick::Behind(random.u64(..HEAD)),
+        14 => ActorTrick::Boastful,
+        15 => ActorTrick::CopiedWork,
+        16 => ActorTrick::WithoutProof,
+        17 => ActorTrick::FakeUncles,
+        18 => ActorTrick::Flapping,
+        19 => ActorTrick::SaysPending,
+        20 => ActorTrick::OldPlace,
+        21 => ActorTrick::Withhold(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]),
+        22 => ActorTrick::Withhold(&[
+            "eth_getTransactionReceipt",
+            "eth_getTransactionByHash",
+            "eth_getBlockByHash",
+        ]),
+        _ => ActorTrick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]),
     }
 }
 
 /// The recorded chain, the branch that lost, and what is true of the first.
-struct Stage {
-    main: Recording,
-    side: Recording,
+struct RecordedBranches {
+    main: RecordedUpstream,
+    side: RecordedUpstream,
     truths: Vec<Value>,
 }
 
 /// Some upstreams, at most one of them honest.
-fn cast<'a>(stage: &'a Stage, random: &mut Rng, honest: bool) -> Vec<Actor<'a>> {
+fn cast<'a>(stage: &'a RecordedBranches, random: &mut Rng, honest: bool) -> Vec<Actor<'a>> {
     let count = random.usize(1..=4);
     let place = random.usize(..count);
     (0..count)
         .map(|index| {
-            let trick = if honest && index == place { Trick::Honest } else { trick(random) };
-            let latency = if trick == Trick::Honest { 100 } else { 1 << random.u64(..15) };
-            let elsewhere = trick == Trick::Flapping || (trick != Trick::Honest && random.u64(..100) < 10);
+            let trick = if honest && index == place { ActorTrick::Honest } else { trick(random) };
+            let latency = if trick == ActorTrick::Honest { 100 } else { 1 << random.u64(..15) };
+            let elsewhere =
+                trick == ActorTrick::Flapping || (trick != ActorTrick::Honest && random.u64(..100) < 10);
             let other = elsewhere.then_some(&stage.side);
             Actor { latency, other, random: Rng::with_seed(random.u64(..)), ..Actor::new(&stage.main, trick) }
         })
         .collect()
 }
 
-fn policy(random: &mut Rng) -> Unproven {
+fn policy(random: &mut Rng) -> UnprovenPolicy {
     match random.u64(..10) {
-        0 => Unproven::Quorum(2),
-        1 => Unproven::Trust,
-        _ => Unproven::Refuse,
+        0 => UnprovenPolicy::Quorum(2),
+        1 => UnprovenPolicy::Trust,
+        _ => UnprovenPolicy::Refuse,
     }
 }
 
 /// Whether a value that is given as proven is true of the chain, though the head may be behind or on the other branch.
-fn is_true(stage: &Stage, head: u64, question: &(&str, Value), value: &Value, truth: &Value) -> bool {
+fn is_true(
+    stage: &RecordedBranches,
+    head: u64,
+    question: &(&str, Value),
+    value: &Value,
+    truth: &Value,
+) -> bool {
     let (method, params) = question;
     match *method {
         _ if value == truth => true,
@@ -124,7 +133,7 @@ fn same_block(known: &Value, value: &Value) -> bool {
 }
 
 #[derive(Default)]
-struct Tally {
+struct HostileTally {
     answers: u64,
     unproven: u64,
     asked: u64,
@@ -133,14 +142,14 @@ struct Tally {
     slowest: u64,
 }
 
-fn scenario(stage: &Stage, seed: u64, tally: &mut Tally) {
+fn scenario(stage: &RecordedBranches, seed: u64, tally: &mut HostileTally) {
     let mut random = Rng::with_seed(seed);
     let honest = random.u64(..100) < 70;
     let policy = policy(&mut random);
     let actors = cast(stage, &mut random, honest);
-    let tricks: Vec<(Trick, bool)> =
+    let tricks: Vec<(ActorTrick, bool)> =
         actors.iter().map(|actor| (actor.trick.clone(), actor.other.is_some())).collect();
-    let mut world = World::regtest_with(actors, policy);
+    let mut world = HostileNetwork::regtest_with(actors, policy);
     let synced = world.sync(LIMIT);
     assert!(synced || !honest, "seed {seed}: {tricks:?} not synchronized, head {}", world.head());
     world.run(20_000);
@@ -159,7 +168,7 @@ fn scenario(stage: &Stage, seed: u64, tally: &mut Tally) {
             let transaction = method.starts_with("eth_getTransaction");
             let absent = answer["level"] == "unproven-absence" && transaction && !honest;
             let gone = absent && (value.is_null() || value["blockHash"].is_null());
-            let allowed = gone || (answer["level"] == "unproven" && policy != Unproven::Refuse);
+            let allowed = gone || (answer["level"] == "unproven" && policy != UnprovenPolicy::Refuse);
             assert!(allowed, "seed {seed}: {tricks:?} {policy:?} {method} {params}: {answer}");
             tally.unproven += 1;
         }
@@ -178,9 +187,9 @@ fn scenario(stage: &Stage, seed: u64, tally: &mut Tally) {
 }
 
 /// What an honest upstream of this chain says is never held to be a lie.
-fn blames_nobody(world: &World<'_>, seed: u64) {
+fn blames_nobody(world: &HostileNetwork<'_>, seed: u64) {
     for (index, actor) in world.actors.iter().enumerate() {
-        let honest = actor.trick == Trick::Honest && actor.other.is_none();
+        let honest = actor.trick == ActorTrick::Honest && actor.other.is_none();
         assert!(!honest || world.lies(index).is_empty(), "seed {seed}: {:?}", world.lies(index));
     }
 }
@@ -190,17 +199,17 @@ fn blames_nobody(world: &World<'_>, seed: u64) {
 fn mixtures_of_upstreams() {
     let (Some(main), Some(side)) = (recording(HEAD), side_branch()) else { return };
     let truths = truths(&main);
-    let stage = Stage { main, side, truths };
+    let stage = RecordedBranches { main, side, truths };
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("ROOTLIGHT_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS),
     };
-    let (mut tally, began, count) = (Tally::default(), Instant::now(), seeds.end - seeds.start);
+    let (mut tally, began, count) = (HostileTally::default(), Instant::now(), seeds.end - seeds.start);
     for seed in seeds {
         scenario(&stage, seed, &mut tally);
     }
-    let Tally { answers, unproven, asked, right, late, slowest } = tally;
+    let HostileTally { answers, unproven, asked, right, late, slowest } = tally;
     println!(
         "{count} scenarios in {:.1} s: {answers} answers as proven, 0 of them wrong; {unproven} marked as unproven",
         began.elapsed().as_secs_f64()

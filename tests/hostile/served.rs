@@ -10,9 +10,9 @@ use rootlight::{
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    actor::{Actor, Trick},
+    actor::{Actor, ActorTrick},
     recording,
-    world::World,
+    world::HostileNetwork,
 };
 
 const HEAD: u64 = 90;
@@ -25,7 +25,7 @@ fn checkpoint() -> Checkpoint {
 #[test]
 fn headers_served_in_binary_are_enough_for_another_client() {
     let Some(recording) = recording(HEAD) else { return };
-    let mut server = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    let mut server = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
     assert!(server.sync(60_000));
     server.run(10_000);
     let text = server.call("rootlight_getHeaders", &json!(["0x40", "0x100"])).unwrap();
@@ -66,8 +66,9 @@ fn headers_served_in_binary_are_enough_for_another_client() {
 #[test]
 fn a_liar_is_listed_with_the_evidence() {
     let Some(recording) = recording(HEAD) else { return };
-    let actors = vec![Actor::new(&recording, Trick::CopiedWork), Actor::new(&recording, Trick::Honest)];
-    let mut world = World::regtest(actors);
+    let actors =
+        vec![Actor::new(&recording, ActorTrick::CopiedWork), Actor::new(&recording, ActorTrick::Honest)];
+    let mut world = HostileNetwork::regtest(actors);
     assert!(world.sync(120_000));
     let listed = world.call("rootlight_upstreams", &json!([])).unwrap();
     assert_eq!((listed[0]["name"].as_str(), listed[1]["name"].as_str()), (Some("actor 0"), Some("actor 1")));
@@ -83,7 +84,7 @@ fn a_liar_is_listed_with_the_evidence() {
 #[test]
 fn every_block_carries_depth_and_work_on_top() {
     let Some(recording) = recording(HEAD) else { return };
-    let mut world = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
     assert!(world.sync(60_000));
     world.run(10_000);
     let tip = world.call("rootlight_verification", &json!([])).unwrap();
@@ -104,8 +105,8 @@ fn every_block_carries_depth_and_work_on_top() {
 #[test]
 fn young_blocks_are_refused_where_depth_is_asked_for() {
     let Some(recording) = recording(HEAD) else { return };
-    let actors = vec![Actor::new(&recording, Trick::Honest)];
-    let mut world = World::with_min_depth(Network::regtest(), checkpoint(), actors, 12);
+    let actors = vec![Actor::new(&recording, ActorTrick::Honest)];
+    let mut world = HostileNetwork::with_min_depth(Network::regtest(), checkpoint(), actors, 12);
     assert!(world.sync(60_000));
     world.run(10_000);
     for params in [json!(["latest", false]), json!(["0x4f", false])] {
@@ -123,8 +124,8 @@ fn transactions_of_young_blocks_are_refused_where_depth_is_asked_for() {
     let Some(recording) = recording(130) else { return };
     let hash = json!(["0xe60832eaa5ee0abcd6ef05fa33f378dbd2998e8ce1dbcf91ca2a3bf9d5ec78cb"]);
     let at_depth = |min_depth: u64, method: &str| {
-        let actors = vec![Actor::new(&recording, Trick::Honest)];
-        let mut world = World::with_min_depth(Network::regtest(), checkpoint(), actors, min_depth);
+        let actors = vec![Actor::new(&recording, ActorTrick::Honest)];
+        let mut world = HostileNetwork::with_min_depth(Network::regtest(), checkpoint(), actors, min_depth);
         assert!(world.sync(60_000));
         world.call(method, &hash)
     };

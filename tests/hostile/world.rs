@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rootlight::{
     consensus::{Checkpoint, Network},
     light::{
-        ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, Unproven, UpstreamRequest, UpstreamResponse,
+        ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UnprovenPolicy, UpstreamRequest,
+        UpstreamResponse,
     },
     rpc::{Client, SessionStep},
 };
@@ -16,7 +17,7 @@ use crate::actor::Actor;
 /// Answers later than this (milliseconds) count as none, as in the hosts.
 const TIMEOUT: u64 = 10_000;
 
-pub struct World<'a> {
+pub struct HostileNetwork<'a> {
     pub client: Client,
     pub actors: Vec<Actor<'a>>,
     /// Milliseconds since the start.
@@ -26,7 +27,7 @@ pub struct World<'a> {
     due: Vec<(u64, Option<Vec<UpstreamRequest>>)>,
 }
 
-impl<'a> World<'a> {
+impl<'a> HostileNetwork<'a> {
     pub fn new(network: Network, checkpoint: Checkpoint, actors: Vec<Actor<'a>>) -> Self {
         Self::with_identity(network, checkpoint, actors, ClientConfig::default())
     }
@@ -85,11 +86,11 @@ impl<'a> World<'a> {
 
     /// From the genesis of the recorded development chain.
     pub fn regtest(actors: Vec<Actor<'a>>) -> Self {
-        Self::regtest_with(actors, Unproven::Refuse)
+        Self::regtest_with(actors, UnprovenPolicy::Refuse)
     }
 
     /// The same, with a policy for what nobody proves.
-    pub fn regtest_with(actors: Vec<Actor<'a>>, unproven: Unproven) -> Self {
+    pub fn regtest_with(actors: Vec<Actor<'a>>, unproven: UnprovenPolicy) -> Self {
         let network = Network::regtest();
         let total_difficulty = Some(alloy_primitives::U256::from(1));
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };

@@ -56,7 +56,7 @@ impl Modules {
             let syntax = syn::parse_file(&source).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
             let path = module_path(&file, root);
             let module = Module { file_path: path.clone(), path, file, ..Module::default() };
-            let mut reader = Reader {
+            let mut reader = ModuleReader {
                 root,
                 stack: vec![module],
                 test: false,
@@ -64,7 +64,7 @@ impl Modules {
                 test_files: &mut test_files,
             };
             reader.visit_file(&syntax);
-            let Reader { stack, done, .. } = reader;
+            let ModuleReader { stack, done, .. } = reader;
             all.modules.extend(stack.into_iter().chain(done).map(|module| (module.path.clone(), module)));
         }
         for (path, module) in &mut all.modules {
@@ -160,7 +160,7 @@ pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Collects the modules of one file.
-struct Reader<'a> {
+struct ModuleReader<'a> {
     /// `lib` or `main`: the name of the crate's root file.
     root: &'a str,
     /// The module that is being read, below those around it.
@@ -171,7 +171,7 @@ struct Reader<'a> {
     test_files: &'a mut BTreeSet<Segments>,
 }
 
-impl Reader<'_> {
+impl ModuleReader<'_> {
     fn module(&mut self) -> &mut Module {
         self.stack.last_mut().expect("a file is a module")
     }
@@ -241,7 +241,7 @@ impl Reader<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Reader<'_> {
+impl<'ast> Visit<'ast> for ModuleReader<'_> {
     fn visit_item(&mut self, item: &'ast Item) {
         let outer = self.test;
         self.test |= for_tests(attributes(item));

@@ -17,7 +17,7 @@ const ALLOWED: [(&str, &str); 6] = [
     ("native/limits/src/processors.rs", "STATE"),
     ("native/server/src/service.rs", "FRAMES"),
     ("native/server/src/page.rs", "KEPT"),
-    ("native/node/src/peer_server/answering.rs", "TURN"),
+    ("native/node/src/peer_server/scheduler.rs", "TURN"),
 ];
 
 /// The names of the statics in a source that can change, up to its tests.

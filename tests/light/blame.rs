@@ -4,19 +4,19 @@ use crate::support;
 
 use alloy_primitives::keccak256;
 use rootlight::consensus::Network;
-use rootlight::light::{RequestFailure, Unproven, UpstreamRequest, UpstreamResponse};
+use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
 use serde_json::{Value, json, value::RawValue};
 use support::{
-    dev::Dev,
-    light::{Light, Upstream},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
 /// A chain on which block 1 is older than the states that every upstream should have.
-fn dev() -> Dev {
-    let mut dev = Dev::instant();
+fn dev() -> DevClient {
+    let mut dev = DevClient::instant();
     for value in 1..=80 {
         dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
     }
@@ -25,11 +25,11 @@ fn dev() -> Dev {
 
 /// An upstream that says this where `about` holds for a request.
 fn saying(
-    dev: &Dev,
+    dev: &DevClient,
     failure: RequestFailure,
     about: impl Fn(&UpstreamRequest) -> bool + 'static,
-) -> Upstream {
-    let mut upstream = Upstream::new(dev.client.snapshot());
+) -> ExecutedUpstream {
+    let mut upstream = ExecutedUpstream::new(dev.client.snapshot());
     upstream.change = Some(Box::new(move |asked: &UpstreamRequest, honest| -> UpstreamResponse {
         if about(asked) { Err(failure.clone()) } else { honest }
     }));
@@ -37,17 +37,17 @@ fn saying(
 }
 
 /// A client of two upstreams that is at the head. They take turns at so many headers.
-fn among(first: Upstream, second: Upstream) -> Light {
+fn among(first: ExecutedUpstream, second: ExecutedUpstream) -> Light {
     let upstreams = vec![("first", first), ("second", second)];
-    let mut light = Light::among(Network::regtest(), upstreams, Unproven::Refuse);
+    let mut light = Light::among(Network::regtest(), upstreams, UnprovenPolicy::Refuse);
     (0..3).for_each(|_| light.sync());
     light
 }
 
 /// A client of two upstreams: one that says this of all proofs, and an honest one.
-fn light(dev: &Dev, failure: RequestFailure) -> Light {
+fn light(dev: &DevClient, failure: RequestFailure) -> Light {
     let first = saying(dev, failure, |asked| asked.method.ends_with("getProof"));
-    among(first, Upstream::new(dev.client.snapshot()))
+    among(first, ExecutedUpstream::new(dev.client.snapshot()))
 }
 
 fn demerits(light: &Light) -> Vec<u32> {
@@ -109,7 +109,7 @@ fn silence_about_a_transaction_is_a_fault_only_if_another_upstream_took_it() {
     let low = Err(RequestFailure::Rpc { code: -32010, message: "nonce too low".into() });
     for (other, expected) in [(taken, [1, 0]), (low, [0, 0])] {
         let first = saying(&dev, gone(), UpstreamRequest::sends);
-        let mut second = Upstream::new(dev.client.snapshot());
+        let mut second = ExecutedUpstream::new(dev.client.snapshot());
         second.change = Some(Box::new(
             move |asked: &UpstreamRequest, honest| {
                 if asked.sends() { other.clone() } else { honest }

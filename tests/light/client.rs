@@ -10,13 +10,13 @@ use serde_json::Value;
 use support::{
     chain::{lines, text},
     shared,
-    upstream::{Harness, Recording},
+    upstream::{Harness, RecordedUpstream},
 };
 
 const HEAD: u64 = 676;
 
-fn recording(head: u64) -> Option<Recording> {
-    Some(Recording::open(&shared()?.join("vectors/chain"), head))
+fn recording(head: u64) -> Option<RecordedUpstream> {
+    Some(RecordedUpstream::open(&shared()?.join("vectors/chain"), head))
 }
 
 fn recorded(file: &str) -> Vec<Value> {
@@ -47,7 +47,7 @@ fn compare(
     equal
 }
 
-fn synced(recording: &Recording) -> Harness<'_> {
+fn synced(recording: &RecordedUpstream) -> Harness<'_> {
     let mut harness = Harness::new(recording, Network::regtest());
     harness.sync().unwrap();
     harness
@@ -328,7 +328,7 @@ fn state_from_before_the_unitrie_is_refused() {
 #[test]
 fn answers_on_a_chain_with_version_0_headers_equal_the_recorded_ones() {
     let Some(shared) = shared() else { return };
-    let recording = Recording::open(&shared.join("vectors/chain_v0"), 520);
+    let recording = RecordedUpstream::open(&shared.join("vectors/chain_v0"), 520);
     let network = r#"{"name":"regtest-v0","rules":{"rskip144":-1,"rskip351":-1,"rskip535":-1}}"#;
     let mut harness = Harness::new(&recording, Network::from_json(network).unwrap());
     harness.sync().unwrap();

@@ -6,13 +6,13 @@ use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rootlight::consensus::Network;
-use rootlight::engine::Node;
+use rootlight::engine::LocalNode;
 use rootlight::rpc::UNAVAILABLE;
 use rootlight::rpc::server::methods;
 use serde_json::{Value, json};
 use support::{
     chain::{lines, text},
-    light::{Change, FOLLOWED, Light, Upstream, follower},
+    light::{Change, ExecutedUpstream, FOLLOWED, Light, follower},
     shared,
 };
 
@@ -93,7 +93,7 @@ fn same_but_total_difficulty(ours: &Value, theirs: &Value) -> bool {
 #[test]
 fn recorded_requests_have_the_answers_of_the_upstream() {
     let Some((node, _)) = follower() else { return };
-    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     let folder = shared().unwrap().join("vectors/chain");
     let (mut equal, mut errors, mut refused) =
         (BTreeMap::<String, u64>::new(), 0u64, BTreeMap::<String, u64>::new());
@@ -160,7 +160,7 @@ fn recorded_requests_have_the_answers_of_the_upstream() {
 #[test]
 fn uncles_equal_the_recorded_ones() {
     let Some((node, _)) = follower() else { return };
-    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     let (mut seen, mut parents) = (0, 0);
     for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
         let method = text(&line["request"], "method");
@@ -192,7 +192,7 @@ fn uncles_equal_the_recorded_ones() {
 #[test]
 fn uncles_of_an_uncle_are_null_if_no_upstream_has_its_block() {
     let Some((node, _)) = follower() else { return };
-    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     light.upstream.change = Some(Box::new(|call, answer| match call.method {
         "eth_getBlockByHash" => Ok(serde_json::value::RawValue::from_string("null".into()).unwrap()),
         _ => answer,
@@ -218,7 +218,7 @@ fn uncles_of_an_uncle_are_null_if_no_upstream_has_its_block() {
 #[test]
 fn proofs_of_recorded_accounts_equal_those_of_the_upstream() {
     let Some((node, _)) = follower() else { return };
-    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     let mut wanted = BTreeMap::<(u64, String), BTreeSet<String>>::new();
     let lines = lines(&shared().unwrap().join("vectors/chain/state_proofs.jsonl"));
     for line in lines.iter().filter(|line| line["kind"] != "raw") {
@@ -241,7 +241,7 @@ fn proofs_of_recorded_accounts_equal_those_of_the_upstream() {
 #[test]
 fn traces_need_no_witnesses() {
     let Some((node, _)) = follower() else { return };
-    let mut upstream = Upstream::new(node.snapshot());
+    let mut upstream = ExecutedUpstream::new(node.snapshot());
     upstream.without = vec!["rootlight_getWitness", "rootlight_getBlockWitness"];
     let mut light = Light::new(Network::regtest(), upstream);
     let (mut traces, mut most) = (0, 0);
@@ -261,7 +261,7 @@ fn traces_need_no_witnesses() {
 #[test]
 fn traces_off_the_chain_are_those_of_their_own_branch() {
     let Some((node, _)) = follower() else { return };
-    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     let mut equal = 0;
     for line in lines(&shared().unwrap().join("vectors/chain/side_blocks.jsonl")) {
         if line["request"]["method"] != "trace_block" {
@@ -287,7 +287,7 @@ fn traces_off_the_chain_are_those_of_their_own_branch() {
 #[test]
 fn traces_that_need_headers_below_the_checkpoint_are_refused() {
     let Some((node, _)) = follower() else { return };
-    let mut light = Light::since(Network::regtest(), Upstream::new(node.snapshot()), 600);
+    let mut light = Light::since(Network::regtest(), ExecutedUpstream::new(node.snapshot()), 600);
     let error = light.call("trace_block", &json!(["0x25a"])).unwrap_err();
     let words = text(&error, "message");
     assert!(words.contains("is older than block 600") && error["code"] == -32002, "{words}");
@@ -301,7 +301,7 @@ fn traces_that_need_headers_below_the_checkpoint_are_refused() {
 fn a_trace_that_reads_a_header_without_its_proof_of_work_is_refused() {
     let Some((node, _)) = follower() else { return };
     let light = |change: Option<Change>| {
-        let mut upstream = Upstream::new(node.snapshot());
+        let mut upstream = ExecutedUpstream::new(node.snapshot());
         (upstream.without, upstream.change) = (vec!["rootlight_getHeaders"], change);
         Light::since(Network::regtest(), upstream, 600)
     };
@@ -334,7 +334,7 @@ fn a_trace_that_reads_a_header_without_its_proof_of_work_is_refused() {
 fn a_replay_whose_outcome_differs_from_the_header_is_refused() {
     let Some((node, recording)) = follower() else { return };
     let other = Network::from_json(r#"{"name":"other","rules":{"rskip400":-1}}"#).unwrap();
-    let mut light = Light::new(other, Upstream::new(node.snapshot()));
+    let mut light = Light::new(other, ExecutedUpstream::new(node.snapshot()));
     let data = |block: &&support::recording::RecordedBlock| {
         block.transactions.iter().map(|transaction| transaction.data.len()).sum::<usize>()
     };
@@ -353,7 +353,7 @@ fn a_replay_whose_outcome_differs_from_the_header_is_refused() {
 #[test]
 fn witnesses_of_other_states_make_no_traces() {
     let Some((node, recording)) = follower() else { return };
-    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     let busy = recording.blocks[1..=FOLLOWED].iter().max_by_key(|block| block.transactions.len()).unwrap();
     let params = json!([format!("{:#x}", busy.header.number)]);
     let theirs = light.upstream.call("trace_block", &params).unwrap();
@@ -368,7 +368,7 @@ fn witnesses_of_other_states_make_no_traces() {
     let (ours, rounds) = light.count("trace_block", &params);
     assert_eq!(ours, Ok(theirs.clone()));
     light.upstream.change = None;
-    let mut honest = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut honest = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
     let (ours, few) = honest.count("trace_block", &params);
     assert_eq!(ours, Ok(theirs));
     println!("{} transactions: {few} round trips, {rounds} with a useless witness", busy.transactions.len());

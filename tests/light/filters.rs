@@ -11,9 +11,9 @@ use rootlight::rpc::server::methods;
 use rootlight::types::KEY_ASKERS;
 use serde_json::{Value, json};
 use support::{
-    calls::{About, params},
-    dev::Dev,
-    light::{Light, Upstream},
+    calls::{CallSubjects, params},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -40,22 +40,22 @@ const LOGS_42: &str = "0x600d80600b6000396000f3602a600052600760206000a100";
 const LOGS_MANY: &str = "0x601680600b6000396000f360005b600760006000a1600101806000351160025700";
 
 /// A chain with a contract that emits logs, and a light client of it.
-struct World {
-    dev: Dev,
+struct LogsFixture {
+    dev: DevClient,
     light: Light,
     contract: Value,
 }
 
-impl World {
+impl LogsFixture {
     fn new() -> Self {
         Self::with(LOGS_42)
     }
 
     fn with(code: &str) -> Self {
-        let mut dev = Dev::instant();
+        let mut dev = DevClient::instant();
         let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": code, "gas": "0x30d40"}]));
         let contract = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();
-        let mut upstream = Upstream::new(dev.client.snapshot());
+        let mut upstream = ExecutedUpstream::new(dev.client.snapshot());
         upstream.without = SERVICES.to_vec();
         let light = Light::new(Network::regtest(), upstream);
         Self { dev, light, contract }
@@ -96,7 +96,7 @@ fn told(logs: &[Value]) -> Vec<(&str, bool)> {
 
 #[test]
 fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let logs = json!([{"address": world.contract, "topics": [format!("0x{:064x}", 7)]}]);
     let (by_logs, by_blocks) =
         (world.get("eth_newFilter", logs.clone()), world.get("eth_newBlockFilter", json!([])));
@@ -156,7 +156,7 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
 /// A poll whose logs cannot be proven reports nothing, and the next poll reports everything.
 #[test]
 fn a_poll_without_proof_is_an_error_and_loses_nothing() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
     assert!(world.changes(&id).is_empty());
     world.block(true);
@@ -178,7 +178,7 @@ fn a_poll_without_proof_is_an_error_and_loses_nothing() {
 
 #[test]
 fn pending_transaction_filters_report_transactions_sent_through_the_client() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let polled = world.get("eth_newPendingTransactionFilter", json!([]));
     let subscribed = world.get("eth_subscribe", json!(["newPendingTransactions"]));
     world.dev.get("evm_setAutomine", json!([false]));
@@ -223,8 +223,8 @@ fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
 }
 
 fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<Arc<Connection>>; 4]) {
-    let mut world = World::new();
-    let watch = |world: &mut World| {
+    let mut world = LogsFixture::new();
+    let watch = |world: &mut LogsFixture| {
         let polled = world.get("eth_newPendingTransactionFilter", json!([]));
         [polled, world.get("eth_subscribe", json!(["newPendingTransactions"]))]
     };
@@ -248,7 +248,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
     }));
     world.light.connection = sender.clone();
     assert_eq!(world.get("eth_sendRawTransaction", json!([raw])), hash);
-    let shown = |world: &mut World| {
+    let shown = |world: &mut LogsFixture| {
         let found = world.get("eth_getTransactionByHash", json!([hash]));
         (found["hash"].clone(), world.get("eth_getTransactionCount", json!([ALICE, "pending"])))
     };
@@ -263,8 +263,8 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
             assert!(world.changes(id).is_empty(), "{asker:?}");
         }
         // No method of the table tells of it.
-        let told = |world: &mut World, hash: &Value| -> Vec<String> {
-            let about = About { hash: hash.clone(), account: ALICE.into(), filter: ids[0].clone() };
+        let told = |world: &mut LogsFixture, hash: &Value| -> Vec<String> {
+            let about = CallSubjects { hash: hash.clone(), account: ALICE.into(), filter: ids[0].clone() };
             let calls = methods().filter(|method| !method.writes() && !method.watches());
             let calls = calls.flat_map(|method| params(method, &about).map(|params| (method.name, params)));
             let answers = calls.map(|(name, params)| format!("{name}: {}", world.light.send(name, &params)));
@@ -294,7 +294,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
 /// The hash of a pending transaction proves its content, but only the upstream says that it is pending.
 #[test]
 fn a_pending_transaction_must_match_its_hash() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     world.dev.get("evm_setAutomine", json!([false]));
     let sent = json!([{"from": ALICE, "to": BOB, "value": "0x5", "gas": "0x5208"}]);
     let hash = world.dev.get("eth_sendTransaction", sent);
@@ -318,7 +318,7 @@ fn a_pending_transaction_must_match_its_hash() {
 
 #[test]
 fn the_gas_price_comes_from_the_verified_head() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let minimum = world.get("eth_getBlockByNumber", json!(["latest", false]))["minimumGasPrice"].clone();
     let minimum = support::u64_of(minimum.as_str().unwrap());
     world.light.asked();
@@ -329,7 +329,7 @@ fn the_gas_price_comes_from_the_verified_head() {
 
 #[test]
 fn invalid_subscriptions_are_invalid_parameters() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     for params in [json!(["blocks"]), json!([]), json!([7]), json!(["logs", {"address": "0x1"}])] {
         let error = world.light.call("eth_subscribe", &params).unwrap_err();
         assert_eq!(error["code"], -32602, "{params} {error}");
@@ -340,7 +340,7 @@ fn invalid_subscriptions_are_invalid_parameters() {
 /// A local chain sends no notifications unless its host supports them.
 #[test]
 fn subscriptions_without_notifications_are_refused() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let error = world.dev.ask("eth_subscribe", json!(["newHeads"]));
     assert_eq!(error["error"]["code"], -32601);
     assert!(
@@ -352,7 +352,7 @@ fn subscriptions_without_notifications_are_refused() {
 /// The number of blocks and of logs that can be taken back is limited.
 #[test]
 fn only_remembered_blocks_and_logs_are_taken_back() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
     assert!(world.changes(&id).is_empty());
     let before = world.dev.get("evm_snapshot", json!([]));
@@ -368,7 +368,7 @@ fn only_remembered_blocks_and_logs_are_taken_back() {
     world.follow();
     assert_eq!(told(&world.changes(&id)), [("0x103", true)], "256 blocks are remembered");
 
-    let mut world = World::with(LOGS_MANY);
+    let mut world = LogsFixture::with(LOGS_MANY);
     let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
     assert!(world.changes(&id).is_empty());
     let before = world.dev.get("evm_snapshot", json!([]));
@@ -391,7 +391,7 @@ fn only_remembered_blocks_and_logs_are_taken_back() {
 /// them.
 #[test]
 fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
-    let mut world = World::new();
+    let mut world = LogsFixture::new();
     let logs = json!({"address": world.contract, "fromBlock": "0x1"});
     let subscribed = world.get("eth_subscribe", json!(["logs", {"address": world.contract}]));
     let polled = world.get("eth_newFilter", json!([logs]));
@@ -432,7 +432,7 @@ fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
 /// As in the reference node, 2,000 blocks may return any number of logs, and longer ranges 10,000.
 #[test]
 fn logs_of_a_local_chain_are_limited_in_number_and_bytes() {
-    let mut world = World::with(LOGS_MANY);
+    let mut world = LogsFixture::with(LOGS_MANY);
     for _ in 0..11 {
         let data = format!("{:#066x}", 1_000);
         let call = json!([{"from": ALICE, "to": world.contract, "data": data, "gas": "0x1e8480"}]);

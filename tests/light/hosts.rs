@@ -7,8 +7,8 @@ use rootlight::light::Now;
 use rootlight::rpc::Connection;
 use serde_json::{Value, json};
 use support::{
-    dev::Dev,
-    light::{Light, Upstream},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -16,18 +16,18 @@ const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const LOGS: &str = "0x6005600c60003960056000f360006000a000";
 const NOW: Now = Now { unix: 1_900_000_000, millis: 0 };
 
-struct World {
-    dev: Dev,
+struct HostsFixture {
+    dev: DevClient,
     hosts: [Light; 2],
     contract: Value,
 }
 
-impl World {
+impl HostsFixture {
     fn new() -> Self {
-        let mut dev = Dev::instant();
+        let mut dev = DevClient::instant();
         let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGS, "gas": "0x30d40"}]));
         let contract = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();
-        let host = || Light::new(Network::regtest(), Upstream::new(dev.client.snapshot()));
+        let host = || Light::new(Network::regtest(), ExecutedUpstream::new(dev.client.snapshot()));
         let hosts = [host(), host()];
         // As hosts that do not know each other's filters, they derive ids from secrets of their own.
         for (index, host) in hosts.iter().enumerate() {
@@ -54,10 +54,10 @@ impl World {
     /// Lets a filter move from one host to the other.
     fn carry(&mut self, id: &Value, from: usize) {
         let number = u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap();
-        let filter = self.hosts[from].client.lend_filter(number).expect("a filter");
+        let filter = self.hosts[from].client.export_filter(number).expect("a filter");
         let gone = self.hosts[from].call("eth_getFilterChanges", &json!([id])).unwrap_err();
         assert_eq!(gone["message"], "filter not found");
-        self.hosts[1 - from].client.adopt_filter(number, filter, NOW);
+        self.hosts[1 - from].client.import_filter(number, filter, NOW);
     }
 }
 
@@ -68,7 +68,7 @@ fn places(logs: &Value) -> Vec<(String, bool)> {
 
 #[test]
 fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_is_taken_back() {
-    let mut world = World::new();
+    let mut world = HostsFixture::new();
     let wanted = json!([{"address": world.contract}]);
     let logs = world.ask(0, "eth_newFilter", wanted);
     let blocks = world.ask(0, "eth_newBlockFilter", json!([]));
@@ -98,14 +98,14 @@ fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_
 
 #[test]
 fn a_poll_with_an_older_view_than_the_last_one_reports_nothing_and_loses_nothing() {
-    let mut world = World::new();
+    let mut world = HostsFixture::new();
     let older = world.hosts[0].client.sync().chain().unwrap().snapshot();
     let logs = world.ask(0, "eth_newFilter", json!([{"address": world.contract}]));
     let blocks = world.ask(0, "eth_newBlockFilter", json!([]));
     assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
     world.block();
     world.follow();
-    let counts = |world: &mut World| {
+    let counts = |world: &mut HostsFixture| {
         [&logs, &blocks].map(|id| world.ask(0, "eth_getFilterChanges", json!([id])).as_array().unwrap().len())
     };
     assert_eq!(counts(&mut world), [1, 1]);
@@ -120,21 +120,21 @@ fn a_poll_with_an_older_view_than_the_last_one_reports_nothing_and_loses_nothing
 
 #[test]
 fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions_are_told_at_once() {
-    let mut world = World::new();
+    let mut world = HostsFixture::new();
     let hash = |byte| rootlight::types::B256::repeat_byte(byte);
     let polled = world.ask(0, "eth_newPendingTransactionFilter", json!([]));
     let subscribed = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
     let number = u128::from_str_radix(&polled.as_str().unwrap()[2..], 16).unwrap();
-    let mut filter = world.hosts[0].client.lend_filter(number).unwrap();
+    let mut filter = world.hosts[0].client.export_filter(number).unwrap();
     filter.pending.extend([hash(1), hash(2)]);
-    world.hosts[1].client.adopt_filter(number, filter, NOW);
+    world.hosts[1].client.import_filter(number, filter, NOW);
     // A page of another origin is an asker of its own, also at other hosts.
     let page =
         Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()), 1);
-    let told = page.owner().asker.told();
+    let told = page.owner().asker.shared_id();
     world.hosts[1].connection = Some(std::sync::Arc::new(page));
     let of_page = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
-    world.hosts[1].client.tell_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), told), (hash(2), 0)]);
+    world.hosts[1].client.announce_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), told), (hash(2), 0)]);
     assert_eq!(world.ask(1, "eth_getFilterChanges", json!([of_page])), json!([hash(4)]));
     world.hosts[1].connection = None;
     for id in [polled, subscribed] {
@@ -145,25 +145,26 @@ fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions
 
 #[test]
 fn a_filter_is_at_one_host_and_a_subscription_stays_with_its_connection() {
-    let mut world = World::new();
+    let mut world = HostsFixture::new();
     let number = |id: &Value| u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap();
     let filter = world.ask(0, "eth_newBlockFilter", json!([]));
-    assert!(world.hosts[0].client.lend_filter(number(&filter)).is_some());
-    assert!(world.hosts[0].client.lend_filter(number(&filter)).is_none());
+    assert!(world.hosts[0].client.export_filter(number(&filter)).is_some());
+    assert!(world.hosts[0].client.export_filter(number(&filter)).is_none());
     let subscribed = world.ask(0, "eth_subscribe", json!(["newHeads"]));
-    assert!(world.hosts[0].client.lend_filter(number(&subscribed)).is_none());
+    assert!(world.hosts[0].client.export_filter(number(&subscribed)).is_none());
     let heads = world.ask(0, "eth_getFilterChanges", json!([subscribed]));
     assert_eq!(heads, json!([]), "the subscription still exists");
 }
 
 #[test]
 fn messages_see_the_block_that_is_shown_until_another_one_is() {
-    let mut world = World::new();
-    let head = |world: &mut World| world.ask(0, "eth_blockNumber", json!([]));
+    let mut world = HostsFixture::new();
+    let head = |world: &mut HostsFixture| world.ask(0, "eth_blockNumber", json!([]));
     assert_eq!(head(&mut world), "0x1");
     let filter = world.ask(0, "eth_newBlockFilter", json!([]));
-    let count = |world: &mut World, tag: &str| world.ask(0, "eth_getTransactionCount", json!([ALICE, tag]));
-    let newest = |world: &World| world.hosts[0].client.sync().chain().unwrap().snapshot();
+    let count =
+        |world: &mut HostsFixture, tag: &str| world.ask(0, "eth_getTransactionCount", json!([ALICE, tag]));
+    let newest = |world: &HostsFixture| world.hosts[0].client.sync().chain().unwrap().snapshot();
     let first = newest(&world);
     world.hosts[0].client.show(Some(first.clone()));
     world.block();

@@ -3,11 +3,11 @@
 use crate::support;
 
 use rootlight::consensus::Network;
-use rootlight::light::{Unproven, UpstreamRequest, UpstreamResponse};
+use rootlight::light::{UnprovenPolicy, UpstreamRequest, UpstreamResponse};
 use serde_json::{Value, json, value::RawValue};
 use support::{
-    dev::Dev,
-    light::{Light, Upstream},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -17,19 +17,19 @@ const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 const METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
 
 /// A chain with one transaction in each block, and the hashes of these transactions.
-fn dev() -> (Dev, Vec<Value>) {
-    let mut dev = Dev::instant();
+fn dev() -> (DevClient, Vec<Value>) {
+    let mut dev = DevClient::instant();
     let send = |value| dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
     let hashes = (1..=15).map(send).collect();
     (dev, hashes)
 }
 
 /// A block that is reported as the location of all transactions, by number and hash.
-type Place = (u64, Value);
+type ReportedBlock = (u64, Value);
 
 /// An upstream that reports all transactions in one block.
-fn liar(dev: &Dev, (number, hash): Place) -> Upstream {
-    let mut upstream = Upstream::new(dev.client.snapshot());
+fn liar(dev: &DevClient, (number, hash): ReportedBlock) -> ExecutedUpstream {
+    let mut upstream = ExecutedUpstream::new(dev.client.snapshot());
     upstream.change = Some(Box::new(move |call: &UpstreamRequest, honest| -> UpstreamResponse {
         if call.method != "eth_getTransactionReceipt" {
             return honest;
@@ -44,7 +44,7 @@ fn liar(dev: &Dev, (number, hash): Place) -> Upstream {
 
 /// The locations that the liar reports: a canonical block without the transaction, a block that is not on the chain,
 /// and one above the head.
-fn places(dev: &mut Dev) -> [Place; 3] {
+fn places(dev: &mut DevClient) -> [ReportedBlock; 3] {
     let held = dev.get("eth_getBlockByNumber", json!(["0x2", false]))["hash"].clone();
     let unknown = json!(format!("0x{}", "77".repeat(32)));
     [(2, held), (9, unknown.clone()), (1_000, unknown)]
@@ -61,9 +61,9 @@ fn batch(calls: &[(&str, &Value)]) -> Value {
 fn a_false_location_fails_no_call_of_a_batch() {
     let (mut dev, hashes) = dev();
     for place in places(&mut dev) {
-        let honest = Upstream::new(dev.client.snapshot());
+        let honest = ExecutedUpstream::new(dev.client.snapshot());
         let upstreams = vec![("liar", liar(&dev, place.clone())), ("honest", honest)];
-        let mut light = Light::among(Network::regtest(), upstreams, Unproven::Refuse);
+        let mut light = Light::among(Network::regtest(), upstreams, UnprovenPolicy::Refuse);
         let calls = [(METHODS[0], &hashes[6]), (METHODS[1], &hashes[6]), (METHODS[0], &hashes[6])];
         let answers = light.message(&batch(&calls));
         for answer in answers.as_array().unwrap() {
@@ -78,9 +78,9 @@ fn a_false_location_fails_no_call_of_a_batch() {
 fn several_transactions_reported_in_one_block_are_each_found() {
     let (mut dev, hashes) = dev();
     for place in places(&mut dev) {
-        let honest = Upstream::new(dev.client.snapshot());
+        let honest = ExecutedUpstream::new(dev.client.snapshot());
         let upstreams = vec![("liar", liar(&dev, place.clone())), ("honest", honest)];
-        let mut light = Light::among(Network::regtest(), upstreams, Unproven::Refuse);
+        let mut light = Light::among(Network::regtest(), upstreams, UnprovenPolicy::Refuse);
         let calls: Vec<(&str, &Value)> =
             METHODS.iter().flat_map(|method| hashes[4..8].iter().map(|hash| (*method, hash))).collect();
         let answers = light.message(&batch(&calls));
@@ -96,7 +96,7 @@ fn several_transactions_reported_in_one_block_are_each_found() {
 #[test]
 fn a_transaction_above_the_head_is_pending() {
     let (mut dev, _) = dev();
-    let mut light = Light::new(Network::regtest(), Upstream::new(dev.client.snapshot()));
+    let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(dev.client.snapshot()));
     let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": 99}]));
     light.upstream.chain = dev.client.snapshot();
     // The sender's nonce at the head proves that it is not mined up to there, so that the answer is not marked as

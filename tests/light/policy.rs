@@ -5,11 +5,11 @@ use crate::support;
 use std::sync::{Arc, Mutex};
 
 use rootlight::consensus::Network;
-use rootlight::light::{RequestFailure, Unproven, UpstreamRequest, UpstreamResponse};
+use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
 use serde_json::{Value, json, value::RawValue};
 use support::{
-    dev::Dev,
-    light::{Light, Upstream},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -19,8 +19,8 @@ const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 const PROOFS: [&str; 4] =
     ["eth_getProof", "rsk_getProof", "rootlight_getWitness", "rootlight_getBlockWitness"];
 
-fn dev() -> Dev {
-    let mut dev = Dev::instant();
+fn dev() -> DevClient {
+    let mut dev = DevClient::instant();
     for value in 1..=15 {
         dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
     }
@@ -32,8 +32,8 @@ fn raw(text: &str) -> UpstreamResponse {
 }
 
 /// An upstream without proofs, which may report another balance.
-fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
-    let mut upstream = Upstream::new(dev.client.snapshot());
+fn without_proofs(dev: &DevClient, balance: Option<&'static str>) -> ExecutedUpstream {
+    let mut upstream = ExecutedUpstream::new(dev.client.snapshot());
     upstream.without = PROOFS.to_vec();
     upstream.change = Some(Box::new(move |call: &UpstreamRequest, answer| match (call.method, balance) {
         ("eth_getBalance", Some(balance)) => raw(balance),
@@ -46,9 +46,9 @@ fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
 const LIE: Option<&str> = Some("\"0x1\"");
 
 /// Upstreams by their addresses, each with the false balance that it reports, if it lies.
-type Named = &'static [(&'static str, Option<&'static str>)];
+type NamedUpstreams = &'static [(&'static str, Option<&'static str>)];
 
-fn among(dev: &Dev, unproven: Unproven, named: Named) -> Light {
+fn among(dev: &DevClient, unproven: UnprovenPolicy, named: NamedUpstreams) -> Light {
     let upstreams = named.iter().map(|(name, balance)| (*name, without_proofs(dev, *balance))).collect();
     Light::among(Network::regtest(), upstreams, unproven)
 }
@@ -61,7 +61,7 @@ const THREE: &str = "https://three.example";
 #[test]
 fn an_unproven_answer_is_refused_with_advice() {
     let dev = dev();
-    let mut light = among(&dev, Unproven::Refuse, &[(ONE, None), (TWO, None)]);
+    let mut light = among(&dev, UnprovenPolicy::Refuse, &[(ONE, None), (TWO, None)]);
     let params = json!([BOB, "latest"]);
     let error = light.call("eth_getBalance", &params).unwrap_err();
     let text = error["message"].as_str().unwrap();
@@ -78,16 +78,20 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
     let dev = dev();
     let truth = without_proofs(&dev, None).call("eth_getBalance", &json!([BOB, "latest"])).unwrap();
     let params = json!([BOB, "latest"]);
-    let cases: [(Unproven, Named, Option<&Value>); 9] = [
-        (Unproven::Quorum(2), &[(ONE, None), (TWO, None)], Some(&truth)),
-        (Unproven::Quorum(2), &[(ONE, None), (ONE_AGAIN, None)], None),
-        (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE)], None),
-        (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE), (THREE, None)], Some(&truth)),
-        (Unproven::Quorum(2), &[(ONE, LIE), (ONE_AGAIN, LIE), (TWO, None), (THREE, None)], Some(&truth)),
-        (Unproven::Quorum(3), &[(ONE, None), (TWO, None)], None),
-        (Unproven::Trust, &[(ONE, None)], Some(&truth)),
-        (Unproven::Trust, &[(ONE, None), (TWO, LIE)], Some(&truth)),
-        (Unproven::Quorum(0), &[(ONE, None), (TWO, LIE)], Some(&truth)),
+    let cases: [(UnprovenPolicy, NamedUpstreams, Option<&Value>); 9] = [
+        (UnprovenPolicy::Quorum(2), &[(ONE, None), (TWO, None)], Some(&truth)),
+        (UnprovenPolicy::Quorum(2), &[(ONE, None), (ONE_AGAIN, None)], None),
+        (UnprovenPolicy::Quorum(2), &[(ONE, None), (TWO, LIE)], None),
+        (UnprovenPolicy::Quorum(2), &[(ONE, None), (TWO, LIE), (THREE, None)], Some(&truth)),
+        (
+            UnprovenPolicy::Quorum(2),
+            &[(ONE, LIE), (ONE_AGAIN, LIE), (TWO, None), (THREE, None)],
+            Some(&truth),
+        ),
+        (UnprovenPolicy::Quorum(3), &[(ONE, None), (TWO, None)], None),
+        (UnprovenPolicy::Trust, &[(ONE, None)], Some(&truth)),
+        (UnprovenPolicy::Trust, &[(ONE, None), (TWO, LIE)], Some(&truth)),
+        (UnprovenPolicy::Quorum(0), &[(ONE, None), (TWO, LIE)], Some(&truth)),
     ];
     for (policy, named, expected) in cases {
         let mut light = among(&dev, policy, named);
@@ -115,7 +119,7 @@ fn a_poll_names_the_pinned_block() {
     let mut dev = dev();
     // A contract whose constructor emits a log, in block 16.
     dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": "0x60006000a0", "gas": "0x30d40"}]));
-    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    let mut light = among(&dev, UnprovenPolicy::Trust, &[(ONE, None)]);
     light.upstream.without.extend(["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]);
     let chain = light.client.sync().chain().unwrap().clone();
     let hash = |number: u64| json!(chain.view().by_number(number).unwrap().hash());
@@ -159,14 +163,17 @@ fn a_poll_names_the_pinned_block() {
 #[test]
 fn two_quorums_with_different_answers_are_no_agreement() {
     let dev = dev();
-    let named: Named = &[(ONE, None), (TWO, None), (THREE, LIE), ("https://four.example", LIE)];
-    let mut light = among(&dev, Unproven::Quorum(2), named);
+    let named: NamedUpstreams = &[(ONE, None), (TWO, None), (THREE, LIE), ("https://four.example", LIE)];
+    let mut light = among(&dev, UnprovenPolicy::Quorum(2), named);
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
 }
 
 /// An upstream that records the transactions it gets and answers with `answer`.
-fn sink(dev: &Dev, answer: fn(&str) -> UpstreamResponse) -> (Upstream, Arc<Mutex<Vec<String>>>) {
-    let mut upstream = Upstream::new(dev.client.snapshot());
+fn sink(
+    dev: &DevClient,
+    answer: fn(&str) -> UpstreamResponse,
+) -> (ExecutedUpstream, Arc<Mutex<Vec<String>>>) {
+    let mut upstream = ExecutedUpstream::new(dev.client.snapshot());
     let got = Arc::new(Mutex::new(Vec::new()));
     let noted = got.clone();
     upstream.change = Some(Box::new(move |call: &UpstreamRequest, honest| {
@@ -198,10 +205,10 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
     let signed = dev.get("eth_signTransaction", fields);
     let signed = signed.get("raw").cloned().unwrap_or(signed);
     let hash = format!("{}", alloy_primitives::keccak256(support::bytes(signed.as_str().unwrap())));
-    let send = |answers: [fn(&str) -> UpstreamResponse; 2], dev: &Dev, transaction: &Value| {
+    let send = |answers: [fn(&str) -> UpstreamResponse; 2], dev: &DevClient, transaction: &Value| {
         let (a, got_a) = sink(dev, answers[0]);
         let (b, got_b) = sink(dev, answers[1]);
-        let mut light = Light::among(Network::regtest(), vec![(ONE, a), (TWO, b)], Unproven::Refuse);
+        let mut light = Light::among(Network::regtest(), vec![(ONE, a), (TWO, b)], UnprovenPolicy::Refuse);
         let before = light.rounds;
         let answer = light.call("eth_sendRawTransaction", &json!([transaction]));
         let counts = (got_a.lock().unwrap().len(), got_b.lock().unwrap().len());
@@ -266,7 +273,7 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
 #[test]
 fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
     let mut dev = dev();
-    let sign = |dev: &mut Dev, value: &str| {
+    let sign = |dev: &mut DevClient, value: &str| {
         let fields = json!([{"from": ALICE, "to": BOB, "value": value, "gas": "0x5208", "gasPrice": "0x3b9aca00",
             "nonce": "0xf"}]);
         let signed = dev.get("eth_signTransaction", fields);
@@ -275,7 +282,7 @@ fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
         (signed, hash)
     };
     let ((first, mined), (second, replaced)) = (sign(&mut dev, "0x1"), sign(&mut dev, "0x2"));
-    let mut light = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    let mut light = many(&dev, 2, |dev| sink(dev, hash_of).0, UnprovenPolicy::Refuse);
     for signed in [&first, &second] {
         assert!(light.call("eth_sendRawTransaction", &json!([signed])).is_ok());
     }
@@ -286,7 +293,7 @@ fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
         assert_eq!((&waiting["result"]["hash"], waiting.get("level")), (&json!(hash), None));
     }
     // The same if the caller gives the signed transaction and it was not sent from here.
-    let mut other = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    let mut other = many(&dev, 2, |dev| sink(dev, hash_of).0, UnprovenPolicy::Refuse);
     let receipt = other.send("eth_getTransactionReceipt", &json!([mined, first]));
     assert_eq!((&receipt["result"], receipt.get("level")), (&Value::Null, None), "{receipt}");
     let error = other.call("eth_getTransactionReceipt", &json!([mined, second])).unwrap_err();
@@ -316,7 +323,7 @@ fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
 fn a_transaction_for_another_chain_is_not_forwarded() {
     let dev = dev();
     let (upstream, got) = sink(&dev, hash_of);
-    let mut light = Light::among(Network::regtest(), vec![(ONE, upstream)], Unproven::Refuse);
+    let mut light = Light::among(Network::regtest(), vec![(ONE, upstream)], UnprovenPolicy::Refuse);
     let foreign = "0xf8630184039387008252089470997970c51812dc3a010c7d01b50e0d17dc79c801805fa00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20a00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
     let error = light.call("eth_sendRawTransaction", &json!([foreign])).unwrap_err();
     assert_eq!((error["code"].as_i64(), got.lock().unwrap().len()), (Some(-32602), 0), "{error}");
@@ -324,7 +331,12 @@ fn a_transaction_for_another_chain_is_not_forwarded() {
 }
 
 /// A client with `count` upstreams of different domains.
-fn many(dev: &Dev, count: usize, upstream: impl Fn(&Dev) -> Upstream, policy: Unproven) -> Light {
+fn many(
+    dev: &DevClient,
+    count: usize,
+    upstream: impl Fn(&DevClient) -> ExecutedUpstream,
+    policy: UnprovenPolicy,
+) -> Light {
     let names: Vec<String> = (0..count).map(|index| format!("https://node{index}.example")).collect();
     let named = names.iter().map(|name| (name.as_str(), upstream(dev))).collect();
     Light::among(Network::regtest(), named, policy)
@@ -342,13 +354,13 @@ fn the_number_of_upstreams_asked_at_once_is_limited() {
     let mut dev = dev();
     let unsigned = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0xf"}]);
     let signed = dev.get("eth_signTransaction", unsigned);
-    let mut light = many(&dev, 6, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    let mut light = many(&dev, 6, |dev| sink(dev, hash_of).0, UnprovenPolicy::Refuse);
     assert!(light.call("eth_sendRawTransaction", &json!([signed])).is_ok());
     assert_eq!(asked(&mut light, "eth_sendRawTransaction"), 4);
-    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), Unproven::Quorum(16));
+    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), UnprovenPolicy::Quorum(16));
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["level"], "unproven");
     assert_eq!(asked(&mut light, "eth_getBalance"), 16);
-    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), Unproven::Quorum(17));
+    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), UnprovenPolicy::Quorum(17));
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
 }
 
@@ -365,7 +377,7 @@ fn requests_for_unproven_answers_name_the_pinned_block() {
         (json!([BOB, "finalized"]), "0x0"),
         (json!([BOB, "0x7"]), "0x7"),
     ] {
-        let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+        let mut light = among(&dev, UnprovenPolicy::Trust, &[(ONE, None)]);
         let theirs = light.upstream.call("eth_getBalance", &json!([BOB, number])).unwrap();
         let answer = light.send("eth_getBalance", &params);
         assert_eq!((&answer["result"], &answer["level"]), (&theirs, &json!("unproven")), "{params}");
@@ -374,7 +386,7 @@ fn requests_for_unproven_answers_name_the_pinned_block() {
         let block = by_hash(&mut light.upstream, number);
         assert_eq!(asked, json!([BOB, block]), "{params}");
     }
-    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    let mut light = among(&dev, UnprovenPolicy::Trust, &[(ONE, None)]);
     assert_eq!(light.send("eth_call", &json!([{"to": BOB}, "latest", null]))["level"], "unproven");
     let asked = light.upstream.asked.iter().find(|call| call.method == "eth_call").unwrap();
     let (asked, block) = (asked.params.clone(), by_hash(&mut light.upstream, "0xf"));
@@ -383,7 +395,7 @@ fn requests_for_unproven_answers_name_the_pinned_block() {
 }
 
 /// A block number as a block selector by hash.
-fn by_hash(upstream: &mut Upstream, number: &str) -> Value {
+fn by_hash(upstream: &mut ExecutedUpstream, number: &str) -> Value {
     let block = upstream.call("eth_getBlockByNumber", &json!([number, false])).unwrap();
     json!({ "blockHash": block["hash"], "requireCanonical": "true" })
 }
@@ -392,7 +404,7 @@ fn by_hash(upstream: &mut Upstream, number: &str) -> Value {
 #[test]
 fn only_methods_that_nodes_answer_are_asked_unproven() {
     let dev = dev();
-    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    let mut light = among(&dev, UnprovenPolicy::Trust, &[(ONE, None)]);
     light.upstream.without.clear();
     light.upstream.change = Some(Box::new(|call, honest| match call.method {
         "eth_getTransactionReceipt" | "rsk_getRawTransactionReceiptByHash" => raw("null"),
@@ -413,14 +425,14 @@ fn only_methods_that_nodes_answer_are_asked_unproven() {
 #[test]
 fn policies_for_unproven_answers_are_parsed() {
     for (text, policy) in [
-        ("refuse", Unproven::Refuse),
-        ("trust", Unproven::Trust),
-        ("quorum:1", Unproven::Quorum(1)),
-        ("quorum:3", Unproven::Quorum(3)),
+        ("refuse", UnprovenPolicy::Refuse),
+        ("trust", UnprovenPolicy::Trust),
+        ("quorum:1", UnprovenPolicy::Quorum(1)),
+        ("quorum:3", UnprovenPolicy::Quorum(3)),
     ] {
         assert_eq!(text.parse(), Ok(policy));
     }
     for text in ["", "quorum", "quorum:", "quorum:0", "quorum:-1", "quorum:two", "Trust", "refuse "] {
-        assert!(text.parse::<Unproven>().is_err(), "{text}");
+        assert!(text.parse::<UnprovenPolicy>().is_err(), "{text}");
     }
 }

@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, hex};
 use rootlight::consensus::{Checkpoint, Network};
-use rootlight::engine::Node;
+use rootlight::engine::LocalNode;
 use rootlight::light::{UpstreamRequest, UpstreamResponse};
 use rootlight::rpc::UNAVAILABLE;
 use rootlight::state::keys::{account_key, slot_key};
-use rootlight::trie::{Proven, verify_proof};
+use rootlight::trie::{ProvenValue, verify_proof};
 use serde_json::{Value, json, value::RawValue};
 use support::{
     chain::lines,
-    light::{Light, Upstream, follower},
+    light::{ExecutedUpstream, Light, follower},
     shared, u64_of, u256,
-    upstream::{Harness, Recording},
+    upstream::{Harness, RecordedUpstream},
 };
 
 /// Methods that the reference node does not have.
@@ -61,15 +61,15 @@ const ON_STATE: [&str; 8] = [
 
 /// Number of equal answers and of refusals, by method.
 #[derive(Debug, Default)]
-struct Found {
+struct MethodCounts {
     equal: BTreeMap<String, u64>,
     refused: BTreeMap<String, u64>,
 }
 
 /// Sends the recorded requests of some files. Answers must equal those of the node, and refusals of state must
 /// contain `words`.
-fn ask(light: &mut Light, files: &[&str], words: &str) -> Found {
-    let mut found = Found::default();
+fn ask(light: &mut Light, files: &[&str], words: &str) -> MethodCounts {
+    let mut found = MethodCounts::default();
     for file in files {
         for line in lines(&shared().unwrap().join(format!("vectors/chain/{file}.jsonl"))) {
             let Some(method) = line["request"]["method"].as_str() else { continue };
@@ -114,7 +114,7 @@ fn same(ours: &Value, theirs: &Value) -> bool {
 #[test]
 fn a_reference_node_serves_blocks_receipts_and_logs() {
     let Some((node, _)) = follower() else { return };
-    let mut upstream = Upstream::new(node.snapshot());
+    let mut upstream = ExecutedUpstream::new(node.snapshot());
     upstream.without = OURS.to_vec();
     let mut light = Light::new(Network::regtest(), upstream);
     let found = ask(&mut light, &BLOCKS, "-");
@@ -131,7 +131,7 @@ fn as_drafted(proof: &mut Value, root: B256, address: &Address) {
     let turn = |list: &mut Value, key: &[u8]| {
         let nodes: Vec<Vec<u8>> =
             list.as_array().unwrap().iter().map(|n| hex::decode(n.as_str().unwrap()).unwrap()).collect();
-        let absent = matches!(verify_proof(root, key, &nodes, None), Ok(Proven::Absent));
+        let absent = matches!(verify_proof(root, key, &nodes, None), Ok(ProvenValue::Absent));
         let list = list.as_array_mut().unwrap();
         list.reverse();
         if absent {
@@ -149,7 +149,7 @@ fn as_drafted(proof: &mut Value, root: B256, address: &Address) {
 #[test]
 fn a_reference_node_with_draft_proofs_proves_existing_values() {
     let Some((node, recording)) = follower() else { return };
-    let mut upstream = Upstream::new(node.snapshot());
+    let mut upstream = ExecutedUpstream::new(node.snapshot());
     upstream.without = OURS[1..].to_vec();
     let headers = recording.blocks.iter().map(|block| &block.header);
     let roots: BTreeMap<String, B256> = headers
@@ -188,7 +188,7 @@ fn recorded_draft_proofs_are_accepted() {
     let data: Value = serde_json::from_str(&text).unwrap();
     let block = &data["block"];
     let number = u64_of(block["number"].as_str().unwrap());
-    let mut recording = Recording::open(&folder.join("vectors/none"), number);
+    let mut recording = RecordedUpstream::open(&folder.join("vectors/none"), number);
     recording.show(block);
     let recorded: Vec<&Value> =
         data["proofs"].as_array().unwrap().iter().filter(|entry| entry["method"] == "eth_getProof").collect();
@@ -229,7 +229,7 @@ fn recorded_draft_proofs_are_accepted() {
 }
 
 /// Stores a recorded proof under the requests that a light client sends: the account alone, each slot, all slots.
-fn keep_proofs(recording: &mut Recording, entry: &Value) {
+fn keep_proofs(recording: &mut RecordedUpstream, entry: &Value) {
     let (params, result) = (&entry["params"], &entry["resp"]["result"]);
     let slots = result["storageProof"].as_array().unwrap();
     let mut keep = |slots: &[Value]| {

@@ -8,8 +8,8 @@ use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse};
 use rootlight::rpc::SessionStep;
 use serde_json::{Value, json, value::RawValue};
 use support::{
-    dev::Dev,
-    light::{Light, Upstream},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -56,17 +56,17 @@ fn balance_of(owner: &str) -> String {
 }
 
 /// A chain with a token, a proxy of it and a contract that reads block hashes.
-struct Stage {
-    dev: Dev,
+struct TokenFixture {
+    dev: DevClient,
     token: String,
     proxy: String,
     hashes: String,
     reader: String,
 }
 
-impl Stage {
+impl TokenFixture {
     fn new() -> Self {
-        let mut dev = Dev::instant();
+        let mut dev = DevClient::instant();
         let mut deploy = |code: String| -> String {
             let sent =
                 dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": code, "gas": "0x1e8480"}]));
@@ -86,7 +86,7 @@ impl Stage {
 
     /// A light client of an upstream without these methods.
     fn light(&self, without: &[&'static str]) -> Light {
-        let mut upstream = Upstream::new(self.dev.client.snapshot());
+        let mut upstream = ExecutedUpstream::new(self.dev.client.snapshot());
         upstream.without = without.to_vec();
         let mut light = Light::new(Network::regtest(), upstream);
         light.asked();
@@ -121,7 +121,7 @@ const PLAIN: [&str; 2] = [WITNESS, "rootlight_getBlockWitness"];
 
 #[test]
 fn a_call_is_one_round_trip_with_a_witness_and_none_when_repeated() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let mut light = stage.light(&[]);
     // The first call tests whether the upstream offers witnesses, and requests proofs at the same time.
     let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
@@ -147,7 +147,7 @@ fn a_call_is_one_round_trip_with_a_witness_and_none_when_repeated() {
 
 #[test]
 fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let mut light = stage.light(&PLAIN);
     let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
     let (answer, rounds) = light.count("eth_call", &call);
@@ -198,7 +198,7 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
 /// has no proof, the missing data are requested alone.
 #[test]
 fn a_failed_prefetch_does_not_fail_the_call() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let reader = json!(stage.reader);
     stage.fill(&reader, 200, |number| number + 1);
     let mut light = stage.light(&PLAIN);
@@ -226,7 +226,7 @@ fn a_failed_prefetch_does_not_fail_the_call() {
 /// A long message is not sent to an upstream to request its witness.
 #[test]
 fn no_witness_is_requested_for_a_long_message() {
-    let stage = Stage::new();
+    let stage = TokenFixture::new();
     for (bytes, asked) in [(100_000, true), (140_000, false)] {
         let mut light = stage.light(&[]);
         let call = json!([{ "to": stage.token, "data": format!("0x{}", "00".repeat(bytes)) }, "latest"]);
@@ -251,7 +251,7 @@ fn with_witness(light: &mut Light, mut change: impl FnMut(&mut Value) + 'static)
 /// requested and proven.
 #[test]
 fn a_false_or_incomplete_witness_only_costs_rounds() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let call = json!([{"to": stage.proxy, "data": balance_of(ALICE)}, "latest"]);
     let omit = |count: usize| {
         move |value: &mut Value| {
@@ -302,7 +302,7 @@ fn a_false_or_incomplete_witness_only_costs_rounds() {
 /// Nodes and values that belong to no state are dropped, however many there are.
 #[test]
 fn surplus_data_of_a_witness_are_dropped() {
-    let stage = Stage::new();
+    let stage = TokenFixture::new();
     let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
     let mut light = stage.light(&[]);
     with_witness(&mut light, |value| {
@@ -324,7 +324,7 @@ fn surplus_data_of_a_witness_are_dropped() {
 
 #[test]
 fn calls_of_block_hashes_and_native_contracts_take_few_round_trips() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     for _ in 0..20 {
         stage.dev.get("evm_mine", json!([]));
     }
@@ -368,7 +368,7 @@ fn calls_of_block_hashes_and_native_contracts_take_few_round_trips() {
 /// Keys are fetched in rounds of limited size, and their total number is limited.
 #[test]
 fn a_call_may_read_a_limited_number_of_keys() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let reader = json!(stage.reader);
     stage.fill(&reader, 2_500, |number| number + 1);
     let call = |count: u64| json!([{"to": reader, "data": format!("{count:#066x}")}, "latest"]);
@@ -393,7 +393,7 @@ fn a_call_may_read_a_limited_number_of_keys() {
 /// Hosts limit the time of a run: an interrupted run ends with an error.
 #[test]
 fn interrupted_runs_end_with_an_error() {
-    let stage = Stage::new();
+    let stage = TokenFixture::new();
     let call = json!([{"to": stage.reader, "data": format!("{:#066x}", 2_000)}, "latest"]);
     for (method, params) in [
         ("eth_call", call.clone()),
@@ -421,7 +421,7 @@ fn interrupted_runs_end_with_an_error() {
 /// Each read may depend on the one before and then needs a round of its own; the number of rounds is limited.
 #[test]
 fn dependent_reads_end_after_256_rounds() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let sent = stage.dev.get(
         "eth_sendTransaction",
         json!([{"from": ALICE, "data": creation(CHAIN, &[]), "gas": "0x1e8480"}]),
@@ -446,7 +446,7 @@ fn dependent_reads_end_after_256_rounds() {
 /// The replay of a block may miss more facts than one message may request; its witness contains all of them.
 #[test]
 fn a_block_with_thousands_of_keys_needs_a_witness() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let reader = json!(stage.reader);
     stage.fill(&reader, 5_000, |number| number + 1);
     let data = format!("{:#066x}", 5_000);
@@ -464,7 +464,7 @@ fn a_block_with_thousands_of_keys_needs_a_witness() {
 /// A witness is limited in size, as every answer is: here the call reads six codes of 1 MiB each.
 #[test]
 fn a_witness_is_limited_in_size() {
-    let mut stage = Stage::new();
+    let mut stage = TokenFixture::new();
     let mut program = String::new();
     for number in 0..6_u8 {
         let address = Address::repeat_byte(0xa0 + number);

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use support::{
     chain::{lines, text},
     shared, u64_of,
-    upstream::{Harness, Recording},
+    upstream::{Harness, RecordedUpstream},
 };
 
-fn recording(head: u64) -> Option<Recording> {
-    Some(Recording::open(&shared()?.join("vectors/chain"), head))
+fn recording(head: u64) -> Option<RecordedUpstream> {
+    Some(RecordedUpstream::open(&shared()?.join("vectors/chain"), head))
 }
 
 /// Side blocks of the recording with complete transactions.

@@ -3,14 +3,14 @@
 
 use rootlight::consensus::Network;
 use rootlight::dev::{DevConfig, Mining};
-use rootlight::engine::{FollowNode, Moment, Node as _};
+use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::{B256, Block, BlockBody};
 use serde_json::{Value, json};
 
-use crate::support::dev::Dev;
-use crate::support::light::{Light, Upstream};
+use crate::support::dev::DevClient;
+use crate::support::light::{ExecutedUpstream, Light};
 
 /// Deploys a contract that passes its data on to the Bridge, ignores whether this fails, and stores the outcome.
 const DEPLOY: &str = "0x6013600c60003960136000f3365f5f375f5f365f5f63010000065af15f5500";
@@ -24,8 +24,8 @@ fn data() -> String {
 }
 
 /// A development chain, and a transaction whose contract ignores that the method is not simulated.
-struct Calls {
-    dev: Dev,
+struct UnsimulatedCall {
+    dev: DevClient,
     /// The transaction that deploys the contract, in the block before.
     before: Value,
     transaction: Value,
@@ -33,16 +33,16 @@ struct Calls {
     block: Value,
 }
 
-impl Calls {
+impl UnsimulatedCall {
     /// With a call by the contract, or directly by the transaction.
     fn new(direct: bool) -> Self {
         Self::on(&DevConfig::reference(), direct)
     }
 
     fn on(config: &DevConfig, direct: bool) -> Self {
-        let mut dev = Dev::new(DevConfig { mining: Mining::Instant, ..config.clone() });
+        let mut dev = DevClient::new(DevConfig { mining: Mining::Instant, ..config.clone() });
         let from = dev.get("eth_accounts", json!([]))[0].clone();
-        let send = |dev: &mut Dev, to: &Value, data: &str| {
+        let send = |dev: &mut DevClient, to: &Value, data: &str| {
             let transaction = json!({"from": from, "to": to, "data": data, "gas": "0x100000"});
             dev.get("eth_sendTransaction", json!([transaction]))
         };
@@ -78,8 +78,8 @@ impl Calls {
         ]
     }
 
-    fn upstream(&self) -> Upstream {
-        Upstream::new(self.dev.client.snapshot())
+    fn upstream(&self) -> ExecutedUpstream {
+        ExecutedUpstream::new(self.dev.client.snapshot())
     }
 
     /// A node that executes the blocks of the chain, and how many methods it could not simulate.
@@ -90,7 +90,7 @@ impl Calls {
     fn follower_on(&mut self, config: DevConfig) -> Result<(FollowNode, usize), ImportError> {
         let (network, genesis) = (config.network, config.genesis);
         let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
-        let moment = Moment { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
+        let moment = HostInput { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
         let mut node = FollowNode::new(chain, "Rootlight/f", "dev", CallPolicy::default(), moment);
         let view = self.dev.chain().view().clone();
         let mut unsimulated = 0;
@@ -115,7 +115,7 @@ fn assert_refused(answer: Result<Value, Value>, request: &(&str, Value)) {
 #[test]
 fn a_light_client_refuses_traces_of_a_block_that_calls_a_method_that_is_not_simulated() {
     for direct in [false, true] {
-        let calls = Calls::new(direct);
+        let calls = UnsimulatedCall::new(direct);
         let mut light = Light::new(Network::regtest(), calls.upstream());
         for request in calls.requests() {
             assert_refused(light.call(request.0, &request.1), &request);
@@ -131,7 +131,7 @@ fn a_light_client_refuses_traces_of_a_block_that_calls_a_method_that_is_not_simu
 /// The receipts root proves receipts, whatever the execution could not simulate.
 #[test]
 fn receipts_of_such_a_block_are_proven() {
-    let calls = Calls::new(false);
+    let calls = UnsimulatedCall::new(false);
     let expected = calls.upstream().call("eth_getTransactionReceipt", &json!([calls.transaction]));
     for without in [vec![], vec!["eth_getTransactionReceipt"]] {
         let mut upstream = calls.upstream();
@@ -145,10 +145,10 @@ fn receipts_of_such_a_block_are_proven() {
 #[test]
 fn a_follower_imports_such_a_block_and_refuses_its_traces() {
     for direct in [false, true] {
-        let mut calls = Calls::new(direct);
+        let mut calls = UnsimulatedCall::new(direct);
         let (node, unsimulated) = calls.follower();
         assert_eq!((node.local().head().number, unsimulated), (2, 1));
-        let follower = Upstream::new(node.snapshot());
+        let follower = ExecutedUpstream::new(node.snapshot());
         for request in calls.requests() {
             assert_refused(follower.call(request.0, &request.1), &request);
         }
@@ -159,7 +159,7 @@ fn a_follower_imports_such_a_block_and_refuses_its_traces() {
             assert_eq!(follower.call(method, &params), calls.upstream().call(method, &params), "{method}");
         }
         // Without that node's witness, the block is executed on keys that are proven one by one.
-        let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+        let mut light = Light::new(Network::regtest(), ExecutedUpstream::new(node.snapshot()));
         for request in calls.requests() {
             assert_refused(light.call(request.0, &request.1), &request);
         }
@@ -172,7 +172,7 @@ fn a_follower_takes_no_such_block_whose_header_does_not_commit_to_the_state() {
     let old = Network::from_json(r#"{"name":"old","rules":{"rskip126":-1}}"#).unwrap();
     let config = DevConfig::reference_on(old);
     for direct in [false, true] {
-        let error = Calls::on(&config, direct).follower_on(config.clone()).unwrap_err().to_string();
+        let error = UnsimulatedCall::on(&config, direct).follower_on(config.clone()).unwrap_err().to_string();
         assert!(error.starts_with("block 2 ") && error.contains(METHOD), "{error}");
     }
 }
@@ -180,7 +180,7 @@ fn a_follower_takes_no_such_block_whose_header_does_not_commit_to_the_state() {
 /// A development chain makes its blocks by its own execution, whose traces it shows.
 #[test]
 fn a_development_chain_traces_what_it_has_executed() {
-    let mut calls = Calls::new(false);
+    let mut calls = UnsimulatedCall::new(false);
     for (method, params) in calls.requests() {
         let answer = calls.dev.get(method, params);
         assert!(!answer.is_null(), "{method}");

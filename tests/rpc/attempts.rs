@@ -8,13 +8,13 @@ use rootlight::rpc::LocalMessage;
 use serde_json::{Value, json};
 
 use crate::fixture::ALICE;
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 
 /// Where the code of a test is.
 const CODE: &str = "0x00000000000000000000000000000000000000c0";
 
 /// A call of this code (without `0x`), in JSON-RPC.
-fn call(dev: &mut Dev, code: &str, block: &str) -> String {
+fn call(dev: &mut DevClient, code: &str, block: &str) -> String {
     dev.get("anvil_setCode", json!([CODE, format!("0x{code}")]));
     let params = json!([{ "to": CODE, "gas": "0x989680" }, block]);
     json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": params }).to_string()
@@ -22,7 +22,7 @@ fn call(dev: &mut Dev, code: &str, block: &str) -> String {
 
 /// Whether an attempt finishes the message, the number of times at which it could have been interrupted, and the answer.
 /// The answer must be that of a run without an attempt.
-fn attempt(dev: &mut Dev, message: &str) -> (bool, u64, Value) {
+fn attempt(dev: &mut DevClient, message: &str) -> (bool, u64, Value) {
     let snapshot = dev.client.snapshot();
     let mut tried = LocalMessage::read_from(&dev.client.dispatcher(), Arc::default(), message.as_bytes());
     assert!(tried.may_be_short());
@@ -54,7 +54,7 @@ fn hash(bytes: u32) -> String {
 
 #[test]
 fn an_attempt_ends_before_an_instruction_that_takes_long() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let short = [RETURN_ONE.to_owned(), hash(0x8000), native(1, 0x80), native(2, 0x400), native(4, 0x1000)];
     let long = [
         hash(0x2_0000),
@@ -84,7 +84,7 @@ fn an_attempt_ends_before_an_instruction_that_takes_long() {
 
 #[test]
 fn an_attempt_ends_before_the_bridge_runs() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let bridge = "0x0000000000000000000000000000000001000006";
     // getFederationAddress()
     let direct = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [{ "to": bridge, "data": "0x6923fa85" }, "latest"] });
@@ -97,7 +97,7 @@ fn an_attempt_ends_before_the_bridge_runs() {
 /// The loop hashes 16 KiB until its 10,000,000 gas are used up.
 #[test]
 fn an_attempt_can_be_interrupted_after_little_gas() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     // JUMPDEST, PUSH2 0x4000, PUSH1 0, KECCAK256, POP, PUSH1 0, JUMP
     let message = call(&mut dev, "5b61400060002050600056", "latest");
     let (ended, asked, answer) = attempt(&mut dev, &message);
@@ -108,7 +108,7 @@ fn an_attempt_can_be_interrupted_after_little_gas() {
 /// With too little time for its transactions, the pending block would be another one.
 #[test]
 fn an_attempt_does_not_build_the_pending_block() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     dev.get("evm_setAutomine", json!([false]));
     let message = call(&mut dev, RETURN_ONE, "pending");
     dev.get("eth_sendTransaction", json!([{ "from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208" }]));

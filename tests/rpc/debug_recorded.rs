@@ -13,7 +13,7 @@ use support::shared;
 /// Head of the chain when `rpc_debug` was recorded.
 const HEAD: usize = 0x286;
 
-type Counts = BTreeMap<&'static str, usize>;
+type HaltCounts = BTreeMap<&'static str, usize>;
 
 fn short(value: &Value, len: usize) -> String {
     value.to_string().chars().take(len).collect()
@@ -46,7 +46,7 @@ fn calls(call: &mut Value) -> Option<&mut Vec<Value>> {
 }
 
 /// Converts one of our calls to the form of the reference node.
-fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut Counts) {
+fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut HaltCounts) {
     let mut count = |what| *counts.entry(what).or_default() += 1;
     if theirs["type"] == "NONE" {
         count("a self-destruction shows its fields");
@@ -89,7 +89,7 @@ fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut Coun
 }
 
 /// Removes failed creations, which the reference node leaves out.
-fn drop_failed_creations(call: &mut Value, counts: &mut Counts) {
+fn drop_failed_creations(call: &mut Value, counts: &mut HaltCounts) {
     let Some(below) = calls(call) else { return };
     let before = below.len();
     below.retain(|call| call.get("error").is_none() || !text(call, "type").starts_with("CREATE"));
@@ -126,7 +126,7 @@ fn align_logs(ours: &mut Value, theirs: &mut Value) {
     assert_eq!(own, recorded);
 }
 
-fn align_calls(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
+fn align_calls(ours: &mut Value, theirs: &mut Value, counts: &mut HaltCounts) {
     match (&mut *ours, &mut *theirs) {
         (Value::Array(ours), Value::Array(theirs)) => {
             assert_eq!(ours.len(), theirs.len());
@@ -146,7 +146,7 @@ fn align_calls(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
 
 /// Converts our steps to the form of the reference node: constructors are left out, and the cost of a call is
 /// shown with the last instruction inside it.
-fn reference_steps(steps: &[Value], counts: &mut Counts) -> Vec<Value> {
+fn reference_steps(steps: &[Value], counts: &mut HaltCounts) -> Vec<Value> {
     let depth = |step: &Value| step["depth"].as_u64().unwrap();
     let mut out: Vec<Value> = Vec::new();
     let mut at = 0;
@@ -174,7 +174,7 @@ fn reference_steps(steps: &[Value], counts: &mut Counts) -> Vec<Value> {
 }
 
 /// Removes slots that are cleared later. The reference node leaves them out of earlier steps too.
-fn drop_cleared_slots(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
+fn drop_cleared_slots(ours: &mut Value, theirs: &mut Value, counts: &mut HaltCounts) {
     let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
     let Some(last) = keys(&ours["currentStorage"]) else { return };
     let first = keys(&ours["initStorage"]).unwrap();
@@ -195,7 +195,7 @@ fn drop_cleared_slots(ours: &mut Value, theirs: &mut Value, counts: &mut Counts)
     }
 }
 
-fn align_steps(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
+fn align_steps(ours: &mut Value, theirs: &mut Value, counts: &mut HaltCounts) {
     if let (Value::Array(ours), Value::Array(theirs)) = (&mut *ours, &mut *theirs) {
         assert_eq!(ours.len(), theirs.len());
         ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| align_steps(ours, theirs, counts));
@@ -250,8 +250,8 @@ fn is_steps(theirs: &Value) -> bool {
     one.get("structLogs").is_some() || one.get("transferInvoke").is_some()
 }
 
-fn compare(chain: &Executed, file: &str) -> (usize, Counts, Vec<String>) {
-    let (mut equal, mut counts, mut different) = (0, Counts::new(), Vec::new());
+fn compare(chain: &Executed, file: &str) -> (usize, HaltCounts, Vec<String>) {
+    let (mut equal, mut counts, mut different) = (0, HaltCounts::new(), Vec::new());
     for line in lines(&shared().unwrap().join("vectors/chain").join(format!("{file}.jsonl"))) {
         let (request, response) = (&line["request"], &line["response"]);
         let method = text(request, "method");

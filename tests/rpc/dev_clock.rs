@@ -1,6 +1,6 @@
 //! The clock of a development chain: how far it moves, whatever time the newest block has.
 
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 use crate::support::u64_of;
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 
-fn dev(mining: Mining) -> Dev {
-    Dev::new(DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) })
+fn dev(mining: Mining) -> DevClient {
+    DevClient::new(DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) })
 }
 
-fn time(dev: &mut Dev, block: Value) -> u64 {
+fn time(dev: &mut DevClient, block: Value) -> u64 {
     u64_of(dev.get("eth_getBlockByNumber", json!([block, false]))["timestamp"].as_str().unwrap())
 }
 
-fn latest(dev: &mut Dev) -> u64 {
+fn latest(dev: &mut DevClient) -> u64 {
     time(dev, json!("latest"))
 }
 
 /// Moves the time and mines: the new block and the pending one before it are at least that much later.
-fn increased(dev: &mut Dev, seconds: u64) -> u64 {
+fn increased(dev: &mut DevClient, seconds: u64) -> u64 {
     let before = latest(dev);
     dev.get("evm_increaseTime", json!([seconds]));
     let pending = time(dev, json!("pending"));
@@ -33,7 +33,7 @@ fn increased(dev: &mut Dev, seconds: u64) -> u64 {
 }
 
 /// The name of a way, and its calls.
-type Way = (&'static str, fn(&mut Dev));
+type Way = (&'static str, fn(&mut DevClient));
 
 /// Each row brings the newest block ahead of the clock, or stops the clock, in another way.
 #[test]
@@ -87,7 +87,7 @@ fn time_increases_from_a_genesis_in_the_future() {
     let mut config = DevConfig::new(&DevAccounts::default());
     let network = (*config.network).clone();
     config = DevConfig::on_at(network, &DevAccounts::default(), 1_900_000_000);
-    let mut dev = Dev::new(config);
+    let mut dev = DevClient::new(config);
     assert!(dev.now < latest(&mut dev));
     assert_eq!(increased(&mut dev, 61), 61);
 }

@@ -1,6 +1,6 @@
 //! Prices, gas limits and nonces of a development chain: what it takes is mined.
 
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::types::U256;
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 const CAROL: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 
-fn dev(mining: Mining) -> Dev {
-    Dev::new(DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) })
+fn dev(mining: Mining) -> DevClient {
+    DevClient::new(DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) })
 }
 
 fn priced(price: u64) -> Value {
@@ -18,14 +18,14 @@ fn priced(price: u64) -> Value {
 }
 
 /// Sends a transaction, which is mined.
-fn mined(dev: &mut Dev, transaction: Value) -> Value {
+fn mined(dev: &mut DevClient, transaction: Value) -> Value {
     let hash = dev.get("eth_sendTransaction", transaction.clone());
     let receipt = dev.get("eth_getTransactionReceipt", json!([hash]));
     assert_eq!(receipt["status"], json!("0x1"), "{transaction}");
     receipt
 }
 
-fn minimum(dev: &mut Dev) -> u64 {
+fn minimum(dev: &mut DevClient) -> u64 {
     let head = dev.get("eth_getBlockByNumber", json!(["latest", false]));
     crate::support::u64_of(head["minimumGasPrice"].as_str().unwrap())
 }
@@ -132,7 +132,7 @@ fn transactions_use_a_gas_limit_that_was_set_at_once() {
     assert_eq!(code, -32010, "{text}");
 }
 
-fn raw(dev: &mut Dev, nonce: u64) -> Value {
+fn raw(dev: &mut DevClient, nonce: u64) -> Value {
     let transaction =
         json!({"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "nonce": format!("{nonce:#x}")});
     dev.get("eth_signTransaction", json!([transaction]))
@@ -163,8 +163,9 @@ fn a_transaction_after_a_gap_waits_and_mines_no_block() {
     assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 0, "queued": 1}));
     // The node gives its own transactions the nonces in order.
     let own = dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB}]));
-    let nonce =
-        |dev: &mut Dev, hash: &Value| dev.get("eth_getTransactionByHash", json!([hash]))["nonce"].clone();
+    let nonce = |dev: &mut DevClient, hash: &Value| {
+        dev.get("eth_getTransactionByHash", json!([hash]))["nonce"].clone()
+    };
     assert_eq!((nonce(&mut dev, &own), nonce(&mut dev, &waiting)), (json!("0x0"), json!("0x1")));
     assert_eq!(dev.number("eth_getTransactionCount", json!([ALICE, "latest"])), 2);
     assert_eq!(dev.refused("eth_sendRawTransaction", json!([first])).0, -32010, "the nonce is used");
@@ -176,7 +177,8 @@ fn a_transaction_after_a_gap_waits_and_mines_no_block() {
 /// As the reference node reports it where reverts are errors too.
 #[test]
 fn a_waiting_transaction_is_an_error_where_reverts_are_reported() {
-    let mut dev = Dev::new(DevConfig { report_reverts: true, ..DevConfig::new(&DevAccounts::default()) });
+    let mut dev =
+        DevClient::new(DevConfig { report_reverts: true, ..DevConfig::new(&DevAccounts::default()) });
     let second = raw(&mut dev, 1);
     assert_eq!(dev.refused("eth_sendRawTransaction", json!([second])).0, -32009);
 }

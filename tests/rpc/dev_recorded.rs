@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rootlight::consensus::Network;
 use rootlight::dev::{DevConfig, Mining};
 use serde_json::{Value, json};
-use support::dev::Dev;
+use support::dev::DevClient;
 use support::recording::{Recording, text_of};
 use support::{shared, u64_of, u256};
 
@@ -15,7 +15,7 @@ use support::{shared, u64_of, u256};
 #[test]
 fn instant_mining_equals_the_reference() {
     let Some(shared) = shared() else { return };
-    let mut dev = Dev::new(DevConfig::reference());
+    let mut dev = DevClient::new(DevConfig::reference());
     let mut compared = 0;
     for line in text_of(&shared.join("vectors/chain/instant_mode.jsonl")).lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -36,10 +36,10 @@ fn instant_mining_equals_the_reference() {
 }
 
 /// The recorded chain up to the height at which most calls were recorded.
-fn recorded_chain(shared: &std::path::Path, height: u64) -> Dev {
+fn recorded_chain(shared: &std::path::Path, height: u64) -> DevClient {
     let recording = Recording::load(&shared.join("vectors/chain"), Network::regtest());
     let config = DevConfig { mining: Mining::Manual, history: None, ..DevConfig::reference() };
-    Dev::with(config, |chain| {
+    DevClient::with(config, |chain| {
         for block in recording.up_to(height) {
             chain.import(block.block(), None).unwrap();
         }
@@ -93,7 +93,7 @@ fn answers_to_raw_transactions_equal_the_reference() {
 }
 
 /// Compares the pool and the pending block after these transactions.
-fn pool_after(dev: &mut Dev, shared: &std::path::Path) {
+fn pool_after(dev: &mut DevClient, shared: &std::path::Path) {
     let mut equal = 0;
     for line in lines(shared, "rpc_pool.jsonl") {
         if line["label"] == json!("after mining") && dev.number("eth_blockNumber", json!([])) == 642 {

@@ -5,16 +5,16 @@ use crate::support;
 
 use std::sync::Arc;
 
-use rootlight::consensus::Change;
+use rootlight::consensus::HeadChange;
 use rootlight::consensus::bitcoin::{double_sha256, reversed};
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::dev::{DevAccounts, DevConfig, MAX_BLOCKS_AT_ONCE, MAX_SNAPSHOTS, Mining};
-use rootlight::engine::{Changes, Filters, LogFilter, RangeStop, Watch, range_logs};
+use rootlight::engine::{FilterChanges, FilterSpec, Filters, LogFilter, RangeStop, range_logs};
 use rootlight::exec::{Ancestry, Interrupts, Watchdog};
 use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::{B256, U256};
 use serde_json::{Value, json};
-use support::dev::Dev;
+use support::dev::DevClient;
 use support::u64_of;
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -26,8 +26,8 @@ fn config(mining: Mining) -> DevConfig {
     DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) }
 }
 
-fn dev(mining: Mining) -> Dev {
-    Dev::new(config(mining))
+fn dev(mining: Mining) -> DevClient {
+    DevClient::new(config(mining))
 }
 
 fn transfer(value: u64) -> Value {
@@ -68,7 +68,7 @@ fn another_node_accepts_and_executes_every_block() {
     let mut other = LocalChain::new(Arc::clone(&network), genesis.header, genesis.state, None).unwrap();
     for number in 1..=460 {
         let imported = other.import(block_of(&mut dev, number), None).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(imported.change, Change::Extended);
+        assert_eq!(imported.change, HeadChange::Extended);
     }
     assert_eq!(other.head().hash(), dev.chain().view().head().hash());
     let tip = other.view().headers().by_number(460).unwrap();
@@ -83,7 +83,7 @@ const FACTORY: &str = "696133ff5f526002601ef35f525f600a60165ff55f5500";
 #[test]
 fn a_contract_destroyed_and_created_again_in_one_block_is_accepted_by_another_node() {
     let mut dev = dev(Mining::Manual);
-    let send = |dev: &mut Dev, from: &str, to: Option<&Value>, data: String| {
+    let send = |dev: &mut DevClient, from: &str, to: Option<&Value>, data: String| {
         let mut transaction = json!({"from": from, "gas": "0x7a120", "data": data});
         if let Some(to) = to {
             transaction["to"] = to.clone();
@@ -272,7 +272,7 @@ fn impersonated_accounts_send_transactions() {
 #[test]
 fn the_clock_is_moved_and_set() {
     let mut dev = dev(Mining::Instant);
-    let timestamp = |dev: &mut Dev| {
+    let timestamp = |dev: &mut DevClient| {
         u64_of(dev.get("eth_getBlockByNumber", json!(["latest", false]))["timestamp"].as_str().unwrap())
     };
     dev.get("evm_mine", json!([]));
@@ -352,9 +352,9 @@ fn transactions_of_an_abandoned_branch_return_to_the_pool() {
     theirs.get("evm_mine", json!([]));
     theirs.get("evm_mine", json!([]));
     let side = block_of(&mut theirs, 1);
-    assert_eq!(ours.chain().import(side, None).unwrap().change, Change::Side);
+    assert_eq!(ours.chain().import(side, None).unwrap().change, HeadChange::Side);
     let better = block_of(&mut theirs, 2);
-    assert!(matches!(ours.chain().import(better, None).unwrap().change, Change::Reorganised(_)));
+    assert!(matches!(ours.chain().import(better, None).unwrap().change, HeadChange::Reorganised(_)));
     assert_eq!(ours.get("eth_getTransactionReceipt", json!([sent])), Value::Null);
     assert_eq!(ours.get("txpool_status", json!([])), json!({"pending": 1, "queued": 0}));
     ours.get("evm_mine", json!([]));
@@ -450,7 +450,7 @@ fn spellings_of_the_reference_are_accepted() {
     assert_eq!(logs(json!({"topics": topic("7")})), 1);
     assert_eq!(logs(json!({"topics": topic("8")})), 0);
     assert_eq!(logs(json!({"fromBlock": "EARLIEST", "toBlock": "Latest"})), 1);
-    let both = |dev: &mut Dev, method: &str, loose: Value, plain: Value| {
+    let both = |dev: &mut DevClient, method: &str, loose: Value, plain: Value| {
         let plain = dev.get(method, plain);
         assert_eq!(dev.get(method, loose), plain, "{method}");
         assert!(!plain.is_null());
@@ -493,7 +493,7 @@ impl Watchdog for Impatient {
     }
 }
 
-fn interrupt(dev: &mut Dev, blocks: u64, due: bool, stopping: bool) {
+fn interrupt(dev: &mut DevClient, blocks: u64, due: bool, stopping: bool) {
     let watchdog = Impatient { blocks: blocks.into(), due, stopping };
     dev.client.node().interrupt_by(Interrupts::by(Arc::new(watchdog)));
 }
@@ -567,7 +567,7 @@ fn the_number_of_snapshots_is_limited() {
 }
 
 /// A chain whose blocks from the second on have a log with this many bytes of data each.
-fn with_logs(bytes: u32, blocks: u64) -> Dev {
+fn with_logs(bytes: u32, blocks: u64) -> DevClient {
     let mut dev = dev(Mining::Instant);
     // PUSH3 length, PUSH1 0, LOG0.
     dev.get("anvil_setCode", json!([NOBODY, format!("0x62{bytes:06x}6000a0")]));
@@ -602,12 +602,12 @@ fn too_many_logs_of_a_long_range_are_refused_with_a_range_that_works() {
     // PUSH2 1,000, JUMPDEST, PUSH1 0, PUSH1 0, LOG0, PUSH1 1, SWAP1, SUB, DUP1, PUSH1 3, JUMPI.
     dev.get("anvil_setCode", json!([NOBODY, "0x6103e85b60006000a06001900380600357"]));
     let write = json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]);
-    let logs = |dev: &mut Dev, from: u64, to: u64| {
+    let logs = |dev: &mut DevClient, from: u64, to: u64| {
         let range =
             json!([{"fromBlock": format!("{from:#x}"), "toBlock": format!("{to:#x}"), "address": NOBODY}]);
         dev.ask("eth_getLogs", range)
     };
-    let write = |dev: &mut Dev, empty: &str| {
+    let write = |dev: &mut DevClient, empty: &str| {
         for _ in 0..6 {
             dev.get("eth_sendTransaction", write.clone());
         }
@@ -616,7 +616,7 @@ fn too_many_logs_of_a_long_range_are_refused_with_a_range_that_works() {
     // 6,000 logs in blocks 1 to 6, and as many in blocks 2,007 to 2,012.
     write(&mut dev, "0x7d0");
     write(&mut dev, "0x1");
-    let refused = |dev: &mut Dev, (from, to): (u64, u64), proposed: u64, count: usize| {
+    let refused = |dev: &mut DevClient, (from, to): (u64, u64), proposed: u64, count: usize| {
         let answer = logs(dev, from, to);
         let text = format!(
             "Filter returned more than 10000 logs. Narrow the range: fromBlock {from:#x} to toBlock {proposed:#x} is within the limit."
@@ -637,7 +637,7 @@ fn a_subscription_gets_many_logs_in_several_polls() {
     let (mut filters, mut told) = (Filters::new(B256::ZERO), Vec::new());
     // Leaves out the logs of REMASC.
     let filter = LogFilter { addresses: vec![NOBODY.parse().unwrap()], topics: Vec::new() };
-    let watch = Watch::Logs { filter, from: 0, to: None };
+    let watch = FilterSpec::Logs { filter, from: 0, to: None };
     let id = {
         let snapshot = dev.client.snapshot();
         let made = filters.subscribe(watch, &*snapshot.view(0, &|| false), 0).unwrap();
@@ -649,7 +649,7 @@ fn a_subscription_gets_many_logs_in_several_polls() {
     let snapshot = dev.client.snapshot();
     for _ in 0..5 {
         match filters.poll(id, &*snapshot.view(0, &|| false), 0).unwrap().unwrap() {
-            Changes::Logs(logs) => {
+            FilterChanges::Logs(logs) => {
                 told.push(logs.iter().map(|(log, _)| log.block.number).collect::<Vec<_>>())
             }
             other => panic!("{other:?}"),
@@ -664,7 +664,7 @@ fn a_subscription_gets_many_logs_in_several_polls() {
 /// Traces are collected up to the size limit of an answer, not to a multiple of it.
 #[test]
 fn a_trace_above_the_size_limit_of_answers_is_not_collected() {
-    let traced = |dev: &mut Dev, steps: usize| {
+    let traced = |dev: &mut DevClient, steps: usize| {
         // PUSH1 1, PUSH2 0x7fe0, MSTORE: 32 KiB of memory. Then PUSH1 1, POP.
         let code = format!("0x6001617fe052{}", "600150".repeat(steps / 2));
         dev.get("anvil_setCode", json!([NOBODY, code]));
@@ -675,7 +675,7 @@ fn a_trace_above_the_size_limit_of_answers_is_not_collected() {
     let short = traced(&mut dev, 140);
     let trace = dev.get("debug_traceTransaction", short);
     assert!(trace.to_string().len() > 9 << 20, "{}", trace.to_string().len());
-    // About 16 MiB.
+    // CallSubjects 16 MiB.
     let long = traced(&mut dev, 230);
     let (code, text) = dev.refused("debug_traceTransaction", long);
     assert_eq!((code, text.contains("trace is larger")), (-32005, true), "{text}");

@@ -1,6 +1,6 @@
 //! Signatures by the accounts of a development chain.
 
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 use serde_json::{Value, json};
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -16,7 +16,7 @@ fn note(kind: &str, text: Value) -> Value {
 
 #[test]
 fn a_message_has_one_signature_whatever_method_signs_it() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let signature = dev.get("eth_sign", json!([ALICE, "0x68656c6c6f"]));
     assert_eq!(dev.get("personal_sign", json!(["0x68656c6c6f", ALICE])), signature);
     for absent in [json!(""), Value::Null] {
@@ -29,7 +29,7 @@ fn a_message_has_one_signature_whatever_method_signs_it() {
 
 #[test]
 fn a_locked_account_signs_with_its_passphrase() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let account = dev.get("personal_newAccount", json!(["secret"]));
     let signature = dev.get("personal_sign", json!(["0x01", account]));
     dev.get("personal_lockAccount", json!([account]));
@@ -41,7 +41,7 @@ fn a_locked_account_signs_with_its_passphrase() {
 
 #[test]
 fn typed_data_is_taken_as_an_object_and_as_text() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let data = note("string", json!("a"));
     let signature = dev.get("eth_signTypedData_v4", json!([ALICE, data]));
     assert_eq!(dev.get("eth_signTypedData_v4", json!([ALICE, data.to_string()])), signature);
@@ -52,7 +52,7 @@ fn typed_data_is_taken_as_an_object_and_as_text() {
 
 #[test]
 fn what_cannot_be_signed_is_refused_as_an_invalid_parameter() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let stranger = "0x00000000000000000000000000000000000abcde";
     for (method, params) in [
         ("personal_sign", json!([ALICE, "0x01"])),

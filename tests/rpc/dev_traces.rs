@@ -4,20 +4,20 @@ use crate::support;
 
 use rootlight::dev::DevConfig;
 use serde_json::{Value, json};
-use support::dev::Dev;
+use support::dev::DevClient;
 use support::u64_of;
 
 /// Stores its first argument in slot 0, emits a log with topic 0x11, and returns 42.
 const STORE: &str = "5f355f5560115f5fa1602a5f5260205ff3";
 
-struct World {
-    dev: Dev,
+struct TracesFixture {
+    dev: DevClient,
     from: Value,
 }
 
-impl World {
+impl TracesFixture {
     fn new() -> Self {
-        let mut dev = Dev::new(DevConfig::reference());
+        let mut dev = DevClient::new(DevConfig::reference());
         let from = dev.get("eth_accounts", json!([]))[0].clone();
         Self { dev, from }
     }
@@ -54,13 +54,13 @@ fn word(number: u64) -> String {
 
 #[test]
 fn an_estimate_is_the_least_gas_that_suffices() {
-    let mut world = World::new();
+    let mut world = TracesFixture::new();
     let store = world.deploy(STORE);
     let caller = world.caller_of(&store);
     for (to, data) in [(&store, word(7)), (&caller, "0x".to_owned()), (&store, word(0))] {
         let call = json!({ "from": world.from, "to": to, "data": data });
         let gas = world.dev.number("eth_estimateGas", json!([call]));
-        let sent = |world: &mut World, gas: u64| {
+        let sent = |world: &mut TracesFixture, gas: u64| {
             let snapshot = world.dev.get("evm_snapshot", json!([]));
             let gas = format!("{gas:#x}");
             let call = json!({ "from": world.from, "to": to, "data": data, "gas": gas });
@@ -94,7 +94,7 @@ fn an_estimate_is_the_least_gas_that_suffices() {
 
 #[test]
 fn traces_of_a_sent_transaction() {
-    let mut world = World::new();
+    let mut world = TracesFixture::new();
     let store = world.deploy(STORE);
     let caller = world.caller_of(&store);
     let receipt = world.send(json!({ "to": caller, "gas": "0x30d40" }));
@@ -133,7 +133,7 @@ fn traces_of_a_sent_transaction() {
 
 #[test]
 fn the_pending_block_can_be_traced() {
-    let mut world = World::new();
+    let mut world = TracesFixture::new();
     let store = world.deploy(STORE);
     world.dev.get("evm_setAutomine", json!([false]));
     let call = json!({ "from": world.from, "to": store, "data": word(3), "gas": "0x30d40" });
@@ -148,12 +148,12 @@ fn the_pending_block_can_be_traced() {
 
 #[test]
 fn filters_follow_the_chain_and_its_reverts() {
-    let mut world = World::new();
+    let mut world = TracesFixture::new();
     let store = world.deploy(STORE);
     let logs = world.dev.get("eth_newFilter", json!([{ "address": store, "topics": [word(0x11)] }]));
     let blocks = world.dev.get("eth_newBlockFilter", json!([]));
     let pending = world.dev.get("eth_newPendingTransactionFilter", json!([]));
-    let poll = |world: &mut World, id: &Value| world.dev.get("eth_getFilterChanges", json!([id]));
+    let poll = |world: &mut TracesFixture, id: &Value| world.dev.get("eth_getFilterChanges", json!([id]));
     assert_eq!(poll(&mut world, &logs), json!([]));
     let snapshot = world.dev.get("evm_snapshot", json!([]));
     let receipt = world.send(json!({ "to": store, "data": word(1), "gas": "0x30d40" }));
@@ -186,7 +186,7 @@ fn filters_follow_the_chain_and_its_reverts() {
 /// Endless loops and runs that use ever more memory end at the gas cap or at the time limit.
 #[test]
 fn endless_runs_are_interrupted() {
-    let mut world = World::new();
+    let mut world = TracesFixture::new();
     // JUMPDEST PUSH0 JUMP, and a loop that hashes ever more memory.
     let endless = world.deploy("5b5f56");
     let bomb = world.deploy("5b595f20505f59525f56");

@@ -6,8 +6,8 @@ use rootlight::consensus::Network;
 use rootlight::exec::CallPolicy;
 use serde_json::{Value, json};
 use support::chain::{lines, text};
-use support::tally::Tally;
-use support::upstream::{Harness, Recording};
+use support::tally::RecordedTally;
+use support::upstream::{Harness, RecordedUpstream};
 use support::{shared, u64_of};
 
 /// Head of the chain when the answers were recorded.
@@ -62,10 +62,10 @@ fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Opt
 #[test]
 fn estimates_equal_the_node_or_are_better() {
     let Some(shared) = shared() else { return };
-    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let recording = RecordedUpstream::open(&shared.join("vectors/chain"), HEAD);
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
-    let mut tally = Tally::default();
+    let mut tally = RecordedTally::default();
     for file in ["rpc_call", "rpc_precompiles", "rpc_override"] {
         for line in lines(&shared.join("vectors/chain").join(format!("{file}.jsonl"))) {
             let (request, response) = (&line["request"], &line["response"]);
@@ -90,7 +90,7 @@ fn estimates_equal_the_node_or_are_better() {
 #[test]
 fn an_estimate_suffices_and_less_does_not() {
     let Some(shared) = shared() else { return };
-    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let recording = RecordedUpstream::open(&shared.join("vectors/chain"), HEAD);
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
     let mut checked = 0;
@@ -118,7 +118,7 @@ fn an_estimate_suffices_and_less_does_not() {
 #[test]
 fn halts_are_errors_or_return_empty_output() {
     let Some(shared) = shared() else { return };
-    let recording = Recording::open(&shared.join("vectors/chain"), 60);
+    let recording = RecordedUpstream::open(&shared.join("vectors/chain"), 60);
     let spin =
         json!([{ "to": "0x271905cc3d21d8d11f3213e4130108295e578434", "data": "0xf0acd7d5" }, "latest"]);
     // Gas limit of block 60.

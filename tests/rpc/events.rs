@@ -10,18 +10,21 @@ use rootlight::rpc::{Connection, MORE_NOTIFICATIONS};
 use serde_json::{Value, json};
 
 use crate::fixture::{ALICE, LOGGER, block_of};
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 
 /// A development chain, used over a connection that receives notifications.
-struct Watched {
-    dev: Dev,
+struct WatchedChain {
+    dev: DevClient,
     connection: Arc<Connection>,
 }
 
-impl Watched {
+impl WatchedChain {
     fn new() -> Self {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-        Self { dev: Dev::new(config), connection: Arc::new(Connection::new(1, 1).with_subscriptions(8)) }
+        Self {
+            dev: DevClient::new(config),
+            connection: Arc::new(Connection::new(1, 1).with_subscriptions(8)),
+        }
     }
 
     fn ask(&mut self, method: &str, params: Value) -> Value {
@@ -60,14 +63,14 @@ fn marks(logs: &[Value]) -> Vec<(String, bool)> {
     logs.iter().map(mark).collect()
 }
 
-fn hash(dev: &mut Dev, number: u64) -> String {
+fn hash(dev: &mut DevClient, number: u64) -> String {
     dev.chain().view().headers().by_number(number).unwrap().hash().to_string()
 }
 
 #[test]
 fn a_switch_of_branches_and_back_between_two_polls_is_reported_in_full() {
-    let (mut ours, contract) = Watched::with_contract();
-    let (mut theirs, mut third) = (Watched::new().dev, Watched::new().dev);
+    let (mut ours, contract) = WatchedChain::with_contract();
+    let (mut theirs, mut third) = (WatchedChain::new().dev, WatchedChain::new().dev);
     let first = block_of(&mut ours.dev, 1);
     for dev in [&mut theirs, &mut third] {
         dev.chain().import(first.clone(), None).unwrap();
@@ -117,7 +120,7 @@ fn a_switch_of_branches_and_back_between_two_polls_is_reported_in_full() {
 /// A revert of a development chain removes blocks that the chain does not keep.
 #[test]
 fn a_revert_reports_the_logs_of_the_blocks_that_it_removes() {
-    let (mut ours, contract) = Watched::with_contract();
+    let (mut ours, contract) = WatchedChain::with_contract();
     let logs = ours.get("eth_subscribe", json!(["logs", {"address": contract}]));
     let heads = ours.get("eth_subscribe", json!(["newHeads"]));
     let saved = ours.get("evm_snapshot", json!([]));
@@ -136,7 +139,7 @@ fn a_revert_reports_the_logs_of_the_blocks_that_it_removes() {
 
 #[test]
 fn a_filter_that_missed_events_is_dropped() {
-    let mut ours = Watched::new();
+    let mut ours = WatchedChain::new();
     let late = ours.get("eth_newPendingTransactionFilter", json!([]));
     let subscription = ours.get("eth_subscribe", json!(["newHeads"]));
     let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
@@ -156,7 +159,7 @@ fn a_filter_that_missed_events_is_dropped() {
 
 #[test]
 fn events_keep_a_limited_number_of_removed_blocks() {
-    let mut watched = Watched::new();
+    let mut watched = WatchedChain::new();
     let start = watched.get("evm_snapshot", json!([]));
     let filter = watched.get("eth_newBlockFilter", json!([]));
     for _ in 0..3 {
@@ -172,7 +175,7 @@ fn events_keep_a_limited_number_of_removed_blocks() {
 
 #[test]
 fn one_poll_has_a_limited_number_of_heads_and_the_next_has_the_others() {
-    let mut ours = Watched::new();
+    let mut ours = WatchedChain::new();
     let heads = ours.get("eth_subscribe", json!(["newHeads"]));
     ours.get("anvil_mine", json!([format!("{:#x}", MORE_NOTIFICATIONS + 3)]));
     let numbers = |heads: Vec<Value>| -> Vec<u64> {

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
-use rootlight::engine::{Filters, Moment, Node, Snapshot};
+use rootlight::engine::{Filters, HostInput, LocalNode, Snapshot};
 use rootlight::exec::{GenesisBlock, Interrupts};
-use rootlight::local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled};
+use rootlight::local::{BlockState, ChainSnapshot, ImportError, Imported, LocalChain};
 use rootlight::rpc::LocalClient;
 use rootlight::types::Block;
 use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::executed::{AtHead, Executed};
 use support::shared;
-use support::tally::Tally;
+use support::tally::RecordedTally;
 
 /// Head of the chain when the session began, and after "two blocks".
 const HEAD: usize = 0x284;
@@ -32,8 +32,8 @@ struct TestNode {
     local: LocalChain,
 }
 
-impl Node for TestNode {
-    fn begin(&mut self, _: Moment) {}
+impl LocalNode for TestNode {
+    fn begin(&mut self, _: HostInput) {}
 
     fn now(&self) -> u64 {
         0
@@ -61,12 +61,12 @@ impl Node for TestNode {
 
     fn interrupt_by(&mut self, _: Interrupts) {}
 
-    fn copy(&self) -> Box<dyn Node> {
+    fn copy(&self) -> Box<dyn LocalNode> {
         Box::new(self.clone())
     }
 
-    fn take_settled(&mut self) -> Vec<Settled> {
-        self.local.take_settled()
+    fn take_block_states(&mut self) -> Vec<BlockState> {
+        self.local.take_block_states()
     }
 }
 
@@ -78,7 +78,7 @@ fn genesis() -> LocalChain {
 fn call(client: &mut LocalClient, method: &str, params: &Value) -> Result<Value, Value> {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let message = client.open(message.as_bytes());
-    let moment = Moment { now: 0, entropy: B256::ZERO };
+    let moment = HostInput { now: 0, entropy: B256::ZERO };
     let reply = client.answer(message, moment, &|| false).into_text().unwrap();
     let mut answer: Value = serde_json::from_str(&reply).unwrap();
     match answer.get_mut("error") {
@@ -135,7 +135,7 @@ fn the_recorded_filter_session_has_equal_answers() {
     let node = TestNode { chain: chain.clone(), head: head.clone(), filters, local: genesis() };
     let mut client = LocalClient::new(Box::new(node));
     let mut ids = BTreeMap::<String, Value>::new();
-    let (mut tally, mut pending) = (Tally::default(), 0);
+    let (mut tally, mut pending) = (RecordedTally::default(), 0);
     for line in lines(&shared.join("vectors/chain/rpc_filters.jsonl")) {
         let (request, response) = (&line["request"], &line["response"]);
         let (method, label) = (text(request, "method"), line["label"].as_str().unwrap_or_default());

@@ -11,9 +11,9 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    BlockHeader, Chain as _, Changes, FILTER_IDLE, FilterLimit, Filters, LentFilter, LogFilter, MAX_FILTERS,
-    MAX_PENDING, Need, Owner, Policy, Pool, SUBSCRIPTION_IDLE, State, SyncProgress, TransactionPlace, View,
-    Watch,
+    BlockHeader, Chain as _, ExportedFilter, FILTER_IDLE, FilterChanges, FilterLimit, FilterSpec, Filters,
+    LogFilter, MAX_FILTERS, MAX_PENDING, Owner, Policy, Pool, SUBSCRIPTION_IDLE, State, SyncProgress,
+    TransactionPlace, View, ViewResult,
 };
 use rootlight::rpc::RpcError;
 use rootlight::state::StateReader;
@@ -74,16 +74,16 @@ impl Branches {
     }
 
     /// The chain that ends at a block.
-    fn at(&self, head: B256) -> Chain<'_> {
+    fn at(&self, head: B256) -> BranchView<'_> {
         let (mut own, mut at) = (BTreeMap::new(), self.headers[&head].clone());
         while self.canonical.get(&at.number) != Some(&at.hash()) {
             own.insert(at.number, at.hash());
             at = self.headers[&at.parent_hash].clone();
         }
-        Chain { all: self, head, own, fork: at.number, syncing: None, policy: Policy::of(&self.network) }
+        BranchView { all: self, head, own, fork: at.number, syncing: None, policy: Policy::of(&self.network) }
     }
 
-    fn main(&self, number: u64) -> Chain<'_> {
+    fn main(&self, number: u64) -> BranchView<'_> {
         self.at(self.canonical[&number])
     }
 }
@@ -95,7 +95,7 @@ fn header(block: &Value, network: &Network) -> VerifiedHeader {
 }
 
 /// One branch as a view.
-struct Chain<'a> {
+struct BranchView<'a> {
     all: &'a Branches,
     head: B256,
     own: BTreeMap<u64, B256>,
@@ -104,7 +104,7 @@ struct Chain<'a> {
     policy: Policy<'a>,
 }
 
-impl Chain<'_> {
+impl BranchView<'_> {
     fn hash_at(&self, number: u64) -> Option<B256> {
         match self.own.get(&number) {
             Some(hash) => Some(*hash),
@@ -114,20 +114,20 @@ impl Chain<'_> {
     }
 }
 
-impl rootlight::engine::Chain for Chain<'_> {
+impl rootlight::engine::Chain for BranchView<'_> {
     fn policy(&self) -> &Policy<'_> {
         &self.policy
     }
 
-    fn head(&self) -> Need<BlockHeader> {
+    fn head(&self) -> ViewResult<BlockHeader> {
         Ok((&self.all.headers[&self.head]).into())
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
+    fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>> {
         Ok(self.hash_at(number).map(|hash| (&self.all.headers[&hash]).into()))
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+    fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>> {
         Ok(self.all.headers.get(&hash).map(Into::into))
     }
 
@@ -135,11 +135,11 @@ impl rootlight::engine::Chain for Chain<'_> {
         self.hash_at(block.number) == Some(block.hash)
     }
 
-    fn total_difficulty(&self, _: B256) -> Need<Option<U256>> {
+    fn total_difficulty(&self, _: B256) -> ViewResult<Option<U256>> {
         Ok(None)
     }
 
-    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
         let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
         let read = |tx: &Value| {
             json::transaction_from_json(&tx.to_string(), None, self.policy.network.chain_id).unwrap()
@@ -152,11 +152,11 @@ impl rootlight::engine::Chain for Chain<'_> {
         Ok(Arc::new(body.unwrap()))
     }
 
-    fn uncles(&self, _: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, _: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>> {
         unreachable!("filters read no uncles")
     }
 
-    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>> {
         let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
         let side = self.all.side_logs.get(&header.hash());
         let read = |(index, transaction): (u64, &Value)| {
@@ -175,13 +175,13 @@ impl rootlight::engine::Chain for Chain<'_> {
         ))
     }
 
-    fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
+    fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
         Ok(TransactionPlace::Unknown)
     }
 }
 
-impl State for Chain<'_> {
-    fn state<'a>(&'a self, _: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
+impl State for BranchView<'_> {
+    fn state<'a>(&'a self, _: &BlockHeader) -> ViewResult<Box<dyn StateReader + 'a>> {
         unreachable!("filters read no state")
     }
 
@@ -194,9 +194,9 @@ impl State for Chain<'_> {
     }
 }
 
-impl Pool for Chain<'_> {}
+impl Pool for BranchView<'_> {}
 
-impl View for Chain<'_> {
+impl View for BranchView<'_> {
     fn syncing(&self) -> Option<SyncProgress> {
         self.syncing
     }
@@ -207,17 +207,17 @@ fn deep_branch(all: &Branches) -> B256 {
     *all.headers.keys().find(|hash| format!("{hash}").starts_with("0xcdb54bd3")).unwrap()
 }
 
-fn hashes(changes: Changes) -> Vec<B256> {
+fn hashes(changes: FilterChanges) -> Vec<B256> {
     match changes {
-        Changes::Hashes(hashes) => hashes,
+        FilterChanges::Hashes(hashes) => hashes,
         other => panic!("{other:?}"),
     }
 }
 
 /// Block number and `removed` flag of each log.
-fn marks(changes: Changes) -> Vec<(u64, bool)> {
+fn marks(changes: FilterChanges) -> Vec<(u64, bool)> {
     match changes {
-        Changes::Logs(logs) => logs.iter().map(|(log, removed)| (log.block.number, *removed)).collect(),
+        FilterChanges::Logs(logs) => logs.iter().map(|(log, removed)| (log.block.number, *removed)).collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -227,7 +227,7 @@ fn a_block_filter_reports_the_new_branch() {
     let Some(all) = Branches::load() else { return };
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
-    let id = filters.install(Watch::Blocks, &all.main(667), 0).unwrap().unwrap();
+    let id = filters.install(FilterSpec::Blocks, &all.main(667), 0).unwrap().unwrap();
     let first = hashes(filters.poll(id, &side, 1).unwrap().unwrap());
     assert_eq!(first.len(), 6, "668 and five blocks of the branch");
     assert_eq!(*first.last().unwrap(), side.head);
@@ -242,7 +242,7 @@ fn a_log_filter_removes_and_adds_logs_in_a_reorganisation() {
     let Some(all) = Branches::load() else { return };
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
-    let watch = |from, to| Watch::Logs { filter: LogFilter::default(), from, to };
+    let watch = |from, to| FilterSpec::Logs { filter: LogFilter::default(), from, to };
     let id = filters.install(watch(668, None), &all.main(667), 0).unwrap().unwrap();
     let short = filters.install(watch(668, Some(670)), &all.main(667), 0).unwrap().unwrap();
     let first = marks(filters.poll(id, &side, 1).unwrap().unwrap());
@@ -271,11 +271,11 @@ fn a_log_filter_selects_addresses_and_blocks() {
     let filter = LogFilter { addresses: vec![remasc], topics: vec![] };
     let mut filters = Filters::new(B256::ZERO);
     let main = all.main(674);
-    let watch = Watch::Logs { filter: filter.clone(), from: 672, to: None };
+    let watch = FilterSpec::Logs { filter: filter.clone(), from: 672, to: None };
     let id = filters.install(watch, &main, 0).unwrap().unwrap();
-    let Some(Changes::Logs(logs)) = filters.poll(id, &main, 0).unwrap() else { panic!("no logs") };
+    let Some(FilterChanges::Logs(logs)) = filters.poll(id, &main, 0).unwrap() else { panic!("no logs") };
     assert!(!logs.is_empty() && logs.iter().all(|(log, _)| log.log.address == remasc));
-    let by_hash = Watch::BlockLogs { filter, block: deep_branch(&all) };
+    let by_hash = FilterSpec::BlockLogs { filter, block: deep_branch(&all) };
     let id = filters.install(by_hash, &main, 0).unwrap().unwrap();
     assert!(!marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "a side block too");
     assert!(marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "once");
@@ -286,8 +286,8 @@ fn idle_filters_expire_and_ids_are_unpredictable() {
     let Some(all) = Branches::load() else { return };
     let main = all.main(670);
     let mut filters = Filters::new(B256::repeat_byte(7));
-    let pending = filters.install(Watch::Pending, &main, 100).unwrap().unwrap();
-    let blocks = filters.install(Watch::Blocks, &main, 100).unwrap().unwrap();
+    let pending = filters.install(FilterSpec::Pending, &main, 100).unwrap().unwrap();
+    let blocks = filters.install(FilterSpec::Blocks, &main, 100).unwrap().unwrap();
     assert!(pending >> 127 == 1 && pending != blocks);
     filters.pending(B256::repeat_byte(9), 0.into());
     let later = 100 + FILTER_IDLE;
@@ -303,7 +303,7 @@ fn an_overtaken_poll_removes_nothing() {
     let Some(all) = Branches::load() else { return };
     let (older, newer) = (all.main(670), all.main(674));
     let mut filters = Filters::new(B256::ZERO);
-    let id = filters.install(Watch::Blocks, &all.main(667), 100).unwrap().unwrap();
+    let id = filters.install(FilterSpec::Blocks, &all.main(667), 100).unwrap().unwrap();
     assert_eq!(hashes(filters.poll(id, &newer, 110).unwrap().unwrap()).len(), 7);
     assert!(hashes(filters.poll(id, &older, 105).unwrap().unwrap()).is_empty());
     assert!(hashes(filters.poll(id, &newer, 111).unwrap().unwrap()).is_empty(), "reported before");
@@ -314,9 +314,9 @@ fn a_subscription_reports_only_later_blocks() {
     let Some(all) = Branches::load() else { return };
     let (before, side, main) = (all.main(671), all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::ZERO);
-    let watch = Watch::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
+    let watch = FilterSpec::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
     let logs = filters.subscribe(watch, &before, 0).unwrap().unwrap();
-    let heads = filters.subscribe(Watch::Heads, &before, 0).unwrap().unwrap();
+    let heads = filters.subscribe(FilterSpec::Heads, &before, 0).unwrap().unwrap();
     assert!(
         marks(filters.poll(logs, &before, 1).unwrap().unwrap()).is_empty(),
         "no earlier logs of its range"
@@ -326,7 +326,9 @@ fn a_subscription_reports_only_later_blocks() {
     assert!(told.iter().all(|(number, removed)| !removed && (669..=673).contains(number)), "{told:?}");
     let back = marks(filters.poll(logs, &main, 3).unwrap().unwrap());
     assert!(back.iter().zip(&told).all(|(back, told)| *back == (told.0, true)) && back.len() > told.len());
-    let Some(Changes::Heads(new)) = filters.poll(heads, &main, 3).unwrap() else { panic!("no headers") };
+    let Some(FilterChanges::Heads(new)) = filters.poll(heads, &main, 3).unwrap() else {
+        panic!("no headers")
+    };
     assert_eq!(new.iter().map(|header| header.number).collect::<Vec<_>>(), [672, 673, 674]);
     // A subscription keeps no logs, and expires.
     assert!(filters.all_logs(logs, &main, 4).unwrap().is_none());
@@ -339,16 +341,16 @@ fn the_beginning_and_the_end_of_synchronization_are_reported() {
     let Some(all) = Branches::load() else { return };
     let mut chain = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
-    let id = filters.subscribe(Watch::Syncing, &chain, 0).unwrap().unwrap();
-    let mut poll = |chain: &Chain<'_>| filters.poll(id, chain, 1).unwrap().unwrap();
-    assert_eq!(poll(&chain), Changes::Syncing(None));
+    let id = filters.subscribe(FilterSpec::Syncing, &chain, 0).unwrap().unwrap();
+    let mut poll = |chain: &BranchView<'_>| filters.poll(id, chain, 1).unwrap().unwrap();
+    assert_eq!(poll(&chain), FilterChanges::Syncing(None));
     let progress = SyncProgress { starting: 0, current: 670, highest: 700 };
     chain.syncing = Some(progress);
-    assert_eq!(poll(&chain), Changes::Syncing(Some(Some(progress))));
+    assert_eq!(poll(&chain), FilterChanges::Syncing(Some(Some(progress))));
     chain.syncing = Some(SyncProgress { current: 690, ..progress });
-    assert_eq!(poll(&chain), Changes::Syncing(None), "once");
+    assert_eq!(poll(&chain), FilterChanges::Syncing(None), "once");
     chain.syncing = None;
-    assert_eq!(poll(&chain), Changes::Syncing(Some(None)));
+    assert_eq!(poll(&chain), FilterChanges::Syncing(Some(None)));
 }
 
 #[test]
@@ -357,11 +359,11 @@ fn the_number_of_filters_is_limited_and_idle_ones_make_room() {
     let main = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
     for _ in 0..MAX_FILTERS {
-        filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
+        filters.install(FilterSpec::Pending, &main, 0).unwrap().unwrap();
     }
-    assert_eq!(filters.install(Watch::Pending, &main, FILTER_IDLE), Ok(Err(FilterLimit::All)));
+    assert_eq!(filters.install(FilterSpec::Pending, &main, FILTER_IDLE), Ok(Err(FilterLimit::All)));
     assert_eq!((filters.len(), MAX_FILTERS), (4_096, 4_096));
-    assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_ok());
+    assert!(filters.install(FilterSpec::Pending, &main, FILTER_IDLE + 1).unwrap().is_ok());
     assert_eq!(filters.len(), 1, "the idle filters were dropped");
 }
 
@@ -373,7 +375,7 @@ fn pages_have_a_part_of_the_filters_of_their_caller_and_its_programs_come_first(
     let mut filters = Filters::new(B256::ZERO);
     let mut install = |page: Option<&str>, frame, now| {
         filters.ask_as(Owner { asker: Asker::from(7).on_page(page, frame), ..Owner::default() });
-        let made = filters.install(Watch::Pending, &main, now).unwrap().map(drop);
+        let made = filters.install(FilterSpec::Pending, &main, now).unwrap().map(drop);
         (made, filters.len())
     };
     let [evil, other, null] = ["https://evil.example", "https://other.example", "null"].map(Some);
@@ -415,15 +417,15 @@ fn only_the_newest_pending_transactions_are_kept() {
     let Some(all) = Branches::load() else { return };
     let main = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
-    let id = filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
+    let id = filters.install(FilterSpec::Pending, &main, 0).unwrap().unwrap();
     let transaction = |number: usize| B256::from(U256::from(number));
     (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number), 0.into()));
     let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
     assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
     // Those that another host adds are no more.
     let pending = (0..=MAX_PENDING).map(transaction).collect();
-    let lent = LentFilter { pending, ..filters.lend(id).unwrap() };
-    filters.adopt(id, lent, 1);
+    let lent = ExportedFilter { pending, ..filters.export(id).unwrap() };
+    filters.import(id, lent, 1);
     let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
     assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
 }
@@ -433,7 +435,7 @@ fn only_the_newest_pending_transactions_are_kept() {
 fn filters_report_after_the_clock_was_set_back() {
     let Some(all) = Branches::load() else { return };
     let mut filters = Filters::new(B256::ZERO);
-    let id = filters.install(Watch::Blocks, &all.main(667), 1_000).unwrap().unwrap();
+    let id = filters.install(FilterSpec::Blocks, &all.main(667), 1_000).unwrap().unwrap();
     assert!(hashes(filters.poll(id, &all.main(670), 880).unwrap().unwrap()).is_empty());
     assert_eq!(hashes(filters.poll(id, &all.main(670), 879).unwrap().unwrap()).len(), 3);
 }

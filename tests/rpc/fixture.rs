@@ -10,7 +10,7 @@ use rootlight::rpc::Connection;
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
 
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 
 pub(crate) const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 pub(crate) const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
@@ -26,7 +26,7 @@ pub(crate) const TOPIC: &str = "0x0000000000000000000000000000000000000000000000
 /// A chain with mining on request: block 1 creates a contract, block 2 calls it and has an uncle, and a transaction
 /// waits in the pool.
 pub(crate) struct Fixture {
-    pub(crate) dev: Dev,
+    pub(crate) dev: DevClient,
     pub(crate) contract: Value,
     pub(crate) created: Value,
     pub(crate) called: Value,
@@ -48,7 +48,7 @@ pub(crate) fn submission(work: &BitcoinWork) -> Value {
 impl Fixture {
     pub(crate) fn new() -> Self {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-        let mut dev = Dev::new(config);
+        let mut dev = DevClient::new(config);
         let created =
             dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]));
         let work = dev.get("mnr_getWork", json!([]));
@@ -192,7 +192,7 @@ impl Fixture {
 }
 
 /// A canonical block as it is sent to another node.
-pub(crate) fn block_of(dev: &mut Dev, number: u64) -> Block {
+pub(crate) fn block_of(dev: &mut DevClient, number: u64) -> Block {
     let view = dev.chain().view();
     let header = view.headers().by_number(number).unwrap().clone();
     let stored = view.block(&header.hash()).unwrap();

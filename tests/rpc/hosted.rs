@@ -5,28 +5,28 @@ use crate::support;
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight::engine::Moment;
-use rootlight::light::Unproven;
+use rootlight::engine::HostInput;
+use rootlight::light::UnprovenPolicy;
 use rootlight::rpc::server::Profile;
 use rootlight::rpc::server::methods;
 use rootlight::rpc::{Connection, LocalMessage};
 use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};
 use support::{
-    dev::Dev,
-    light::{Light, Upstream},
+    dev::DevClient,
+    light::{ExecutedUpstream, Light},
 };
 
 /// A call over this connection.
-fn ask(dev: &mut Dev, connection: Connection, method: &str, params: Value) -> Value {
+fn ask(dev: &mut DevClient, connection: Connection, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let message = LocalMessage::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
-    let moment = Moment { now: dev.now, entropy: B256::repeat_byte(9) };
+    let moment = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
     let answer = dev.client.answer(message, moment, &|| false).into_text().unwrap();
     serde_json::from_str(&answer).unwrap()
 }
 
-fn hosted(dev: &mut Dev, method: &str, params: Value) -> Value {
+fn hosted(dev: &mut DevClient, method: &str, params: Value) -> Value {
     ask(dev, Connection::default().with_operator(false).with_profile(Profile::Hosted), method, params)
 }
 
@@ -36,7 +36,7 @@ fn error(answer: &Value) -> (i64, &str) {
 
 #[test]
 fn methods_that_hold_keys_or_control_the_chain_are_not_available() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     for method in methods().filter(|method| !Profile::Hosted.has(method)) {
         for name in std::iter::once(&method.name).chain(method.aliases) {
             let answer = hosted(&mut dev, name, json!([]));
@@ -50,7 +50,7 @@ fn methods_that_hold_keys_or_control_the_chain_are_not_available() {
 
 #[test]
 fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     assert_eq!(hosted(&mut dev, "eth_accounts", json!([]))["result"], json!([]));
     let modules = hosted(&mut dev, "rpc_modules", json!([]))["result"].take();
     let names: Vec<&String> = modules.as_object().unwrap().keys().collect();
@@ -61,7 +61,7 @@ fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
 
 #[test]
 fn a_filter_of_an_api_key_ends_with_the_rights_that_it_was_made_with() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let with = |rights: u64| Connection::new(KEY_ASKERS.start + 1, 7).with_rights(rights);
     let id = ask(&mut dev, with(1), "eth_newFilter", json!([{}]))["result"].take();
     assert!(ask(&mut dev, with(1), "eth_getFilterChanges", json!([id]))["result"].is_array());
@@ -75,11 +75,11 @@ fn a_filter_of_an_api_key_ends_with_the_rights_that_it_was_made_with() {
 
 #[test]
 fn a_hosted_service_shows_the_number_of_its_upstreams_and_nothing_of_its_pool() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     dev.get("evm_mine", json!([]));
-    let upstream = || Upstream::new(dev.client.snapshot());
+    let upstream = || ExecutedUpstream::new(dev.client.snapshot());
     let names = vec![("https://node.internal:4444", upstream()), ("10.0.0.7", upstream())];
-    let mut light = Light::among(Network::regtest(), names, Unproven::Refuse);
+    let mut light = Light::among(Network::regtest(), names, UnprovenPolicy::Refuse);
     assert_eq!(light.call("net_peerList", &json!([])).unwrap()[0], "https://node.internal:4444");
     let hosted = Connection::default().with_operator(false).with_profile(Profile::Hosted);
     light.connection = Some(Arc::new(hosted));
@@ -101,7 +101,7 @@ fn a_hosted_service_shows_the_number_of_its_upstreams_and_nothing_of_its_pool() 
 
 #[test]
 fn trace_filter_has_the_limits_of_the_hosted_column() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let account = dev.get("eth_accounts", json!([]))[0].clone();
     for _ in 0..3 {
         dev.get("eth_sendTransaction", json!([{"from": account, "to": account, "value": "0x1"}]));
@@ -125,7 +125,7 @@ fn trace_filter_has_the_limits_of_the_hosted_column() {
 
 #[test]
 fn trace_filter_of_a_hosted_service_covers_at_most_2000_blocks() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     dev.get("anvil_mine", json!(["0x7d0"]));
     assert_eq!(dev.number("eth_blockNumber", json!([])), 2_000);
     let range = |from: u64| json!([{"fromBlock": format!("{from:#x}"), "count": 1}]);
@@ -136,7 +136,7 @@ fn trace_filter_of_a_hosted_service_covers_at_most_2000_blocks() {
 
 #[test]
 fn a_filter_of_an_api_key_exists_only_for_that_key() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let key = |number: u64| Connection::new(KEY_ASKERS.start + number, 7);
     let address = |number: u64| Connection::new(number, 7);
     let id = ask(&mut dev, key(1), "eth_newBlockFilter", json!([]))["result"].take();

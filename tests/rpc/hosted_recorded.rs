@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rootlight::dev::{DevConfig, Mining};
-use rootlight::engine::{DevNode, FollowNode, Moment};
+use rootlight::engine::{DevNode, FollowNode, HostInput};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
 use rootlight::rpc::server::{self, Profile};
@@ -16,7 +16,7 @@ use rootlight::types::B256;
 use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::shared;
-use support::tally::Tally;
+use support::tally::RecordedTally;
 
 /// Fields of a pending block that its miner chooses, that depend on the time, or that the specification wants otherwise
 /// (docs/differences.md). They are only compared for being there.
@@ -53,7 +53,7 @@ struct Hosted {
     dev: LocalClient,
 }
 
-const MOMENT: Moment = Moment { now: 1_800_000_000, entropy: B256::repeat_byte(9) };
+const MOMENT: HostInput = HostInput { now: 1_800_000_000, entropy: B256::repeat_byte(9) };
 
 impl Hosted {
     fn new() -> Self {
@@ -119,7 +119,7 @@ fn row(method: &str, params: &Value) -> Option<&'static str> {
 fn the_hosted_profile_answers_as_a_reference_node_that_is_set_up_so() {
     let Some(shared) = shared() else { return };
     let differences = include_str!("../../docs/differences.md");
-    let (mut hosted, mut tally, mut rows) = (Hosted::new(), Tally::default(), BTreeSet::new());
+    let (mut hosted, mut tally, mut rows) = (Hosted::new(), RecordedTally::default(), BTreeSet::new());
     for mut line in lines(&shared.join("vectors/chain/hosted_like.jsonl")) {
         let request = line["request"].clone();
         let (method, params) = (text(&request, "method"), &request["params"]);

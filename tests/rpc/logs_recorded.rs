@@ -5,8 +5,8 @@ use crate::support;
 use rootlight::consensus::Network;
 use serde_json::Value;
 use support::chain::{lines, text};
-use support::tally::Tally;
-use support::upstream::{Harness, Recording};
+use support::tally::RecordedTally;
+use support::upstream::{Harness, RecordedUpstream};
 use support::{shared, u64_of};
 
 /// Head of the chain when the answers were recorded.
@@ -62,10 +62,10 @@ fn intended(request: &Value, theirs: &Value) -> Option<&'static str> {
 #[test]
 fn logs_equal_the_node() {
     let Some(shared) = shared() else { return };
-    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let recording = RecordedUpstream::open(&shared.join("vectors/chain"), HEAD);
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
-    let mut tally = Tally::default();
+    let mut tally = RecordedTally::default();
     for mut line in lines(&shared.join("vectors/chain/rpc_logs.jsonl")) {
         let response = line["response"].take();
         let request = line["request"].clone();

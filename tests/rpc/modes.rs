@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::fixture::{Fixture, block_of};
 use crate::support::bans::HostBans;
-use crate::support::light::{Light, Upstream};
+use crate::support::light::{ExecutedUpstream, Light};
 use rootlight::dev::{DevAccounts, DevConfig};
-use rootlight::engine::{FollowNode, Moment, Node as _};
+use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
 use rootlight::rpc::server::{self, Profile, methods};
@@ -76,7 +76,7 @@ fn the_hosted_profile_lacks_the_methods_that_the_table_says() {
 fn follower(fixture: &mut Fixture) -> LocalClient {
     let DevConfig { network, genesis, .. } = DevConfig::new(&DevAccounts::default());
     let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
-    let moment = Moment { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
+    let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
     let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), moment);
     node.set_bans(Arc::new(HostBans::default()));
     for number in 1..=fixture.dev.chain().view().head().number {
@@ -96,7 +96,7 @@ fn a_follower_answers_as_the_table_says() {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).to_string();
             let message =
                 LocalMessage::read_from(&client.dispatcher(), connection.clone(), message.as_bytes());
-            let moment = Moment { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
+            let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
             serde_json::from_str(&client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
         };
         // Filters and subscriptions are the follower's own.
@@ -112,7 +112,7 @@ fn a_follower_answers_as_the_table_says() {
 fn a_light_client_answers_as_the_table_says() {
     let mut fixture = Fixture::new();
     let network = fixture.dev.chain().view().network().clone();
-    let mut light = Light::new(network, Upstream::new(fixture.dev.client.snapshot()));
+    let mut light = Light::new(network, ExecutedUpstream::new(fixture.dev.client.snapshot()));
     // A snapshot takes no transactions; an upstream does.
     light.upstream.change = Some(Box::new(|call, honest| match call.method {
         "eth_sendRawTransaction" => {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS};
-use crate::support::{dev::Dev, recording::text_of, shared};
+use crate::support::{dev::DevClient, recording::text_of, shared};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::Moment;
+use rootlight::engine::HostInput;
 use rootlight::exec::CallPolicy;
 use rootlight::rpc::server::Profile;
 use rootlight::rpc::{Connection, LocalMessage};
@@ -147,7 +147,7 @@ fn only_the_operator_may_ban_and_see_reputations() {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
             LocalMessage::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
-        let moment = Moment { now: dev.now, entropy: B256::ZERO };
+        let moment = HostInput { now: dev.now, entropy: B256::ZERO };
         serde_json::from_str(&dev.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
     };
     for method in
@@ -189,8 +189,8 @@ fn the_openrpc_document_lists_the_methods_with_their_parameters() {
     assert_eq!(fixture.dev.refused("rpc_discover", json!([])), (-32601, "method not found".into()));
 }
 
-fn dev_with(policy: CallPolicy) -> Dev {
-    Dev::new(DevConfig { policy, mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) })
+fn dev_with(policy: CallPolicy) -> DevClient {
+    DevClient::new(DevConfig { policy, mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) })
 }
 
 #[test]
@@ -231,16 +231,16 @@ fn a_transaction_that_reverts_has_a_hash_and_a_receipt_unless_failures_are_repor
     // Initialisation code that reverts.
     let creation = json!([{"from": BOB, "data": "0x60006000fd", "gas": "0x186a0"}]);
     for method in ["eth_sendRawTransaction", "eth_sendTransaction"] {
-        let params = |dev: &mut Dev| match method {
+        let params = |dev: &mut DevClient| match method {
             "eth_sendRawTransaction" => json!([dev.get("eth_signTransaction", creation.clone())]),
             _ => creation.clone(),
         };
-        let mut dev = Dev::new(instant());
+        let mut dev = DevClient::new(instant());
         let sent = params(&mut dev);
         let hash = dev.get(method, sent);
         assert_eq!(dev.get("eth_getTransactionReceipt", json!([hash]))["status"], json!("0x0"), "{method}");
 
-        let mut dev = Dev::new(DevConfig { report_reverts: true, ..instant() });
+        let mut dev = DevClient::new(DevConfig { report_reverts: true, ..instant() });
         let sent = params(&mut dev);
         let (code, text) = dev.refused(method, sent);
         assert_eq!(

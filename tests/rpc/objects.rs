@@ -5,12 +5,12 @@ use crate::support;
 
 use std::sync::Arc;
 
-use rootlight::engine::Moment;
+use rootlight::engine::HostInput;
 use rootlight::rpc::server::methods;
 use rootlight::rpc::{Connection, LocalMessage, Method, Param};
 use rootlight::types::B256;
 use serde_json::{Value, json};
-use support::dev::Dev;
+use support::dev::DevClient;
 
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
@@ -18,11 +18,11 @@ const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 const OBJECTS: [&str; 7] =
     ["BLOCK", "CALL", "TRANSACTION", "LOG_FILTER", "TRACE_FILTER", "OVERRIDE", "TRACE_OPTIONS"];
 
-fn ask(dev: &mut Dev, method: &str, params: &Value) -> Value {
+fn ask(dev: &mut DevClient, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let connection = Arc::new(Connection::default().with_subscriptions(100));
     let message = LocalMessage::read_from(&dev.client.dispatcher(), connection, message.as_bytes());
-    let moment = Moment { now: dev.now, entropy: B256::repeat_byte(9) };
+    let moment = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
     let answer = dev.client.answer(message, moment, &|| false).into_text().unwrap();
     serde_json::from_str(&answer).unwrap()
 }
@@ -78,7 +78,7 @@ fn with(row: &Method, position: usize, value: &Value, genesis: &Value) -> Value 
 
 #[test]
 fn an_array_where_an_object_is_meant_is_refused_by_every_method() {
-    let mut dev = Dev::instant();
+    let mut dev = DevClient::instant();
     let genesis = dev.get("eth_getBlockByNumber", json!(["0x0", false]))["hash"].clone();
     let mut refused = 0;
     for row in methods() {

@@ -6,8 +6,8 @@ use rootlight::consensus::Network;
 use serde_json::Value;
 use support::chain::{lines, text};
 use support::shared;
-use support::tally::Tally;
-use support::upstream::{Harness, Recording};
+use support::tally::RecordedTally;
+use support::upstream::{Harness, RecordedUpstream};
 
 /// Head of the chain when the answers were recorded.
 const HEAD: u64 = 0x284;
@@ -37,10 +37,10 @@ fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Opt
 #[test]
 fn overridden_calls_equal_the_node() {
     let Some(shared) = shared() else { return };
-    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let recording = RecordedUpstream::open(&shared.join("vectors/chain"), HEAD);
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
-    let mut tally = Tally::default();
+    let mut tally = RecordedTally::default();
     for line in lines(&shared.join("vectors/chain/rpc_override.jsonl")) {
         let (request, response) = (&line["request"], &line["response"]);
         if text(request, "method") != "eth_call" {

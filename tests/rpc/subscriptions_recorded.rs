@@ -9,7 +9,7 @@ use rootlight::rpc::Connection;
 use serde_json::{Value, json};
 
 use crate::support::chain::{lines, text};
-use crate::support::dev::Dev;
+use crate::support::dev::DevClient;
 use crate::support::recording::Recording;
 use crate::support::{shared, u64_of};
 
@@ -45,9 +45,9 @@ fn notifications_are_those_of_the_reference_node() {
     let heads = recorded(&session, |result| result.get("stateRoot").is_some(), "hash");
     let logs = |result: &Value| result.get("topics").is_some() && result["removed"] == false;
     let logs = recorded(&session, logs, "blockHash");
-    let mut dev = Dev::new(DevConfig { mining: Mining::Manual, ..DevConfig::reference() });
+    let mut dev = DevClient::new(DevConfig { mining: Mining::Manual, ..DevConfig::reference() });
     let connection = Arc::new(Connection::new(1, 1).with_subscriptions(2));
-    let ask = |dev: &mut Dev, method: &str, params: Value| {
+    let ask = |dev: &mut DevClient, method: &str, params: Value| {
         dev.ask_over(&connection, method, &params)["result"].take()
     };
     let subscribed = ["newHeads", "logs"].map(|kind| ask(&mut dev, "eth_subscribe", json!([kind])));

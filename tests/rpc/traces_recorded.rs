@@ -125,19 +125,19 @@ fn align(ours: &mut Value, theirs: &mut Value, counts: &mut BTreeMap<&'static st
     }
 }
 
-struct Tally {
+struct TraceTally {
     equal: usize,
     traces: usize,
     counts: BTreeMap<&'static str, usize>,
     different: Vec<String>,
 }
 
-fn compare(chain: &Executed, file: &str, wanted: impl Fn(&Value) -> bool) -> Tally {
+fn compare(chain: &Executed, file: &str, wanted: impl Fn(&Value) -> bool) -> TraceTally {
     compare_in(chain, "chain", file, wanted)
 }
 
-fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value) -> bool) -> Tally {
-    let mut tally = Tally { equal: 0, traces: 0, counts: BTreeMap::new(), different: Vec::new() };
+fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value) -> bool) -> TraceTally {
+    let mut tally = TraceTally { equal: 0, traces: 0, counts: BTreeMap::new(), different: Vec::new() };
     let path = shared().unwrap().join("vectors").join(folder).join(format!("{file}.jsonl"));
     for line in text_of(&path).lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -219,7 +219,7 @@ fn first_difference(request: &Value, ours: &Value, theirs: &Value) -> String {
     format!("{} {}\n  ours   {}\n  theirs {}", request["method"], request["params"], cut(a), cut(b))
 }
 
-fn report(name: &str, tally: &Tally, least: usize) {
+fn report(name: &str, tally: &TraceTally, least: usize) {
     println!("{name}: {} answers with {} traces equal; {:?}", tally.equal, tally.traces, tally.counts);
     let shown = tally.different.iter().take(5).cloned().collect::<Vec<_>>().join("\n");
     assert!(tally.different.is_empty(), "{name}: {} differ:\n{shown}", tally.different.len());

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::Moment;
+use rootlight::engine::HostInput;
 use rootlight::rpc::server::methods;
 use rootlight::rpc::{Connection, LocalMessage};
 use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};
-use support::calls::{About, params};
-use support::dev::Dev;
+use support::calls::{CallSubjects, params};
+use support::dev::DevClient;
 
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
@@ -34,19 +34,19 @@ fn key(number: u64) -> Arc<Connection> {
 }
 
 /// A chain that mines when it is told to.
-fn chain() -> Dev {
-    Dev::new(DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) })
+fn chain() -> DevClient {
+    DevClient::new(DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) })
 }
 
 /// A signed transaction.
-fn signed(dev: &mut Dev, from: &str, nonce: u64) -> Value {
+fn signed(dev: &mut DevClient, from: &str, nonce: u64) -> Value {
     let transaction = json!([{"from": from, "to": BOB, "value": "0x1", "gas": "0x5208",
         "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);
     dev.get("eth_signTransaction", transaction)
 }
 
 /// Answers as hosts do: what only reads on a snapshot, the rest on the node.
-fn ask(dev: &mut Dev, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
+fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let message = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     if !message.reads_only() {
@@ -58,7 +58,7 @@ fn ask(dev: &mut Dev, connection: &Arc<Connection>, method: &str, params: &Value
     let [read, begun] =
         [message, begun].map(|message| message.read(&*snapshot, now, &|| false).into_text().unwrap());
     assert_eq!(read, begun, "{method}");
-    let moment = Moment { now, entropy: B256::repeat_byte(9) };
+    let moment = HostInput { now, entropy: B256::repeat_byte(9) };
     let message = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     assert_eq!(
         dev.client.answer(message, moment, &|| false).into_text().unwrap(),
@@ -69,12 +69,17 @@ fn ask(dev: &mut Dev, connection: &Arc<Connection>, method: &str, params: &Value
 }
 
 /// Asks every method of the table about waiting transactions of Alice.
-fn walk(dev: &mut Dev, asker: &Arc<Connection>, hashes: &[Value], filter: &Value) -> Vec<(String, Value)> {
+fn walk(
+    dev: &mut DevClient,
+    asker: &Arc<Connection>,
+    hashes: &[Value],
+    filter: &Value,
+) -> Vec<(String, Value)> {
     let mut answers = Vec::new();
     // Methods that change the chain are for programs and own pages. A transaction is sent by whoever has it.
     for method in methods().filter(|method| !method.writes()) {
         for hash in hashes {
-            let about = About { hash: hash.clone(), account: ALICE.into(), filter: filter.clone() };
+            let about = CallSubjects { hash: hash.clone(), account: ALICE.into(), filter: filter.clone() };
             for params in params(method, &about) {
                 let answer = ask(dev, asker, method.name, &params);
                 answers.push((format!("{} {params}", method.name), answer));
@@ -152,7 +157,7 @@ fn pages_and_keys_see_their_own_waiting_transactions() {
         (key(1), key(2)),
     ] {
         let mut dev = chain();
-        let watch = |dev: &mut Dev, asker| {
+        let watch = |dev: &mut DevClient, asker| {
             let filter = ask(dev, asker, "eth_newPendingTransactionFilter", &json!([]))["result"].take();
             [filter, ask(dev, asker, "eth_subscribe", &json!(["newPendingTransactions"]))["result"].take()]
         };

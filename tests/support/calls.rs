@@ -4,14 +4,14 @@ use rootlight::rpc::{Method, Param};
 use serde_json::{Value, json};
 
 /// What the calls ask about.
-pub struct About {
+pub struct CallSubjects {
     pub hash: Value,
     pub account: Value,
     pub filter: Value,
 }
 
 /// Parameters of a method: all of them, and the required ones alone.
-pub fn params(method: &Method, about: &About) -> [Value; 2] {
+pub fn params(method: &Method, about: &CallSubjects) -> [Value; 2] {
     let of = |param: &Param| value(param, about);
     let all: Vec<Value> = method.params.iter().map(of).collect();
     let required = method.params.iter().filter(|param| param.required).map(of).collect();
@@ -19,7 +19,7 @@ pub fn params(method: &Method, about: &About) -> [Value; 2] {
 }
 
 /// A value of a parameter's kind; for a block the pending one.
-fn value(param: &Param, about: &About) -> Value {
+fn value(param: &Param, about: &CallSubjects) -> Value {
     let has = |word: &str| param.kind.contains(word);
     match param.kind {
         _ if param.name.ends_with("ilterId") || param.name == "subscriptionId" => about.filter.clone(),

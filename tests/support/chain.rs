@@ -39,12 +39,12 @@ pub fn environment(block: &Value) -> BlockEnvironment {
 }
 
 /// The parts of `vectors/chain` that calls need.
-pub struct Chain {
+pub struct RecordedChain {
     pub blocks: BTreeMap<u64, Value>,
     pub nodes: BTreeMap<B256, Bytes>,
 }
 
-impl Chain {
+impl RecordedChain {
     pub fn load(vectors: &Path) -> Self {
         let mut blocks = BTreeMap::new();
         for line in lines(&vectors.join("chain/blocks.jsonl")) {
@@ -87,7 +87,7 @@ impl Chain {
 
 /// Block hashes of the recorded chain below a height, or only some of them.
 pub struct ChainHashes<'a> {
-    pub chain: &'a Chain,
+    pub chain: &'a RecordedChain,
     /// Heights that are available; `None` means all.
     pub known: Option<std::collections::BTreeSet<u64>>,
 }

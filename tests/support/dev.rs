@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
-use rootlight::engine::{DevNode, Moment, Node as _};
+use rootlight::engine::{DevNode, HostInput, LocalNode as _};
 use rootlight::rpc::{Connection, LocalClient, LocalMessage, server};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::bans::HostBans;
 
 /// A client of a development chain with a clock of its own.
-pub struct Dev {
+pub struct DevClient {
     pub client: LocalClient,
     pub now: u64,
     pub bans: Arc<HostBans>,
@@ -21,7 +21,7 @@ pub struct Dev {
 /// Time at which these chains start, in seconds since 1970.
 const START: u64 = 1_800_000_000;
 
-impl Dev {
+impl DevClient {
     /// A chain with instant mining and the default accounts.
     pub fn instant() -> Self {
         Self::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) })
@@ -33,7 +33,7 @@ impl Dev {
 
     /// A chain that `prepare` changes before its first message.
     pub fn with(config: DevConfig, prepare: impl FnOnce(&mut DevChain)) -> Self {
-        let mut node = DevNode::new(config, Moment { now: START, entropy: B256::repeat_byte(7) }).unwrap();
+        let mut node = DevNode::new(config, HostInput { now: START, entropy: B256::repeat_byte(7) }).unwrap();
         prepare(node.chain_mut());
         let bans = Arc::new(HostBans::default());
         node.set_bans(bans.clone());
@@ -57,7 +57,7 @@ impl Dev {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
             LocalMessage::read_from(&self.client.dispatcher(), connection.clone(), message.as_bytes());
-        let moment = Moment { now: self.now, entropy: B256::repeat_byte(9) };
+        let moment = HostInput { now: self.now, entropy: B256::repeat_byte(9) };
         serde_json::from_str(&self.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
     }
 
@@ -67,7 +67,7 @@ impl Dev {
         let reply = if message.reads_only() {
             message.read(&*self.client.snapshot(), self.now, &|| false)
         } else {
-            let moment = Moment { now: self.now, entropy: keccak256(self.messages.to_be_bytes()) };
+            let moment = HostInput { now: self.now, entropy: keccak256(self.messages.to_be_bytes()) };
             self.client.answer(message, moment, &|| false)
         };
         serde_json::from_str(&reply.into_text().unwrap()).unwrap()

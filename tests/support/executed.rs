@@ -8,7 +8,9 @@ use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
-use rootlight::engine::{BlockHeader, Chain, Need, Policy, Pool, Snapshot, State, TransactionPlace, View};
+use rootlight::engine::{
+    BlockHeader, Chain, Policy, Pool, Snapshot, State, TransactionPlace, View, ViewResult,
+};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::rpc::{Dispatcher, LocalMessage, server};
 use rootlight::state::StateReader;
@@ -17,7 +19,7 @@ use rootlight::types::BlockRef;
 use rootlight::types::{Receipt, Transaction};
 use serde_json::{Value, json};
 
-use super::recording::{Branch, Recording, genesis_state};
+use super::recording::{RecordedBranch, Recording, genesis_state};
 
 /// Blocks up to a head, with the state after each.
 pub struct Executed {
@@ -59,7 +61,7 @@ impl Executed {
             }
             let input =
                 BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
-            let branch = Branch::canonical(&recording);
+            let branch = RecordedBranch::canonical(&recording);
             let parent = &states[number - 1];
             let executed =
                 execute_block(&recording.network, parent, &input, &branch, &mut NoObserver).unwrap();
@@ -86,7 +88,7 @@ impl Executed {
 
 impl Snapshot for Executed {
     fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(At::new(self, self.headers.len() - 1))
+        Box::new(ExecutedView::new(self, self.headers.len() - 1))
     }
 }
 
@@ -98,37 +100,37 @@ pub struct AtHead {
 
 impl Snapshot for AtHead {
     fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(At::new(&self.chain, self.head))
+        Box::new(ExecutedView::new(&self.chain, self.head))
     }
 }
 
-struct At<'a> {
+struct ExecutedView<'a> {
     chain: &'a Executed,
     head: usize,
     policy: Policy<'a>,
 }
 
-impl<'a> At<'a> {
+impl<'a> ExecutedView<'a> {
     fn new(chain: &'a Executed, head: usize) -> Self {
         Self { chain, head, policy: Policy::of(&chain.recording.network) }
     }
 }
 
-impl Chain for At<'_> {
+impl Chain for ExecutedView<'_> {
     fn policy(&self) -> &Policy<'_> {
         &self.policy
     }
 
-    fn head(&self) -> Need<BlockHeader> {
+    fn head(&self) -> ViewResult<BlockHeader> {
         Ok((&self.chain.headers[self.head]).into())
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
+    fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>> {
         let number = usize::try_from(number).ok().filter(|number| *number <= self.head);
         Ok(number.and_then(|number| self.chain.headers.get(number)).map(Into::into))
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+    fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>> {
         Ok(self.chain.headers.iter().find(|header| header.hash() == hash).map(Into::into))
     }
 
@@ -136,29 +138,29 @@ impl Chain for At<'_> {
         true
     }
 
-    fn total_difficulty(&self, _: B256) -> Need<Option<U256>> {
+    fn total_difficulty(&self, _: B256) -> ViewResult<Option<U256>> {
         Ok(None)
     }
 
-    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
         let block = &self.chain.recording.blocks[header.number as usize];
         let body =
             VerifiedBody::check(header.verified().unwrap(), block.transactions.clone(), self.policy.network);
         Ok(Arc::new(body.unwrap()))
     }
 
-    fn uncles(&self, _: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, _: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>> {
         unreachable!("traces read no uncles")
     }
 
-    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedReceipts>> {
         let receipts = self.chain.receipts[header.number as usize].clone();
         Ok(Arc::new(
             VerifiedReceipts::check(header.verified().unwrap(), receipts, self.policy.network).unwrap(),
         ))
     }
 
-    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
+    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
         Ok(match self.chain.places.get(&transaction) {
             Some((number, index)) => TransactionPlace::Mined((&self.chain.headers[*number]).into(), *index),
             None => TransactionPlace::Unknown,
@@ -166,8 +168,8 @@ impl Chain for At<'_> {
     }
 }
 
-impl State for At<'_> {
-    fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
+impl State for ExecutedView<'_> {
+    fn state<'a>(&'a self, header: &BlockHeader) -> ViewResult<Box<dyn StateReader + 'a>> {
         Ok(Box::new(self.chain.states[header.number as usize].clone()))
     }
 
@@ -179,17 +181,17 @@ impl State for At<'_> {
         unreachable!("traces prove nothing")
     }
 
-    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> ViewResult<()> {
         let Executed { recording, states, .. } = self.chain;
         let block = &recording.blocks[header.number as usize];
         let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
-        let branch = Branch::canonical(recording);
+        let branch = RecordedBranch::canonical(recording);
         let parent = &states[header.number as usize - 1];
         execute_block(&recording.network, parent, &input, &branch, observer).unwrap();
         Ok(())
     }
 }
 
-impl Pool for At<'_> {}
+impl Pool for ExecutedView<'_> {}
 
-impl View for At<'_> {}
+impl View for ExecutedView<'_> {}

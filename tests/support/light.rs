@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
-use rootlight::engine::{FollowNode, Moment, Node, Snapshot};
+use rootlight::engine::{FollowNode, HostInput, LocalNode, Snapshot};
 use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight::light::{
-    ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, Unproven, UpstreamRequest, UpstreamResponse,
+    ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UnprovenPolicy, UpstreamRequest,
+    UpstreamResponse,
 };
 use rootlight::local::LocalChain;
 use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep, server};
@@ -24,7 +25,7 @@ pub fn follower() -> Option<(FollowNode, Recording)> {
     let recording = Recording::load(&shared()?.join("vectors/chain"), Network::regtest());
     let genesis = GenesisBlock::regtest();
     let chain = LocalChain::new(Arc::new(Network::regtest()), genesis.header, genesis.state, None).unwrap();
-    let moment = Moment { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
+    let moment = HostInput { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
     let mut node = FollowNode::new(chain, "Rootlight/f", "recording", CallPolicy::default(), moment);
     for recorded in recording.up_to(FOLLOWED as u64) {
         node.import(recorded.block(), None).unwrap_or_else(|error| panic!("{error}"));
@@ -36,7 +37,7 @@ pub fn follower() -> Option<(FollowNode, Recording)> {
 pub type Change = Box<dyn FnMut(&UpstreamRequest, UpstreamResponse) -> UpstreamResponse>;
 
 /// An upstream with an executed chain, which may lack some methods.
-pub struct Upstream {
+pub struct ExecutedUpstream {
     pub chain: Arc<dyn Snapshot>,
     dispatcher: Arc<Dispatcher>,
     pub without: Vec<&'static str>,
@@ -46,7 +47,7 @@ pub struct Upstream {
     pub bytes: usize,
 }
 
-impl Upstream {
+impl ExecutedUpstream {
     pub fn new(chain: Arc<dyn Snapshot>) -> Self {
         let dispatcher = server::dispatcher();
         Self { chain, dispatcher, without: Vec::new(), change: None, asked: Vec::new(), bytes: 0 }
@@ -90,9 +91,9 @@ impl Upstream {
 /// A light client that counts its round trips.
 pub struct Light {
     pub client: Client,
-    pub upstream: Upstream,
+    pub upstream: ExecutedUpstream,
     /// Further upstreams.
-    pub others: Vec<Upstream>,
+    pub others: Vec<ExecutedUpstream>,
     /// Rounds of fetching for messages of callers.
     pub rounds: usize,
     /// The connection that messages come from, if not that of the host itself.
@@ -102,29 +103,33 @@ pub struct Light {
 
 impl Light {
     /// A synchronized client that trusts the chain's first block.
-    pub fn new(network: Network, upstream: Upstream) -> Self {
-        Self::among(network, vec![("node", upstream)], Unproven::Refuse)
+    pub fn new(network: Network, upstream: ExecutedUpstream) -> Self {
+        Self::among(network, vec![("node", upstream)], UnprovenPolicy::Refuse)
     }
 
     /// A client that trusts a later block and has no headers below it.
-    pub fn since(network: Network, upstream: Upstream, number: u64) -> Self {
+    pub fn since(network: Network, upstream: ExecutedUpstream, number: u64) -> Self {
         let options = SyncOptions { backfill: 0, ..SyncOptions::default() };
-        Self::start(network, vec![("node", upstream)], Unproven::Refuse, (number, options))
+        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (number, options))
     }
 
     /// A client of several named upstreams.
-    pub fn among(network: Network, upstreams: Vec<(&str, Upstream)>, unproven: Unproven) -> Self {
+    pub fn among(
+        network: Network,
+        upstreams: Vec<(&str, ExecutedUpstream)>,
+        unproven: UnprovenPolicy,
+    ) -> Self {
         Self::start(network, upstreams, unproven, (0, SyncOptions::default()))
     }
 
     fn start(
         network: Network,
-        upstreams: Vec<(&str, Upstream)>,
-        unproven: Unproven,
+        upstreams: Vec<(&str, ExecutedUpstream)>,
+        unproven: UnprovenPolicy,
         (number, options): (u64, SyncOptions),
     ) -> Self {
         let names = upstreams.iter().map(|(name, _)| (*name).into()).collect();
-        let mut others: Vec<Upstream> = upstreams.into_iter().map(|(_, upstream)| upstream).collect();
+        let mut others: Vec<ExecutedUpstream> = upstreams.into_iter().map(|(_, upstream)| upstream).collect();
         let upstream = others.remove(0);
         let first = upstream.call("eth_getBlockByNumber", &json!([format!("{number:#x}"), false])).unwrap();
         let hash: B256 = first["hash"].as_str().unwrap().parse().unwrap();

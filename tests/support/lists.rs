@@ -4,8 +4,8 @@ use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockError, BlockInput, BlockObserver, Built, ExecutedBlock, GenesisBlock,
-    NoObserver, TransactionCandidate, build_block, execute_block,
+    Ancestry, BlockEnvironment, BlockError, BlockInput, BlockObserver, BuiltBlock, ExecutedBlock,
+    GenesisBlock, NoObserver, TransactionCandidate, build_block, execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::{Address, Header, RawUint, SealedHeader, Transaction, U256};
@@ -106,7 +106,7 @@ impl Lists {
     }
 
     /// Executes a block that was built here.
-    pub fn execute_built(&self, built: &Built) -> Result<ExecutedBlock, BlockError> {
+    pub fn execute_built(&self, built: &BuiltBlock) -> Result<ExecutedBlock, BlockError> {
         self.execute_block(built.transactions.clone(), &built.edges, &mut NoObserver)
     }
 
@@ -123,7 +123,7 @@ impl Lists {
     }
 
     /// Builds block 1 from these transactions.
-    pub fn build(&self, candidates: &[TransactionCandidate]) -> Built {
+    pub fn build(&self, candidates: &[TransactionCandidate]) -> BuiltBlock {
         let template = BlockEnvironment::from(&self.header);
         build_block(&self.network, &self.state, &template, candidates, &NoAncestors).unwrap()
     }

@@ -22,15 +22,15 @@ pub fn regtest_v0() -> Network {
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RecordedLine<'a> {
     #[serde(borrow)]
     request: &'a RawValue,
     #[serde(borrow)]
-    response: Response<'a>,
+    response: RecordedResponse<'a>,
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct RecordedResponse<'a> {
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
 }
@@ -50,7 +50,7 @@ pub fn text_of(path: &Path) -> String {
 /// The results of one method in a recording.
 pub fn results(path: &Path, method: &str) -> Vec<String> {
     let of_method = |line: &str| {
-        let line: Line<'_> = serde_json::from_str(line).unwrap();
+        let line: RecordedLine<'_> = serde_json::from_str(line).unwrap();
         line.request.get().contains(method).then(|| line.response.result.map(|r| r.get().to_owned()))?
     };
     text_of(path).lines().filter_map(of_method).filter(|result| result.starts_with('{')).collect()
@@ -158,12 +158,12 @@ impl Recording {
 }
 
 /// Canonical blocks below a height, and a branch above it.
-pub struct Branch<'a> {
+pub struct RecordedBranch<'a> {
     pub trunk: &'a [RecordedBlock],
     pub blocks: Vec<&'a RecordedBlock>,
 }
 
-impl<'a> Branch<'a> {
+impl<'a> RecordedBranch<'a> {
     /// The canonical chain alone.
     pub fn canonical(recording: &'a Recording) -> Self {
         Self { trunk: &recording.blocks, blocks: Vec::new() }
@@ -175,7 +175,7 @@ impl<'a> Branch<'a> {
     }
 }
 
-impl Ancestry for Branch<'_> {
+impl Ancestry for RecordedBranch<'_> {
     fn header(&self, number: u64) -> Option<SealedHeader> {
         self.block(number).map(|block| block.header.clone())
     }

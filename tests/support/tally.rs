@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The outcome of comparing our answers with recorded ones.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct RecordedTally {
     /// Equal results.
     pub equal: usize,
     /// Equal errors.
@@ -17,7 +17,7 @@ pub struct Tally {
     different: Vec<String>,
 }
 
-impl Tally {
+impl RecordedTally {
     /// Compares our answer with the response of a recorded line. `intended` returns the reason why an answer
     /// differs deliberately; `None` if it should be equal.
     pub fn add<R: Into<String>>(

@@ -28,7 +28,7 @@ const FILES: [&str; 8] = [
 ];
 
 /// Recorded answers by method and parameters, and state proofs made from recorded trie nodes.
-pub struct Recording {
+pub struct RecordedUpstream {
     answers: BTreeMap<String, String>,
     nodes: BTreeMap<B256, Bytes>,
     roots: BTreeMap<u64, B256>,
@@ -44,7 +44,7 @@ fn key_of(method: &str, params: &Value) -> String {
     format!("{} {params}", method.replacen("ext_", "rsk_", 1))
 }
 
-impl Recording {
+impl RecordedUpstream {
     /// Reads a folder of recorded answers. The chain ends at `head`.
     pub fn open(folder: &Path, head: u64) -> Self {
         let mut recording = Self {
@@ -171,7 +171,7 @@ fn change(text: &str, place: usize) -> String {
 /// A light client with its upstream.
 pub struct Harness<'a> {
     pub client: Client,
-    pub recording: &'a Recording,
+    pub recording: &'a RecordedUpstream,
     /// A request whose response is changed in one byte, and the position of that byte.
     pub change: Option<(UpstreamRequest, usize)>,
     /// Every request, with the length of its honest response.
@@ -182,14 +182,18 @@ pub struct Harness<'a> {
 
 impl<'a> Harness<'a> {
     /// A client that trusts only the genesis block.
-    pub fn new(recording: &'a Recording, network: Network) -> Self {
+    pub fn new(recording: &'a RecordedUpstream, network: Network) -> Self {
         let total_difficulty = Some(U256::from(1));
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
         Self::from_checkpoint(recording, network, checkpoint)
     }
 
     /// A client that trusts a checkpoint.
-    pub fn from_checkpoint(recording: &'a Recording, network: Network, checkpoint: Checkpoint) -> Self {
+    pub fn from_checkpoint(
+        recording: &'a RecordedUpstream,
+        network: Network,
+        checkpoint: Checkpoint,
+    ) -> Self {
         let config = ClientConfig {
             version: "Rootlight/test".into(),
             upstreams: vec!["recording".into()],
@@ -200,7 +204,7 @@ impl<'a> Harness<'a> {
     }
 
     /// A client with the given limits and defaults of calls.
-    pub fn with_policy(recording: &'a Recording, network: Network, policy: CallPolicy) -> Self {
+    pub fn with_policy(recording: &'a RecordedUpstream, network: Network, policy: CallPolicy) -> Self {
         let checkpoint =
             Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: Some(U256::from(1)) };
         let config = ClientConfig { policy, ..ClientConfig::default() };

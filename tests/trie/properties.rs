@@ -7,7 +7,7 @@ use rootlight::trie::*;
 use rootlight::types::{B256, Bytes, keccak256};
 use std::collections::{BTreeMap, BTreeSet};
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type ModelMap = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A node computed from sorted bit strings in the simplest way (RSKIP-107), without code of the library: its
 /// serialization, the size of everything below it, and the orchid hash.
@@ -102,7 +102,7 @@ fn plain(entries: &[(Vec<bool>, Vec<u8>)], secure: bool) -> Plain {
     Plain { bytes: [vec![flags], rest].concat(), below, long, terminal, orchid }
 }
 
-fn check_against_plain(trie: &Trie, map: &Map) {
+fn check_against_plain(trie: &Trie, map: &ModelMap) {
     let entries: Vec<_> = map.iter().map(|(key, value)| (bits_of(key), value.clone())).collect();
     if entries.is_empty() {
         assert_eq!((trie.root(), trie.children_size()), (EMPTY_ROOT, 0));
@@ -115,7 +115,7 @@ fn check_against_plain(trie: &Trie, map: &Map) {
     assert_eq!(trie.children_size(), model.below);
     assert_eq!(trie.orchid_root(false), model.orchid);
     assert_eq!(trie.orchid_root(true), plain(&entries, true).orchid);
-    let mut listed = Map::new();
+    let mut listed = ModelMap::new();
     trie.for_each(&mut |key, value| {
         listed.insert(key.to_vec(), value.to_vec());
     });
@@ -167,7 +167,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..40)
 }
 
-fn apply(trie: &mut Trie, map: &mut Map, op: &Op) {
+fn apply(trie: &mut Trie, map: &mut ModelMap, op: &Op) {
     match op {
         Op::Put(key, value) => {
             trie.put(key, value.clone());
@@ -186,8 +186,8 @@ fn apply(trie: &mut Trie, map: &mut Map, op: &Op) {
     }
 }
 
-fn run(ops: &[Op]) -> (Trie, Map) {
-    let (mut trie, mut map) = (Trie::new(), Map::new());
+fn run(ops: &[Op]) -> (Trie, ModelMap) {
+    let (mut trie, mut map) = (Trie::new(), ModelMap::new());
     for op in ops {
         apply(&mut trie, &mut map, op);
     }
@@ -195,7 +195,7 @@ fn run(ops: &[Op]) -> (Trie, Map) {
 }
 
 /// Keys to look up: all present ones, their neighbours, and others.
-fn asked(map: &Map, others: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
+fn asked(map: &ModelMap, others: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
     let mut keys: BTreeSet<_> = others.iter().cloned().collect();
     for key in map.keys() {
         keys.insert(key.clone());
@@ -215,7 +215,7 @@ proptest! {
     /// versions are not changed by later operations.
     #[test]
     fn operations_agree_with_a_rebuilt_trie(ops in ops()) {
-        let (mut trie, mut map) = (Trie::new(), Map::new());
+        let (mut trie, mut map) = (Trie::new(), ModelMap::new());
         let mut versions = Vec::new();
         for op in &ops {
             apply(&mut trie, &mut map, op);

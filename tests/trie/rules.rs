@@ -7,7 +7,7 @@ use rootlight::trie::*;
 use support::nodes::{accepted, cat, leaf};
 
 fn refused(bytes: &[u8], rule: NodeRule) {
-    assert_eq!(parse_node(bytes), Err(NodeError { place: Place::Itself, rule }));
+    assert_eq!(parse_node(bytes), Err(NodeError { place: NodePart::Itself, rule }));
 }
 
 /// A leaf of `len` bytes with a path of 80 bits: 13 bytes without the value.
@@ -92,7 +92,7 @@ fn path_flag_without_path() {
 
 #[test]
 fn path_length_varint_minimal() {
-    let field = Field::Path;
+    let field = NodeField::Path;
     refused(&leaf_with_path(&[0xff, 0xfd, 33, 0], 33), NodeRule::VarintNotMinimal(field, 33));
     refused(&leaf_with_path(&[0xff, 0xfe, 0x7f, 0x01, 0, 0], 383), NodeRule::VarintNotMinimal(field, 383));
     refused(
@@ -120,34 +120,34 @@ fn path_padding_bits() {
 #[test]
 fn bytes_end_inside_a_field() {
     let truncated = |bytes: &[u8], field| refused(bytes, NodeRule::Truncated(field));
-    truncated(&[0x50], Field::Path);
-    truncated(&[0x50, 15, 0xff], Field::Path);
-    truncated(&[0x50, 0xff, 0xfd, 1], Field::Path);
-    truncated(&cat(&[&[0x48], &[1; 31]]), Field::LeftChild);
-    truncated(&cat(&[&[0x44], &[1; 31]]), Field::RightChild);
-    truncated(&[0x4a], Field::LeftChild);
-    truncated(&[0x4a, 2, 0x40], Field::LeftChild);
-    truncated(&[0x45, 2, 0x40], Field::RightChild);
-    truncated(&cat(&[&[0x48], &[1; 32]]), Field::ChildrenSize);
-    truncated(&cat(&[&[0x48], &[1; 32], &[0xfd, 1]]), Field::ChildrenSize);
-    truncated(&cat(&[&[0x60], &[1; 31]]), Field::Value);
-    truncated(&cat(&[&[0x60], &[1; 32], &[0, 1]]), Field::Value);
+    truncated(&[0x50], NodeField::Path);
+    truncated(&[0x50, 15, 0xff], NodeField::Path);
+    truncated(&[0x50, 0xff, 0xfd, 1], NodeField::Path);
+    truncated(&cat(&[&[0x48], &[1; 31]]), NodeField::LeftChild);
+    truncated(&cat(&[&[0x44], &[1; 31]]), NodeField::RightChild);
+    truncated(&[0x4a], NodeField::LeftChild);
+    truncated(&[0x4a, 2, 0x40], NodeField::LeftChild);
+    truncated(&[0x45, 2, 0x40], NodeField::RightChild);
+    truncated(&cat(&[&[0x48], &[1; 32]]), NodeField::ChildrenSize);
+    truncated(&cat(&[&[0x48], &[1; 32], &[0xfd, 1]]), NodeField::ChildrenSize);
+    truncated(&cat(&[&[0x60], &[1; 31]]), NodeField::Value);
+    truncated(&cat(&[&[0x60], &[1; 32], &[0, 1]]), NodeField::Value);
 }
 
 #[test]
 fn embedded_flag_without_child() {
-    refused(&[0x42, 7], NodeRule::EmbeddedWithoutChild(Field::LeftChild));
-    refused(&[0x41, 7], NodeRule::EmbeddedWithoutChild(Field::RightChild));
+    refused(&[0x42, 7], NodeRule::EmbeddedWithoutChild(NodeField::LeftChild));
+    refused(&[0x41, 7], NodeRule::EmbeddedWithoutChild(NodeField::RightChild));
     let right_only = cat(&[&[0x46], &[1; 32], &[5]]);
-    refused(&right_only, NodeRule::EmbeddedWithoutChild(Field::LeftChild));
+    refused(&right_only, NodeRule::EmbeddedWithoutChild(NodeField::LeftChild));
 }
 
 #[test]
 fn embedded_node_size() {
     accepted(&cat(&[&[0x4a, 44], &leaf_of_size(44), &[45]]));
-    let rule = NodeRule::EmbeddedTooLong(Field::LeftChild, 45);
+    let rule = NodeRule::EmbeddedTooLong(NodeField::LeftChild, 45);
     refused(&cat(&[&[0x4a, 45], &leaf_of_size(45), &[46]]), rule);
-    let rule = NodeRule::EmbeddedTooLong(Field::RightChild, 45);
+    let rule = NodeRule::EmbeddedTooLong(NodeField::RightChild, 45);
     refused(&cat(&[&[0x45, 45], &leaf_of_size(45), &[46]]), rule);
 }
 
@@ -155,13 +155,13 @@ fn embedded_node_size() {
 fn embedded_node_with_children() {
     let inner = cat(&[&[0x48], &[1; 32], &[5]]);
     accepted(&inner);
-    let rule = NodeRule::EmbeddedWithChildren(Field::LeftChild);
+    let rule = NodeRule::EmbeddedWithChildren(NodeField::LeftChild);
     refused(&cat(&[&[0x4a, 34], &inner, &[40]]), rule);
     let inner = cat(&[&[0x44], &[1; 32], &[5]]);
-    let rule = NodeRule::EmbeddedWithChildren(Field::RightChild);
+    let rule = NodeRule::EmbeddedWithChildren(NodeField::RightChild);
     refused(&cat(&[&[0x45, 34], &inner, &[40]]), rule);
     let nested = cat(&[&[0x4a, 1, 0x40, 2], &[7; 3]]);
-    let rule = NodeRule::EmbeddedWithChildren(Field::LeftChild);
+    let rule = NodeRule::EmbeddedWithChildren(NodeField::LeftChild);
     refused(&cat(&[&[0x4a, nested.len() as u8], &nested, &[9]]), rule);
 }
 
@@ -170,9 +170,9 @@ fn embedded_node_must_obey_the_rules() {
     let at = |bytes: &[u8], place, rule| {
         assert_eq!(parse_node(bytes), Err(NodeError { place, rule }));
     };
-    at(&[0x4a, 0, 9], Place::Left, NodeRule::Empty);
-    at(&[0x4a, 2, 0x80, 7, 3], Place::Left, NodeRule::Version(0x80));
-    at(&[0x45, 4, 0x50, 4, 0xff, 7, 5], Place::Right, NodeRule::PathPadding(0xff));
+    at(&[0x4a, 0, 9], NodePart::Left, NodeRule::Empty);
+    at(&[0x4a, 2, 0x80, 7, 3], NodePart::Left, NodeRule::Version(0x80));
+    at(&[0x45, 4, 0x50, 4, 0xff, 7, 5], NodePart::Right, NodeRule::PathPadding(0xff));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn children_size_varint_minimal() {
     for size in [&[0u8][..], &[252], &[0xfd, 253, 0], &[0xfe, 0, 0, 1, 0], &[0xff, 0, 0, 0, 0, 1, 0, 0, 0]] {
         accepted(&with(size));
     }
-    let field = Field::ChildrenSize;
+    let field = NodeField::ChildrenSize;
     for (size, value) in [
         (&[0xfdu8, 252, 0][..], 252),
         (&[0xfe, 0xff, 0xff, 0, 0], 0xffff),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use rootlight::state::{StateError, StateKey, StateReader, TrieState, keys};
 use serde_json::Value;
-use support::chain::{Chain, hash, lines, text};
+use support::chain::{RecordedChain, hash, lines, text};
 use support::*;
 
 /// A reader that has the nodes of one recorded proof only.
@@ -118,7 +118,7 @@ fn a_missing_node_is_never_read_as_absence() {
 fn state_methods_equal_the_node() {
     let Some(shared) = shared() else { return };
     let vectors = shared.join("vectors");
-    let chain = Chain::load(&vectors);
+    let chain = RecordedChain::load(&vectors);
     let (mut equal, mut skipped) = (0, BTreeMap::<String, usize>::new());
     for line in lines(&vectors.join("chain/rpc_state.jsonl")) {
         let (request, response) = (&line["request"], &line["response"]);

@@ -403,8 +403,8 @@ fn receipt_proofs_with_verdicts() {
         if proof["file"].as_str().unwrap().starts_with("604-") {
             // Refused as recorded, but for an earlier reason: the varint of the root's children size is not
             // minimal.
-            let rule = NodeRule::VarintNotMinimal(Field::ChildrenSize, 0x7856_3412);
-            let error = NodeError { place: Place::Itself, rule };
+            let rule = NodeRule::VarintNotMinimal(NodeField::ChildrenSize, 0x7856_3412);
+            let error = NodeError { place: NodePart::Itself, rule };
             assert_eq!(outcome, Err(ProofError::Node(error).into()));
             assert_ne!(verdict, "proves");
             continue;

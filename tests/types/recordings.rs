@@ -29,24 +29,24 @@ const CHAIN_ID: u64 = 33;
 type ShapeOf = dyn Fn(u64) -> HeaderShape;
 
 #[derive(Deserialize)]
-struct Line {
+struct RecordedLine {
     label: Option<String>,
-    request: Request,
-    response: Response,
+    request: RecordedRequest,
+    response: RecordedResponse,
 }
 
 #[derive(Deserialize)]
-struct Request {
+struct RecordedRequest {
     method: String,
     params: Vec<Value>,
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct RecordedResponse {
     result: Option<Box<RawValue>>,
 }
 
-impl Line {
+impl RecordedLine {
     /// The text of the result, or `None` if the recording has none.
     fn result(&self) -> Option<&str> {
         self.response.result.as_deref().map(RawValue::get).filter(|text| *text != "null")
@@ -62,7 +62,7 @@ impl Line {
 }
 
 /// The lines of a file, or of its compressed form.
-fn lines(path: &Path) -> Vec<Line> {
+fn lines(path: &Path) -> Vec<RecordedLine> {
     let text = fs::read_to_string(path).unwrap_or_else(|_| {
         let unpacked = Command::new("gzip").arg("-dc").arg(compressed(path)).output().unwrap();
         assert!(unpacked.status.success(), "{}", path.display());
@@ -80,7 +80,7 @@ fn exists(path: &Path) -> bool {
 }
 
 /// A recording and the layout of its headers. A trimmed recording has only a few blocks.
-struct Chain {
+struct HeaderRecording {
     path: PathBuf,
     shape: Box<ShapeOf>,
     /// Whether the blocks are consecutive.
@@ -93,28 +93,28 @@ struct Chain {
 type Shape = fn(u64) -> HeaderShape;
 
 /// The two main recordings: trimmed copies, and the complete ones if they exist.
-fn main_chains() -> Vec<Chain> {
+fn main_chains() -> Vec<HeaderRecording> {
     let trimmed = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"));
     let layouts: [(&str, Shape); 2] = [("chain", shapes::regtest), ("chain_v0", shapes::regtest_v0)];
     let mut out = Vec::new();
     for (name, shape) in layouts {
         let path = trimmed.join(format!("{name}_trimmed"));
-        out.push(Chain { path, shape: Box::new(shape), whole: false, main: false });
+        out.push(HeaderRecording { path, shape: Box::new(shape), whole: false, main: false });
         if let Some(shared) = shared() {
             let path = shared.join("vectors").join(name);
-            out.push(Chain { path, shape: Box::new(shape), whole: true, main: true });
+            out.push(HeaderRecording { path, shape: Box::new(shape), whole: true, main: true });
         }
     }
     out
 }
 
 /// The main recordings, and recordings under older rules and of special blocks.
-fn chains() -> Vec<Chain> {
+fn chains() -> Vec<HeaderRecording> {
     let mut out = main_chains();
     let Some(vectors) = shared().map(|shared| shared.join("vectors")) else { return out };
     for name in ["bridge_chain", "peg_chain", "edge_chain"] {
         let path = vectors.join("execution").join(name);
-        out.push(Chain { path, shape: Box::new(shapes::regtest), whole: true, main: false });
+        out.push(HeaderRecording { path, shape: Box::new(shapes::regtest), whole: true, main: false });
     }
     let eras: BTreeMap<String, Value> =
         serde_json::from_str(&fs::read_to_string(vectors.join("eras/eras.json")).unwrap()).unwrap();
@@ -133,7 +133,7 @@ fn chains() -> Vec<Chain> {
             shapes::shape(version, umm && number > 0, fork_detection && number >= 449)
         };
         if path.exists() {
-            out.push(Chain { path, shape: Box::new(shape), whole: true, main: false });
+            out.push(HeaderRecording { path, shape: Box::new(shape), whole: true, main: false });
         }
     }
     out
@@ -190,7 +190,7 @@ fn check_block(text: &str, shape: &ShapeOf, uncles: &HashMap<B256, SealedHeader>
 
 #[test]
 fn every_block_is_rebuilt_from_json_and_written_as_recorded() {
-    for Chain { path: chain, shape, whole, main } in chains() {
+    for HeaderRecording { path: chain, shape, whole, main } in chains() {
         let shape = shape.as_ref();
         let uncles = headers_by_hash(&chain, shape);
         let blocks = lines(&chain.join("blocks.jsonl"));
@@ -249,7 +249,7 @@ fn uncle_lists(chain: &Path) -> HashMap<B256, Vec<B256>> {
 
 #[test]
 fn every_uncle_is_rebuilt_and_written_without_a_body() {
-    for Chain { path: chain, shape, main, .. } in chains() {
+    for HeaderRecording { path: chain, shape, main, .. } in chains() {
         let shape = shape.as_ref();
         let own_uncles = uncle_lists(&chain);
         let known = headers_by_hash(&chain, shape);
@@ -290,7 +290,8 @@ fn every_uncle_is_rebuilt_and_written_without_a_body() {
 
 #[test]
 fn side_blocks_are_rebuilt_from_json_and_from_raw_headers() {
-    let Some(Chain { path: chain, shape, .. }) = chains().into_iter().find(|chain| chain.whole) else {
+    let Some(HeaderRecording { path: chain, shape, .. }) = chains().into_iter().find(|chain| chain.whole)
+    else {
         return;
     };
     let shape = shape.as_ref();
@@ -330,7 +331,7 @@ fn transactions_by_hash(chain: &Path) -> HashMap<B256, (Transaction, Value)> {
 
 #[test]
 fn every_sent_transaction_has_its_hash_and_sender() {
-    for Chain { path: chain, main, .. } in chains() {
+    for HeaderRecording { path: chain, main, .. } in chains() {
         if !exists(&chain.join("txs_sendRaw.jsonl")) {
             continue;
         }
@@ -354,7 +355,7 @@ fn every_sent_transaction_has_its_hash_and_sender() {
 
 #[test]
 fn remasc_transactions_are_determined_by_the_block_number() {
-    for Chain { path: chain, .. } in chains() {
+    for HeaderRecording { path: chain, .. } in chains() {
         for (tx, json) in transactions_by_hash(&chain).values() {
             let number = support::u64_of(json["blockNumber"].as_str().unwrap());
             assert_eq!(tx.is_remasc(), *tx == Transaction::remasc(number));
@@ -364,14 +365,14 @@ fn remasc_transactions_are_determined_by_the_block_number() {
 
 #[test]
 fn every_receipt_is_rebuilt_and_written_as_recorded() {
-    for Chain { path: chain, main, .. } in chains() {
+    for HeaderRecording { path: chain, main, .. } in chains() {
         let transactions = transactions_by_hash(&chain);
         let raw: HashMap<String, Vec<u8>> = lines(&chain.join("receipts_raw.jsonl"))
             .iter()
             .filter(|line| line.result().is_some())
             .map(|line| (line.param().to_owned(), line.result_bytes()))
             .collect();
-        let receipts: Vec<Line> = lines(&chain.join("receipts.jsonl"));
+        let receipts: Vec<RecordedLine> = lines(&chain.join("receipts.jsonl"));
         let mut per_block: BTreeMap<(B256, u64), u64> = BTreeMap::new();
         for line in receipts.iter().filter(|line| line.result().is_some()) {
             let at = location_from_json(line.result().unwrap()).unwrap().unwrap();
@@ -404,7 +405,9 @@ fn every_receipt_is_rebuilt_and_written_as_recorded() {
 
 #[test]
 fn transactions_are_written_as_recorded() {
-    let Some(Chain { path: chain, .. }) = chains().into_iter().find(|chain| chain.whole) else { return };
+    let Some(HeaderRecording { path: chain, .. }) = chains().into_iter().find(|chain| chain.whole) else {
+        return;
+    };
     let mut seen = 0;
     for line in lines(&chain.join("txs_get.jsonl")) {
         let Some(text) = line.result() else { continue };
@@ -435,7 +438,7 @@ fn a_v_without_chain_id_of_an_older_node_is_completed() {
 
 #[test]
 fn cumulative_difficulty_is_null_without_the_uncles() {
-    let Chain { path, shape, .. } = &main_chains()[0];
+    let HeaderRecording { path, shape, .. } = &main_chains()[0];
     let line = &lines(&path.join("blocks.jsonl"))[0];
     let header = header_from_json(line.result().unwrap(), None, shape).unwrap();
     let parts = BlockParts {

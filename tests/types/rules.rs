@@ -11,7 +11,7 @@ use rootlight::types::{
 use support::shapes::{shape, testnet};
 
 /// String items of a list.
-type Items = Vec<Vec<u8>>;
+type StringItems = Vec<Vec<u8>>;
 
 fn string(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -26,7 +26,7 @@ fn list(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-fn list_of(items: &Items) -> Vec<u8> {
+fn list_of(items: &StringItems) -> Vec<u8> {
     list(&items.iter().flat_map(|item| string(item)).collect::<Vec<u8>>())
 }
 
@@ -35,15 +35,16 @@ fn v2() -> HeaderShape {
 }
 
 /// The items of a valid version 2 header.
-fn header_items() -> Items {
-    let mut items: Items = vec![vec![1; 32], vec![2; 32], vec![3; 20], vec![4; 32], vec![5; 32], vec![6; 32]];
+fn header_items() -> StringItems {
+    let mut items: StringItems =
+        vec![vec![1; 32], vec![2; 32], vec![3; 20], vec![4; 32], vec![5; 32], vec![6; 32]];
     items.extend([vec![0; 256], vec![0x00, 0x80], vec![9], vec![0, 0x98], vec![], vec![1, 0], vec![7; 3]]);
     items.extend([vec![], vec![0], vec![2], vec![8; 20], vec![2], vec![3, 0, 5, 1], vec![0xee; 4]]);
     items.extend([vec![0xbb; 80], vec![0xcc; 64], vec![0xdd; 100]]);
     items
 }
 
-fn decode(items: &Items) -> Result<Header, HeaderError> {
+fn decode(items: &StringItems) -> Result<Header, HeaderError> {
     let header = Header::decode(&list_of(items), &|_| v2());
     assert_eq!(header.is_ok(), Header::decode_sealed(&list_of(items), &|_| v2()).is_ok());
     header
@@ -151,7 +152,7 @@ fn only_genesis_has_a_padded_difficulty() {
 #[test]
 fn the_number_of_items_depends_on_the_height() {
     let full = header_items();
-    let count = |items: &Items, shape: HeaderShape| Header::decode(&list_of(items), &|_| shape);
+    let count = |items: &StringItems, shape: HeaderShape| Header::decode(&list_of(items), &|_| shape);
     let wrong = |found| Err(HeaderError::Items { number: 9, found, base: 20 });
     assert!(count(&full[..20].to_vec(), v2()).is_ok());
     assert!(count(&full[..21].to_vec(), v2()).is_ok());
@@ -383,7 +384,7 @@ fn signatures_that_break_a_rule_are_refused() {
 
 #[test]
 fn transactions_that_break_a_rule_are_refused() {
-    let items: Items =
+    let items: StringItems =
         vec![vec![1], vec![0], vec![2, 0], vec![3; 20], vec![], vec![5], vec![27], vec![6], vec![7]];
     let tx = Transaction::decode(&list_of(&items)).unwrap();
     assert_eq!(tx.encode(), list_of(&items));

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::packages::PUBLISHED;
-use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::{Outcome, Run};
+use crate::shell::{Cmd, StepOutput, root, target_dir};
+use crate::steps::{StepResult, SuiteRun};
 
 /// The version of rustdoc's JSON that `public-api` reads.
 const FORMAT: u64 = 57;
@@ -21,7 +21,7 @@ const SHOWN: usize = 40;
 
 /// Runs `cargo xtask api [--write]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     match args {
         [] => run.step("public api", check),
         ["--write"] => run.step("public api: write", write),
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 }
 
 /// Compares the API of each published crate with its list.
-pub(crate) fn check(log: &mut Log) -> Outcome {
+pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     document(log)?;
     let (mut faults, mut total) = (Vec::new(), 0);
     for name in PUBLISHED {
@@ -58,7 +58,7 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     Err(faults.join("\n"))
 }
 
-fn write(log: &mut Log) -> Outcome {
+fn write(log: &mut StepOutput) -> StepResult {
     document(log)?;
     let mut total = 0;
     for name in PUBLISHED {
@@ -78,7 +78,7 @@ fn list(name: &str) -> PathBuf {
 
 /// Writes the JSON of all libraries. Packages, targets and features are those of the step "api
 /// documentation", so the dependencies are already compiled.
-fn document(log: &mut Log) -> Result<(), String> {
+fn document(log: &mut StepOutput) -> Result<(), String> {
     let docs = Cmd::new("cargo doc --locked --workspace --no-deps --features rootlight-wasm/dev --lib");
     let docs = docs.env("RUSTDOC", root().join("xtask/rustdoc.sh"));
     log.run(docs.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json")).map(|_| ())

@@ -6,8 +6,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
-use crate::shell::{Cmd, Log};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput};
+use crate::steps::StepResult;
 use crate::tools;
 
 /// Set once this run has built the program.
@@ -28,13 +28,13 @@ const LONGEST: [&str; 4] = ["budgets", "cluster", "postgres", "service"];
 
 /// Tests the core, the native host and the tasks. Examples are left out: the step `examples` runs those of the core, and
 /// `lint` compiles all.
-pub(crate) fn host_tests(log: &mut Log) -> Outcome {
+pub(crate) fn host_tests(log: &mut StepOutput) -> StepResult {
     let programs = test_programs(log)?;
     run_programs(log, programs)
 }
 
 /// Runs what [`host_tests`] runs, without the [`LONGEST`] test programs.
-pub(crate) fn quick_tests(log: &mut Log) -> Outcome {
+pub(crate) fn quick_tests(log: &mut StepOutput) -> StepResult {
     let mut programs = test_programs(log)?;
     programs.retain(|program| !LONGEST.contains(&program.name.as_str()));
     run_programs(log, programs)
@@ -63,11 +63,11 @@ impl TestProgram {
     }
 
     /// Runs all tests of the program. Returns their output, and an error if a test fails or the program cannot run.
-    fn run(&self) -> (String, Outcome) {
+    fn run(&self) -> (String, StepResult) {
         let run = || {
             // The library `rootlight` and the program `rootlight` share a name, but not the name of their test programs.
             let file = self.file.file_name().unwrap_or_default().to_string_lossy();
-            let mut log = Log::create(&format!("tests {file}"), false).map_err(|e| e.to_string())?;
+            let mut log = StepOutput::create(&format!("tests {file}"), false).map_err(|e| e.to_string())?;
             let outcome = log.run(Cmd::program(&self.file).inside(&self.folder));
             let output = std::fs::read_to_string(log.path()).map_err(|e| e.to_string())?;
             Ok((output, outcome.map(|_| String::new())))
@@ -78,7 +78,7 @@ impl TestProgram {
 
 /// Builds all test programs with one cargo invocation, so that dependencies are built once, the program among them. Returns
 /// those of one crate together.
-fn test_programs(log: &mut Log) -> Result<Vec<TestProgram>, String> {
+fn test_programs(log: &mut StepOutput) -> Result<Vec<TestProgram>, String> {
     let tests = host_crates("test").args(&["--no-run", "--lib", "--bins", "--tests"]);
     // On a slow machine, building all tests takes longer than running them.
     let messages = log.read(tests.arg("--message-format=json-render-diagnostics").limit(60 * 60))?;
@@ -91,7 +91,7 @@ fn test_programs(log: &mut Log) -> Result<Vec<TestProgram>, String> {
 
 /// Runs test programs in two threads. The first thread starts with the core's test programs, which compute. The second thread
 /// starts at the other end, with those of the native host, which mostly wait for servers, peers and deadlines.
-fn run_programs(log: &mut Log, programs: Vec<TestProgram>) -> Outcome {
+fn run_programs(log: &mut StepOutput, programs: Vec<TestProgram>) -> StepResult {
     let left = Mutex::new(VecDeque::from(programs));
     let log = Mutex::new((log, Vec::new()));
     let lane = |next: fn(&mut VecDeque<TestProgram>) -> Option<TestProgram>| loop {
@@ -113,7 +113,7 @@ fn run_programs(log: &mut Log, programs: Vec<TestProgram>) -> Outcome {
 
 /// Builds the program with the tests that start it, unless [`host_tests`] has built it in this run: cargo would only wait
 /// for its lock, which a check that runs at the same time holds.
-pub(crate) fn program(log: &mut Log) -> Result<(), String> {
+pub(crate) fn program(log: &mut StepOutput) -> Result<(), String> {
     if PROGRAM.get().is_some() {
         return Ok(());
     }
@@ -160,7 +160,7 @@ mod tests {
         // Each program has a log that is named after its file, so no two of these have one file.
         let program =
             |file: &str| TestProgram { name: "any".into(), file: file.into(), folder: std::env::temp_dir() };
-        let mut log = Log::create("lanes", false).unwrap();
+        let mut log = StepOutput::create("lanes", false).unwrap();
         let good = ["/bin/pwd", "/bin/true", "/bin/date"];
         let all = good.iter().chain(&["/bin/false"]).map(|file| program(file));
         let outcome = run_programs(&mut log, all.collect());

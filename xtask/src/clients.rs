@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use crate::cargo::program;
-use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, root, target_dir};
+use crate::steps::StepResult;
 use crate::tools;
 
 fn folder() -> PathBuf {
@@ -13,12 +13,12 @@ fn folder() -> PathBuf {
 }
 
 /// Installs the JavaScript libraries and the Solidity compiler in tests/clients/package-lock.json.
-pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
+pub(crate) fn npm_packages(log: &mut StepOutput) -> StepResult {
     tools::npm_ci(log, "tests/clients")
 }
 
 /// Installs web3.py in a Python environment under target/.
-pub(crate) fn python_packages(log: &mut Log) -> Outcome {
+pub(crate) fn python_packages(log: &mut StepOutput) -> StepResult {
     let wanted = folder().join("requirements.txt");
     let text = std::fs::read_to_string(&wanted).map_err(|e| format!("{}: {e}", wanted.display()))?;
     tools::python_packages(log, ENVIRONMENT, &text).map(|_| String::new())
@@ -48,7 +48,7 @@ const PACKAGE: [&str; 2] = ["tests/clients/provider.test.mjs", "tests/clients/ty
 const PYTHON: [&str; 2] = ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"];
 
 /// Compiles the test contract and returns its path.
-pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
+pub(crate) fn compile(log: &mut StepOutput) -> Result<PathBuf, String> {
     let made = target_dir().join("clients");
     log.run(Cmd::new("node tests/clients/compile.mjs").arg(&made))?;
     Ok(made.join("Token.json"))
@@ -60,7 +60,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    pub(crate) fn new(log: &mut Log) -> Result<Self, String> {
+    pub(crate) fn new(log: &mut StepOutput) -> Result<Self, String> {
         program(log)?;
         Ok(Self { token: compile(log)? })
     }
@@ -79,7 +79,7 @@ impl Built {
 }
 
 /// Runs the tests of the libraries that are small enough for every run.
-pub(crate) fn test(log: &mut Log) -> Outcome {
+pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
     log.run(built.with(node.args(&SHARED).args(&PACKAGE)))?;
@@ -92,7 +92,7 @@ pub(crate) fn test(log: &mut Log) -> Outcome {
 }
 
 /// Runs the same tests against three front ends behind a balancer.
-pub(crate) fn service(log: &mut Log) -> Outcome {
+pub(crate) fn service(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
     log.run(built.in_service(&[&SHARED[..], &PYTHON].concat()))?;
     Ok(String::new())

@@ -3,8 +3,8 @@
 
 use std::process::ExitCode;
 
-use crate::shell::{Cmd, Log, ask, root};
-use crate::steps::Run;
+use crate::shell::{Cmd, StepOutput, ask, root};
+use crate::steps::SuiteRun;
 use crate::tools;
 
 /// The folder of the texts, the pictures and the program that draws them.
@@ -12,9 +12,9 @@ const FOLDER: &str = "docs/diagrams";
 
 /// Draws every picture.
 pub(crate) fn run() -> ExitCode {
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     let _ = run.step("setup: packages of pictures", |log| tools::npm_ci(log, FOLDER))
-        && run.step("pictures", |log: &mut Log| {
+        && run.step("pictures", |log: &mut StepOutput| {
             log.run(Cmd::new("node render.mjs").within(FOLDER))?;
             check().map(|count| format!("{count} pictures"))
         });

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use crate::shell::{Cmd, Log, find, root, tools_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, find, root, tools_dir};
+use crate::steps::StepResult;
 use crate::{clients, tools};
 
 /// The package's tests, in Node.js and Chromium.
-pub(crate) fn package(log: &mut Log) -> Outcome {
+pub(crate) fn package(log: &mut StepOutput) -> StepResult {
     let tests = running(log, files()?)?;
     log.run(tests).map(|_| String::new())
 }
 
 /// The package's tests in Firefox, except those that need an extension or the DevTools protocol of Chromium.
-pub(crate) fn package_in_firefox(log: &mut Log) -> Outcome {
+pub(crate) fn package_in_firefox(log: &mut StepOutput) -> StepResult {
     tools::firefox(log)?;
     let files = files()?.into_iter().filter(|file| !file.ends_with("extension.test.mjs"));
     let tests = running(log, files.collect())?;
@@ -21,7 +21,7 @@ pub(crate) fn package_in_firefox(log: &mut Log) -> Outcome {
 }
 
 /// Core and dispatcher, compiled to WebAssembly, in Node.js, Chromium and Firefox (`pkg/wasm/tests`).
-pub(crate) fn core(log: &mut Log) -> Outcome {
+pub(crate) fn core(log: &mut StepOutput) -> StepResult {
     tools::wasm_test_runner(log)?;
     tools::wasm_pack(log)?;
     tools::firefox(log)?;
@@ -54,7 +54,7 @@ fn files() -> Result<Vec<PathBuf>, String> {
 }
 
 /// Runs these files of the package's tests, in Chromium where they need a browser.
-fn running(log: &mut Log, files: Vec<PathBuf>) -> Result<Cmd, String> {
+fn running(log: &mut StepOutput, files: Vec<PathBuf>) -> Result<Cmd, String> {
     let tests = Cmd::new("node --test --test-reporter=tap").env("ROOTLIGHT_TOKEN", clients::compile(log)?);
     let tests = files.into_iter().fold(tests.limit(60 * 60), Cmd::arg);
     Ok(match tools::browser() {

@@ -1,7 +1,7 @@
 //! Checks the core with each set of features that is used.
 
-use crate::shell::{Cmd, Log};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput};
+use crate::steps::StepResult;
 
 /// The feature sets of the core, in the form that cargo takes: no default features, those of the npm
 /// package's modules, the defaults, and all features of the native program.
@@ -13,7 +13,7 @@ pub(crate) const ALONE: [&str; 6] = ["", "dev", "dev,light", "light", "local", "
 
 /// Documents the core with each set and runs the examples of the documentation. Warnings, such as a link to an item that
 /// the set does not have, are errors.
-pub(crate) fn documentation(log: &mut Log) -> Outcome {
+pub(crate) fn documentation(log: &mut StepOutput) -> StepResult {
     for set in SETS {
         let with = |line: &str| {
             let cmd = Cmd::new(line).args(&["--locked", "--package", "rootlight", "--no-default-features"]);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::shell::{Cmd, ask};
-use crate::steps::Run;
+use crate::steps::SuiteRun;
 use crate::tools;
 
 /// The longest input, in bytes. Every header, transaction and proof of the recordings is shorter.
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
         eprintln!("usage: cargo xtask fuzz --minutes N [TARGET..]");
         return ExitCode::from(2);
     };
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     if !run.step("setup: cargo-fuzz", tools::cargo_fuzz) {
         return run.finish();
     }

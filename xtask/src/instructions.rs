@@ -10,19 +10,19 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::{Outcome, Run};
+use crate::shell::{Cmd, StepOutput, root, target_dir};
+use crate::steps::{StepResult, SuiteRun};
 use crate::tools;
 
 /// How many more instructions a path may take than is written down, in percent.
 const ALLOWED: u64 = 3;
 
 /// Instructions by the name of the path.
-type Counts = BTreeMap<String, u64>;
+type InstructionCounts = BTreeMap<String, u64>;
 
 /// Counts and compares, or writes the counts down with `--write`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     let step = match args {
         [] => run.step("instructions", check),
         ["--write"] => run.step("instructions", write),
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 }
 
 /// Compares the counts of this tree with those written down. The step is skipped where the recordings are missing.
-pub(crate) fn check(log: &mut Log) -> Outcome {
+pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     let Some(counted) = count(log)? else { return Ok("skipped: the recordings are missing".into()) };
     let text = std::fs::read_to_string(file()).map_err(|e| format!("{}: {e}", file().display()))?;
     let (table_text, faults) = compare(&read(&text)?, &counted);
@@ -50,7 +50,7 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     ))
 }
 
-fn write(log: &mut Log) -> Outcome {
+fn write(log: &mut StepOutput) -> StepResult {
     let counted = count(log)?.ok_or("the recordings are missing")?;
     let lines: String = counted.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
     std::fs::write(file(), &lines).map_err(|e| format!("{}: {e}", file().display()))?;
@@ -69,7 +69,7 @@ fn table() -> PathBuf {
 }
 
 /// Runs the paths under callgrind; `None` if the recordings that they work on are missing.
-fn count(log: &mut Log) -> Result<Option<Counts>, String> {
+fn count(log: &mut StepOutput) -> Result<Option<InstructionCounts>, String> {
     let shared = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     if !shared.join("vectors/chain/blocks.jsonl").exists() {
         return Ok(None);
@@ -85,8 +85,8 @@ fn count(log: &mut Log) -> Result<Option<Counts>, String> {
 }
 
 /// Reads the summaries that gungraun prints: one JSON object a line.
-fn parse(output: &str) -> Result<Counts, String> {
-    let mut counts = Counts::new();
+fn parse(output: &str) -> Result<InstructionCounts, String> {
+    let mut counts = InstructionCounts::new();
     for line in output.lines().filter(|line| line.starts_with('{')) {
         let summary: Value = serde_json::from_str(line).map_err(|e| format!("a summary: {e}"))?;
         let function = summary["function_name"].as_str().ok_or("a summary has no function_name")?;
@@ -122,7 +122,7 @@ fn first_number(value: &Value) -> Option<u64> {
     }
 }
 
-fn read(text: &str) -> Result<Counts, String> {
+fn read(text: &str) -> Result<InstructionCounts, String> {
     let line = |line: &str| {
         let (name, count) = line.split_once(' ')?;
         Some((name.to_owned(), count.parse().ok()?))
@@ -132,7 +132,7 @@ fn read(text: &str) -> Result<Counts, String> {
 }
 
 /// A line for each path, and what is wrong.
-fn compare(written: &Counts, counted: &Counts) -> (String, Vec<String>) {
+fn compare(written: &InstructionCounts, counted: &InstructionCounts) -> (String, Vec<String>) {
     let (mut text, mut faults) = (String::new(), Vec::new());
     for (name, count) in counted {
         let Some(before) = written.get(name) else {
@@ -154,7 +154,7 @@ fn compare(written: &Counts, counted: &Counts) -> (String, Vec<String>) {
 mod tests {
     use super::*;
 
-    fn counts(of: &[(&str, u64)]) -> Counts {
+    fn counts(of: &[(&str, u64)]) -> InstructionCounts {
         of.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
     }
 

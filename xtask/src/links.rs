@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use crate::draw;
-use crate::shell::{Log, ask, root};
-use crate::steps::Outcome;
+use crate::shell::{StepOutput, ask, root};
+use crate::steps::StepResult;
 
 /// Checks all tracked Markdown files.
-pub(crate) fn check(_log: &mut Log) -> Outcome {
+pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
     let list = ask("git", &["ls-files", "*.md"]).ok_or("git is missing")?;
     let (mut dead, mut uneven) = (Vec::new(), Vec::new());
     for name in list.lines() {

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::shell::{Cmd, Log, find, root, target_dir};
-use crate::steps::{NamedStep, Outcome, Run, exit_code};
+use crate::shell::{Cmd, StepOutput, find, root, target_dir};
+use crate::steps::{NamedStep, StepResult, SuiteRun, exit_code};
 use crate::tools::{self, WASM};
 use crate::{clients, page, wasm};
 
@@ -80,7 +80,7 @@ pub(crate) fn checkpoint(args: &[&str]) -> ExitCode {
 
 /// Runs the steps, and if all succeed the scripts of bench/compare with their arguments.
 fn measure(steps: &[&[NamedStep]], scripts: &[(&str, &[&str])]) -> ExitCode {
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     let ready = steps.iter().copied().flatten().all(|(name, work)| run.step(name, work));
     let mut done = Ok(());
     if ready {
@@ -129,7 +129,7 @@ fn dist(examples: &[&str]) -> Cmd {
     examples.iter().fold(build, |cmd, name| cmd.args(&["--example", name]))
 }
 
-fn build(log: &mut Log, examples: &[&str]) -> Outcome {
+fn build(log: &mut StepOutput, examples: &[&str]) -> StepResult {
     log.run(dist(examples))?;
     clients::compile(log).map(|_| String::new())
 }
@@ -147,7 +147,7 @@ fn ratios(args: &[&str]) -> ExitCode {
     if !args.is_empty() {
         return exit_code(native.args(args).run_attached());
     }
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     if !run.step("setup: wasm test runner", tools::wasm_test_runner) {
         return run.finish();
     }
@@ -180,18 +180,18 @@ pub(crate) fn foundry_package(program: &str) -> String {
 }
 
 /// Installs a program of foundry in a folder below target/.
-pub(crate) fn foundry(log: &mut Log, program: &str) -> Outcome {
+pub(crate) fn foundry(log: &mut StepOutput, program: &str) -> StepResult {
     let install = Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix");
     log.run(install.arg(target_dir().join(program)).arg(format!("{}@{FOUNDRY}", foundry_package(program))))?;
     Ok(FOUNDRY.into())
 }
 
-fn anvil(log: &mut Log) -> Outcome {
+fn anvil(log: &mut StepOutput) -> StepResult {
     foundry(log, "anvil")
 }
 
 /// Installs the packages to compare with, in a folder of bench/compare.
-fn packages(log: &mut Log, folder: &str) -> Outcome {
+fn packages(log: &mut StepOutput, folder: &str) -> StepResult {
     let install = "npm install --no-audit --no-fund --ignore-scripts --no-package-lock";
     log.run(Cmd::new(install).within(&format!("bench/compare/{folder}"))).map(|_| String::new())
 }

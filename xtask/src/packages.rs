@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, root, target_dir};
+use crate::steps::StepResult;
 
 /// The published crates, in the order of publication. All other crates have `publish = false`.
 pub(crate) const PUBLISHED: [&str; 9] = [
@@ -37,7 +37,7 @@ const INCLUDES: [&str; 4] = ["include_str!(", "include_bytes!(", "include!(", "#
 const GENERATED: &str = "concat!(env!(\"OUT_DIR\")";
 
 /// Packs the published crates without building them, and checks that each is complete.
-pub(crate) fn check(log: &mut Log) -> Outcome {
+pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     let metadata = log.read(Cmd::new("cargo metadata --locked --no-deps --format-version 1"))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -72,7 +72,7 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
 
 /// Builds the crates from their packages, like `cargo publish` before an upload. All dependencies are
 /// compiled again.
-pub(crate) fn dry_run(log: &mut Log) -> Outcome {
+pub(crate) fn dry_run(log: &mut StepOutput) -> StepResult {
     log.run(packing("cargo publish --locked --allow-dirty --dry-run")).map(|_| String::new())
 }
 

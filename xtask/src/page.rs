@@ -3,22 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use crate::cargo::{host_crates, program};
-use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, root, target_dir};
+use crate::steps::StepResult;
 use crate::tools;
 
 /// Builds the page where the program takes it from.
-pub(crate) fn for_program(log: &mut Log) -> Outcome {
+pub(crate) fn for_program(log: &mut StepOutput) -> StepResult {
     build(log, &root().join("www/dist"))
 }
 
 /// Installs the packages in www/package-lock.json. The browser is the system's: nothing is downloaded for Playwright.
-pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
+pub(crate) fn npm_packages(log: &mut StepOutput) -> StepResult {
     tools::npm_ci(log, "www")
 }
 
 /// Checks the types and builds the page from the package's modules.
-fn build(log: &mut Log, out: &Path) -> Outcome {
+fn build(log: &mut StepOutput, out: &Path) -> StepResult {
     for module in ["rootlight_bg.wasm", "rootlight_dev_bg.wasm"] {
         if !root().join("pkg/dist").join(module).is_file() {
             return Err(format!("pkg/dist/{module} is missing: run `cargo xtask wasm` first"));
@@ -43,20 +43,20 @@ fn tests() -> Cmd {
 }
 
 /// Builds the page where tests and measurements take it from.
-pub(crate) fn for_tests(log: &mut Log) -> Outcome {
+pub(crate) fn for_tests(log: &mut StepOutput) -> StepResult {
     npm_packages(log)?;
     build(log, &tested())
 }
 
 /// Builds the page and tests it in Chromium, served from its folder under the policy of the program, beside the program.
-pub(crate) fn test(log: &mut Log) -> Outcome {
+pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     for_tests(log)?;
     program(log)?;
     log.run(tests()).map(|_| String::new())
 }
 
 /// Builds the program with the page in it, and tests the page that it serves.
-pub(crate) fn test_embedded(log: &mut Log) -> Outcome {
+pub(crate) fn test_embedded(log: &mut StepOutput) -> StepResult {
     npm_packages(log)?;
     build(log, &tested())?;
     let program = Cmd::new("cargo build --locked --package rootlight-cli --bin rootlight");
@@ -65,7 +65,7 @@ pub(crate) fn test_embedded(log: &mut Log) -> Outcome {
 }
 
 /// Tests the admin page of a front end in Chromium. A test of the program starts the servers that it needs.
-pub(crate) fn test_admin(log: &mut Log) -> Outcome {
+pub(crate) fn test_admin(log: &mut StepOutput) -> StepResult {
     npm_packages(log)?;
     let test =
         host_crates("test").args(&["--test", "cluster", "--", "--ignored", "the_page_works_in_a_browser"]);

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use crate::clients::Built;
 use crate::measure::{foundry, foundry_package};
-use crate::shell::{Cmd, Log, ask, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, ask, target_dir};
+use crate::steps::StepResult;
 use crate::tools;
 
 /// The release of Node.js for Hardhat 3, which needs 22.13 or newer.
 const NODE: &str = "22.23.3";
 
 /// Tests web3.js and cast with an API key in the path, and web3.js over the npm package's providers.
-pub(crate) fn keyed(log: &mut Log) -> Outcome {
+pub(crate) fn keyed(log: &mut StepOutput) -> StepResult {
     foundry(log, "cast")?;
     packages(log, "web3js", None)?;
     let program = target_dir().join("cast/node_modules").join(foundry_package("cast")).join("bin/cast");
@@ -29,7 +29,7 @@ pub(crate) fn keyed(log: &mut Log) -> Outcome {
 
 /// Runs OpenZeppelin's test helpers on the development chain, and the tests of a project of Hardhat 2 and of one of
 /// Hardhat 3, on Hardhat's own network and on the development chain.
-pub(crate) fn hardhat(log: &mut Log) -> Outcome {
+pub(crate) fn hardhat(log: &mut StepOutput) -> StepResult {
     let (built, newer) = (Built::new(log)?, node(log)?);
     packages(log, "openzeppelin", None)?;
     let helpers = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
@@ -44,7 +44,7 @@ pub(crate) fn hardhat(log: &mut Log) -> Outcome {
 }
 
 /// Runs the projects in `examples/` with the package's tarball and packages of the registry, in Node.js and in a browser.
-pub(crate) fn examples(log: &mut Log) -> Outcome {
+pub(crate) fn examples(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
     let mut run = built.with(Cmd::new("node tests/clients/examples.mjs"));
     if let Some(browser) = tools::browser() {
@@ -56,14 +56,14 @@ pub(crate) fn examples(log: &mut Log) -> Outcome {
 }
 
 /// Installs the packages that a lock file names.
-fn packages(log: &mut Log, folder: &str, path: Option<&PathBuf>) -> Outcome {
+fn packages(log: &mut StepOutput, folder: &str, path: Option<&PathBuf>) -> StepResult {
     // Not `npm ci`: it refuses a lock file without the packages of other systems, which npm leaves out at times.
     let install = Cmd::new("npm install --no-save --no-audit --no-fund --ignore-scripts");
     log.run(with_path(install.within(&format!("tests/clients/{folder}")), path))
 }
 
 /// The folder of a Node.js that is new enough for Hardhat 3; `None` if that on PATH is.
-fn node(log: &mut Log) -> Result<Option<PathBuf>, String> {
+fn node(log: &mut StepOutput) -> Result<Option<PathBuf>, String> {
     let version = ask("node", &["--version"]).unwrap_or_default();
     let mut numbers = version.trim_start_matches('v').split('.').map_while(|part| part.parse::<u32>().ok());
     if (numbers.next(), numbers.next()) >= (Some(22), Some(13)) {

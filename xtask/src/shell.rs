@@ -113,13 +113,13 @@ impl Cmd {
 }
 
 /// The log of one step, with the output of its commands.
-pub(crate) struct Log {
+pub(crate) struct StepOutput {
     file: File,
     path: PathBuf,
     shown: bool,
 }
 
-impl Log {
+impl StepOutput {
     /// Creates an empty log below the target folder.
     pub(crate) fn create(name: &str, shown: bool) -> io::Result<Self> {
         let folder = target_dir().join("xtask");
@@ -204,7 +204,7 @@ mod tests {
     /// Cargo writes "Downloaded .." to standard error on a machine with an empty registry.
     #[test]
     fn output_that_is_parsed_has_no_messages_in_it() {
-        let mut log = Log::create("output and messages", false).unwrap();
+        let mut log = StepOutput::create("output and messages", false).unwrap();
         let command = || Cmd::new("sh -c").arg("echo Downloaded >&2; echo [1]");
         assert_eq!(log.read(command()).unwrap(), "[1]\n");
         let both = log.run(command()).unwrap();

@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::shell::{Log, ask, root};
-use crate::steps::{Outcome, exit_code};
+use crate::shell::{StepOutput, ask, root};
+use crate::steps::{StepResult, exit_code};
 
 /// The table, and the checksums of the page and of the table.
 const TABLE: &str = "tests/specification.json";
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 }
 
 /// The check of `cargo xtask test`.
-pub(crate) fn check(_log: &mut Log) -> Outcome {
+pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
     compare()
 }
 
@@ -43,13 +43,13 @@ fn sums(page: PathBuf) -> Result<String, String> {
     Ok(lines)
 }
 
-fn write() -> Outcome {
+fn write() -> StepResult {
     let sums = sums(page().ok_or("the specification is missing; set ROOTLIGHT_SHARED")?)?;
     std::fs::write(root().join(SUMS), sums).map_err(|e| format!("{SUMS}: {e}"))?;
     Ok(format!("{SUMS} written"))
 }
 
-fn compare() -> Outcome {
+fn compare() -> StepResult {
     let Some(page) = page() else { return Ok("skipped: the specification is missing".into()) };
     let written = std::fs::read_to_string(root().join(SUMS)).map_err(|e| format!("{SUMS}: {e}"))?;
     if written == sums(page)? {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::shell::Log;
+use crate::shell::StepOutput;
 
 /// The number of lines shown of the end of a failed step's output. All of it is in the log.
 const TAIL_LINES: usize = 30;
@@ -78,10 +78,10 @@ fn before(text: &str, word: &str) -> u32 {
 }
 
 /// The result of a step: a note for its line, or the reason of the failure.
-pub(crate) type Outcome = Result<String, String>;
+pub(crate) type StepResult = Result<String, String>;
 
 /// A step before a script runs: its name and its function.
-pub(crate) type NamedStep = (&'static str, fn(&mut Log) -> Outcome);
+pub(crate) type NamedStep = (&'static str, fn(&mut StepOutput) -> StepResult);
 
 /// The exit code of a task; its error is printed.
 pub(crate) fn exit_code(outcome: Result<(), String>) -> ExitCode {
@@ -95,7 +95,7 @@ pub(crate) fn exit_code(outcome: Result<(), String>) -> ExitCode {
 }
 
 /// One step that has ended.
-struct Done {
+struct EndedStep {
     name: String,
     time: Duration,
     good: bool,
@@ -103,22 +103,22 @@ struct Done {
 }
 
 /// The results of the steps so far. Steps may run in several threads.
-pub(crate) struct Run {
+pub(crate) struct SuiteRun {
     verbose: bool,
     started: Instant,
-    results: Mutex<(Vec<Done>, Count)>,
+    results: Mutex<(Vec<EndedStep>, Count)>,
 }
 
-impl Run {
+impl SuiteRun {
     /// A run without steps.
     pub(crate) fn new(verbose: bool) -> Self {
         Self { verbose, started: Instant::now(), results: Mutex::default() }
     }
 
     /// Runs one step and prints its name, result and time on one line when it has ended. Returns whether it succeeded.
-    pub(crate) fn step(&self, name: &str, work: impl FnOnce(&mut Log) -> Outcome) -> bool {
+    pub(crate) fn step(&self, name: &str, work: impl FnOnce(&mut StepOutput) -> StepResult) -> bool {
         let started = Instant::now();
-        match Log::create(name, self.verbose) {
+        match StepOutput::create(name, self.verbose) {
             Ok(mut log) => {
                 let outcome = work(&mut log);
                 self.close(name, started, Some(log), outcome)
@@ -127,7 +127,7 @@ impl Run {
         }
     }
 
-    fn close(&self, name: &str, started: Instant, log: Option<Log>, outcome: Outcome) -> bool {
+    fn close(&self, name: &str, started: Instant, log: Option<StepOutput>, outcome: StepResult) -> bool {
         let time = started.elapsed();
         let text = log.as_ref().and_then(|l| std::fs::read_to_string(l.path()).ok()).unwrap_or_default();
         let count = Count::read(&text);
@@ -138,7 +138,7 @@ impl Run {
         tests.add(count);
         let failures = if good { Vec::new() } else { failures(&text) };
         let failed_tests = failures.iter().map(|(name, _)| (*name).to_owned()).collect();
-        done.push(Done { name: name.to_owned(), time, good, failed_tests });
+        done.push(EndedStep { name: name.to_owned(), time, good, failed_tests });
         let seconds = time.as_secs_f64();
         match outcome {
             Ok(note) => {

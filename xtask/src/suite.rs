@@ -4,31 +4,31 @@
 use std::process::ExitCode;
 
 use crate::cargo::{host_crates, host_tests, quick_tests, with_rocksdb};
-use crate::shell::{Cmd, Log};
-use crate::steps::{Outcome, Run};
+use crate::shell::{Cmd, StepOutput};
+use crate::steps::{StepResult, SuiteRun};
 use crate::{
     api, clients, dependencies, engines, features, instructions, links, packages, page, projects, release,
     spec, tools, units, wasm,
 };
 
 /// One installation step or check.
-struct Part {
+struct SuiteStep {
     name: &'static str,
-    work: fn(&mut Log) -> Outcome,
+    work: fn(&mut StepOutput) -> StepResult,
 }
 
-const fn part(name: &'static str, work: fn(&mut Log) -> Outcome) -> Part {
-    Part { name, work }
+const fn part(name: &'static str, work: fn(&mut StepOutput) -> StepResult) -> SuiteStep {
+    SuiteStep { name, work }
 }
 
 /// Installation steps that all checks need.
-const TOOLCHAIN: [Part; 2] = [
+const TOOLCHAIN: [SuiteStep; 2] = [
     part("setup: rust targets", tools::rust_targets),
     part("setup: system packages", tools::system_packages),
 ];
 
 /// Installation steps that only [`BROWSER`] and [`LAST`] need.
-const PACKAGES: [Part; 4] = [
+const PACKAGES: [SuiteStep; 4] = [
     part("setup: npm packages", tools::npm_packages),
     part("setup: bindgen", tools::bindgen),
     part("setup: client libraries", clients::npm_packages),
@@ -38,7 +38,7 @@ const PACKAGES: [Part; 4] = [
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
 /// example while it links a module or waits for a server, and the two build into different output folders of
 /// cargo.
-const HOST: [Part; 7] = [
+const HOST: [SuiteStep; 7] = [
     part("format", format),
     part("documents", links::check),
     part("units and balancer", units::check),
@@ -51,7 +51,7 @@ const HOST: [Part; 7] = [
 /// Checks that mostly compile, after [`BROWSER`]. They run beside the tests of [`HOST`], which wait for servers for much of
 /// their time, and beside [`LAST`], at a lower priority, so that the tests do not wait for them. The first of these checks
 /// waits for cargo's lock until [`HOST`] has built its tests.
-const COMPILED: [Part; 7] = [
+const COMPILED: [SuiteStep; 7] = [
     part("instructions", instructions::check),
     part("tests: documentation", doc_tests),
     part("examples", examples),
@@ -62,7 +62,7 @@ const COMPILED: [Part; 7] = [
 ];
 
 /// Checks of the browser package, after [`PACKAGES`].
-const BROWSER: [Part; 4] = [
+const BROWSER: [SuiteStep; 4] = [
     part("wasm: verify-only", |log| wasm::build(log, &wasm::ARTEFACTS[0])),
     part("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),
     part("wasm: development chain", |log| wasm::build(log, &wasm::ARTEFACTS[2])),
@@ -70,7 +70,7 @@ const BROWSER: [Part; 4] = [
 ];
 
 /// Checks that need the results of [`HOST`] and [`BROWSER`].
-const LAST: [Part; 3] = [
+const LAST: [SuiteStep; 3] = [
     part("tests: client libraries", clients::test),
     part("tests: built package", engines::package),
     part("tests: page", page::test),
@@ -78,7 +78,7 @@ const LAST: [Part; 3] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [Part; 16] = [
+const FULL: [SuiteStep; 16] = [
     part("tests: long runs", long_runs),
     part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
@@ -99,7 +99,7 @@ const FULL: [Part; 16] = [
 
 /// Checks that every commit passes: those of [`HOST`] that take seconds, and the tests of the core and of the native
 /// host but the longest.
-const QUICK: [Part; 5] = [
+const QUICK: [SuiteStep; 5] = [
     part("format", format),
     part("documents", links::check),
     part("specification", spec::check),
@@ -108,7 +108,7 @@ const QUICK: [Part; 5] = [
 ];
 
 /// Checks that run beside [`QUICK`].
-const QUICK_COMPILED: [Part; 2] =
+const QUICK_COMPILED: [SuiteStep; 2] =
     [part("instructions", instructions::check), part("lint: workspace", lint_workspace)];
 
 struct Options<'a> {
@@ -119,7 +119,7 @@ struct Options<'a> {
 }
 
 impl Options<'_> {
-    fn wants(&self, part: &Part) -> bool {
+    fn wants(&self, part: &SuiteStep) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|word| part.name.contains(word))
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let options = options(args);
-    let run = Run::new(options.verbose);
+    let run = SuiteRun::new(options.verbose);
     if !install(&run, &TOOLCHAIN) {
         return run.finish();
     }
@@ -187,7 +187,7 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
 }
 
 /// Runs the checks that every commit passes.
-fn quick(run: &Run, options: &Options) {
+fn quick(run: &SuiteRun, options: &Options) {
     std::thread::scope(|scope| {
         if options.verbose {
             check(run, options, &QUICK);
@@ -200,21 +200,21 @@ fn quick(run: &Run, options: &Options) {
 
 /// Installs missing tools.
 pub(crate) fn setup(args: &[&str]) -> ExitCode {
-    let run = Run::new(options(args).verbose);
+    let run = SuiteRun::new(options(args).verbose);
     prepare(&run);
     run.finish()
 }
 
 /// Builds the browser package.
 pub(crate) fn wasm(args: &[&str]) -> ExitCode {
-    let run = Run::new(options(args).verbose);
+    let run = SuiteRun::new(options(args).verbose);
     modules(&run);
     run.finish()
 }
 
 /// Builds the browser package, from it the page, and the program with the page in it.
 pub(crate) fn build(args: &[&str]) -> ExitCode {
-    let run = Run::new(options(args).verbose);
+    let run = SuiteRun::new(options(args).verbose);
     let _ = modules(&run)
         && run.step("setup: packages of the page", page::npm_packages)
         && run.step("page", page::for_program)
@@ -225,17 +225,17 @@ pub(crate) fn build(args: &[&str]) -> ExitCode {
 }
 
 /// Builds the browser package's modules. Returns whether all succeeded.
-fn modules(run: &Run) -> bool {
+fn modules(run: &SuiteRun) -> bool {
     prepare(run)
         && wasm::ARTEFACTS.iter().all(|artefact| run.step(artefact.name, |log| wasm::build(log, artefact)))
 }
 
-fn prepare(run: &Run) -> bool {
+fn prepare(run: &SuiteRun) -> bool {
     install(run, &TOOLCHAIN) && install(run, &PACKAGES)
 }
 
 /// Runs installation steps up to the first that fails. Returns whether all succeeded.
-fn install(run: &Run, parts: &[Part]) -> bool {
+fn install(run: &SuiteRun, parts: &[SuiteStep]) -> bool {
     parts.iter().all(|part| run.step(part.name, part.work))
 }
 
@@ -246,28 +246,28 @@ fn lower_priority() {
     let _ = thread.and_then(|thread| crate::shell::ask("renice", &["-n", "10", "-p", &thread]));
 }
 
-fn check(run: &Run, options: &Options, parts: &[Part]) {
+fn check(run: &SuiteRun, options: &Options, parts: &[SuiteStep]) {
     for part in parts.iter().filter(|part| options.wants(part)) {
         run.step(part.name, part.work);
     }
 }
 
 /// Runs a command; the step succeeds if the command does.
-fn plain(log: &mut Log, cmd: Cmd) -> Outcome {
+fn plain(log: &mut StepOutput, cmd: Cmd) -> StepResult {
     log.run(cmd).map(|_| String::new())
 }
 
-fn format(log: &mut Log) -> Outcome {
+fn format(log: &mut StepOutput) -> StepResult {
     plain(log, Cmd::new("cargo fmt --all --check"))
 }
 
 /// Runs the examples in the documentation of the same crates.
-fn doc_tests(log: &mut Log) -> Outcome {
+fn doc_tests(log: &mut StepOutput) -> StepResult {
     plain(log, host_crates("test").arg("--doc"))
 }
 
 /// Runs every example of the core, and their tests.
-fn examples(log: &mut Log) -> Outcome {
+fn examples(log: &mut StepOutput) -> StepResult {
     let folder = crate::shell::root().join("examples");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("examples: {e}"))?;
     let files = entries.flatten().map(|entry| entry.path());
@@ -285,7 +285,7 @@ fn examples(log: &mut Log) -> Outcome {
 }
 
 /// Lints the workspace, then the core without features and with each feature that leaves code out, alone.
-fn lint(log: &mut Log) -> Outcome {
+fn lint(log: &mut StepOutput) -> StepResult {
     lint_workspace(log)?;
     for features in features::ALONE {
         let core = Cmd::new("cargo clippy --locked --package rootlight --lib --no-default-features");
@@ -297,7 +297,7 @@ fn lint(log: &mut Log) -> Outcome {
 /// Makes warnings of clippy errors.
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
-fn lint_workspace(log: &mut Log) -> Outcome {
+fn lint_workspace(log: &mut StepOutput) -> StepResult {
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets");
     let clippy = clippy.args(&["--features", "rootlight-wasm/dev,rootlight-bench/instructions"]);
     plain(log, with_rocksdb(clippy).args(&DENY))
@@ -305,14 +305,14 @@ fn lint_workspace(log: &mut Log) -> Outcome {
 
 /// Documents the libraries and programs. With an example among them and the features of [`lint`], cargo chooses the
 /// same features of dependencies as there, and checks none of them once more.
-fn api_docs(log: &mut Log) -> Outcome {
+fn api_docs(log: &mut StepOutput) -> StepResult {
     let docs = Cmd::new("cargo doc --locked --workspace --no-deps --features rootlight-wasm/dev");
     let targets = docs.args(&["--lib", "--bins", "--example", "dev_chain"]);
     plain(log, with_rocksdb(targets).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Compiles the published crates with the oldest supported compiler, `rust-version` in Cargo.toml.
-fn oldest_compiler(log: &mut Log) -> Outcome {
+fn oldest_compiler(log: &mut StepOutput) -> StepResult {
     let manifest = std::fs::read_to_string(crate::shell::root().join("Cargo.toml"));
     let manifest = manifest.map_err(|e| format!("Cargo.toml: {e}"))?;
     let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap_or_default();
@@ -328,7 +328,7 @@ fn oldest_compiler(log: &mut Log) -> Outcome {
 /// Compiles the crates without a standard library for targets without an operating system. They are built for one of
 /// them, and checked for the other, which finds every use of something that the target lacks. Both use the macros that
 /// the tests were built with.
-fn bare(log: &mut Log) -> Outcome {
+fn bare(log: &mut StepOutput) -> StepResult {
     let [built, checked] = tools::BARE;
     log.run(for_target("build", built))?;
     log.run(for_target("check", checked))?;
@@ -337,7 +337,7 @@ fn bare(log: &mut Log) -> Outcome {
 
 /// Checks the crates that have no C code for macOS and Windows. The others depend on ring, which needs a C compiler for the
 /// target.
-fn other_systems(log: &mut Log) -> Outcome {
+fn other_systems(log: &mut StepOutput) -> StepResult {
     for target in tools::SYSTEMS {
         log.run(Cmd::new("rustup target add").arg(target))?;
         log.run(for_target("check", target).args(&["--package", "rootlight-limits"]))?;
@@ -354,7 +354,7 @@ fn for_target(command: &str, target: &str) -> Cmd {
 }
 
 /// Runs longer forms of tests with random data that are part of every run.
-fn long_runs(log: &mut Log) -> Outcome {
+fn long_runs(log: &mut StepOutput) -> StepResult {
     let tests = [
         "random_scenarios",
         "mixtures_of_",
@@ -369,6 +369,6 @@ fn long_runs(log: &mut Log) -> Outcome {
 }
 
 /// Lets each fault happen once to a whole service.
-fn whole_service(log: &mut Log) -> Outcome {
+fn whole_service(log: &mut StepOutput) -> StepResult {
     plain(log, host_crates("test").args(&["--test", "service", "--", "--ignored", "--nocapture"]))
 }

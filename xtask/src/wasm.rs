@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::shell::{Cmd, Log, root, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, root, target_dir};
+use crate::steps::StepResult;
 use crate::tools::{WASM, bindgen_program};
 
 /// One WebAssembly module of the package.
@@ -117,7 +117,7 @@ const FEATURES: [&str; 6] = [
 ];
 
 /// Builds one module into pkg/dist and checks its size. Returns a note with the sizes.
-pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
+pub(crate) fn build(log: &mut StepOutput, artefact: &Artefact) -> StepResult {
     let dist = root().join("pkg/dist");
     fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
     // With `rlib` beside it, which this package has for its tests, cargo would leave link-time optimisation out.
@@ -174,7 +174,7 @@ pub(crate) fn rustc(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Builds the published modules once more, in another folder, and compares every byte.
-pub(crate) fn reproducible(log: &mut Log) -> Outcome {
+pub(crate) fn reproducible(log: &mut StepOutput) -> StepResult {
     let copy = target_dir().join("reproduce");
     let _ = fs::remove_dir_all(&copy);
     let mut prefix = copy.clone().into_os_string();
@@ -206,7 +206,7 @@ pub(crate) fn flags() -> String {
     flags
 }
 
-fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
+fn optimise(log: &mut StepOutput, module: &Path) -> Result<(), String> {
     let small = module.with_extension("opt");
     let tool = Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt").args(&FEATURES).args(&PASSES);
     log.run(tool.arg(module).arg("-o").arg(&small))?;
@@ -214,7 +214,7 @@ fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
 }
 
 /// Returns the module's size, its brotli-compressed size and its SHA-256. Fails if the engine rejects the module.
-fn weigh(log: &mut Log, module: &Path) -> Result<(u64, u64, String), String> {
+fn weigh(log: &mut StepOutput, module: &Path) -> Result<(u64, u64, String), String> {
     let output = log.read(Cmd::new("node pkg/scripts/weigh.mjs").arg(module))?;
     let mut words = output.split_whitespace();
     let mut number = || words.next()?.parse().ok();

@@ -2,7 +2,7 @@
 
 use crate::costs::Costs;
 use crate::random::Sequence;
-use crate::simulation::{Outcome, Station, Step, Time, run};
+use crate::simulation::{RequestStep, RunResult, Station, Time, run};
 
 /// The longest 99th percentile of a service that bears its load, in seconds.
 pub const LIMIT: f64 = 0.05;
@@ -34,7 +34,7 @@ pub struct Fleet {
 
 /// The kinds of stations, in the order of a fleet's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StationKind {
     /// A front end.
     FrontEnd,
     /// A shard of the store.
@@ -45,7 +45,7 @@ pub enum Kind {
     Backend,
 }
 
-impl Kind {
+impl StationKind {
     /// All kinds, in order.
     pub const ALL: [Self; 4] = [Self::FrontEnd, Self::Shard, Self::Database, Self::Backend];
 
@@ -76,106 +76,107 @@ impl Fleet {
         }
     }
 
-    const fn count(&self, kind: Kind) -> usize {
+    const fn count(&self, kind: StationKind) -> usize {
         match kind {
-            Kind::FrontEnd => self.front_ends,
-            Kind::Shard => self.shards,
-            Kind::Database => self.databases,
-            Kind::Backend => self.backends,
+            StationKind::FrontEnd => self.front_ends,
+            StationKind::Shard => self.shards,
+            StationKind::Database => self.databases,
+            StationKind::Backend => self.backends,
         }
     }
 
-    const fn servers(&self, kind: Kind) -> usize {
+    const fn servers(&self, kind: StationKind) -> usize {
         match kind {
-            Kind::FrontEnd => self.processors,
-            Kind::Shard => 1,
-            Kind::Database => self.database_processors,
-            Kind::Backend => self.backend_processors,
+            StationKind::FrontEnd => self.processors,
+            StationKind::Shard => 1,
+            StationKind::Database => self.database_processors,
+            StationKind::Backend => self.backend_processors,
         }
     }
 
-    fn range(&self, kind: Kind) -> std::ops::Range<usize> {
-        let before = Kind::ALL.iter().take_while(|other| **other != kind);
+    fn range(&self, kind: StationKind) -> std::ops::Range<usize> {
+        let before = StationKind::ALL.iter().take_while(|other| **other != kind);
         let first: usize = before.map(|other| self.count(*other)).sum();
         first..first + self.count(kind)
     }
 
     fn stations(&self) -> Vec<Station> {
-        let of = |kind: Kind| {
+        let of = |kind: StationKind| {
             let station = Station { name: kind.name().into(), servers: self.servers(kind) };
             std::iter::repeat_n(station, self.count(kind))
         };
-        Kind::ALL.into_iter().flat_map(of).collect()
+        StationKind::ALL.into_iter().flat_map(of).collect()
     }
 
     /// One of the stations of a kind: the balancer and the keys of the store spread requests evenly.
-    fn any(&self, kind: Kind, sequence: &mut Sequence) -> usize {
+    fn any(&self, kind: StationKind, sequence: &mut Sequence) -> usize {
         self.range(kind).start + sequence.below(self.count(kind))
     }
 
-    fn steps(&self, costs: &Costs, sequence: &mut Sequence) -> Vec<Step> {
-        let front_end = self.any(Kind::FrontEnd, sequence);
-        let there = Step::Wait(Time::Constant(costs.network / 2.0));
+    fn steps(&self, costs: &Costs, sequence: &mut Sequence) -> Vec<RequestStep> {
+        let front_end = self.any(StationKind::FrontEnd, sequence);
+        let there = RequestStep::Wait(Time::Constant(costs.network / 2.0));
         let mut steps = Vec::new();
         if sequence.uniform() * costs.lease < 1.0 {
-            let shard = self.any(Kind::Shard, sequence);
-            let command = Step::Work(front_end, Time::Constant(costs.command));
-            steps.extend([command, there, Step::Work(shard, Time::Constant(costs.count)), there]);
+            let shard = self.any(StationKind::Shard, sequence);
+            let command = RequestStep::Work(front_end, Time::Constant(costs.command));
+            steps.extend([command, there, RequestStep::Work(shard, Time::Constant(costs.count)), there]);
         }
         let drawn = sequence.uniform();
         let fetched = if drawn < costs.look_ups {
-            Some((Kind::Database, costs.look_up, costs.read))
+            Some((StationKind::Database, costs.look_up, costs.read))
         } else if drawn < costs.look_ups + costs.many_logs {
-            Some((Kind::Database, costs.logs, costs.read_logs))
+            Some((StationKind::Database, costs.logs, costs.read_logs))
         } else if drawn < costs.look_ups + costs.many_logs + costs.proofs {
-            Some((Kind::Backend, costs.backend, costs.verify))
+            Some((StationKind::Backend, costs.backend, costs.verify))
         } else {
             None
         };
         if let Some((kind, time, here)) = fetched {
-            let work = Step::Work(self.any(kind, sequence), Time::Exponential(time));
-            let here = Step::Work(front_end, Time::Exponential(here));
+            let work = RequestStep::Work(self.any(kind, sequence), Time::Exponential(time));
+            let here = RequestStep::Work(front_end, Time::Exponential(here));
             steps.extend([there, work, there, here]);
         }
-        steps.push(Step::Work(front_end, Time::Exponential(costs.answer)));
+        steps.push(RequestStep::Work(front_end, Time::Exponential(costs.answer)));
         steps
     }
 
     /// Lets requests arrive at this rate per second.
-    pub fn load(&self, costs: &Costs, rate: f64) -> Outcome {
+    pub fn load(&self, costs: &Costs, rate: f64) -> RunResult {
         let mut sequence = Sequence::new(17);
         run(&self.stations(), rate, REQUESTS, &mut sequence, |sequence| self.steps(costs, sequence))
     }
 
     /// The share of their time in which the stations of a kind work, on average.
-    pub fn busy(&self, outcome: &Outcome, kind: Kind) -> f64 {
+    pub fn busy(&self, outcome: &RunResult, kind: StationKind) -> f64 {
         let busy = outcome.busy.get(self.range(kind)).unwrap_or_default();
         busy.iter().sum::<f64>() / busy.len() as f64
     }
 
     /// The busiest kind of stations, and the share of their time in which they work.
-    pub fn busiest(&self, outcome: &Outcome) -> (Kind, f64) {
-        let busy = Kind::ALL.map(|kind| (kind, self.busy(outcome, kind)));
-        busy.into_iter().fold((Kind::FrontEnd, 0.0), |most, one| if one.1 > most.1 { one } else { most })
+    pub fn busiest(&self, outcome: &RunResult) -> (StationKind, f64) {
+        let busy = StationKind::ALL.map(|kind| (kind, self.busy(outcome, kind)));
+        busy.into_iter()
+            .fold((StationKind::FrontEnd, 0.0), |most, one| if one.1 > most.1 { one } else { most })
     }
 
     /// The processor time of a request at a kind of stations, on average.
     #[must_use]
-    pub fn demand(costs: &Costs, kind: Kind) -> f64 {
+    pub fn demand(costs: &Costs, kind: StationKind) -> f64 {
         let fetches =
             costs.look_ups * costs.read + costs.many_logs * costs.read_logs + costs.proofs * costs.verify;
         match kind {
-            Kind::FrontEnd => costs.answer + fetches + costs.command / costs.lease,
-            Kind::Shard => costs.count / costs.lease,
-            Kind::Database => costs.look_ups * costs.look_up + costs.many_logs * costs.logs,
-            Kind::Backend => costs.proofs * costs.backend,
+            StationKind::FrontEnd => costs.answer + fetches + costs.command / costs.lease,
+            StationKind::Shard => costs.count / costs.lease,
+            StationKind::Database => costs.look_ups * costs.look_up + costs.many_logs * costs.logs,
+            StationKind::Backend => costs.proofs * costs.backend,
         }
     }
 
     /// The rate that no queueing could exceed.
     pub fn bound(&self, costs: &Costs) -> f64 {
         let bound = |kind| (self.count(kind) * self.servers(kind)) as f64 / Self::demand(costs, kind);
-        Kind::ALL.into_iter().map(bound).fold(f64::INFINITY, f64::min)
+        StationKind::ALL.into_iter().map(bound).fold(f64::INFINITY, f64::min)
     }
 
     /// The highest rate at which the 99th percentile is at most [`LIMIT`] and no part is busier than [`FULL`].
@@ -202,7 +203,7 @@ mod tests {
         let (fleet, costs) = (Fleet { shards: 2, ..Fleet::new(4) }, Costs::default());
         let rate = fleet.bound(&costs) / 2.0;
         let outcome = fleet.load(&costs, rate);
-        for kind in Kind::ALL {
+        for kind in StationKind::ALL {
             let servers = (fleet.count(kind) * fleet.servers(kind)) as f64;
             let expected = rate * Fleet::demand(&costs, kind) / servers;
             let found = fleet.busy(&outcome, kind);
@@ -218,13 +219,13 @@ mod tests {
         assert!((two / one - 2.0).abs() < 0.1, "{one} and {two}");
         let many = Fleet::new(256);
         let outcome = many.load(&costs, many.capacity(&costs));
-        assert_ne!(many.busiest(&outcome).0, Kind::FrontEnd);
+        assert_ne!(many.busiest(&outcome).0, StationKind::FrontEnd);
     }
 
     #[test]
     fn stations_of_a_fleet_follow_each_other() {
         let fleet = Fleet { shards: 3, databases: 2, ..Fleet::new(4) };
-        assert_eq!(Kind::ALL.map(|kind| fleet.range(kind)), [0..4, 4..7, 7..9, 9..11]);
+        assert_eq!(StationKind::ALL.map(|kind| fleet.range(kind)), [0..4, 4..7, 7..9, 9..11]);
         assert_eq!(fleet.stations().len(), 11);
     }
 }

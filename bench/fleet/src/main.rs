@@ -4,17 +4,17 @@
 
 use rootlight_fleet::costs::Costs;
 use rootlight_fleet::fleet::Fleet;
-use rootlight_fleet::report::{HEAD, Row, growing, mended};
+use rootlight_fleet::report::{FleetRow, HEAD, growing, mended};
 
 fn main() {
     let costs = Costs::default();
     println!("{costs:#?}\n\n{HEAD}");
-    growing(Fleet::new(1)).for_each(|fleet| println!("{}", Row::of(fleet, &costs)));
+    growing(Fleet::new(1)).for_each(|fleet| println!("{}", FleetRow::of(fleet, &costs)));
     println!("\nParts added one at a time to what is full:\n\n{HEAD}");
     mended(&costs).iter().for_each(|row| println!("{row}"));
     println!("\nWithout leases, so that each request is counted by the store:\n\n{HEAD}");
     let each = Costs { lease: 1.0, ..costs };
     for shards in [1, 2, 4] {
-        println!("{}", Row::of(Fleet { shards, databases: 4, backends: 16, ..Fleet::new(64) }, &each));
+        println!("{}", FleetRow::of(Fleet { shards, databases: 4, backends: 16, ..Fleet::new(64) }, &each));
     }
 }

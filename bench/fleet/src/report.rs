@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::costs::Costs;
-use crate::fleet::{Fleet, Kind};
+use crate::fleet::{Fleet, StationKind};
 
 /// Numbers of front ends.
 pub const FRONT_ENDS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -13,20 +13,20 @@ const LOADED: f64 = 0.8;
 
 /// One fleet at its limit, and below it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct FleetRow {
     /// The fleet.
     pub fleet: Fleet,
     /// The highest rate that it bears, per second.
     pub capacity: f64,
     /// The part that is full then.
-    pub full: Kind,
+    pub full: StationKind,
     /// How busy each kind is then.
     pub busy: [f64; 4],
     /// Median and 99th percentile at four fifths of that rate, in seconds.
     pub times: (f64, f64),
 }
 
-impl Row {
+impl FleetRow {
     /// Simulates a fleet.
     #[must_use]
     pub fn of(fleet: Fleet, costs: &Costs) -> Self {
@@ -37,13 +37,13 @@ impl Row {
             fleet,
             capacity,
             full: fleet.busiest(&limit).0,
-            busy: Kind::ALL.map(|kind| fleet.busy(&limit, kind)),
+            busy: StationKind::ALL.map(|kind| fleet.busy(&limit, kind)),
             times: (loaded.quantile(0.5), loaded.quantile(0.99)),
         }
     }
 }
 
-impl Display for Row {
+impl Display for FleetRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fleet { front_ends, shards, databases, backends, .. } = self.fleet;
         let [front, store, database, backend] = self.busy.map(|busy| (busy * 100.0).round());
@@ -68,17 +68,17 @@ pub fn growing(base: Fleet) -> impl Iterator<Item = Fleet> {
 
 /// Sixty-four front ends, and one more of each other part in turn as it gets full.
 #[must_use]
-pub fn mended(costs: &Costs) -> Vec<Row> {
+pub fn mended(costs: &Costs) -> Vec<FleetRow> {
     let mut fleet = Fleet::new(64);
-    let mut rows = vec![Row::of(fleet, costs)];
-    while let Some(last) = rows.last().filter(|row| rows.len() < 16 && row.full != Kind::FrontEnd) {
+    let mut rows = vec![FleetRow::of(fleet, costs)];
+    while let Some(last) = rows.last().filter(|row| rows.len() < 16 && row.full != StationKind::FrontEnd) {
         match last.full {
-            Kind::FrontEnd => {}
-            Kind::Shard => fleet.shards += 1,
-            Kind::Database => fleet.databases += 1,
-            Kind::Backend => fleet.backends += 1,
+            StationKind::FrontEnd => {}
+            StationKind::Shard => fleet.shards += 1,
+            StationKind::Database => fleet.databases += 1,
+            StationKind::Backend => fleet.backends += 1,
         }
-        rows.push(Row::of(fleet, costs));
+        rows.push(FleetRow::of(fleet, costs));
     }
     rows
 }

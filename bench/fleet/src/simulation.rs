@@ -25,7 +25,7 @@ impl Time {
 
 /// A step of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
+pub enum RequestStep {
     /// Work at a station, given by its number; it waits in the station's queue for a free server.
     Work(usize, Time),
     /// A wait without a queue, such as a network's.
@@ -43,7 +43,7 @@ pub struct Station {
 
 /// What a run measured, from the end of its first tenth on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RunResult {
     /// Requests that ended per second.
     pub throughput: f64,
     /// Mean number of requests in the system.
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub busy: Vec<f64>,
 }
 
-impl Outcome {
+impl RunResult {
     /// The time that this share of the requests does not exceed, from 0 to 1.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.times.len().saturating_sub(1);
@@ -67,9 +67,9 @@ impl Outcome {
     }
 }
 
-struct Request {
+struct FleetRequest {
     arrived: f64,
-    steps: VecDeque<Step>,
+    steps: VecDeque<RequestStep>,
 }
 
 enum Event {
@@ -101,22 +101,22 @@ impl Ord for Due {
     }
 }
 
-struct Open {
+struct OpenStay {
     queue: VecDeque<(usize, f64)>,
     free: usize,
     worked: f64,
 }
 
-struct Run<'a> {
+struct Simulation<'a> {
     events: BinaryHeap<Due>,
     made: u64,
     now: f64,
-    open: Vec<Open>,
-    requests: Vec<Request>,
+    open: Vec<OpenStay>,
+    requests: Vec<FleetRequest>,
     sequence: &'a mut Sequence,
 }
 
-impl Run<'_> {
+impl Simulation<'_> {
     fn at(&mut self, time: f64, event: Event) {
         self.made += 1;
         self.events.push(Due(time, self.made, event));
@@ -126,11 +126,11 @@ impl Run<'_> {
     fn advance(&mut self, request: usize) -> bool {
         match self.requests[request].steps.pop_front() {
             None => return true,
-            Some(Step::Wait(time)) => {
+            Some(RequestStep::Wait(time)) => {
                 let end = self.now + time.draw(self.sequence);
                 self.at(end, Event::Done(request, None));
             }
-            Some(Step::Work(station, time)) => {
+            Some(RequestStep::Work(station, time)) => {
                 let work = time.draw(self.sequence);
                 self.open[station].queue.push_back((request, work));
                 self.serve(station);
@@ -159,12 +159,12 @@ pub fn run(
     rate: f64,
     count: usize,
     sequence: &mut Sequence,
-    mut steps: impl FnMut(&mut Sequence) -> Vec<Step>,
-) -> Outcome {
-    let open = |station: &Station| Open { queue: VecDeque::new(), free: station.servers, worked: 0.0 };
+    mut steps: impl FnMut(&mut Sequence) -> Vec<RequestStep>,
+) -> RunResult {
+    let open = |station: &Station| OpenStay { queue: VecDeque::new(), free: station.servers, worked: 0.0 };
     let open = stations.iter().map(open).collect();
     let (events, requests) = (BinaryHeap::new(), Vec::with_capacity(count));
-    let mut run = Run { events, made: 0, now: 0.0, open, requests, sequence };
+    let mut run = Simulation { events, made: 0, now: 0.0, open, requests, sequence };
     run.at(0.0, Event::Arrival);
     let warm = count / 10;
     let (mut begun, mut worked, mut present, mut area) = (f64::NAN, Vec::new(), 0_usize, 0.0);
@@ -175,7 +175,7 @@ pub fn run(
         let finished = match event {
             Event::Arrival => {
                 let steps = steps(run.sequence).into();
-                run.requests.push(Request { arrived: time, steps });
+                run.requests.push(FleetRequest { arrived: time, steps });
                 present += 1;
                 let request = run.requests.len() - 1;
                 if request == warm {
@@ -205,12 +205,12 @@ pub fn run(
         }
     }
     let span = run.now - begun;
-    let share = |((open, before), station): ((&Open, &f64), &Station)| {
+    let share = |((open, before), station): ((&OpenStay, &f64), &Station)| {
         (open.worked - before) / span / station.servers as f64
     };
     let busy = run.open.iter().zip(&worked).zip(stations).map(share).collect();
     times.sort_unstable_by(f64::total_cmp);
-    Outcome { throughput: ended as f64 / span, in_system: area / span, times, busy }
+    RunResult { throughput: ended as f64 / span, in_system: area / span, times, busy }
 }
 
 #[cfg(test)]
@@ -223,9 +223,9 @@ mod tests {
         Station { name: "station".into(), servers }
     }
 
-    fn one(rate: f64, servers: usize, time: Time) -> Outcome {
+    fn one(rate: f64, servers: usize, time: Time) -> RunResult {
         let mut sequence = Sequence::new(5);
-        run(&[station(servers)], rate, COUNT, &mut sequence, |_| vec![Step::Work(0, time)])
+        run(&[station(servers)], rate, COUNT, &mut sequence, |_| vec![RequestStep::Work(0, time)])
     }
 
     fn close(found: f64, expected: f64) {
@@ -261,8 +261,12 @@ mod tests {
     fn the_number_of_requests_is_their_rate_times_their_time() {
         let stations = [station(1), station(3)];
         let outcome = run(&stations, 0.8, COUNT, &mut Sequence::new(9), |_| {
-            let wait = Step::Wait(Time::Constant(2.0));
-            vec![Step::Work(0, Time::Exponential(1.0)), wait, Step::Work(1, Time::Exponential(2.0))]
+            let wait = RequestStep::Wait(Time::Constant(2.0));
+            vec![
+                RequestStep::Work(0, Time::Exponential(1.0)),
+                wait,
+                RequestStep::Work(1, Time::Exponential(2.0)),
+            ]
         });
         close(outcome.in_system, outcome.throughput * outcome.mean());
         // By Jackson's theorem the second station is an M/M/3 of its own: its Erlang C is 0.2738 at 1.6 erlangs.
@@ -272,7 +276,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_outcome() {
         let outcome = |seed| {
-            let steps = |_: &mut Sequence| vec![Step::Work(0, Time::Exponential(1.0))];
+            let steps = |_: &mut Sequence| vec![RequestStep::Work(0, Time::Exponential(1.0))];
             run(&[station(1)], 0.5, 1_000, &mut Sequence::new(seed), steps)
         };
         assert_eq!(outcome(1), outcome(1));

@@ -1,7 +1,7 @@
 //! Header verification against its hashes in WebAssembly. The ratio is only reported, because a test must not
 //! depend on time.
 
-use rootlight_bench::headers::{LIMIT, Run};
+use rootlight_bench::headers::{HeaderRun, LIMIT};
 use rootlight_bench::recordings::mainnet_headers;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_test::console_log;
@@ -14,7 +14,7 @@ extern "C" {
 }
 
 pub(crate) fn report(place: &str) {
-    let Some(run) = mainnet_headers().map(Run::new) else {
+    let Some(run) = mainnet_headers().map(HeaderRun::new) else {
         console_log!("skipped: no recordings when this was built");
         return;
     };

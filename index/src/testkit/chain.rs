@@ -11,7 +11,7 @@ use crate::source::SourceBlock;
 const GAS: u64 = 50_000;
 
 /// The logs of the transactions of a block.
-pub type Content = Vec<Vec<Log>>;
+pub type LogsByTransaction = Vec<Vec<Log>>;
 
 /// Makes blocks of a network.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Maker {
     ///
     /// # Panics
     /// The parts do not match, which is a mistake here.
-    pub fn block(&self, number: u64, parent: B256, content: Content) -> SourceBlock {
+    pub fn block(&self, number: u64, parent: B256, content: LogsByTransaction) -> SourceBlock {
         let transactions: Vec<Transaction> = (0..content.len() as u64)
             .map(|index| Transaction {
                 nonce: RawUint::from(number * 1_000 + index),
@@ -93,7 +93,7 @@ impl Maker {
         from: u64,
         to: u64,
         parent: B256,
-        mut content: impl FnMut(u64) -> Content,
+        mut content: impl FnMut(u64) -> LogsByTransaction,
     ) -> Vec<SourceBlock> {
         let mut parent = parent;
         let mut blocks = Vec::new();

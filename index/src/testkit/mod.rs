@@ -3,5 +3,5 @@
 mod chain;
 mod server;
 
-pub use chain::{Content, Maker};
+pub use chain::{LogsByTransaction, Maker};
 pub use server::{PostgresServer, client_config, own_processor_time, postgres};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rootlight::consensus::Network;
 use rootlight::types::{Address, B256, Bytes, Log, U256};
-use rootlight_index::testkit::{Content, Maker, PostgresServer, client_config, postgres};
+use rootlight_index::testkit::{LogsByTransaction, Maker, PostgresServer, client_config, postgres};
 use rootlight_index::{
-    BlockTraces, Database, IndexError, MatchedBlock, Reader, ReaderOptions, Setup, SourceBlock, Trace,
+    BlockTraces, Database, IndexError, IndexReader, MatchedBlock, ReaderOptions, Setup, SourceBlock, Trace,
     TraceKind, TraceOutcome, Writer,
 };
 
@@ -14,13 +14,13 @@ use rootlight_index::{
 pub(crate) const PARTITION: u64 = 100;
 
 /// A database of its own on the shared server.
-pub(crate) struct Place {
+pub(crate) struct TestDatabase {
     /// Ends with the last place on it.
     _server: Arc<PostgresServer>,
     pub(crate) database: Database,
 }
 
-impl Place {
+impl TestDatabase {
     /// `None` if PostgreSQL is not installed.
     pub(crate) async fn new() -> Option<Self> {
         Some(Self::on(postgres()?).await)
@@ -45,8 +45,8 @@ impl Place {
         self.open(&setup()).await.unwrap()
     }
 
-    pub(crate) async fn reader(&self) -> Reader {
-        Reader::open(&self.database, Arc::new(network()), &ReaderOptions::default()).await.unwrap()
+    pub(crate) async fn reader(&self) -> IndexReader {
+        IndexReader::open(&self.database, Arc::new(network()), &ReaderOptions::default()).await.unwrap()
     }
 
     /// Runs a statement in the database.
@@ -94,7 +94,7 @@ pub(crate) fn log(contract: u8, topics: &[u8]) -> Log {
 }
 
 /// Two transactions, one log in the first and two in the second.
-pub(crate) fn content(number: u64) -> Content {
+pub(crate) fn content(number: u64) -> LogsByTransaction {
     let byte = (number % 7) as u8;
     vec![vec![log(byte, &[1, byte])], vec![log(9, &[]), log(9, &[2, 3, 4, byte])]]
 }
@@ -108,7 +108,7 @@ pub(crate) fn hash(block: &SourceBlock) -> B256 {
     block.block.header().hash()
 }
 
-/// What [`Place::counts`] gives for so many blocks of [`content`].
+/// What [`TestDatabase::counts`] gives for so many blocks of [`content`].
 pub(crate) fn counts_of(blocks: u64) -> [i64; 4] {
     [blocks, 2 * blocks, 2 * blocks, 3 * blocks].map(|count| count as i64)
 }

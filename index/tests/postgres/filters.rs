@@ -5,15 +5,15 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use rootlight::engine::LogFilter;
 use rootlight::types::{Address, B256, Log};
-use rootlight_index::testkit::{Content, Maker};
+use rootlight_index::testkit::{LogsByTransaction, Maker};
 use rootlight_index::{IndexError, IndexedLog, SourceBlock};
 
-use crate::common::{Place, log, network};
+use crate::common::{TestDatabase, log, network};
 
 /// Number of blocks; four partitions, the last of which is not full.
 const BLOCKS: u64 = 330;
 
-fn contents() -> impl Strategy<Value = Vec<Content>> {
+fn contents() -> impl Strategy<Value = Vec<LogsByTransaction>> {
     let log = (0_u8..5, proptest::collection::vec(0_u8..4, 0..=4));
     let logs = proptest::collection::vec(log.prop_map(|(contract, topics)| log_of(contract, &topics)), 0..4);
     // Many blocks have no log.
@@ -34,9 +34,9 @@ fn filters() -> impl Strategy<Value = (LogFilter, u64, u64)> {
 }
 
 /// The logs that a filter selects, as block, transaction hash, index of the transaction, index of the log, and the log.
-type Row = (u64, B256, u64, u64, Log);
+type ScannedLog = (u64, B256, u64, u64, Log);
 
-fn scan(blocks: &[SourceBlock], filter: &LogFilter, from: u64, to: u64) -> Vec<Row> {
+fn scan(blocks: &[SourceBlock], filter: &LogFilter, from: u64, to: u64) -> Vec<ScannedLog> {
     let mut found = Vec::new();
     for SourceBlock { block, .. } in &blocks[from as usize..=to as usize] {
         let mut log_index = 0;
@@ -52,7 +52,7 @@ fn scan(blocks: &[SourceBlock], filter: &LogFilter, from: u64, to: u64) -> Vec<R
     found
 }
 
-fn rows(logs: Vec<IndexedLog>) -> Vec<Row> {
+fn rows(logs: Vec<IndexedLog>) -> Vec<ScannedLog> {
     let row = |IndexedLog { found, .. }| {
         (found.block.number, found.transaction, found.transaction_index, found.log_index, found.log)
     };
@@ -62,7 +62,7 @@ fn rows(logs: Vec<IndexedLog>) -> Vec<Row> {
 #[test]
 fn filters_give_what_a_scan_gives() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let Some(place) = runtime.block_on(Place::new()) else { return };
+    let Some(place) = runtime.block_on(TestDatabase::new()) else { return };
     let mut runner = TestRunner::new(Config { cases: 1, ..Config::default() });
     let contents = contents().new_tree(&mut runner).unwrap().current();
     let maker = Maker::new(network(), 0);
@@ -98,7 +98,7 @@ fn filters_give_what_a_scan_gives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = Maker::new(network(), 0).chain(0, 150, B256::ZERO, |_| vec![vec![log(1, &[1])]]);
@@ -124,7 +124,7 @@ async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
 #[tokio::test]
 async fn long_logs_come_in_short_pieces() {
     const LENGTH: usize = 200_000;
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let long = |number: u64| match number {
         // Short logs first, so that many rows are fetched at a time.
         0..20 => vec![vec![log_of(1, &[]); 20]],

@@ -9,13 +9,13 @@ use futures::future::BoxFuture;
 use rootlight::types::B256;
 use rootlight_index::testkit::PostgresServer;
 use rootlight_index::{
-    IndexError, LoadError, LoadEvent, Loader, LoaderOptions, Setup, Source, SourceBlock, SourceError,
+    BlockSource, IndexError, LoadError, LoadEvent, Loader, LoaderOptions, Setup, SourceBlock, SourceError,
 };
 
-use crate::common::{Place, chain, counts_of, hash, network, setup, traced};
+use crate::common::{TestDatabase, chain, counts_of, hash, network, setup, traced};
 
 /// A chain in memory, which can be reorganised.
-pub(crate) struct Memory {
+pub(crate) struct MemorySource {
     chain: Mutex<Vec<SourceBlock>>,
     /// Number of answers.
     answers: AtomicU64,
@@ -27,7 +27,7 @@ pub(crate) struct Memory {
     pub(crate) traces: std::sync::atomic::AtomicBool,
 }
 
-impl Memory {
+impl MemorySource {
     pub(crate) fn of(chain: Vec<SourceBlock>) -> Self {
         Self {
             chain: Mutex::new(chain),
@@ -51,7 +51,7 @@ impl Memory {
     }
 }
 
-impl Source for Memory {
+impl BlockSource for MemorySource {
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>> {
         let head = self.head().block.header().number;
         async move { Ok(head) }.boxed()
@@ -87,7 +87,7 @@ pub(crate) fn options(once: bool) -> LoaderOptions {
     }
 }
 
-pub(crate) fn loader(place: &Place, source: Arc<Memory>, options: LoaderOptions) -> Loader {
+pub(crate) fn loader(place: &TestDatabase, source: Arc<MemorySource>, options: LoaderOptions) -> Loader {
     Loader {
         database: place.database.clone(),
         network: network(),
@@ -100,7 +100,7 @@ pub(crate) fn loader(place: &Place, source: Arc<Memory>, options: LoaderOptions)
 }
 
 /// Waits until the index has exactly the chain of a source.
-async fn until_equal(place: &Place, source: &Memory) {
+async fn until_equal(place: &TestDatabase, source: &MemorySource) {
     let reader = place.reader().await;
     for _ in 0..2_000 {
         let head = source.head();
@@ -116,7 +116,7 @@ async fn until_equal(place: &Place, source: &Memory) {
 }
 
 /// The hashes of all blocks are those of the source, in order.
-pub(crate) async fn check_hashes(place: &Place, source: &Memory) {
+pub(crate) async fn check_hashes(place: &TestDatabase, source: &MemorySource) {
     let client = place.database.connect().await.unwrap();
     let rows = client.query("SELECT hash FROM rootlight.blocks ORDER BY number", &[]).await.unwrap();
     let stored: Vec<B256> = rows.iter().map(|row| B256::from_slice(row.get::<_, &[u8]>(0))).collect();
@@ -126,8 +126,8 @@ pub(crate) async fn check_hashes(place: &Place, source: &Memory) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_is_loaded_in_parallel_once_and_no_block_twice() {
-    let Some(place) = Place::new().await else { return };
-    let source = Arc::new(Memory::of(chain(0, 0, 730, B256::ZERO)));
+    let Some(place) = TestDatabase::new().await else { return };
+    let source = Arc::new(MemorySource::of(chain(0, 0, 730, B256::ZERO)));
     let events = Arc::new(Mutex::new(Vec::new()));
     let (seen, options) = (events.clone(), options(true));
     let observed = Loader {
@@ -159,8 +159,9 @@ async fn a_source_is_loaded_in_parallel_once_and_no_block_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reorganisations_of_the_source_are_followed() {
     for knows_hashes in [true, false] {
-        let Some(place) = Place::new().await else { return };
-        let source = Arc::new(Memory { knows_hashes, ..Memory::of(chain(0, 0, 230, B256::ZERO)) });
+        let Some(place) = TestDatabase::new().await else { return };
+        let source =
+            Arc::new(MemorySource { knows_hashes, ..MemorySource::of(chain(0, 0, 230, B256::ZERO)) });
         let running = loader(&place, source.clone(), options(false));
         drop(place.writer().await);
         let task = tokio::spawn(async move { running.run().await });
@@ -191,8 +192,8 @@ async fn reorganisations_of_the_source_are_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_partitions_are_dropped_while_the_chain_grows() {
-    let Some(place) = Place::new().await else { return };
-    let source = Arc::new(Memory::of(chain(0, 0, 380, B256::ZERO)));
+    let Some(place) = TestDatabase::new().await else { return };
+    let source = Arc::new(MemorySource::of(chain(0, 0, 380, B256::ZERO)));
     let keep = LoaderOptions { retain: Some(150), ..options(true) };
     // A new index does not load what it would drop.
     loader(&place, source.clone(), keep.clone()).run().await.unwrap();
@@ -206,8 +207,8 @@ async fn old_partitions_are_dropped_while_the_chain_grows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_loader_ends_with_a_clear_error() {
-    let Some(place) = Place::new().await else { return };
-    let source = Arc::new(Memory::of(chain(0, 0, 30, B256::ZERO)));
+    let Some(place) = TestDatabase::new().await else { return };
+    let source = Arc::new(MemorySource::of(chain(0, 0, 30, B256::ZERO)));
     let first = place.open(&Setup { name: "the other machine".into(), ..setup() }).await.unwrap();
     let second = Loader { setup: setup(), ..loader(&place, source, options(true)) };
     let ended = second.run().await.unwrap_err();
@@ -221,10 +222,10 @@ async fn a_second_loader_ends_with_a_clear_error() {
 async fn loading_goes_on_after_restarts_of_the_server() {
     let Some(server) = PostgresServer::start(&[]) else { return };
     let server = Arc::new(server);
-    let place = Place::on(server.clone()).await;
+    let place = TestDatabase::on(server.clone()).await;
     drop(place.writer().await);
     let pause = Duration::from_millis(8);
-    let source = Arc::new(Memory { pause, ..Memory::of(chain(0, 0, 2_000, B256::ZERO)) });
+    let source = Arc::new(MemorySource { pause, ..MemorySource::of(chain(0, 0, 2_000, B256::ZERO)) });
     let running = loader(&place, source.clone(), LoaderOptions { batch: 8, ..options(false) });
     let task = tokio::spawn(async move { running.run().await });
     // A loader that cannot begin ends with the reason.
@@ -252,9 +253,9 @@ async fn loading_goes_on_after_restarts_of_the_server() {
 /// Tasks are dropped at any point, which closes their connections in the middle of a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     drop(place.writer().await);
-    let source = Arc::new(Memory::of(chain(0, 0, 900, B256::ZERO)));
+    let source = Arc::new(MemorySource::of(chain(0, 0, 900, B256::ZERO)));
     for round in 0..12_u64 {
         // Partitions are filled in parallel, or one after the other.
         let settled = if round % 2 == 0 { 50 } else { 10_000 };
@@ -283,14 +284,14 @@ async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
 /// Partitions that were filled in parallel, with a gap, are followed by a run that appends blocks in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gap_below_loaded_partitions_is_filled() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let blocks = chain(0, 0, 900, B256::ZERO);
     let writer = place.writer().await;
     writer.prepare(900).await.unwrap();
     writer.append(&blocks[..288]).await.unwrap();
     writer.append(&blocks[300..448]).await.unwrap();
     drop(writer);
-    let source = Arc::new(Memory::of(blocks));
+    let source = Arc::new(MemorySource::of(blocks));
     let running = loader(&place, source.clone(), LoaderOptions { settled: 10_000, ..options(true) });
     tokio::time::timeout(Duration::from_secs(60), running.run()).await.expect("it ends").unwrap();
     assert_eq!(place.counts().await, counts_of(901));
@@ -302,10 +303,10 @@ async fn a_gap_below_loaded_partitions_is_filled() {
 async fn a_full_disk_holds_loading_up_and_loses_nothing() {
     let Some(server) = PostgresServer::start_with_small_disk(64) else { return };
     let server = Arc::new(server);
-    let place = Place::at(server.clone(), &server.small_database().await);
+    let place = TestDatabase::at(server.clone(), &server.small_database().await);
     drop(place.writer().await);
     server.fill_disk(true);
-    let source = Arc::new(Memory::of(chain(0, 0, 400, B256::ZERO)));
+    let source = Arc::new(MemorySource::of(chain(0, 0, 400, B256::ZERO)));
     let opened = Arc::new(AtomicU64::new(0));
     let sessions = opened.clone();
     let observer = move |event| {
@@ -331,8 +332,8 @@ async fn a_full_disk_holds_loading_up_and_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn full_partitions_without_indexes_get_them_at_the_next_start() {
     for settled in [50, 10_000] {
-        let Some(place) = Place::new().await else { return };
-        let source = Arc::new(Memory::of(chain(0, 0, 250, B256::ZERO)));
+        let Some(place) = TestDatabase::new().await else { return };
+        let source = Arc::new(MemorySource::of(chain(0, 0, 250, B256::ZERO)));
         let writer = place.writer().await;
         writer.prepare(250).await.unwrap();
         writer.append(&source.blocks(0, 220).await.unwrap()).await.unwrap();

@@ -6,15 +6,15 @@ use std::time::Duration;
 use rootlight::engine::LogFilter;
 use rootlight::types::B256;
 use rootlight_index::testkit::Maker;
-use rootlight_index::{Reader, ReaderOptions};
+use rootlight_index::{IndexReader, ReaderOptions};
 
-use crate::common::{Place, network};
+use crate::common::{TestDatabase, network};
 
 /// Longer than the pool waits for a free connection.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// An index of ten blocks whose only connection waits for statements without limit.
-async fn reader(place: &Place) -> Reader {
+async fn reader(place: &TestDatabase) -> IndexReader {
     let writer = place.writer().await;
     let ranges = writer.prepare(10).await.unwrap();
     writer.append(&Maker::new(network(), 0).chain(0, 9, B256::ZERO, |_| Vec::new())).await.unwrap();
@@ -22,16 +22,16 @@ async fn reader(place: &Place) -> Reader {
         writer.make_searchable(range.first).await.unwrap();
     }
     let options = ReaderOptions { connections: 1, timeout: TIMEOUT };
-    Reader::open(&place.database, Arc::new(network()), &options).await.unwrap()
+    IndexReader::open(&place.database, Arc::new(network()), &options).await.unwrap()
 }
 
 /// Whether a question that needs no lock is answered, at least after a long while.
-async fn answers(reader: &Reader) -> bool {
+async fn answers(reader: &IndexReader) -> bool {
     tokio::time::timeout(TIMEOUT / 10, reader.status()).await.is_ok_and(|status| status.is_ok())
 }
 
 /// Waits until this many statements wait for a lock.
-async fn waiting(place: &Place, count: i64) {
+async fn waiting(place: &TestDatabase, count: i64) {
     let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while place.number(query).await != count {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -40,7 +40,7 @@ async fn waiting(place: &Place, count: i64) {
 
 #[tokio::test]
 async fn a_dropped_question_ends_its_statement_and_frees_its_connection() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let reader = reader(&place).await;
     // Questions about logs wait for this lock, the status does not.
     let holder = place.database.connect().await.unwrap();

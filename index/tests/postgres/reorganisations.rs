@@ -4,11 +4,11 @@ use rootlight::engine::LogFilter;
 use rootlight::types::B256;
 use rootlight_index::{Appended, IndexError, MAX_REORGANISATION};
 
-use crate::common::{Place, chain, counts_of, hash};
+use crate::common::{TestDatabase, chain, counts_of, hash};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_replaces_rows_of_two_partitions_in_one_transaction() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(250).await.unwrap();
     let old = chain(0, 0, 220, B256::ZERO);
@@ -44,7 +44,7 @@ async fn a_reorganisation_replaces_rows_of_two_partitions_in_one_transaction() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_below_the_start_of_a_partition_empties_it() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(250).await.unwrap();
     let old = chain(0, 0, 205, B256::ZERO);
@@ -58,7 +58,7 @@ async fn a_reorganisation_below_the_start_of_a_partition_empties_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_that_is_too_deep_changes_nothing() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(MAX_REORGANISATION + 100).await.unwrap();
     // The rows do not matter here, only the progress.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight_index::{IndexError, Reader, ReaderOptions, Setup, Writer, known_version};
+use rootlight_index::{IndexError, IndexReader, ReaderOptions, Setup, Writer, known_version};
 
-use crate::common::{Place, network, setup};
+use crate::common::{TestDatabase, network, setup};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_database_gets_the_schema_and_a_second_start_changes_nothing() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let reader = || async {
-        Reader::open(&place.database, Arc::new(network()), &ReaderOptions::default()).await.map(drop)
+        IndexReader::open(&place.database, Arc::new(network()), &ReaderOptions::default()).await.map(drop)
     };
     assert!(matches!(reader().await, Err(IndexError::OlderSchema { found: 0, .. })));
     drop(place.writer().await);
@@ -26,7 +26,7 @@ async fn a_new_database_gets_the_schema_and_a_second_start_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_schema_is_refused_by_writers_and_readers_and_is_not_changed() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     drop(place.writer().await);
     let newer = known_version() + 1;
     place
@@ -37,26 +37,27 @@ async fn a_newer_schema_is_refused_by_writers_and_readers_and_is_not_changed() {
     let refused = place.open(&Setup { wait: true, ..setup() }).await.unwrap_err();
     assert!(matches!(refused, IndexError::NewerSchema { found, .. } if found == newer), "{refused}");
     assert!(refused.to_string().contains("use the newer program"), "{refused}");
-    let read = Reader::open(&place.database, Arc::new(network()), &ReaderOptions::default()).await;
+    let read = IndexReader::open(&place.database, Arc::new(network()), &ReaderOptions::default()).await;
     assert!(matches!(read, Err(IndexError::NewerSchema { .. })));
     assert_eq!(place.number("SELECT epoch FROM rootlight.state").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_of_another_network_is_refused() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     drop(place.writer().await);
     let wait = Setup { wait: true, ..setup() };
     let refused = Writer::open(&place.database, &Network::testnet(), &wait).await.unwrap_err();
     let text = refused.to_string();
     assert!(text.contains("regtest (chain id 33") && text.contains("testnet (chain id 31"), "{text}");
-    let read = Reader::open(&place.database, Arc::new(Network::mainnet()), &ReaderOptions::default()).await;
+    let read =
+        IndexReader::open(&place.database, Arc::new(Network::mainnet()), &ReaderOptions::default()).await;
     assert!(matches!(read, Err(IndexError::OtherNetwork { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_partition_size_or_a_lower_first_block_is_refused() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let first = Setup { first_block: Some(150), wait: true, ..setup() };
     drop(place.open(&first).await.unwrap());
     let size = Setup { partition_blocks: Some(50), ..first.clone() };

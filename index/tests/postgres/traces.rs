@@ -13,13 +13,13 @@ use rootlight_index::{
     TraceError, TraceFilter, TraceKind, TraceRange, Traced,
 };
 
-use crate::common::{Place, chain, counts_of, hash, setup, traced, traces_before, traces_of};
-use crate::loading::{Memory, loader, options};
+use crate::common::{TestDatabase, chain, counts_of, hash, setup, traced, traces_before, traces_of};
+use crate::loading::{MemorySource, loader, options};
 
 const TRACES: &str = "SELECT count(*) FROM rootlight.traces";
 
 /// Which blocks have traces, by partition.
-async fn progress(place: &Place) -> Vec<(u64, u64)> {
+async fn progress(place: &TestDatabase) -> Vec<(u64, u64)> {
     let client = place.database.connect().await.unwrap();
     let sql = "SELECT first_block, traces_next FROM rootlight.ranges ORDER BY 1";
     let rows = client.query(sql, &[]).await.unwrap();
@@ -32,7 +32,7 @@ fn whole(from: u64, to: u64) -> TraceRange {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_are_read_back_as_they_were() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = traced(chain(0, 0, 150, B256::ZERO));
@@ -105,7 +105,7 @@ fn uncles_that_do_not_match_the_header_are_refused() {
 fn filters_and_pages_give_what_a_scan_gives() {
     const LAST: u64 = 330;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let Some(place) = runtime.block_on(Place::new()) else { return };
+    let Some(place) = runtime.block_on(TestDatabase::new()) else { return };
     let blocks = traced(chain(0, 0, LAST, B256::ZERO));
     // Rows of transactions get other senders and recipients: what is compared is the question.
     let address = |number: u64| Address::repeat_byte((number % 5) as u8 + 1);
@@ -172,7 +172,7 @@ fn filters_and_pages_give_what_a_scan_gives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_without_traces_has_no_answer() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = chain(0, 0, 150, B256::ZERO);
@@ -212,7 +212,7 @@ async fn a_range_without_traces_has_no_answer() {
 /// The traces of one block are too long; only questions about its transactions suffer.
 #[tokio::test(flavor = "multi_thread")]
 async fn too_long_traces_of_a_block_are_named() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(50).await.unwrap();
     let mut blocks = traced(chain(0, 0, 20, B256::ZERO));
@@ -242,7 +242,7 @@ async fn too_long_traces_of_a_block_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reorganisations_and_retention_remove_traces() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(320).await.unwrap();
     let blocks = traced(chain(0, 0, 320, B256::ZERO));
@@ -264,8 +264,8 @@ async fn reorganisations_and_retention_remove_traces() {
 async fn traces_can_be_switched_on_later() {
     let Some(server) = PostgresServer::start(&[]) else { return };
     let server = Arc::new(server);
-    let place = Place::on(server.clone()).await;
-    let source = Arc::new(Memory::of(chain(0, 0, 640, B256::ZERO)));
+    let place = TestDatabase::on(server.clone()).await;
+    let source = Arc::new(MemorySource::of(chain(0, 0, 640, B256::ZERO)));
     loader(&place, source.clone(), options(true)).run().await.unwrap();
     assert_eq!(place.number(TRACES).await, 0);
 
@@ -315,7 +315,7 @@ async fn traces_can_be_switched_on_later() {
 /// An index that the program before made: its blocks stay, and traces and uncles come with new ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_version_of_the_schema_is_brought_forward() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let mut client = place.database.connect().await.unwrap();
     client.batch_execute("CREATE SCHEMA rootlight").await.unwrap();
     let first = include_str!("../../migrations/V1__blocks_and_logs.sql");

@@ -3,11 +3,11 @@
 use rootlight::types::B256;
 use rootlight_index::{Appended, IndexError, Proof, Setup};
 
-use crate::common::{Place, chain, counts_of, hash, network, setup};
+use crate::common::{TestDatabase, chain, counts_of, hash, network, setup};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loaded_blocks_are_read_back_as_they_were() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = chain(0, 0, 150, B256::ZERO);
@@ -49,7 +49,7 @@ async fn loaded_blocks_are_read_back_as_they_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_row_is_an_error_and_never_an_answer() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(9).await.unwrap();
     let blocks = chain(0, 0, 9, B256::ZERO);
@@ -73,7 +73,7 @@ async fn a_damaged_row_is_an_error_and_never_an_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_that_do_not_continue_the_index_are_refused() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(50).await.unwrap();
     let blocks = chain(0, 0, 30, B256::ZERO);
@@ -92,7 +92,7 @@ async fn blocks_that_do_not_continue_the_index_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_indexer_is_refused_and_one_that_waits_takes_over() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let first = place.open(&Setup { name: "the first one".into(), ..setup() }).await.unwrap();
     first.prepare(50).await.unwrap();
     let refused = place.open(&setup()).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn a_second_indexer_is_refused_and_one_that_waits_takes_over() {
 /// The lock of the first indexer is lost while the process goes on, as after a restart of the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_indexer_that_has_lost_its_lock_cannot_write_any_more() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let first = place.writer().await;
     first.prepare(50).await.unwrap();
     let blocks = chain(0, 0, 20, B256::ZERO);
@@ -149,7 +149,7 @@ async fn an_indexer_that_has_lost_its_lock_cannot_write_any_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retention_drops_whole_partitions_and_keeps_the_rest_readable() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(350).await.unwrap();
     let blocks = chain(0, 0, 350, B256::ZERO);
@@ -174,7 +174,7 @@ async fn retention_drops_whole_partitions_and_keeps_the_rest_readable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ancestors_of_proven_blocks_become_proven_and_other_blocks_are_refused() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(350).await.unwrap();
     let mut blocks = chain(0, 0, 250, B256::ZERO);
@@ -201,7 +201,7 @@ async fn ancestors_of_proven_blocks_become_proven_and_other_blocks_are_refused()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_index_below_a_proven_block_becomes_proven() {
-    let Some(place) = Place::new().await else { return };
+    let Some(place) = TestDatabase::new().await else { return };
     let writer = place.writer().await;
     writer.prepare(350).await.unwrap();
     let mut blocks = chain(0, 0, 250, B256::ZERO);

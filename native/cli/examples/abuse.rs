@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use attack::{Attacker, CONTROL, Words};
-use target::Target;
+use target::TargetServer;
 use watch::{Observed, Watching};
 
 /// Most resident memory during any abuse, in MiB.
@@ -101,7 +101,7 @@ fn measure(binary: &str, wanted: &[&str]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-struct Outcome {
+struct AttackResult {
     /// Whether all limits hold.
     is_good: bool,
     /// The longer p99 of the two requests of the client at another address.
@@ -109,9 +109,9 @@ struct Outcome {
 }
 
 /// Runs one abuse against a new server.
-fn one(binary: &str, name: &str, floor: Duration) -> Outcome {
+fn one(binary: &str, name: &str, floor: Duration) -> AttackResult {
     let mut attacker = Attacker::start(name);
-    let target = Target::start(binary, &attacker.server);
+    let target = TargetServer::start(binary, &attacker.server);
     attacker.prepare(target.address);
     // The memory used by the preparation is not part of the abuse, so the kernel's peak value is reset.
     target.reset_peak();
@@ -129,7 +129,7 @@ fn one(binary: &str, name: &str, floor: Duration) -> Outcome {
     let seen = watching.map(Watching::end);
     let p99 = seen[..2].iter().map(Observed::p99).max().unwrap_or_default();
     let slow = idle[..2].iter().zip(&seen).any(|(idle, seen)| seen.p99() > floor.max(idle.p99() * SLOWER));
-    Outcome { is_good: row(name, target.peak(), &idle, &seen, &words) && !slow, p99 }
+    AttackResult { is_good: row(name, target.peak(), &idle, &seen, &words) && !slow, p99 }
 }
 
 /// Prints a row of the table; returns `false` if a limit other than that of the waiting times does not hold.

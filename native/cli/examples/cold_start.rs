@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use chain::{BELOW, Chain, START};
+use chain::{BELOW, BlockFile, START};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -31,16 +31,16 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The client's process, which ends with this program.
-struct Client(Child);
+struct ClientProcess(Child);
 
-impl Drop for Client {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Client {
+impl ClientProcess {
     /// Returns a figure of the process in KiB from `/proc`.
     fn memory(&self, name: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
@@ -69,10 +69,10 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-async fn measure(program: &str, chain: Arc<Chain>, more: &[String]) {
+async fn measure(program: &str, chain: Arc<BlockFile>, more: &[String]) {
     let network = std::env::temp_dir().join(format!("rootlight-cold-{}.json", std::process::id()));
     std::fs::write(&network, chain::NETWORK).expect("the network's file is written");
-    let upstream = serve::Upstream::start(chain.clone()).await;
+    let upstream = serve::HeaderServer::start(chain.clone()).await;
     let (port, checkpoint) = (free_port(), format!("{START}:{}", chain.hash(START)));
     let by_work = more.iter().any(|argument| argument == "--checkpoint");
     let mut command = Command::new(program);
@@ -83,7 +83,7 @@ async fn measure(program: &str, chain: Arc<Chain>, more: &[String]) {
         command.args(["--checkpoint", &checkpoint]);
     }
     let began = Instant::now();
-    let mut client = Client(command.stdout(Stdio::null()).spawn().expect("the client starts"));
+    let mut client = ClientProcess(command.stdout(Stdio::null()).spawn().expect("the client starts"));
     let head = format!("{:#x}", chain.head());
     let mut told = 0;
     loop {
@@ -119,10 +119,10 @@ async fn measure(program: &str, chain: Arc<Chain>, more: &[String]) {
 }
 
 /// Serves the chain and prints one line of JSON: the upstream's address, the network, the checkpoint, the head and its time.
-async fn serve(chain: Arc<Chain>) {
+async fn serve(chain: Arc<BlockFile>) {
     let (head, hash) = (chain.head(), chain.hash(START).to_string());
     let time = chain.block(head).expect("a head").0.header().timestamp;
-    let upstream = serve::Upstream::start(chain).await;
+    let upstream = serve::HeaderServer::start(chain).await;
     let network: serde_json::Value = serde_json::from_str(chain::NETWORK).expect("a network file");
     let checkpoint = serde_json::json!({ "number": START, "hash": hash });
     let url = format!("http://{}/", upstream.address);
@@ -146,14 +146,14 @@ async fn main() {
     let mut arguments = arguments.into_iter();
     if serves {
         let headers = arguments.next().map_or(HEADERS, |text| text.parse().expect("a number of headers"));
-        return serve(Arc::new(Chain::open_or_make(headers))).await;
+        return serve(Arc::new(BlockFile::open_or_make(headers))).await;
     }
     let Some(program) = arguments.next() else {
         eprintln!("usage: cold_start PROGRAM [HEADERS [FLAGS OF rootlight light..]]");
         std::process::exit(2);
     };
     let headers = arguments.next().map_or(HEADERS, |text| text.parse().expect("a number of headers"));
-    let chain = Arc::new(Chain::open_or_make(headers));
+    let chain = Arc::new(BlockFile::open_or_make(headers));
     println!("{} blocks from {START} on and {BELOW} below, {} bytes each", headers, chain.bytes_per_block());
     if !only_make {
         measure(&program, chain, &arguments.collect::<Vec<_>>()).await;

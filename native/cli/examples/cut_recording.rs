@@ -16,7 +16,7 @@ use alloy_primitives::{B256, Bytes, hex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rootlight::trie::{Child, Value, parse_node};
-use rootlight_upstream::record::{Plan, record};
+use rootlight_upstream::record::{RecordPlan, record};
 use rootlight_upstream::replay::Replay;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let last: u64 = last.parse()?;
     let replay = Replay::open(folder)?;
     let parts = Path::new(out).with_extension("parts");
-    let plan = Plan { from: 0, to: Some(last), accounts: vec![], slots: vec![], gzip: false };
+    let plan = RecordPlan { from: 0, to: Some(last), accounts: vec![], slots: vec![], gzip: false };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(record(&replay, &plan, &parts, &|line| eprintln!("{line}")))?;
     let mut lines = Vec::new();

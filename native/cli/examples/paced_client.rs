@@ -16,8 +16,8 @@ fn main() -> Result<()> {
     let [port, request, count, connections] = &arguments[..] else { return Err(usage()) };
     let number = |text: &String| text.parse::<u32>().ok().filter(|number| *number > 0).ok_or_else(usage);
     let (request, count, connections) = (std::fs::read(request)?, number(count)?, number(connections)?);
-    let open = || Connection::open(port.parse().map_err(|_| usage())?);
-    let mut open: Vec<Connection> = (0..connections).map(|_| open()).collect::<Result<_>>()?;
+    let open = || PacedConnection::open(port.parse().map_err(|_| usage())?);
+    let mut open: Vec<PacedConnection> = (0..connections).map(|_| open()).collect::<Result<_>>()?;
 
     let started = Instant::now();
     all(&mut open, |connection| (0..count).try_for_each(|_| connection.exchange(&request)))?;
@@ -32,8 +32,8 @@ fn main() -> Result<()> {
 
 /// Runs the same on all connections, each on a thread of its own.
 fn all<T: Send>(
-    connections: &mut [Connection],
-    work: impl Fn(&mut Connection) -> Result<T> + Sync,
+    connections: &mut [PacedConnection],
+    work: impl Fn(&mut PacedConnection) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     thread::scope(|scope| {
         let running: Vec<_> = connections.iter_mut().map(|open| scope.spawn(|| work(open))).collect();
@@ -44,7 +44,12 @@ fn all<T: Send>(
 
 /// Sends a request every `pause`; returns how long each waited. A request that could not be sent in time, because the
 /// answer before it was late, waits from the moment at which it was due.
-fn paced(connection: &mut Connection, request: &[u8], count: u32, pause: Duration) -> Result<Vec<Duration>> {
+fn paced(
+    connection: &mut PacedConnection,
+    request: &[u8],
+    count: u32,
+    pause: Duration,
+) -> Result<Vec<Duration>> {
     let begin = Instant::now();
     let mut waited = Vec::new();
     for number in 0..count {
@@ -60,12 +65,12 @@ fn paced(connection: &mut Connection, request: &[u8], count: u32, pause: Duratio
 }
 
 /// A connection that is kept open.
-struct Connection {
+struct PacedConnection {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
-impl Connection {
+impl PacedConnection {
     fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;

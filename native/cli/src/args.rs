@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use rootlight::light::{MAX_AGE, Unproven};
-use rootlight::verify::Subject;
+use rootlight::light::{MAX_AGE, UnprovenPolicy};
+use rootlight::verify::DocumentSubject;
 use rootlight_upstream::p2p::PeerAddress;
 
 use super::calls::CallArgs;
@@ -259,7 +259,7 @@ pub struct LightArgs {
     /// Answers that no upstream can prove: refuse them, accept what N upstreams under different domains agree
     /// on, or trust the best upstream; accepted answers are marked "level":"unproven"
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
-    pub unproven: Unproven,
+    pub unproven: UnprovenPolicy,
     /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
     /// that the checkpoint promises, or with "work" of the network's least difficulty; 0 turns the check off
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
@@ -362,7 +362,7 @@ impl Cli {
 pub struct VerifyArgs {
     /// Kind of data in the file
     #[arg(value_parser = subject_parser())]
-    pub subject: Subject,
+    pub subject: DocumentSubject,
     /// File to check; - for standard input
     pub file: PathBuf,
     /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
@@ -373,9 +373,9 @@ pub struct VerifyArgs {
     pub json: bool,
 }
 
-fn subject_parser() -> impl TypedValueParser<Value = Subject> {
-    PossibleValuesParser::new(Subject::ALL.map(Subject::name))
-        .try_map(|name| Subject::by_name(&name).ok_or("not a subject"))
+fn subject_parser() -> impl TypedValueParser<Value = DocumentSubject> {
+    PossibleValuesParser::new(DocumentSubject::ALL.map(DocumentSubject::name))
+        .try_map(|name| DocumentSubject::by_name(&name).ok_or("not a subject"))
 }
 
 const VERIFY_HELP: &str = "\

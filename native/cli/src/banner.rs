@@ -7,7 +7,7 @@ use rootlight::dev::{DevAccounts, DevConfig, PrivateKey};
 use rootlight::state::World;
 
 use super::print::say;
-use super::serving::Endpoints;
+use super::run_server::Endpoints;
 
 /// Accounts that the banner lists.
 #[derive(Debug, Clone)]

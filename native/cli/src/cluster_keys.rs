@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rootlight_cluster::keys::{ClusterKeyError, ClusterKeys, MAX_PAGE};
 use rootlight_cluster::store::{HotStore, PREFIX, StoreConfig};
 use rootlight_index::Database;
-use rootlight_server::keys::{KeyError, Listed};
+use rootlight_server::keys::{KeyError, KeySummary};
 use rootlight_upstream as upstream;
 
 use super::error::CommandError;
@@ -28,8 +28,8 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
             None => None,
             Some(config) => connect(&config).await,
         };
-        let keys = ClusterKeys::open(database, store).await.map_err(told)?;
-        give(&keys, args.action).await
+        let keys = ClusterKeys::open(database, store).await.map_err(command_error)?;
+        send_command(&keys, args.action).await
     })
 }
 
@@ -42,15 +42,17 @@ async fn connect(config: &StoreConfig) -> Option<Arc<HotStore>> {
     connected.ok()
 }
 
-async fn give(keys: &ClusterKeys, action: KeysAction) -> Result<(), CommandError> {
+async fn send_command(keys: &ClusterKeys, action: KeysAction) -> Result<(), CommandError> {
     match action {
         KeysAction::Create { limits } => {
-            let (key, _) = keys.create(&limits.change()).await.map_err(told)?;
+            let (key, _) = keys.create(&limits.change()).await.map_err(command_error)?;
             say!("{}", key.reveal());
         }
         KeysAction::List { json, limit, after } => list(keys, json, limit, after).await?,
-        KeysAction::Revoke { id } => print(&keys.revoke(&id).await.map_err(told)?),
-        KeysAction::Limit { id, limits } => print(&keys.limit(&id, &limits.change()).await.map_err(told)?),
+        KeysAction::Revoke { id } => print(&keys.revoke(&id).await.map_err(command_error)?),
+        KeysAction::Limit { id, limits } => {
+            print(&keys.limit(&id, &limits.change()).await.map_err(command_error)?)
+        }
     }
     Ok(())
 }
@@ -65,7 +67,7 @@ async fn list(
     let mut left = limit.unwrap_or(u32::MAX);
     let mut first = true;
     loop {
-        let page = keys.list(after.as_deref(), left.min(MAX_PAGE)).await.map_err(told)?;
+        let page = keys.list(after.as_deref(), left.min(MAX_PAGE)).await.map_err(command_error)?;
         left = left.saturating_sub(u32::try_from(page.keys.len()).unwrap_or(u32::MAX));
         for key in &page.keys {
             if json {
@@ -86,7 +88,7 @@ async fn list(
     Ok(())
 }
 
-fn member(key: &Listed) -> Result<String, CommandError> {
+fn member(key: &KeySummary) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(key).map_err(CommandError::failed)?;
     let mut indented = String::with_capacity(text.len());
     for (number, line) in text.lines().enumerate() {
@@ -96,7 +98,7 @@ fn member(key: &Listed) -> Result<String, CommandError> {
     Ok(indented)
 }
 
-fn told(error: ClusterKeyError) -> CommandError {
+fn command_error(error: ClusterKeyError) -> CommandError {
     match error {
         ClusterKeyError::Key(KeyError::Invalid(reason)) => CommandError::Usage(reason),
         other => CommandError::failed(other),

@@ -13,20 +13,20 @@ use super::error::CommandError;
 pub(super) type Values = BTreeMap<String, Vec<OsString>>;
 
 /// Why the arguments gave no command to run.
-pub(super) enum Stop {
+pub(super) enum NoCommand {
     Clap(clap::Error),
     Config(CommandError),
 }
 
 /// Parses the arguments. Values of a configuration file become defaults, so flags and environment variables
 /// take precedence. Returns also the values of all flags as text.
-pub(super) fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, Values), Stop> {
+pub(super) fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, Values), NoCommand> {
     let command = with_environment(Cli::command());
     let command = match config::path(&arguments) {
-        Some(path) => config::apply(command, &path, is_running).map_err(Stop::Config)?,
+        Some(path) => config::apply(command, &path, is_running).map_err(NoCommand::Config)?,
         None => command,
     };
-    let wrong = |error| Stop::Clap(config::without_values(error, &arguments));
+    let wrong = |error| NoCommand::Clap(config::without_values(error, &arguments));
     let matches = command.clone().try_get_matches_from(&arguments).map_err(wrong)?;
     let values = values(&command, &matches);
     Cli::from_arg_matches(&matches).map(|cli| (cli, values)).map_err(wrong)

@@ -41,7 +41,7 @@ pub(super) fn apply(command: Command, path: &Path, is_running: bool) -> Result<C
     // The size that the system reports is not trusted: a device reports 0 and never ends.
     let bytes = read_file(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
-    let table = DeTable::parse(&text).map_err(|failure| wrong(Fault::syntax(&failure).text(&text)))?;
+    let table = DeTable::parse(&text).map_err(|failure| wrong(ConfigFault::syntax(&failure).text(&text)))?;
     if is_running && !has_key(table.get_ref()) {
         return Err(wrong("the file has no key".into()));
     }
@@ -74,12 +74,12 @@ fn exposed_mode(path: &Path) -> Option<u32> {
 
 /// The fault of a file, and its line.
 #[derive(Debug)]
-struct Fault {
+struct ConfigFault {
     at: Range<usize>,
     reason: &'static str,
 }
 
-impl Fault {
+impl ConfigFault {
     fn new<T>(at: &Spanned<T>, reason: &'static str) -> Self {
         Self { at: at.span(), reason }
     }
@@ -105,12 +105,12 @@ fn has_key(table: &DeTable<'_>) -> bool {
     })
 }
 
-fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Fault> {
+fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, ConfigFault> {
     for (key, value) in table {
         let name: &str = key.get_ref();
         if let DeValue::Table(section) = value.get_ref() {
             let Some(sub) = command.find_subcommand(name) else {
-                return Err(Fault::new(key, "no command has the name of this section"));
+                return Err(ConfigFault::new(key, "no command has the name of this section"));
             };
             let sub = set_all(sub.clone(), section)?;
             command = command.mut_subcommand(name, |_| sub);
@@ -133,16 +133,16 @@ fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Fault>
             known = true;
         }
         if !known {
-            return Err(Fault::new(key, "unknown key: no flag has its name"));
+            return Err(ConfigFault::new(key, "unknown key: no flag has its name"));
         }
     }
     Ok(command)
 }
 
-fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, Fault> {
+fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, ConfigFault> {
     for (key, value) in section {
         if !has(&command, key.get_ref()) {
-            return Err(Fault::new(key, "unknown key: no flag of this command has its name"));
+            return Err(ConfigFault::new(key, "unknown key: no flag of this command has its name"));
         }
         let values = values(value)?;
         command = set(command, key.get_ref(), &values);
@@ -174,21 +174,23 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
     })
 }
 
-fn values(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+fn values(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, ConfigFault> {
     match value.get_ref() {
         DeValue::Array(items) => items.iter().map(one).collect(),
         _ => Ok(vec![one(value)?]),
     }
 }
 
-fn one(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
+fn one(value: &Spanned<DeValue<'_>>) -> Result<String, ConfigFault> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text.clone().into_owned()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map(|number| number.to_string())
-            .map_err(|_| Fault::new(value, "the number is too large")),
+            .map_err(|_| ConfigFault::new(value, "the number is too large")),
         DeValue::Boolean(flag) => Ok(flag.to_string()),
-        _ => Err(Fault::new(value, "a value is a string, an integer, true or false, or a list of them")),
+        _ => {
+            Err(ConfigFault::new(value, "a value is a string, an integer, true or false, or a list of them"))
+        }
     }
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining, rbtc};
 use rootlight::engine::DevNode;
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_node::store::{Persist, Store};
+use rootlight_node::store::{ChainPersistence, ChainStore};
 use tracing::{error, info};
 
 use super::args::DevArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
-use super::{banner, peers, serving, verify};
+use super::{banner, peers, run_server, verify};
 
 /// Interval between checks of the clock; blocks are mined on whole seconds.
 const TICK: Duration = Duration::from_millis(200);
@@ -35,21 +35,21 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         Some(folder) => {
             let genesis = node.chain_mut().view().head().hash();
             let chain = node.chain_mut().local_mut();
-            let open = Store::opener_at(folder, genesis, genesis_time);
-            Some(Persist::restore(open, chain, history, true).map_err(CommandError::failed)?)
+            let open = ChainStore::opener_at(folder, genesis, genesis_time);
+            Some(ChainPersistence::restore(open, chain, history, true).map_err(CommandError::failed)?)
         }
     };
     let network = node.chain_mut().view().network().clone();
     let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
     runtime()?.block_on(async {
-        let announce = move |endpoints: &serving::Endpoints| {
+        let announce = move |endpoints: &run_server::Endpoints| {
             if !silent {
                 banner::print(&network, &shown, endpoints);
             }
         };
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let ticking = tokio::spawn(tick(service.clone()));
-        let served = serving::serve(service.clone(), &args.server, announce).await;
+        let served = run_server::serve(service.clone(), &args.server, announce).await;
         ticking.abort();
         service.stop();
         served
@@ -109,7 +109,7 @@ fn wrong(flag: &'static str) -> impl Fn(DevOptionError) -> CommandError {
 /// Timestamp of block 0: the given one, that of the stored chain, or the present.
 fn genesis_time(args: &DevArgs, now: u64) -> Result<u64, CommandError> {
     let stored = match &args.data_dir {
-        Some(folder) => Store::genesis_time(folder).map_err(CommandError::failed)?,
+        Some(folder) => ChainStore::genesis_time(folder).map_err(CommandError::failed)?,
         None => None,
     };
     Ok(args.genesis_time.or(stored).unwrap_or(now))

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use rootlight::consensus::{Genesis, Network};
-use rootlight::engine::{FollowNode, Node as _};
+use rootlight::engine::{FollowNode, LocalNode as _};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, Imported, LocalChain};
 use rootlight::types::B256;
 use rootlight_limits::Limits;
 use rootlight_node::ban_guard::protect;
-use rootlight_node::follow::{Fetched, FollowError, FollowOptions, Target, follow};
+use rootlight_node::follow::{Fetched, FollowError, FollowOptions, FollowTarget, follow};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_node::store::{Persist, Store};
+use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_server::service::Service as _;
 use rootlight_upstream::{self as upstream, HttpConfig};
 use tracing::{debug, error, info, warn};
@@ -19,7 +19,7 @@ use tracing::{debug, error, info, warn};
 use super::args::FollowArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
-use super::{peers, serving, verify};
+use super::{peers, run_server, verify};
 
 /// Executes another node's blocks.
 pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
@@ -33,8 +33,11 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let persist = match &args.data_dir {
         None => None,
         Some(folder) => {
-            let open = Store::opener(folder, network.genesis_hash);
-            Some(Persist::restore(open, &mut chain, args.history, false).map_err(CommandError::failed)?)
+            let open = ChainStore::opener(folder, network.genesis_hash);
+            Some(
+                ChainPersistence::restore(open, &mut chain, args.history, false)
+                    .map_err(CommandError::failed)?,
+            )
         }
     };
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
@@ -53,7 +56,7 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
         let mut following =
             tokio::spawn(follow(target, upstream, network, FollowOptions::default(), |_| {}));
         let ended = tokio::select! {
-            served = serving::serve(service.clone(), &args.server, |_| {}) => served,
+            served = run_server::serve(service.clone(), &args.server, |_| {}) => served,
             failure = &mut following => {
                 let failure = failure.map_or_else(|panicked| panicked.to_string(), |failure| failure.to_string());
                 error!("following ended: {failure}");
@@ -93,7 +96,7 @@ fn network(name: &str) -> Result<(Network, GenesisBlock), CommandError> {
 /// Imports followed blocks into the service's chain.
 struct Following(Arc<LocalService>);
 
-impl Target for Following {
+impl FollowTarget for Following {
     fn head(&self) -> u64 {
         self.0.read(|chain| chain.head()).map_or(0, |head| head.number)
     }

@@ -15,7 +15,7 @@ use tracing::info;
 use super::error::CommandError;
 use super::index_args::IndexArgs;
 use super::runtime::runtime;
-use super::{serving, verify};
+use super::{run_server, verify};
 
 /// Longest wait for the head of the chain before loading begins; a longer synchronization is waited for with messages.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -73,7 +73,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
         tokio::select! {
             loaded = loader.run() => loaded.map_err(CommandError::failed),
             served = serve => served,
-            () = serving::stop_signal() => Ok(()),
+            () = run_server::stop_signal() => Ok(()),
         }
     })
 }
@@ -93,7 +93,7 @@ fn setup(args: &IndexArgs) -> Setup {
 }
 
 /// Progress since the last line.
-struct Line {
+struct LoadProgress {
     at: Instant,
     blocks: u64,
     logs: u64,
@@ -103,7 +103,7 @@ struct Line {
 
 /// Counts reports, and writes lines about them.
 fn observer(metrics: Arc<IndexMetrics>) -> Observer {
-    let line = Mutex::new(Line { at: Instant::now(), blocks: 0, logs: 0, left: 0, at_head: false });
+    let line = Mutex::new(LoadProgress { at: Instant::now(), blocks: 0, logs: 0, left: 0, at_head: false });
     Arc::new(move |event| {
         metrics.count(&event);
         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +124,7 @@ fn observer(metrics: Arc<IndexMetrics>) -> Observer {
     })
 }
 
-impl Line {
+impl LoadProgress {
     fn stored(&mut self, blocks: u64, logs: u64, removed: u64) {
         if removed > 0 {
             info!("a reorganisation replaced {removed} blocks");

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use rootlight_limits::outside::cell;
+use rootlight_limits::sanitize::cell;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::keys::{Change, Command, KeyError, Listed, Registry, Reply};
+use rootlight_server::keys::{Command, CommandReply, KeyChange, KeyError, KeySummary, Registry};
 
-use super::entry::{PAUSE, TRIES};
+use super::admission::{PAUSE, TRIES};
 use super::error::CommandError;
 use super::print::say;
 
@@ -151,8 +151,8 @@ fn end(text: &str) -> Result<u64, &'static str> {
 }
 
 impl LimitArgs {
-    pub(super) fn change(self) -> Change {
-        Change {
+    pub(super) fn change(self) -> KeyChange {
+        KeyChange {
             name: self.name,
             per_second: self.rps,
             burst: self.burst,
@@ -181,35 +181,39 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
         KeysAction::Revoke { id } => Command::Revoke { id },
         KeysAction::Limit { id, limits } => Command::Limit { id, change: limits.change() },
     };
-    match give(&path, &command).map_err(told)? {
-        Reply::Created { key } => say!("{key}"),
-        Reply::Keys(keys) => {
+    match send_command(&path, &command).map_err(command_error)? {
+        CommandReply::Created { key } => say!("{key}"),
+        CommandReply::Keys(keys) => {
             let keys = part(keys, most, start)?;
             match as_json {
                 true => say!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?),
                 false => keys.iter().for_each(print),
             }
         }
-        Reply::Changed(key) => print(&key),
-        Reply::Failed(reason) => return Err(CommandError::Failed(reason)),
+        CommandReply::Changed(key) => print(&key),
+        CommandReply::Failed(reason) => return Err(CommandError::Failed(reason)),
     }
     Ok(())
 }
 
 /// At most so many keys, from the one after an id on.
-fn part(keys: Vec<Listed>, most: Option<u32>, after: Option<String>) -> Result<Vec<Listed>, CommandError> {
+fn part(
+    keys: Vec<KeySummary>,
+    most: Option<u32>,
+    after: Option<String>,
+) -> Result<Vec<KeySummary>, CommandError> {
     let skipped = match after {
         None => 0,
         Some(id) => {
             let at = keys.iter().position(|key| key.id == id);
-            at.ok_or_else(|| told(KeyError::Unknown(id)))?.saturating_add(1)
+            at.ok_or_else(|| command_error(KeyError::Unknown(id)))?.saturating_add(1)
         }
     };
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     Ok(keys.into_iter().skip(skipped).take(most).collect())
 }
 
-fn told(error: KeyError) -> CommandError {
+fn command_error(error: KeyError) -> CommandError {
     match error {
         KeyError::Invalid(reason) => CommandError::Usage(reason),
         other => CommandError::failed(other),
@@ -217,24 +221,24 @@ fn told(error: KeyError) -> CommandError {
 }
 
 /// Gives a command to the server that has the database open, or else to the database itself.
-fn give(path: &Path, command: &Command) -> Result<Reply, KeyError> {
+fn send_command(path: &Path, command: &Command) -> Result<CommandReply, KeyError> {
     let creates = matches!(command, Command::Create { .. });
     if !creates && !path.exists() {
         return Err(KeyError::File { path: path.to_owned(), source: std::io::ErrorKind::NotFound.into() });
     }
-    let mut given = give_once(path, command);
+    let mut given = send_command_once(path, command);
     for _ in 0..TRIES {
         // Another command may have the database open, or a server that is starting or stopping.
         if !matches!(given, Err(KeyError::InUse | KeyError::NoAnswer { .. })) {
             break;
         }
         std::thread::sleep(PAUSE);
-        given = give_once(path, command);
+        given = send_command_once(path, command);
     }
     given
 }
 
-fn give_once(path: &Path, command: &Command) -> Result<Reply, KeyError> {
+fn send_command_once(path: &Path, command: &Command) -> Result<CommandReply, KeyError> {
     match Registry::open(path) {
         Ok(registry) => command.run(&registry),
         #[cfg(unix)]
@@ -244,7 +248,7 @@ fn give_once(path: &Path, command: &Command) -> Result<Reply, KeyError> {
 }
 
 /// Prints a key in a few lines.
-pub(super) fn print(key: &Listed) {
+pub(super) fn print(key: &KeySummary) {
     let state = match (key.revoked, key.rules.expires) {
         (Some(at), _) => format!("revoked at {at}"),
         (None, Some(at)) => format!("until {at}"),
@@ -267,7 +271,7 @@ pub(super) fn print(key: &Listed) {
 }
 
 /// The limits of a key in words.
-fn limits(key: &Listed) -> String {
+fn limits(key: &KeySummary) -> String {
     let rules = &key.rules;
     let mut parts = Vec::new();
     if let Some(rate) = rules.per_second {

@@ -9,7 +9,7 @@
 //! use rootlight::dev::{DevAccounts, DevConfig};
 //! use rootlight::engine::DevNode;
 //! use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-//! use rootlight_server::{Entry, Limits, Operations, Origins, Server, ServerConfig};
+//! use rootlight_server::{AdmissionRules, Operations, Origins, Server, ServerConfig, ServerLimits};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,8 +23,8 @@
 //!     ws_port: None,
 //!     origins: Origins::Unnamed,
 //!     hosts: Vec::new(),
-//!     limits: Limits::default(),
-//!     entry: Entry::default(),
+//!     limits: ServerLimits::default(),
+//!     entry: AdmissionRules::default(),
 //!     operations: Operations::default(),
 //! };
 //! let server = Server::bind(config, service.clone()).await?;
@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod admission;
 mod args;
 mod banner;
 mod calls;
@@ -48,7 +49,6 @@ mod config;
 mod dev;
 mod discovery;
 pub mod doctor;
-mod entry;
 mod error;
 mod find_args;
 mod follow;
@@ -68,13 +68,13 @@ mod peers;
 mod print;
 mod record;
 mod reload;
+mod run_server;
 mod runtime;
 #[cfg(feature = "cluster")]
 mod serve;
 #[cfg(feature = "cluster")]
 mod serve_args;
 mod server_args;
-mod serving;
 mod sidecar;
 mod systemd;
 mod verify;
@@ -82,12 +82,12 @@ mod verify;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use command_line::{Stop, read};
+use command_line::{NoCommand, read};
 
+pub use admission::{AdmissionArgs, OpenedAdmission};
 pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, VerifyArgs,
 };
-pub use entry::{EntryArgs, Opened};
 pub use error::CommandError;
 pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
@@ -104,13 +104,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             reload::remember(arguments, values);
             run(cli)
         }
-        Err(Stop::Clap(message)) => {
+        Err(NoCommand::Clap(message)) => {
             // Clap prints help and version to stdout with code 0, and mistakes to stderr with code 2.
             let code = u8::try_from(message.exit_code()).unwrap_or(2);
             let _ = message.print();
             return ExitCode::from(code);
         }
-        Err(Stop::Config(error)) => Err(error),
+        Err(NoCommand::Config(error)) => Err(error),
     };
     let printed =
         print::failure().map_or(Ok(()), |error| Err(CommandError::Failed(format!("output: {error}"))));

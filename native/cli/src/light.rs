@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
-use rootlight::light::{SyncOptions, Unproven};
+use rootlight::light::{SyncOptions, UnprovenPolicy};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::{LightOptions, LightService, Start, start};
+use rootlight_node::light::{LightOptions, LightService, LightStart, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
 use super::args::LightArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
-use super::{discovery, peers, serving, verify};
+use super::{discovery, peers, run_server, verify};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
 /// synchronization continues after the line, and answers report its progress.
@@ -23,7 +23,7 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
-    if let Unproven::Quorum(count) = args.unproven
+    if let UnprovenPolicy::Quorum(count) = args.unproven
         && count_upstreams(args) < count
     {
         return Err(CommandError::Usage(format!(
@@ -71,12 +71,12 @@ fn serve(
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         let for_others = args.server.entry.is_for_others();
-        upstreams = upstreams.into_iter().map(|upstream| upstream::discreet(upstream, for_others)).collect();
+        upstreams = upstreams.into_iter().map(|upstream| upstream::redacted(upstream, for_others)).collect();
         match &start {
-            Start::At(checkpoint) => {
+            LightStart::At(checkpoint) => {
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
             }
-            Start::Work(work) => info!(
+            LightStart::Work(work) => info!(
                 "starting by work alone, without a trusted block: {} headers of at least difficulty {}",
                 work.headers, work.difficulty
             ),
@@ -87,7 +87,7 @@ fn serve(
                 .map_err(CommandError::failed)?,
         };
         let service = Arc::new(service);
-        let bound = serving::bind(service.clone(), &args.server).await?;
+        let bound = run_server::bind(service.clone(), &args.server).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
     })

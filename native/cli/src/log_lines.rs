@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rootlight_limits::outside::{LINE, output, outside};
+use rootlight_limits::sanitize::{LINE, output, sanitize};
 use serde_json::Value;
 use tracing::callsite::Identifier;
 use tracing::field::Field;
@@ -26,19 +26,19 @@ const JSON_LINE: usize = 2 * LINE;
 /// Writes one field of a line of text. Any of them may have text from outside.
 pub(super) fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     match field.name() {
-        "message" => write!(writer, "{}", outside(format_args!("{value:?}"))),
-        name => write!(writer, "{name}={}", outside(format_args!("{value:?}"))),
+        "message" => write!(writer, "{}", sanitize(format_args!("{value:?}"))),
+        name => write!(writer, "{name}={}", sanitize(format_args!("{value:?}"))),
     }
 }
 
 /// The standard error as the place of log lines.
-pub(super) struct Lines {
+pub(super) struct LogLines {
     is_json: bool,
-    kinds: Mutex<HashMap<Identifier, Kind>>,
+    kinds: Mutex<HashMap<Identifier, CallsiteQuota>>,
 }
 
 /// The recent lines of one kind.
-struct Kind {
+struct CallsiteQuota {
     /// Lines that may still come at once.
     left: u32,
     /// Time up to which `left` was raised.
@@ -47,7 +47,7 @@ struct Kind {
     left_out: u64,
 }
 
-impl Lines {
+impl LogLines {
     /// Lines of text, or of JSON.
     pub(super) fn new(is_json: bool) -> Self {
         Self { is_json, kinds: Mutex::default() }
@@ -57,7 +57,7 @@ impl Lines {
     fn admit(&self, kind: Identifier, now: Instant) -> Option<u64> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         // Their number is that of the places in the program.
-        let kind = kinds.entry(kind).or_insert(Kind { left: AT_ONCE, since: now, left_out: 0 });
+        let kind = kinds.entry(kind).or_insert(CallsiteQuota { left: AT_ONCE, since: now, left_out: 0 });
         let pauses = now.saturating_duration_since(kind.since).as_nanos() / PAUSE.as_nanos();
         let more = u32::try_from(pauses).unwrap_or(u32::MAX);
         if more > 0 {
@@ -104,36 +104,36 @@ fn json(line: &str) -> String {
 
 fn shorten(value: &mut Value) {
     match value {
-        Value::String(text) if text.len() > LINE => *text = outside(&text).to_string(),
+        Value::String(text) if text.len() > LINE => *text = sanitize(&text).to_string(),
         Value::Array(items) => items.iter_mut().for_each(shorten),
         Value::Object(members) => members.values_mut().for_each(shorten),
         _ => {}
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for LogLines {
+    type Writer = LineWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line { lines: self, left_out: Some(0) }
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter { lines: self, left_out: Some(0) }
     }
 
-    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Line<'a> {
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
         // An operator who asks for more than `info` wants all of it, for a while.
         let is_counted = *metadata.level() <= Level::INFO;
         let left_out = if is_counted { self.admit(metadata.callsite(), Instant::now()) } else { Some(0) };
-        Line { lines: self, left_out }
+        LineWriter { lines: self, left_out }
     }
 }
 
 /// Writes one line, which comes as a whole.
-pub(super) struct Line<'a> {
-    lines: &'a Lines,
+pub(super) struct LineWriter<'a> {
+    lines: &'a LogLines,
     /// Lines that were left out before it; `None` if it is left out.
     left_out: Option<u64>,
 }
 
-impl Write for Line<'_> {
+impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if let Some(left_out) = self.left_out {
             let shown = self.lines.shown(&String::from_utf8_lossy(line), left_out);
@@ -149,7 +149,7 @@ impl Write for Line<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rootlight_limits::outside::is_unseen;
+    use rootlight_limits::sanitize::is_unseen;
     use tracing::callsite::DefaultCallsite;
     use tracing::{debug, info, metadata};
     use tracing_subscriber::field::MakeExt as _;
@@ -160,13 +160,13 @@ mod tests {
 
     const HOSTILE: &str = "\n2026-11-25T00:00:00Z ERROR forged\r\u{1b}[2J\u{202e}\u{2028}";
 
-    /// What `Lines` writes, in memory.
+    /// What `LogLines` writes, in memory.
     #[derive(Clone)]
-    struct Kept(std::sync::Arc<(Lines, Mutex<String>)>);
+    struct MemoryLog(std::sync::Arc<(LogLines, Mutex<String>)>);
 
-    struct KeptLine<'a>(&'a Kept, Option<u64>);
+    struct MemoryLine<'a>(&'a MemoryLog, Option<u64>);
 
-    impl Write for KeptLine<'_> {
+    impl Write for MemoryLine<'_> {
         fn write(&mut self, line: &[u8]) -> io::Result<usize> {
             let (lines, text) = &*self.0.0;
             if let Some(left_out) = self.1 {
@@ -180,21 +180,21 @@ mod tests {
         }
     }
 
-    impl<'a> MakeWriter<'a> for Kept {
-        type Writer = KeptLine<'a>;
+    impl<'a> MakeWriter<'a> for MemoryLog {
+        type Writer = MemoryLine<'a>;
 
-        fn make_writer(&'a self) -> KeptLine<'a> {
-            KeptLine(self, Some(0))
+        fn make_writer(&'a self) -> MemoryLine<'a> {
+            MemoryLine(self, Some(0))
         }
 
-        fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> KeptLine<'a> {
-            KeptLine(self, self.0.0.make_writer_for(metadata).left_out)
+        fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> MemoryLine<'a> {
+            MemoryLine(self, self.0.0.make_writer_for(metadata).left_out)
         }
     }
 
     /// The log of some work.
     fn logged(is_json: bool, work: impl FnOnce()) -> String {
-        let kept = Kept(std::sync::Arc::new((Lines::new(is_json), Mutex::default())));
+        let kept = MemoryLog(std::sync::Arc::new((LogLines::new(is_json), Mutex::default())));
         let lines = log::fmt().with_max_level(Level::TRACE).with_writer(kept.clone()).with_ansi(false);
         if is_json {
             tracing::subscriber::with_default(lines.json().flatten_event(true).finish(), work);
@@ -267,7 +267,7 @@ mod tests {
             name: "line", target: "test", level: Level::INFO, fields: &[], callsite: &SITE, kind: metadata::Kind::EVENT,
         };
         let kind = META.callsite();
-        let (lines, start) = (Lines::new(false), Instant::now());
+        let (lines, start) = (LogLines::new(false), Instant::now());
         for _ in 0..AT_ONCE {
             assert_eq!(lines.admit(kind.clone(), start), Some(0));
         }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(lines.admit(kind.clone(), start + PAUSE), None);
         assert_eq!(lines.admit(kind, start + PAUSE * 1_000), Some(1));
         assert!(lines.shown("a line\n", 3).starts_with("a line (before it 3 more"));
-        let shown = Lines::new(true).shown("{\"message\":\"a\",\"span\":{\"b\":\"}\"}}\n", 3);
+        let shown = LogLines::new(true).shown("{\"message\":\"a\",\"span\":{\"b\":\"}\"}}\n", 3);
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["left_out"], 3);
     }
 }

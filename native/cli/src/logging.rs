@@ -8,7 +8,7 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::debug_fn;
 
 use super::args::CommonArgs;
-use super::log_lines::{self, Lines};
+use super::log_lines::{self, LogLines};
 
 /// Replaces the filter of the running logger.
 type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
@@ -18,7 +18,7 @@ static REPLACE: OnceLock<Replace> = OnceLock::new();
 pub(super) fn start(args: &CommonArgs) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(args))
-        .with_writer(Lines::new(args.json_log))
+        .with_writer(LogLines::new(args.json_log))
         // A line that cannot be written would be reported on stderr, which panics if nobody reads it any more.
         .log_internal_errors(false)
         .with_target(false)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight_limits::outside::cell;
+use rootlight_limits::sanitize::cell;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_p2p::session::Capability;
 use rootlight_upstream::p2p::Identity;

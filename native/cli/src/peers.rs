@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight_limits::Limits;
-use rootlight_node::light::Start;
+use rootlight_node::light::LightStart;
 use rootlight_node::local::LocalService;
 use rootlight_node::peer_server::{LocalChain, PeerServer, SharedChain};
 use rootlight_server::service::Service as _;
@@ -24,7 +24,7 @@ use super::error::CommandError;
 pub(super) async fn upstreams(
     args: &LightArgs,
     network: &Network,
-    start: &Start,
+    start: &LightStart,
     limits: &Arc<Limits>,
 ) -> Result<Vec<SharedUpstream>, CommandError> {
     let finds = discovery::is_wanted(args);
@@ -33,7 +33,7 @@ pub(super) async fn upstreams(
     }
     // A chain of tests may have another block 0 than its network's.
     let genesis = match start {
-        Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
+        LightStart::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
         _ => network.genesis_hash,
     };
     let identity =
@@ -55,7 +55,7 @@ pub(super) async fn upstreams(
 }
 
 /// A chain that is served to nodes, and found by them, until the value is dropped.
-pub(super) struct Serving {
+pub(super) struct ServedChain {
     _server: PeerServer,
     _finder: Option<Finder>,
 }
@@ -66,7 +66,7 @@ pub(super) async fn serve(
     args: &PeerArgs,
     host: &str,
     folder: Option<&Path>,
-) -> Result<Option<Serving>, CommandError> {
+) -> Result<Option<ServedChain>, CommandError> {
     let Some(port) = args.p2p_port else { return Ok(None) };
     let read = service.read(|view| {
         let genesis: Option<B256> = view.header_by_number(0).ok().flatten().map(|header| header.hash());
@@ -87,7 +87,7 @@ pub(super) async fn serve_chain(
     identity: Identity,
     network: &Network,
     (host, port): (&str, u16),
-) -> Result<Serving, CommandError> {
+) -> Result<ServedChain, CommandError> {
     let host: IpAddr = match host {
         "localhost" => IpAddr::from([127, 0, 0, 1]),
         host => host.parse().map_err(|_| {
@@ -108,5 +108,5 @@ pub(super) async fn serve_chain(
     let finder = finder.inspect_err(|error| {
         warn!("--p2p-port: no discovery: UDP port {}: {error}", server.address().port());
     });
-    Ok(Serving { _server: server, _finder: finder.ok() })
+    Ok(ServedChain { _server: server, _finder: finder.ok() })
 }

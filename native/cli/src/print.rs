@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::sync::Mutex;
 
-use rootlight_limits::outside::{output, outside};
+use rootlight_limits::sanitize::{output, sanitize};
 
 /// The first failure to print, other than that of a closed pipe.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -29,7 +29,7 @@ pub(super) fn failure() -> Option<io::Error> {
 
 /// Prints a line to the standard error, such as the error that ends a command. A failure to print it cannot be reported.
 pub(super) fn write_error(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{}", outside(text));
+    let _ = writeln!(io::stderr().lock(), "{}", sanitize(text));
 }
 
 fn ignore_closed(error: io::Error) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `rootlight record`.
 
 use rootlight_upstream as upstream;
-use rootlight_upstream::record::{Plan, record};
+use rootlight_upstream::record::{RecordPlan, record};
 
 use super::args::RecordArgs;
 use super::error::CommandError;
@@ -14,7 +14,7 @@ pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
         return Err(CommandError::Usage("--to is below --from".into()));
     }
     let source = upstream::open(&args.upstream)?;
-    let plan = Plan {
+    let plan = RecordPlan {
         from: args.from,
         to: args.to,
         accounts: args.account.clone(),

@@ -37,7 +37,7 @@ mod unix {
     use tokio::signal::unix::{Signal, SignalKind, signal};
     use tracing::{error, info, warn};
 
-    use super::super::command_line::{Stop, read};
+    use super::super::command_line::{NoCommand, read};
     use super::super::{logging, systemd};
     use super::{Cli, PoisonError, RELOADABLE, STARTED, changed};
 
@@ -78,8 +78,8 @@ mod unix {
         let Some(started) = started.as_mut() else { return };
         let (cli, values) = match read(started.arguments.clone(), true) {
             Ok(read) => read,
-            Err(Stop::Config(failure)) => return error!("the configuration stays as it was: {failure}"),
-            Err(Stop::Clap(failure)) => {
+            Err(NoCommand::Config(failure)) => return error!("the configuration stays as it was: {failure}"),
+            Err(NoCommand::Clap(failure)) => {
                 // The lines that follow are about the usage.
                 let failure = failure.to_string();
                 return error!(

@@ -15,7 +15,7 @@ use rootlight_cluster::{IndexSource, with_index};
 use rootlight_index::{Database, IndexError};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::{LightOptions, LightService, Start, start};
+use rootlight_node::light::{LightOptions, LightService, LightStart, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -23,16 +23,16 @@ use tracing::{info, warn};
 use super::error::CommandError;
 use super::runtime::runtime;
 use super::serve_args::ServeArgs;
-use super::{serving, verify};
+use super::{run_server, verify};
 
 /// Longest wait for synchronization before the ready line.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What front ends share.
-struct Shared {
+struct ClusterParts {
     store: Arc<HotStore>,
-    store_of_heads: Arc<HotStore>,
-    store_of_values: Arc<HotStore>,
+    heads_store: Arc<HotStore>,
+    values_store: Arc<HotStore>,
     access: Arc<ClusterAccess>,
     database: Database,
 }
@@ -55,11 +55,11 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
 async fn serve(
     args: &ServeArgs,
     network: Network,
-    begin: Start,
+    begin: LightStart,
     (backends, limits): (Vec<SharedUpstream>, Arc<Limits>),
 ) -> Result<(), CommandError> {
     let chain = network.chain_id;
-    let backends = backends.into_iter().map(|backend| upstream::discreet(backend, true)).collect();
+    let backends = backends.into_iter().map(|backend| upstream::redacted(backend, true)).collect();
     let (backends, new_blocks) = NewBlocks::watch(backends);
     let shared = connect(args).await?;
     let caches = CacheSizes::of_mib(args.cache);
@@ -75,8 +75,8 @@ async fn serve(
         index.follow(light.proven_chain());
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
-    let Some(Shared { store, store_of_heads, store_of_values, access, database }) = shared else {
-        serving::bind(light.clone(), &args.server).await?.run(settled).await;
+    let Some(ClusterParts { store, heads_store, values_store, access, database }) = shared else {
+        run_server::bind(light.clone(), &args.server).await?.run(settled).await;
         return Ok(());
     };
     let (secret, name) = (access.secret(), name()?);
@@ -84,17 +84,17 @@ async fn serve(
         light: light.clone(),
         new_blocks,
         store: store.clone(),
-        store_of_heads,
-        store_of_values,
+        heads_store,
+        values_store,
         access: Some(access.clone()),
         secret,
         chain,
         name,
-        kept_bytes: caches.answers,
+        answer_cache_bytes: caches.answers,
     };
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
-    let bound = serving::bind_with(front_end.clone(), &args.server, keys).await?;
+    let bound = run_server::bind_with(front_end.clone(), &args.server, keys).await?;
     // It ends with this function.
     let mut beside = JoinSet::new();
     if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {
@@ -132,7 +132,7 @@ fn options(args: &ServeArgs, cache_bytes: usize, index: bool) -> LightOptions {
         max_age: args.max_age,
         unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
-        host_tells_sent: !args.cluster.is_empty(),
+        host_announces_sent: !args.cluster.is_empty(),
         index,
         spread: true,
         cache_bytes: Some(cache_bytes),
@@ -148,17 +148,17 @@ fn wrong_index(error: IndexError) -> CommandError {
 }
 
 /// Connects to what front ends share; `None` for a front end alone.
-async fn connect(args: &ServeArgs) -> Result<Option<Shared>, CommandError> {
+async fn connect(args: &ServeArgs) -> Result<Option<ClusterParts>, CommandError> {
     let (Some(address), false) = (&args.index, args.cluster.is_empty()) else { return Ok(None) };
     let config = StoreConfig::parse(&args.cluster, PREFIX)
         .map_err(|error| CommandError::Usage(format!("--cluster: {error}")))?;
     let tls = rustls::ClientConfig::clone(&upstream::tls_config());
     let database = Database::parse(address, tls).map_err(wrong_index)?;
     let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
-    let store_of_heads = HotStore::connect(&config).await.map_err(CommandError::failed)?;
-    let store_of_values = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let heads_store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let values_store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
     let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
-    Ok(Some(Shared { store, store_of_heads, store_of_values, access, database }))
+    Ok(Some(ClusterParts { store, heads_store, values_store, access, database }))
 }
 
 /// Opens the index, if the database has one.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rootlight::light::{MAX_AGE, Unproven};
+use rootlight::light::{MAX_AGE, UnprovenPolicy};
 use rootlight_cluster::serve::CacheSizes;
 
 use super::calls::CallArgs;
@@ -52,7 +52,7 @@ pub struct ServeArgs {
     /// Answers that no backend can prove, such as state of stock nodes: refuse them, accept what N backends under different
     /// domains agree on, or trust the best backend; accepted answers are marked "level":"unproven"
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
-    pub unproven: Unproven,
+    pub unproven: UnprovenPolicy,
     /// Work floor in percent, as of `rootlight light`
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,

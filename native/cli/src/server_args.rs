@@ -3,9 +3,9 @@
 use clap::Args;
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
 use rootlight::rpc::envelope::{BATCH_LIMIT, MAX_BATCH};
-use rootlight_server::{Entry, Limits, Listen, Origins, ServerConfig, names};
+use rootlight_server::{AdmissionRules, Listen, Origins, ServerConfig, ServerLimits, names};
 
-use super::entry::EntryArgs;
+use super::admission::AdmissionArgs;
 use super::operations::OperationArgs;
 
 /// Port of the reference node's HTTP server.
@@ -39,7 +39,7 @@ pub struct ServerArgs {
     pub batch_limit: usize,
     /// Flags of who may enter.
     #[command(flatten)]
-    pub entry: EntryArgs,
+    pub entry: AdmissionArgs,
     /// Flags for operators.
     #[command(flatten)]
     pub operations: OperationArgs,
@@ -63,7 +63,7 @@ impl ServerArgs {
 
     /// Returns the server configuration that these flags describe, with these rules of who may enter.
     #[must_use]
-    pub fn config(&self, entry: Entry) -> ServerConfig {
+    pub fn config(&self, entry: AdmissionRules) -> ServerConfig {
         let main = self.http_port.map(|port| Listen::Tcp(self.host.clone(), port));
         let operations = self.operations.settings(main);
         ServerConfig {
@@ -74,10 +74,10 @@ impl ServerArgs {
             ws_port: self.ws_port.or(operations.listen.is_empty().then_some(WS_PORT)),
             origins: self.origins(),
             hosts: self.hosts(),
-            limits: Limits {
+            limits: ServerLimits {
                 batch: self.batch_limit,
                 drain_timeout: self.operations.drain(),
-                ..Limits::default()
+                ..ServerLimits::default()
             },
             entry,
             operations,
@@ -101,7 +101,7 @@ mod tests {
     fn the_limit_of_batches_is_a_flag_with_bounds() {
         let limit = |arguments: &[&str]| {
             let flags = Flags::try_parse_from(["rootlight"].iter().chain(arguments));
-            flags.ok().map(|flags| flags.server.config(Entry::default()).limits.batch)
+            flags.ok().map(|flags| flags.server.config(AdmissionRules::default()).limits.batch)
         };
         assert_eq!(limit(&[]), Some(1_000));
         assert_eq!(limit(&["--batch-limit", "50"]), Some(50));

@@ -14,7 +14,7 @@ use tracing::info;
 use super::args::SidecarArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
-use super::{peers, serving, verify};
+use super::{peers, run_server, verify};
 
 /// Longest wait for synchronization before the ready line.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
             }
             None => None,
         };
-        let bound = serving::bind(service.clone(), &server).await?;
+        let bound = run_server::bind(service.clone(), &server).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
     })

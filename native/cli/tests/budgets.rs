@@ -18,14 +18,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Running, client, config, start, start_service};
+use common::{RunningServer, client, config, start, start_service};
 use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::light::UpstreamRequest;
 use rootlight::rpc::{Message as Request, Reply};
 use rootlight_limits::Limits;
-use rootlight_server::service::{Caller, HeldReply, Service};
+use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -51,11 +51,11 @@ async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
     let upstream = HttpUpstream::new(&server.url("/"), within(&limits)).unwrap();
     let call = || vec![UpstreamRequest::new("eth_call", "[]".into())];
     let all = limits.upstreams().all();
-    let (answers, held) = upstream.request_held(call()).await;
+    let (answers, reserved) = upstream.request_reserved(call()).await;
     assert!(answers[0].is_ok());
-    let bytes = held.bytes();
+    let bytes = reserved.bytes();
     assert!(bytes > 0 && limits.upstreams().try_take(all).is_none(), "{bytes}");
-    drop(held);
+    drop(reserved);
     let spent = limits.upstreams().try_take(all).expect("all is free again");
     let started = Instant::now();
     assert_eq!(upstream.request(call()).await[0].as_ref().unwrap_err(), &UpstreamError::NoRoom);
@@ -78,7 +78,7 @@ async fn a_long_body_waits_for_room_and_then_gets_503() {
         client().post(server.url("/")).header(CONTENT_TYPE, "application/json").body(body).send()
     };
     // One address gets half of the budget, and all requests of this test come from one address.
-    let asker = rootlight_limits::caller_id::Peer::new(server.address.ip()).asker();
+    let asker = rootlight_limits::caller_id::CallerId::new(server.address.ip()).asker();
     let spent = server.limits.requests().take_within(asker, 16 << 20, Duration::from_secs(1)).await.unwrap();
     let refused = ask(1 << 20).await.unwrap();
     assert_eq!(refused.status(), 503);
@@ -109,10 +109,10 @@ async fn answers_wait_while_others_are_unsent_and_then_fail() {
 struct Careless;
 
 impl Service for Careless {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, ReservedReply> {
         let bytes = message.calls().next().and_then(|call| call.params[0].get().parse().ok()).unwrap_or(1);
         let result = to_raw_value(&"x".repeat(bytes)).unwrap();
-        Box::pin(std::future::ready(HeldReply::of(Reply::to(message, vec![Ok(result)]))))
+        Box::pin(std::future::ready(ReservedReply::of(Reply::to(message, vec![Ok(result)]))))
     }
 }
 
@@ -122,7 +122,7 @@ fn of(bytes: usize) -> String {
 }
 
 /// A server of [`Careless`] answers that gives its clients this time.
-async fn careless(write_timeout: Duration) -> Running {
+async fn careless(write_timeout: Duration) -> RunningServer {
     let mut config = config();
     config.limits.write_timeout = write_timeout;
     // So that the server goes on reading from a WebSocket with a long answer.

@@ -21,7 +21,7 @@ use rootlight::rpc::Message as Request;
 use rootlight_limits::priority::SHORT_JSON;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::keys::{Change, Registry};
+use rootlight_server::keys::{KeyChange, Registry};
 use rootlight_server::service::Service;
 use rootlight_server::{Entry, KeyAccess};
 use rootlight_upstream::{Upstream, UpstreamResult};
@@ -217,7 +217,7 @@ const NOTIFICATIONS: [&str; 2] = [
 ];
 
 /// Says everything to a service that a caller may say.
-async fn converse(chain: &Chain, client: &mut Client) {
+async fn run_session(chain: &Chain, client: &mut Client) {
     for message in messages().iter().map(String::as_str).chain(NOTIFICATIONS) {
         client.post(message).await;
     }
@@ -281,9 +281,9 @@ async fn exceed(registry: &Registry, client: &mut Client) {
     for path in ["/", "/wrong"] {
         assert_eq!(client.post_to(path, &number).await["error"]["code"], -32016, "{path}");
     }
-    let few = key(Change { methods: Some("eth_chainId".into()), ..Change::default() });
-    let slow = key(Change { per_second: Some(1), burst: Some(1), ..Change::default() });
-    let contract = key(Change { contracts: Some(ALICE.into()), ..Change::default() });
+    let few = key(KeyChange { methods: Some("eth_chainId".into()), ..KeyChange::default() });
+    let slow = key(KeyChange { per_second: Some(1), burst: Some(1), ..KeyChange::default() });
+    let contract = key(KeyChange { contracts: Some(ALICE.into()), ..KeyChange::default() });
     assert_eq!(client.post_to(&few, &number).await["error"]["code"], -32016);
     let elsewhere = call("eth_call", json!([{"to": "0x0000000000000000000000000000000001000006"}, "latest"]));
     assert_eq!(client.post_to(&contract, &elsewhere).await["error"]["code"], -32016);
@@ -304,13 +304,13 @@ async fn talk_to(chain: &Chain, service: Arc<dyn Service>) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let mut open = Client::new(service.clone(), Entry::default(), "/".into()).await;
-    converse(chain, &mut open).await;
+    run_session(chain, &mut open).await;
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let entry = Entry { keys: Some(KeyAccess::embedded(&registry)), ..Entry::default() };
-    let path = format!("/{}", registry.create(&Change::default()).unwrap().0.reveal());
+    let path = format!("/{}", registry.create(&KeyChange::default()).unwrap().0.reveal());
     let mut keyed = Client::new(service, entry, path).await;
-    converse(chain, &mut keyed).await;
+    run_session(chain, &mut keyed).await;
     exceed(&registry, &mut keyed).await;
 }
 
@@ -341,18 +341,18 @@ async fn a_front_end_reads_each_message_once() {
     let chain = Chain::new().await;
     let (network, start) = chain.start().await;
     let (backends, new_blocks) = NewBlocks::watch(vec![Arc::new(Chain(chain.0.clone()))]);
-    let options = LightOptions { host_tells_sent: true, ..LightOptions::default() };
+    let options = LightOptions { host_announces_sent: true, ..LightOptions::default() };
     let front_end = FrontEnd::start(FrontEndParts {
         light: Arc::new(LightService::start(network, start, backends, options)),
         new_blocks,
         store: servers.connect("reads").await,
-        store_of_heads: servers.connect("reads").await,
-        store_of_values: servers.connect("reads").await,
+        heads_store: servers.connect("reads").await,
+        values_store: servers.connect("reads").await,
         access: None,
         secret: alloy_primitives::B256::repeat_byte(7),
         chain: 33,
         name: "f0".into(),
-        kept_bytes: 16 << 20,
+        answer_cache_bytes: 16 << 20,
     });
     talk_to(&chain, Arc::new(front_end)).await;
 }

@@ -11,7 +11,7 @@ mod source;
 pub mod store;
 mod trace_json;
 
-pub use answers::{IndexCounts, IndexSource, NoAnswer, WithIndex, with_index};
+pub use answers::{IndexCounts, IndexSource, IndexedBackend, NoAnswer, with_index};
 pub use metrics::IndexMetrics;
 pub(crate) use seal::Seal;
 pub use source::ChainSource;

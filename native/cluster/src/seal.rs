@@ -35,12 +35,12 @@ impl Seal {
         hasher.finalize()
     }
 
-    pub(crate) fn close(&self, place: &str, value: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal(&self, place: &str, value: &[u8]) -> Vec<u8> {
         [self.code(place, value).as_slice(), value].concat()
     }
 
     /// The value of a sealed one; `None` if no front end has put it at this place.
-    pub(crate) fn open<'a>(&self, place: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn unseal<'a>(&self, place: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
         let (code, value) = sealed.split_first_chunk::<32>()?;
         bool::from(code.ct_eq(&self.code(place, value).0)).then_some(value)
     }
@@ -53,15 +53,15 @@ mod tests {
     #[test]
     fn only_what_was_put_at_a_place_is_read_there() {
         let seal = Seal::new(B256::repeat_byte(1));
-        let sealed = seal.close("f:1", b"value");
-        assert_eq!(seal.open("f:1", &sealed), Some(&b"value"[..]));
-        assert_eq!(seal.open("f:2", &sealed), None);
-        assert_eq!(Seal::new(B256::repeat_byte(2)).open("f:1", &sealed), None);
+        let sealed = seal.seal("f:1", b"value");
+        assert_eq!(seal.unseal("f:1", &sealed), Some(&b"value"[..]));
+        assert_eq!(seal.unseal("f:2", &sealed), None);
+        assert_eq!(Seal::new(B256::repeat_byte(2)).unseal("f:1", &sealed), None);
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(seal.open("f:1", &changed), None);
-            assert_eq!(seal.open("f:1", &sealed[..at]), None);
+            assert_eq!(seal.unseal("f:1", &changed), None);
+            assert_eq!(seal.unseal("f:1", &sealed[..at]), None);
         }
     }
 }

@@ -9,7 +9,7 @@ use rootlight::consensus::Network;
 use rootlight::light::UpstreamRequest;
 use rootlight::types::json::receipt_from_json;
 use rootlight::types::{B256, Bytes, Receipt, SealedHeader, Transaction};
-use rootlight_index::{BlockError, MatchedBlock, Proof, Source, SourceBlock, SourceError};
+use rootlight_index::{BlockError, BlockSource, MatchedBlock, Proof, SourceBlock, SourceError};
 use rootlight_node::follow::{FetchError, WINDOW, fetch_bodies};
 use rootlight_node::light::LightService;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, call};
@@ -40,7 +40,7 @@ impl std::fmt::Debug for ChainSource {
 
 /// Why an upstream gave no usable block.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum BlockFailure {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error("the upstream has no block {0}")]
@@ -88,7 +88,7 @@ impl ChainSource {
                 }
             }
         }
-        Err(SourceError::Passing(failure.unwrap_or_else(|| "no upstream is asked".into())))
+        Err(SourceError::Transient(failure.unwrap_or_else(|| "no upstream is asked".into())))
     }
 
     /// The blocks of one upstream. Windows are fetched at the same time.
@@ -97,7 +97,7 @@ impl ChainSource {
         upstream: &SharedUpstream,
         first: u64,
         last: u64,
-    ) -> Result<Vec<SourceBlock>, Failure> {
+    ) -> Result<Vec<SourceBlock>, BlockFailure> {
         let steps = (first..=last).step_by(usize::try_from(WINDOW).unwrap_or(1));
         let windows =
             steps.map(|from| self.window(upstream, from, last.min(from.saturating_add(WINDOW - 1))));
@@ -107,7 +107,7 @@ impl ChainSource {
         let blocks: Vec<_> =
             blocks.into_iter().zip(first..).take_while(follow).map(|(block, _)| block).collect();
         if blocks.is_empty() {
-            return Err(Failure::Absent(first));
+            return Err(BlockFailure::Absent(first));
         }
         if self.traces { Ok(add_traces(&**upstream, blocks).await?) } else { Ok(blocks) }
     }
@@ -117,7 +117,7 @@ impl ChainSource {
         upstream: &SharedUpstream,
         first: u64,
         last: u64,
-    ) -> Result<Vec<SourceBlock>, Failure> {
+    ) -> Result<Vec<SourceBlock>, BlockFailure> {
         let bodies = fetch_bodies(&**upstream, &self.network, first, last).await?;
         let mut proofs = Vec::new();
         let mut named = Vec::new();
@@ -136,7 +136,7 @@ impl ChainSource {
         let work = bodies.clone().into_iter().zip(listed).collect();
         // Senders are recovered, and roots computed, on a thread for blocking work.
         let checked = tokio::task::spawn_blocking(move || check(work, &network));
-        let checked = checked.await.map_err(|failure| Failure::Task(failure.to_string()))?;
+        let checked = checked.await.map_err(|failure| BlockFailure::Task(failure.to_string()))?;
         let mut blocks = Vec::new();
         let parts = checked.into_iter().zip(bodies).zip(proofs).zip(uncles);
         for (((checked, (header, transactions)), proof), uncles) in parts {
@@ -158,10 +158,10 @@ impl ChainSource {
     }
 
     /// What the light client knows of a header. One that is not on the proven chain is an error.
-    fn proof(&self, header: &SealedHeader) -> Result<Proof, Failure> {
+    fn proof(&self, header: &SealedHeader) -> Result<Proof, BlockFailure> {
         match self.light.canonical(header.number) {
             Ok((_, Some(hash))) if hash == header.hash() => Ok(Proof::Verified),
-            Ok((_, Some(_))) => Err(Failure::OtherChain { number: header.number, found: header.hash() }),
+            Ok((_, Some(_))) => Err(BlockFailure::OtherChain { number: header.number, found: header.hash() }),
             _ => Ok(Proof::Stated),
         }
     }
@@ -172,7 +172,7 @@ impl ChainSource {
         upstream: &dyn Upstream,
         header: SealedHeader,
         transactions: Vec<Transaction>,
-    ) -> Result<MatchedBlock, Failure> {
+    ) -> Result<MatchedBlock, BlockFailure> {
         let number = header.number;
         let hashes: Vec<B256> = transactions.iter().map(Transaction::hash).collect();
         let answers = ask(upstream, "rsk_getRawTransactionReceiptByHash", &hashes).await;
@@ -182,7 +182,7 @@ impl ChainSource {
         let check = tokio::task::spawn_blocking(move || {
             MatchedBlock::check(header, transactions, receipts, &network)
         });
-        Ok(check.await.map_err(|failure| Failure::Task(failure.to_string()))??)
+        Ok(check.await.map_err(|failure| BlockFailure::Task(failure.to_string()))??)
     }
 }
 
@@ -202,7 +202,7 @@ fn divide<T>(all: Vec<T>, counts: Vec<usize>) -> Vec<Vec<T>> {
 /// Header, transactions, and the responses about their receipts.
 type Unchecked = ((SealedHeader, Vec<Transaction>), Vec<UpstreamResult>);
 
-fn check(blocks: Vec<Unchecked>, network: &Network) -> Vec<Result<MatchedBlock, Failure>> {
+fn check(blocks: Vec<Unchecked>, network: &Network) -> Vec<Result<MatchedBlock, BlockFailure>> {
     let one = |((header, transactions), answers): Unchecked| {
         let number = header.number;
         let read = |answer: UpstreamResult| {
@@ -215,24 +215,24 @@ fn check(blocks: Vec<Unchecked>, network: &Network) -> Vec<Result<MatchedBlock, 
     blocks.into_iter().map(one).collect()
 }
 
-fn receipts(number: u64, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Receipts { number, error: error.to_string() }
+fn receipts(number: u64, error: &dyn std::fmt::Display) -> BlockFailure {
+    BlockFailure::Receipts { number, error: error.to_string() }
 }
 
 fn raw_receipt(
     number: u64,
     answer: Result<Box<serde_json::value::RawValue>, UpstreamError>,
-) -> Result<Receipt, Failure> {
+) -> Result<Receipt, BlockFailure> {
     let text = answer.map_err(|error| receipts(number, &error))?;
     let bytes: Bytes = serde_json::from_str(text.get()).map_err(|error| receipts(number, &error))?;
     Receipt::decode(&bytes).map_err(|error| receipts(number, &error))
 }
 
-impl Source for ChainSource {
+impl BlockSource for ChainSource {
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>> {
         let head = self.light.canonical(0).map(|(head, _)| head);
         let head =
-            head.map_err(|error| SourceError::Passing(format!("the light client has no head: {error}")));
+            head.map_err(|error| SourceError::Transient(format!("the light client has no head: {error}")));
         std::future::ready(head).boxed()
     }
 

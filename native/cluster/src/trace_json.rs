@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TraceObject {
-    action: Action,
+    action: ActionObject,
     block_hash: B256,
     block_number: u64,
     transaction_hash: B256,
@@ -17,14 +17,14 @@ pub(super) struct TraceObject {
     kind: String,
     subtraces: u32,
     trace_address: Vec<u32>,
-    result: Option<Outcome>,
+    result: Option<ResultObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Action {
+struct ActionObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     call_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ struct Action {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome {
+struct ResultObject {
     gas_used: U64,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Bytes>,
@@ -133,7 +133,7 @@ impl TraceObject {
         let result = trace.outcome.clone().map(|TraceOutcome { gas_used, output }| {
             let (output, code) = if creates { (None, Some(output)) } else { (Some(output), None) };
             let address = trace.to.filter(|_| creates);
-            Outcome { gas_used: U64::from(gas_used), output, code, address }
+            ResultObject { gas_used: U64::from(gas_used), output, code, address }
         });
         Self {
             block_hash: block.hash,
@@ -145,12 +145,12 @@ impl TraceObject {
             trace_address: trace.address.clone(),
             result,
             error: trace.error.clone(),
-            action: Action::of(trace),
+            action: ActionObject::of(trace),
         }
     }
 }
 
-impl Action {
+impl ActionObject {
     fn of(trace: Trace) -> Self {
         let Trace { kind, from, to, value, gas, input, address, .. } = trace;
         let gas = gas.map(U64::from);

@@ -46,15 +46,15 @@ pub struct Budget {
 
 /// Bytes taken from a budget. Dropping them gives them back.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct Reservation {
     all: Option<OwnedSemaphorePermit>,
     /// The same bytes in narrower limits, if there are any.
-    narrower: Vec<(Narrower, OwnedSemaphorePermit)>,
+    narrower: Vec<(SubBudget, OwnedSemaphorePermit)>,
 }
 
 /// A narrower limit that bytes of a budget also count in.
 #[derive(Debug, Clone, Copy)]
-pub enum Narrower {
+pub enum SubBudget {
     /// The limit of a caller or of a source.
     Share = 0,
     /// The limit of all sources of a kind.
@@ -85,48 +85,48 @@ impl Budget {
 
     /// Waits for bytes and takes them, in the order of the calls. A request for more than the whole budget takes the
     /// whole budget.
-    pub async fn take(&self, bytes: usize) -> Held {
-        if let Some(held) = self.try_take(bytes) {
-            return held;
+    pub async fn take(&self, bytes: usize) -> Reservation {
+        if let Some(reserved) = self.try_take(bytes) {
+            return reserved;
         }
         let _waiting = Waiting::new(&self.waiting);
         // The semaphore is never closed.
         let all = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
-        Held { all, ..Held::default() }
+        Reservation { all, ..Reservation::default() }
     }
 
     /// As [`Self::take`]; returns `None` after `limit`.
-    pub async fn take_within(&self, bytes: usize, limit: Duration) -> Option<Held> {
+    pub async fn take_within(&self, bytes: usize, limit: Duration) -> Option<Reservation> {
         tokio::time::timeout(limit, self.take(bytes)).await.ok()
     }
 
     /// Takes bytes for a message that is being answered. Few callers wait, and not for long, because they hold other
     /// bytes meanwhile; the others are refused at once.
-    pub async fn take_soon(&self, bytes: usize) -> Option<Held> {
+    pub async fn take_soon(&self, bytes: usize) -> Option<Reservation> {
         match self.try_take(bytes) {
             None if self.waiting.load(Ordering::Relaxed) < LATE_ANSWERS => {
                 self.take_within(bytes, LATE_ANSWER).await
             }
             None => self.take_or_refuse(bytes),
-            held => held,
+            reserved => reserved,
         }
     }
 
     /// Takes bytes if they are free now.
     #[must_use]
-    pub fn try_take(&self, bytes: usize) -> Option<Held> {
+    pub fn try_take(&self, bytes: usize) -> Option<Reservation> {
         let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
-        Some(Held { all: Some(permit), ..Held::default() })
+        Some(Reservation { all: Some(permit), ..Reservation::default() })
     }
 
     /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
     #[must_use]
-    pub fn take_or_refuse(&self, bytes: usize) -> Option<Held> {
-        let held = self.try_take(bytes);
-        if held.is_none() {
+    pub fn take_or_refuse(&self, bytes: usize) -> Option<Reservation> {
+        let reserved = self.try_take(bytes);
+        if reserved.is_none() {
             self.refused.store(milliseconds(), Ordering::Relaxed);
         }
-        held
+        reserved
     }
 
     /// The size of the budget in bytes.
@@ -157,7 +157,7 @@ impl Budget {
 /// A budget of which one caller ([`Asker::number`]) gets at most a part, and all its pages of other origins at most half of
 /// that part.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedBudget {
     all: Budget,
     /// Bytes of one caller.
     each: usize,
@@ -168,22 +168,22 @@ pub struct Shared {
 /// The number of parts above which those that hold nothing are removed.
 const MAX_PARTS: usize = 1_024;
 
-impl Shared {
+impl SharedBudget {
     /// A budget of this many bytes, of which one caller gets `each`.
     pub fn new(bytes: usize, each: usize) -> Self {
         Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
-    /// Waits for bytes for an asker ([`Peer::asker`](crate::caller_id::Peer::asker)) and takes them; returns `None` after
+    /// Waits for bytes for an asker ([`CallerId::asker`](crate::caller_id::Peer::asker)) and takes them; returns `None` after
     /// `limit`.
-    pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+    pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
         let taking = async {
-            let mut held = Held::default();
+            let mut reserved = Reservation::default();
             for (level, part) in self.parts_of(asker) {
-                held = held.also(level, part.take(bytes).await);
+                reserved = reserved.also(level, part.take(bytes).await);
             }
-            held.merge(self.all.take(bytes).await);
-            held
+            reserved.merge(self.all.take(bytes).await);
+            reserved
         };
         tokio::time::timeout(limit, taking).await.ok()
     }
@@ -195,24 +195,24 @@ impl Shared {
     }
 
     /// As [`Budget::take_soon`], for an asker.
-    pub async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Held> {
-        let mut held = Held::default();
+    pub async fn take_soon(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
+        let mut reserved = Reservation::default();
         for (level, part) in self.parts_of(asker) {
-            held = held.also(level, part.take_soon(bytes).await?);
+            reserved = reserved.also(level, part.take_soon(bytes).await?);
         }
-        held.merge(self.all.take_soon(bytes).await?);
-        Some(held)
+        reserved.merge(self.all.take_soon(bytes).await?);
+        Some(reserved)
     }
 
     /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
     #[must_use]
-    pub fn take_or_refuse(&self, asker: Asker, bytes: usize) -> Option<Held> {
-        let mut held = Held::default();
+    pub fn take_or_refuse(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
+        let mut reserved = Reservation::default();
         for (level, part) in self.parts_of(asker) {
-            held = held.also(level, part.take_or_refuse(bytes)?);
+            reserved = reserved.also(level, part.take_or_refuse(bytes)?);
         }
-        held.merge(self.all.take_or_refuse(bytes)?);
-        Some(held)
+        reserved.merge(self.all.take_or_refuse(bytes)?);
+        Some(reserved)
     }
 
     /// Whether somebody waits for bytes of this budget or of a part that the asker can take.
@@ -224,9 +224,9 @@ impl Shared {
 
     /// The budgets in which the bytes of an asker count, the narrowest first: an asker that waits for a wide limit has its
     /// bytes of the narrow one.
-    fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (Narrower, Arc<Budget>)> {
-        let pages = (asker.page != 0).then(|| (Narrower::Pages, self.part(asker, self.each / 2)));
-        let caller = (Narrower::Share, self.part(asker.number.into(), self.each));
+    fn parts_of(&self, asker: Asker) -> impl Iterator<Item = (SubBudget, Arc<Budget>)> {
+        let pages = (asker.page != 0).then(|| (SubBudget::Pages, self.part(asker, self.each / 2)));
+        let caller = (SubBudget::Share, self.part(asker.number.into(), self.each));
         pages.into_iter().chain([caller])
     }
 
@@ -244,7 +244,7 @@ impl Shared {
     }
 }
 
-impl Held {
+impl Reservation {
     /// The number of bytes held, rounded up to whole units.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -253,7 +253,7 @@ impl Held {
 
     /// Notes that the same bytes are also held in a narrower limit.
     #[must_use]
-    pub fn also(mut self, level: Narrower, narrower: Self) -> Self {
+    pub fn also(mut self, level: SubBudget, narrower: Self) -> Self {
         self.narrower.extend(narrower.all.map(|permit| (level, permit)));
         self
     }
@@ -331,7 +331,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_caller_gets_at_most_its_part_of_a_shared_budget() {
-        let shared = Shared::new(8 * UNIT, 4 * UNIT);
+        let shared = SharedBudget::new(8 * UNIT, 4 * UNIT);
         let moment = Duration::from_millis(20);
         let [one, two, three] = [1, 2, 3].map(Asker::from);
         let greedy = shared.take_within(one, 3 * UNIT, moment).await.unwrap();
@@ -349,20 +349,20 @@ mod tests {
     /// A page in the operator's browser has the address of the operator's wallet.
     #[tokio::test(start_paused = true)]
     async fn the_pages_of_a_caller_leave_half_of_its_part_to_its_programs() {
-        let shared = Shared::new(16 * UNIT, 8 * UNIT);
+        let shared = SharedBudget::new(16 * UNIT, 8 * UNIT);
         let moment = Duration::from_millis(20);
         let (program, pages) = (Asker::from(1), Asker { number: 1, page: 1 });
-        let mut held = shared.take_or_refuse(pages, 3 * UNIT).unwrap();
-        held.merge(shared.take_within(pages, UNIT, moment).await.unwrap());
+        let mut reserved = shared.take_or_refuse(pages, 3 * UNIT).unwrap();
+        reserved.merge(shared.take_within(pages, UNIT, moment).await.unwrap());
         assert!(shared.take_or_refuse(pages, UNIT).is_none());
         assert!(shared.take_within(pages, UNIT, moment).await.is_none());
         assert!(shared.is_contended(pages) && !shared.is_contended(program), "programs have time");
         let mut own = shared.take_or_refuse(program, 4 * UNIT).unwrap();
         assert!(shared.take_or_refuse(program, UNIT).is_none(), "pages count in the caller's part");
-        held.shrink_to(UNIT);
+        reserved.shrink_to(UNIT);
         own.merge(shared.take_or_refuse(program, 3 * UNIT).unwrap());
         assert!(shared.take_or_refuse(pages, UNIT).is_none(), "programs may take what pages leave");
-        drop((own, held));
+        drop((own, reserved));
         assert!(shared.take_or_refuse(pages, 4 * UNIT).is_some());
     }
 
@@ -370,42 +370,42 @@ mod tests {
     async fn bytes_of_several_shares_are_merged_split_and_given_back() {
         let (all, one, two) = (Budget::new(10 * UNIT), Budget::new(4 * UNIT), Budget::new(4 * UNIT));
         let of = |share: &Budget, units: usize| {
-            all.try_take(units * UNIT).unwrap().also(Narrower::Share, share.try_take(units * UNIT).unwrap())
+            all.try_take(units * UNIT).unwrap().also(SubBudget::Share, share.try_take(units * UNIT).unwrap())
         };
-        let mut held = of(&one, 3);
-        held.merge(of(&two, 4));
-        held.merge(of(&one, 1));
+        let mut reserved = of(&one, 3);
+        reserved.merge(of(&two, 4));
+        reserved.merge(of(&one, 1));
         assert_eq!(
-            (held.bytes(), all.taken(), one.taken(), two.taken()),
+            (reserved.bytes(), all.taken(), one.taken(), two.taken()),
             (8 * UNIT, 8 * UNIT, 4 * UNIT, 4 * UNIT)
         );
-        let part = held.split(5 * UNIT);
-        assert_eq!((part.bytes(), held.bytes()), (5 * UNIT, 3 * UNIT));
+        let part = reserved.split(5 * UNIT);
+        assert_eq!((part.bytes(), reserved.bytes()), (5 * UNIT, 3 * UNIT));
         drop(part);
         assert_eq!((all.taken(), one.taken() + two.taken()), (3 * UNIT, 3 * UNIT));
-        held.shrink_to(UNIT);
+        reserved.shrink_to(UNIT);
         assert_eq!((all.taken(), one.taken() + two.taken()), (UNIT, UNIT));
-        assert_eq!(held.split(9 * UNIT).bytes(), UNIT, "not more than is held");
+        assert_eq!(reserved.split(9 * UNIT).bytes(), UNIT, "not more than is held");
         assert_eq!((all.taken(), one.taken(), two.taken()), (0, 0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn held_bytes_are_not_available_until_they_are_given_back() {
         let budget = Budget::new(10 * UNIT);
-        let mut held = budget.take(6 * UNIT).await;
+        let mut reserved = budget.take(6 * UNIT).await;
         assert!(budget.try_take(5 * UNIT).is_none() && !budget.is_contended());
         let moment = Duration::from_millis(20);
         assert!(budget.take_within(5 * UNIT, moment).await.is_none());
-        held.shrink_to(UNIT + 1);
-        assert_eq!(held.bytes(), 2 * UNIT);
+        reserved.shrink_to(UNIT + 1);
+        assert_eq!(reserved.bytes(), 2 * UNIT);
         let more = budget.take_within(8 * UNIT, moment).await.unwrap();
-        held.merge(more);
-        assert_eq!(held.bytes(), 10 * UNIT);
+        reserved.merge(more);
+        assert_eq!(reserved.bytes(), 10 * UNIT);
         let waiting = budget.take(usize::MAX);
         tokio::pin!(waiting);
         assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
         assert!(budget.is_contended());
-        drop(held);
+        drop(reserved);
         assert_eq!(waiting.await.bytes(), 10 * UNIT, "the whole budget");
         assert!(!budget.is_contended());
     }

@@ -8,7 +8,7 @@ use rootlight::types::{Asker, KEY_ASKERS};
 /// The connection that a message comes from. Work and memory are divided among addresses or API keys, within these among
 /// programs and pages, and among connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Peer {
+pub struct CallerId {
     /// The client's address; for IPv6 its /64 network, because one client controls all addresses in it. For a client with
     /// an API key the address that stands for the key ([`Self::of_key`]).
     pub address: IpAddr,
@@ -18,7 +18,7 @@ pub struct Peer {
     pub connection: u64,
 }
 
-impl Peer {
+impl CallerId {
     /// A new connection of an address.
     #[must_use]
     pub fn new(address: IpAddr) -> Self {

@@ -4,19 +4,19 @@
 //! |---|---|
 //! | the root | what the parts of one server share ([`Limits`]) |
 //! | `budget` | limits of memory, in bytes, for callers, upstreams and peers |
-//! | `runs`, `crowd`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
+//! | `runs`, `network_counts`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
 //! | `priority`, `processors` | threads of long work |
-//! | `files`, `outside`, `unix_time` | files that are written as a whole, text from outside, the clock |
+//! | `files`, `sanitize`, `unix_time` | files that are written as a whole, text from outside, the clock |
 
 pub mod budget;
 pub mod caller_id;
-pub mod crowd;
 pub mod files;
 mod limits;
-pub mod outside;
+pub mod network_counts;
 pub mod priority;
 pub mod processors;
 pub mod runs;
+pub mod sanitize;
 pub mod unix_time;
 
 pub use limits::{Limits, OF_ONE_SOURCE};

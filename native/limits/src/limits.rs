@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rootlight::types::Asker;
 
-use crate::budget::{Budget, Held, SMALL_ANSWER, Shared};
+use crate::budget::{Budget, Reservation, SMALL_ANSWER, SharedBudget};
 use crate::priority::LongWork;
 
 const MIB: usize = 1 << 20;
@@ -51,8 +51,8 @@ const RECORDINGS: usize = 192 * MIB;
 /// service, its upstreams and its peers; another server has its own.
 #[derive(Debug)]
 pub struct Limits {
-    requests: Shared,
-    answers: Shared,
+    requests: SharedBudget,
+    answers: SharedBudget,
     upstreams: Arc<Budget>,
     peers: Arc<Budget>,
     callers: Arc<Budget>,
@@ -66,7 +66,7 @@ impl Limits {
     /// The limits of a new server.
     #[must_use]
     pub fn new() -> Arc<Self> {
-        let shared = |[all, each]: [usize; 2]| Shared::new(all, each);
+        let shared = |[all, each]: [usize; 2]| SharedBudget::new(all, each);
         let budget = |bytes| Arc::new(Budget::new(bytes));
         Arc::new(Self {
             requests: shared(REQUESTS),
@@ -83,7 +83,7 @@ impl Limits {
 
     /// The budget of requests.
     #[must_use]
-    pub const fn requests(&self) -> &Shared {
+    pub const fn requests(&self) -> &SharedBudget {
         &self.requests
     }
 
@@ -137,21 +137,21 @@ impl Limits {
 
     /// Takes bytes of the budget for a finished answer to an asker, unless it is small: the way out of the server counts
     /// small ones once the client has unsent answers. Returns `None` if clients have not received too many other answers.
-    pub async fn hold_answer(&self, asker: Asker, bytes: usize) -> Option<Held> {
+    pub async fn hold_answer(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
         if bytes <= SMALL_ANSWER {
-            return Some(Held::default());
+            return Some(Reservation::default());
         }
         self.hold_bytes(asker, bytes).await
     }
 
     /// As [`Self::hold_answer`], for an answer of any size.
-    pub async fn hold_bytes(&self, asker: Asker, bytes: usize) -> Option<Held> {
+    pub async fn hold_bytes(&self, asker: Asker, bytes: usize) -> Option<Reservation> {
         self.answers.take_soon(asker, bytes).await
     }
 
     /// Waits for bytes of the budget of answers for a run of an asker, as many as its answer may have; returns `None`
     /// after `limit`.
-    pub async fn hold_run(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Held> {
+    pub async fn hold_run(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
         self.answers.take_within(asker, bytes, limit).await
     }
 
@@ -178,7 +178,7 @@ mod tests {
         assert!(limits.hold_run(pages, 10 * MIB, moment).await.is_none());
         assert!(limits.hold_run(greedy, 20 * MIB, moment).await.is_some());
         drop(unread);
-        let mut held = limits.hold_run(greedy, 30 * MIB, limit).await.unwrap();
+        let mut reserved = limits.hold_run(greedy, 30 * MIB, limit).await.unwrap();
         assert!(limits.hold_run(greedy, 10 * MIB, moment).await.is_none());
         assert!(limits.hold_run(other, 10 * MIB, limit).await.is_some());
         let waiting = limits.hold_run(greedy, 10 * MIB, limit);
@@ -188,7 +188,7 @@ mod tests {
             limits.answers_contended(greedy) && !limits.answers_contended(other),
             "clients of other addresses have time"
         );
-        held.shrink_to(20 * MIB);
+        reserved.shrink_to(20 * MIB);
         assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
     }
 

@@ -48,7 +48,7 @@ pub struct LongWork {
     lowered: OnceLock<Runtime>,
     /// The number of threads that do long work now.
     at_work: AtomicUsize,
-    /// The askers (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
+    /// The askers (`CallerId::asker`) whose work did not pause, and the times at which they are forgotten.
     coarse_until: Mutex<BTreeMap<Asker, Instant>>,
 }
 

@@ -18,7 +18,7 @@ mod sets {
     use rustix::time::{ClockId, clock_gettime};
 
     /// The largest number of processors for work that cannot pause: as many as such work runs at the same time
-    /// (`Runs::without_pauses`).
+    /// (`RunQueue::without_pauses`).
     const MAX_APART: usize = 4;
 
     /// The processors of this program.

@@ -1,10 +1,7 @@
-//! Scheduling of long runs: addresses, or the API keys of their clients, take turns; within an address its programs do with
-//! all pages of other origins, then these pages, then single calls and batches, and within these its connections.
-//!
-//! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
-//! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
-//! as one that sends a single message. A batch may take as long as a message may at all, so a single call does not wait
-//! for all batches of its address. Brief messages are not scheduled.
+//! Scheduling of long runs. Each connection has its own queue, and a free permit goes to the next connection of the next
+//! address or API key; within an address its programs take turns with all pages of other origins, then these pages with
+//! each other, then single calls with batches. So fifty messages at once get as many turns as one, and a single call does
+//! not wait for all batches of its address. Brief messages are not scheduled.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -16,7 +13,7 @@ use rootlight::rpc::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::caller_id::Peer;
+use crate::caller_id::CallerId;
 use crate::priority;
 
 /// A run adds its duration times this factor to the debt of its connection. Debt decreases as time passes.
@@ -47,12 +44,10 @@ impl Size {
 
 /// The places for long runs, which limit how many run at the same time.
 #[derive(Debug)]
-pub struct Runs {
-    state: Mutex<State>,
-    /// Number of places for fresh connections, those with little debt. A connection has at most one of them, and an
-    /// address all but one, however many connections it opens, so that another address finds a place at once. Its pages of
-    /// other origins have one less, so that its programs do. At least three, so that a second connection of the same
-    /// address finds one too.
+pub struct RunQueue {
+    state: Mutex<RunState>,
+    /// Number of permits for fresh connections, those with little debt: a connection has at most one, an address all but
+    /// one, and its pages of other origins one less, so that others find one at once. At least three.
     fresh: usize,
     /// Number of places for the other connections. All places together are slightly more than the processors, so that
     /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
@@ -60,48 +55,48 @@ pub struct Runs {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    fresh: Lane,
-    busy: Lane,
+struct RunState {
+    fresh: PermitPool,
+    busy: PermitPool,
     /// The time at which each connection's debt will be zero.
-    until: BTreeMap<Peer, Instant>,
+    until: BTreeMap<CallerId, Instant>,
     /// The connections that hold a fresh place.
-    placed: BTreeSet<Peer>,
+    placed: BTreeSet<CallerId>,
 }
 
 /// One kind of places: the number taken, and the queue of those who wait, by address, whether they are pages, page, size
 /// and connection.
 #[derive(Debug, Default)]
-struct Lane {
+struct PermitPool {
     taken: usize,
-    queue: Turns<IpAddr, Turns<bool, Pages>>,
+    queue: RoundRobin<IpAddr, RoundRobin<bool, WaitingByPage>>,
 }
 
 /// The runs that wait, by page, size and connection.
-type Pages = Turns<u128, Turns<Size, Waiting>>;
+type WaitingByPage = RoundRobin<u128, RoundRobin<Size, WaitingRuns>>;
 
 /// The runs that wait, by connection.
-type Waiting = Turns<u64, VecDeque<oneshot::Sender<Place>>>;
+type WaitingRuns = RoundRobin<u64, VecDeque<oneshot::Sender<RunPermit>>>;
 
 /// A queue of waiting runs, and the key that was served last; the next key in order is served next.
 #[derive(Debug)]
-pub struct Turns<K, V> {
+pub struct RoundRobin<K, V> {
     waiting: BTreeMap<K, V>,
     last: Option<K>,
 }
 
 /// The right to run. Dropping it gives the place to the next one in the queue.
 #[derive(Debug)]
-pub struct Place {
-    runs: Arc<Runs>,
-    peer: Peer,
+pub struct RunPermit {
+    runs: Arc<RunQueue>,
+    peer: CallerId,
     is_fresh: bool,
     since: Instant,
     /// Whether its owner received it. If not, dropping it does not free a place.
     given: bool,
 }
 
-impl Runs {
+impl RunQueue {
     /// The places for a machine with this number of processors.
     #[must_use]
     pub fn new(processors: usize) -> Arc<Self> {
@@ -134,12 +129,12 @@ impl Runs {
         Self::new(priority::processors())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the turn of a message of a connection.
-    pub async fn enter(self: &Arc<Self>, peer: Peer, size: Size) -> Place {
+    pub async fn enter(self: &Arc<Self>, peer: CallerId, size: Size) -> RunPermit {
         loop {
             let turn = {
                 let mut state = self.state();
@@ -159,19 +154,19 @@ impl Runs {
                 lane.wait(peer, size, sender);
                 turn
             };
-            // The receiver fails only if the sender was dropped ([`Lane::dismiss`]); then the loop queues again.
+            // The receiver fails only if the sender was dropped ([`PermitPool::dismiss`]); then the loop queues again.
             if let Ok(place) = turn.await {
                 return place;
             }
         }
     }
 
-    fn place(self: &Arc<Self>, peer: Peer, is_fresh: bool) -> Place {
-        Place { runs: self.clone(), peer, is_fresh, since: Instant::now(), given: true }
+    fn place(self: &Arc<Self>, peer: CallerId, is_fresh: bool) -> RunPermit {
+        RunPermit { runs: self.clone(), peer, is_fresh, since: Instant::now(), given: true }
     }
 
     /// Frees a place and gives it to the next one in the queue.
-    fn leave(self: &Arc<Self>, peer: Peer, is_fresh: bool, ran: Duration) {
+    fn leave(self: &Arc<Self>, peer: CallerId, is_fresh: bool, ran: Duration) {
         let mut state = self.state();
         let state = &mut *state;
         state.ran(peer, is_fresh, ran);
@@ -197,18 +192,18 @@ impl Runs {
     }
 }
 
-impl State {
+impl RunState {
     /// Takes the next run for a free fresh place: one that waits for such a place, or else one of a fresh connection
     /// that waits with busy ones because its address held as many fresh places as it may. Addresses that still do
     /// are skipped.
-    fn next_fresh(&mut self, fresh: usize) -> Option<(Peer, oneshot::Sender<Place>)> {
+    fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let Self { fresh: lane, busy, until, placed } = self;
         let (now, until, placed) = (Instant::now(), &*until, &*placed);
         let next = lane.next(|peer| has_room(placed, peer, fresh));
         next.or_else(|| busy.next(|peer| is_fresh(until, placed, peer, now) && has_room(placed, peer, fresh)))
     }
 
-    fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
+    fn ran(&mut self, peer: CallerId, is_fresh: bool, ran: Duration) {
         if is_fresh {
             self.placed.remove(&peer);
         }
@@ -222,14 +217,14 @@ impl State {
     }
 }
 
-impl Lane {
-    fn wait(&mut self, peer: Peer, size: Size, sender: oneshot::Sender<Place>) {
+impl PermitPool {
+    fn wait(&mut self, peer: CallerId, size: Size, sender: oneshot::Sender<RunPermit>) {
         let pages = self.queue.of(peer.address).of(peer.page != 0);
         pages.of(peer.page).of(size).of(peer.connection).push_back(sender);
     }
 
     /// Drops the waiting runs of a connection, so that they queue again.
-    fn dismiss(&mut self, peer: Peer) {
+    fn dismiss(&mut self, peer: CallerId) {
         self.queue.clear(peer.address, |sides| {
             sides.clear(peer.page != 0, |pages| {
                 pages.clear(peer.page, |sizes| {
@@ -241,7 +236,7 @@ impl Lane {
     }
 
     /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
-    fn next(&mut self, may: impl Fn(Peer) -> bool) -> Option<(Peer, oneshot::Sender<Place>)> {
+    fn next(&mut self, may: impl Fn(CallerId) -> bool) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let (size, peer) = self.in_turn().find(|(_, peer)| may(*peer))?;
         let sender = self.queue.serve(peer.address, |sides| {
             sides.serve(peer.page != 0, |pages| {
@@ -257,7 +252,7 @@ impl Lane {
     }
 
     /// The connections with waiting runs, in the order of their turns.
-    fn in_turn(&self) -> impl Iterator<Item = (Size, Peer)> {
+    fn in_turn(&self) -> impl Iterator<Item = (Size, CallerId)> {
         let sides = self.queue.in_turn();
         let pages = sides.flat_map(|(address, sides)| {
             sides
@@ -269,13 +264,13 @@ impl Lane {
             sizes.in_turn().map(move |(size, connections)| (*size, address, page, connections))
         });
         sizes.flat_map(|(size, address, page, connections)| {
-            let peer = move |connection: &u64| Peer { address, page, connection: *connection };
+            let peer = move |connection: &u64| CallerId { address, page, connection: *connection };
             connections.in_turn().map(move |(connection, _)| (size, peer(connection)))
         })
     }
 }
 
-impl<K: Ord + Copy, V: Default> Turns<K, V> {
+impl<K: Ord + Copy, V: Default> RoundRobin<K, V> {
     /// What waits under a key.
     pub fn of(&mut self, key: K) -> &mut V {
         self.waiting.entry(key).or_default()
@@ -309,22 +304,27 @@ impl<K: Ord + Copy, V: Default> Turns<K, V> {
     }
 }
 
-impl<K, V> Default for Turns<K, V> {
+impl<K, V> Default for RoundRobin<K, V> {
     fn default() -> Self {
         Self { waiting: BTreeMap::new(), last: None }
     }
 }
 
 /// Whether a connection has little debt and holds no fresh place.
-fn is_fresh(until: &BTreeMap<Peer, Instant>, placed: &BTreeSet<Peer>, peer: Peer, now: Instant) -> bool {
+fn is_fresh(
+    until: &BTreeMap<CallerId, Instant>,
+    placed: &BTreeSet<CallerId>,
+    peer: CallerId,
+    now: Instant,
+) -> bool {
     let debt = until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
     debt <= FREE_DEBT && !placed.contains(&peer)
 }
 
 /// Whether an address, and its pages if the connection belongs to one, have fewer fresh places than they may.
-fn has_room(placed: &BTreeSet<Peer>, Peer { address, page, .. }: Peer, fresh: usize) -> bool {
+fn has_room(placed: &BTreeSet<CallerId>, CallerId { address, page, .. }: CallerId, fresh: usize) -> bool {
     let places = |first: u128, last: u128| {
-        let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| Peer {
+        let [first, last] = [(first, u64::MIN), (last, u64::MAX)].map(|(page, connection)| CallerId {
             address,
             page,
             connection,
@@ -335,7 +335,7 @@ fn has_room(placed: &BTreeSet<Peer>, Peer { address, page, .. }: Peer, fresh: us
         && (page == 0 || places(1, u128::MAX).saturating_add(2) < fresh)
 }
 
-impl Drop for Place {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         if self.given {
             self.runs.leave(self.peer, self.is_fresh, self.since.elapsed());
@@ -350,13 +350,13 @@ mod tests {
 
     use super::*;
 
-    fn peer(address: [u8; 4], connection: u64) -> Peer {
-        Peer { address: address.into(), page: 0, connection }
+    fn peer(address: [u8; 4], connection: u64) -> CallerId {
+        CallerId { address: address.into(), page: 0, connection }
     }
 
     /// Returns the order in which connections get the places for busy connections when all are taken at first.
-    async fn order(asked: &[Peer]) -> Vec<u64> {
-        let runs = Runs::new(2);
+    async fn order(asked: &[CallerId]) -> Vec<u64> {
+        let runs = RunQueue::new(2);
         // Gives every connection a debt, so that none is fresh.
         let until = Instant::now() + Duration::from_secs(60);
         let first = peer([9; 4], 0);
@@ -393,7 +393,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn addresses_take_turns_however_many_connections_they_have() {
         let many = (1..=6).map(|connection| peer([10, 0, 0, 1], connection));
-        let asked: Vec<Peer> = many.chain([peer([10, 0, 0, 2], 99)]).collect();
+        let asked: Vec<CallerId> = many.chain([peer([10, 0, 0, 2], 99)]).collect();
         let told = order(&asked).await;
         assert!(told.iter().position(|connection| *connection == 99).unwrap() <= 1, "{told:?}");
     }
@@ -401,13 +401,13 @@ mod tests {
     /// All pages in a browser, and all programs of this machine, have one address.
     #[tokio::test(start_paused = true)]
     async fn programs_take_turns_with_all_pages_of_their_address_and_pages_with_each_other() {
-        let page = |page, connection| Peer { page, ..peer([127, 0, 0, 1], connection) };
+        let page = |page, connection| CallerId { page, ..peer([127, 0, 0, 1], connection) };
         let greedy = || (1..=6).map(|connection| page(7, connection));
         let at = |told: &[u64], wanted| told.iter().position(|connection| *connection == wanted).unwrap();
-        let asked: Vec<Peer> = greedy().chain([page(0, 99)]).collect();
+        let asked: Vec<CallerId> = greedy().chain([page(0, 99)]).collect();
         let told = order(&asked).await;
         assert!(at(&told, 99) <= 1, "{told:?}");
-        let asked: Vec<Peer> = greedy().chain([page(5, 98), page(9, 99)]).collect();
+        let asked: Vec<CallerId> = greedy().chain([page(5, 98), page(9, 99)]).collect();
         let told = order(&asked).await;
         assert!(at(&told, 98) <= 2 && at(&told, 99) <= 2, "{told:?}");
         let many = (1..=6).map(|number| page(number.into(), number)).chain([page(0, 98), page(0, 99)]);
@@ -417,8 +417,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pages_leave_a_fresh_place_to_the_programs_of_their_address() {
-        let runs = Runs::new(2);
-        let at = |page, connection| Peer { page, ..peer([127, 0, 0, 1], connection) };
+        let runs = RunQueue::new(2);
+        let at = |page, connection| CallerId { page, ..peer([127, 0, 0, 1], connection) };
         let one = runs.enter(at(7, 1), Size::Single).await;
         let two = runs.enter(at(8, 2), Size::Single).await;
         assert!(one.is_fresh && !two.is_fresh);
@@ -429,7 +429,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_busy_connection_leaves_places_to_fresh_ones() {
-        let runs = Runs::new(2);
+        let runs = RunQueue::new(2);
         let greedy = peer([127, 0, 0, 1], 1);
         let one = runs.enter(greedy, Size::Single).await;
         let two = runs.enter(greedy, Size::Single).await;
@@ -451,7 +451,7 @@ mod tests {
     /// An address that opens a connection for each run has no debt on any of them.
     #[tokio::test(start_paused = true)]
     async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
-        let runs = Runs::new(2);
+        let runs = RunQueue::new(2);
         let greedy = |connection| peer([127, 0, 0, 1], connection);
         let other = |connection| peer([127, 0, 0, 2], connection);
         let soon = |peer| tokio::time::timeout(Duration::from_secs(5), runs.enter(peer, Size::Single));
@@ -465,7 +465,7 @@ mod tests {
         assert!(soon(other(5)).await.unwrap().is_fresh, "another address does not wait");
         // The same holds if connections of the first address have waited for longer.
         drop((one, two));
-        let held = [
+        let reserved = [
             runs.enter(other(6), Size::Single).await,
             runs.enter(other(7), Size::Single).await,
             runs.enter(peer([9; 4], 8), Size::Single).await,
@@ -475,7 +475,7 @@ mod tests {
             tokio::spawn(async move { runs.enter(peer, Size::Single).await })
         });
         tokio::task::yield_now().await;
-        drop(held);
+        drop(reserved);
         assert!(soon(other(12)).await.unwrap().is_fresh);
         let mut fresh = 0;
         for task in queued {
@@ -488,7 +488,7 @@ mod tests {
     /// A place that was given to a client that no longer waits goes to the next one.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_stopped_waiting_gets_no_place() {
-        let runs = Runs::new(1);
+        let runs = RunQueue::new(1);
         let until = Instant::now() + Duration::from_secs(60);
         let (one, two) = (peer([127, 0, 0, 1], 1), peer([127, 0, 0, 1], 2));
         runs.state().until.extend([(one, until), (two, until)]);
@@ -509,7 +509,7 @@ mod tests {
     /// to end, not for those that wait already, and takes whichever place becomes free.
     #[tokio::test(start_paused = true)]
     async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
-        let runs = Runs::new(2);
+        let runs = RunQueue::new(2);
         let at = |connection| peer([127, 0, 0, 1], connection);
         for first_to_end in [0, 2] {
             let mut running = Vec::new();
@@ -541,8 +541,8 @@ mod tests {
     /// One client controls all addresses of an IPv6 network of 64 bits.
     #[tokio::test(start_paused = true)]
     async fn addresses_of_one_ipv6_network_share_their_places() {
-        let runs = Runs::new(2);
-        let at = |address: &str| Peer::new(address.parse().unwrap());
+        let runs = RunQueue::new(2);
+        let at = |address: &str| CallerId::new(address.parse().unwrap());
         let one = runs.enter(at("2001:db8:0:1::1"), Size::Single).await;
         let two = runs.enter(at("2001:db8:0:1::2"), Size::Single).await;
         let three = runs.enter(at("2001:db8:0:1:ffff::3"), Size::Single).await;
@@ -554,8 +554,8 @@ mod tests {
     /// do not wait for each other.
     #[tokio::test(start_paused = true)]
     async fn the_addresses_of_an_api_key_share_its_places() {
-        let runs = Runs::new(2);
-        let of_key = |address: &str, key| Peer::new(address.parse().unwrap()).of_key(key);
+        let runs = RunQueue::new(2);
+        let of_key = |address: &str, key| CallerId::new(address.parse().unwrap()).of_key(key);
         let one = runs.enter(of_key("192.0.2.1", 1), Size::Single).await;
         let two = runs.enter(of_key("198.51.100.1", 1), Size::Single).await;
         let three = runs.enter(of_key("203.0.113.1", 1), Size::Single).await;
@@ -568,24 +568,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_waited_with_two_messages_gets_one_fresh_place() {
-        let runs = Runs::new(2);
-        let mut held = Vec::new();
+        let runs = RunQueue::new(2);
+        let mut reserved = Vec::new();
         for address in 1..=3 {
-            held.push(runs.enter(peer([10, 0, 0, address], 1), Size::Single).await);
+            reserved.push(runs.enter(peer([10, 0, 0, address], 1), Size::Single).await);
         }
         let queued = [Size::Single, Size::Batch].map(|size| {
             let runs = runs.clone();
             tokio::spawn(async move { runs.enter(peer([10, 0, 0, 9], 2), size).await })
         });
         tokio::task::yield_now().await;
-        held.pop();
+        reserved.pop();
         let mut fresh = Vec::new();
         for task in queued {
             // The second message takes the free place for busy connections, before another fresh place is free.
             fresh.push(tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap());
         }
         assert_eq!(fresh.iter().filter(|place| place.is_fresh).count(), 1);
-        drop((held, fresh));
+        drop((reserved, fresh));
         let state = runs.state();
         assert_eq!((state.fresh.taken, state.busy.taken), (0, 0));
     }

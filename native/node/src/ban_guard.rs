@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_server::bans::{AddressOf, HostBans};
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
@@ -21,15 +21,16 @@ pub fn protect(bans: &HostBans, upstreams: &[SharedUpstream]) {
 #[must_use]
 pub fn guard(bans: &Arc<HostBans>, upstreams: Vec<SharedUpstream>) -> Vec<SharedUpstream> {
     protect(bans, &upstreams);
-    let guarded = |(place, inner)| Arc::new(Guarded { inner, place, bans: bans.clone() }) as SharedUpstream;
+    let guarded =
+        |(index, inner)| Arc::new(BanGuardedUpstream { inner, index, bans: bans.clone() }) as SharedUpstream;
     upstreams.into_iter().enumerate().map(guarded).collect()
 }
 
 /// An upstream that is not asked while its address is banned. The light client takes the failures as those of an
 /// upstream that cannot be reached.
-struct Guarded {
+struct BanGuardedUpstream {
     inner: SharedUpstream,
-    place: usize,
+    index: usize,
     bans: Arc<HostBans>,
 }
 
@@ -38,19 +39,22 @@ fn refused(requests: &[UpstreamRequest]) -> Vec<UpstreamResult> {
     requests.iter().map(|_| Err(refusal())).collect()
 }
 
-impl Upstream for Guarded {
+impl Upstream for BanGuardedUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        if self.bans.rests(self.place) {
+        if self.bans.is_paused(self.index) {
             return Box::pin(std::future::ready(refused(&requests)));
         }
         self.inner.request(requests)
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        if self.bans.rests(self.place) {
-            return Box::pin(std::future::ready((refused(&requests), Held::default())));
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        if self.bans.is_paused(self.index) {
+            return Box::pin(std::future::ready((refused(&requests), Reservation::default())));
         }
-        self.inner.request_held(requests)
+        self.inner.request_reserved(requests)
     }
 
     fn name(&self) -> &str {
@@ -71,9 +75,9 @@ mod tests {
     use super::*;
 
     /// An upstream at an address.
-    struct At(IpAddr);
+    struct AddressedUpstream(IpAddr);
 
-    impl Upstream for At {
+    impl Upstream for AddressedUpstream {
         fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
             let answer = || serde_json::value::to_raw_value("here").unwrap();
             Box::pin(std::future::ready(requests.iter().map(|_| Ok(answer())).collect()))
@@ -99,8 +103,8 @@ mod tests {
     #[tokio::test]
     async fn banned_upstreams_are_not_asked_but_the_last_healthy_one_always_is() {
         let bans = Arc::new(HostBans::default());
-        let upstreams =
-            ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| Arc::new(At(ip(text))) as SharedUpstream);
+        let upstreams = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+            .map(|text| Arc::new(AddressedUpstream(ip(text))) as SharedUpstream);
         let guarded = guard(&bans, upstreams.to_vec());
         let asked = || async {
             let mut asked = Vec::new();

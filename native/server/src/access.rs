@@ -58,7 +58,7 @@ pub struct Access {
 
 /// The reason why a request is refused; its text goes into the error body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum AccessRefusal {
     /// The `Host` header names another host.
     #[error(
         "host not allowed: this server answers for localhost, IP addresses and names given by --allow-host"
@@ -71,7 +71,7 @@ pub(crate) enum Refusal {
 
 /// The sender of a request according to its `Origin` header, which browsers set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sender {
+pub(crate) enum CallerOrigin {
     /// A program, or a page that may call every method.
     Trusted,
     /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Own`] because every page may.
@@ -80,7 +80,7 @@ pub(crate) enum Sender {
     Foreign(Arc<str>),
 }
 
-impl Sender {
+impl CallerOrigin {
     /// The origin, if the sender is a page that may not call every method.
     pub(crate) fn foreign_page(&self) -> Option<String> {
         match self {
@@ -92,29 +92,33 @@ impl Sender {
 
 impl Access {
     /// Checks a request's headers.
-    pub(crate) fn check(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<Sender, Refusal> {
+    pub(crate) fn check(
+        &self,
+        headers: &HeaderMap,
+        authority: Option<&str>,
+    ) -> Result<CallerOrigin, AccessRefusal> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).or(authority);
         if !host.is_some_and(|host| self.answers_for(host)) {
-            return Err(Refusal::Host);
+            return Err(AccessRefusal::Host);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
-        let Some(origin) = origins.next() else { return Ok(Sender::Trusted) };
+        let Some(origin) = origins.next() else { return Ok(CallerOrigin::Trusted) };
         // A request with several origins is treated as one of an unknown origin.
         let origin = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
         self.sender(origin)
     }
 
-    fn sender(&self, origin: &str) -> Result<Sender, Refusal> {
+    fn sender(&self, origin: &str) -> Result<CallerOrigin, AccessRefusal> {
         if is_of_this_machine(origin) {
-            return Ok(Sender::Trusted);
+            return Ok(CallerOrigin::Trusted);
         }
         match &self.origins {
-            Origins::Any => Ok(Sender::Admitted(shown(origin).into())),
+            Origins::Any => Ok(CallerOrigin::Admitted(shown(origin).into())),
             Origins::List(names) if names.iter().any(|name| name.eq_ignore_ascii_case(origin)) => {
-                Ok(Sender::Trusted)
+                Ok(CallerOrigin::Trusted)
             }
-            Origins::List(_) => Err(Refusal::Origin(shown(origin))),
-            Origins::Unnamed => Ok(Sender::Foreign(shown(origin).into())),
+            Origins::List(_) => Err(AccessRefusal::Origin(shown(origin))),
+            Origins::Unnamed => Ok(CallerOrigin::Foreign(shown(origin).into())),
         }
     }
 
@@ -257,18 +261,18 @@ mod tests {
     fn listed_origins_and_own_pages_are_trusted() {
         assert_eq!(Origins::parse("a.example, *"), Origins::Any);
         let list = access(Origins::parse("https://a.example , http://b.example"), &[]);
-        assert_eq!(list.sender("https://A.example"), Ok(Sender::Trusted));
-        assert_eq!(list.sender("http://localhost:3000"), Ok(Sender::Trusted));
+        assert_eq!(list.sender("https://A.example"), Ok(CallerOrigin::Trusted));
+        assert_eq!(list.sender("http://localhost:3000"), Ok(CallerOrigin::Trusted));
         for foreign in ["https://a.example.evil", "null", ""] {
-            assert!(matches!(list.sender(foreign), Err(Refusal::Origin(_))), "{foreign}");
+            assert!(matches!(list.sender(foreign), Err(AccessRefusal::Origin(_))), "{foreign}");
         }
         let unnamed = access(Origins::Unnamed, &[]);
-        assert_eq!(unnamed.sender("null"), Ok(Sender::Foreign("null".into())));
-        assert_eq!(unnamed.sender("http://x\"<script>"), Ok(Sender::Foreign("ORIGIN".into())));
+        assert_eq!(unnamed.sender("null"), Ok(CallerOrigin::Foreign("null".into())));
+        assert_eq!(unnamed.sender("http://x\"<script>"), Ok(CallerOrigin::Foreign("ORIGIN".into())));
     }
 
     #[test]
-    fn no_one_is_told_to_admit_frames_without_an_origin() {
+    fn errors_do_not_advise_to_allow_the_origin_null() {
         let list = access(Origins::parse("https://a.example"), &[]);
         let advice = |origin: &str| list.sender(origin).unwrap_err().to_string();
         assert!(advice("https://b.example").contains("--cors https://b.example"));
@@ -283,8 +287,11 @@ mod tests {
     #[test]
     fn a_page_that_is_admitted_with_all_others_is_not_trusted() {
         let all = access(Origins::Any, &[]);
-        assert_eq!(all.sender("https://any.example"), Ok(Sender::Admitted("https://any.example".into())));
-        assert_eq!(all.sender("http://localhost:3000"), Ok(Sender::Trusted));
+        assert_eq!(
+            all.sender("https://any.example"),
+            Ok(CallerOrigin::Admitted("https://any.example".into()))
+        );
+        assert_eq!(all.sender("http://localhost:3000"), Ok(CallerOrigin::Trusted));
     }
 
     #[test]
@@ -293,8 +300,8 @@ mod tests {
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
         let unnamed = access(Origins::Unnamed, &[]);
-        assert_eq!(unnamed.check(&headers, None), Ok(Sender::Trusted));
+        assert_eq!(unnamed.check(&headers, None), Ok(CallerOrigin::Trusted));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
-        assert_eq!(unnamed.check(&headers, None), Ok(Sender::Foreign("ORIGIN".into())));
+        assert_eq!(unnamed.check(&headers, None), Ok(CallerOrigin::Foreign("ORIGIN".into())));
     }
 }

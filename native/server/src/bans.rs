@@ -77,7 +77,7 @@ impl HostBans {
 
     /// Whether the upstream of this place is not asked now: its address is banned, and that of another is not.
     #[must_use]
-    pub fn rests(&self, place: usize) -> bool {
+    pub fn is_paused(&self, place: usize) -> bool {
         let (list, now) = (read(&self.list), unix_time());
         let banned = |of: &AddressOf| of().is_some_and(|address| list.is_banned(address, now));
         let upstreams = read(&self.upstreams);

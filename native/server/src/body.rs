@@ -7,11 +7,11 @@ use axum::extract::Request;
 use futures::{FutureExt as _, StreamExt as _};
 use rootlight::types::Asker;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{Held, NO_ROOM};
+use rootlight_limits::budget::{NO_ROOM, Reservation};
 use tokio::time::{Instant, timeout};
 
-use super::places::FREE_BYTES;
-use super::shared::Shared;
+use super::connection_slots::FREE_BYTES;
+use super::server_state::ServerState;
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The reason why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadBody {
     /// The body is longer than a message may be.
     #[error("request body is too long")]
     TooLong,
@@ -42,19 +42,23 @@ pub(crate) enum Unread {
 }
 
 /// Reads a body up to the limit. Returns it with the bytes of the request budget that it holds.
-pub(crate) async fn read(request: Request, asker: Asker, shared: &Shared) -> Result<(Vec<u8>, Held), Unread> {
+pub(crate) async fn read(
+    request: Request,
+    asker: Asker,
+    shared: &ServerState,
+) -> Result<(Vec<u8>, Reservation), UnreadBody> {
     let (limits, most) = (&shared.counts.limits, shared.limits.message_bytes);
     let announced = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
     if announced > most.saturating_add(SURPLUS_BYTES) {
-        return Err(Unread::TooLong);
+        return Err(UnreadBody::TooLong);
     }
     let mut until = None;
     let mut until = || *until.get_or_insert_with(|| Instant::now() + shared.limits.body_timeout);
     let exact = request.body().size_hint().exact().is_some();
     let mut chunks = request.into_body().into_data_stream();
-    let (mut body, mut held) = (Vec::new(), Held::default());
+    let (mut body, mut reserved) = (Vec::new(), Reservation::default());
     let (mut surplus, mut piece) = (0_usize, 0_usize);
-    while let Some(chunk) = next(&mut chunks, &mut until, (asker, &held), limits).await? {
+    while let Some(chunk) = next(&mut chunks, &mut until, (asker, &reserved), limits).await? {
         piece = piece.saturating_add(chunk.len());
         if piece >= PIECE {
             piece = 0;
@@ -64,42 +68,42 @@ pub(crate) async fn read(request: Request, asker: Asker, shared: &Shared) -> Res
         }
         let length = body.len().saturating_add(chunk.len());
         if surplus == 0 && length <= most {
-            if length > FREE_BYTES && held.bytes() == 0 {
+            if length > FREE_BYTES && reserved.bytes() == 0 {
                 // The body's whole possible size is taken at once, so that no body holds some bytes and waits for more.
                 let whole = if exact { announced.min(most) } else { most };
                 let left = until().saturating_duration_since(Instant::now());
                 let taking = Box::pin(limits.requests().take_within(asker, whole, left));
-                held = taking.await.ok_or(Unread::NoRoom)?;
+                reserved = taking.await.ok_or(UnreadBody::NoRoom)?;
                 body.reserve_exact(whole.saturating_sub(body.len()));
             }
             body.extend_from_slice(&chunk);
             continue;
         }
-        (body, held) = (Vec::new(), Held::default());
+        (body, reserved) = (Vec::new(), Reservation::default());
         surplus = surplus.saturating_add(chunk.len());
         if surplus > SURPLUS_BYTES {
             break;
         }
     }
     if surplus > 0 {
-        return Err(Unread::TooLong);
+        return Err(UnreadBody::TooLong);
     }
-    Ok((body, held))
+    Ok((body, reserved))
 }
 
 /// Reads the next chunk. A body that holds bytes of the budget must make progress while others wait for them.
 async fn next(
     chunks: &mut BodyDataStream,
     until: &mut impl FnMut() -> Instant,
-    (asker, held): (Asker, &Held),
+    (asker, reserved): (Asker, &Reservation),
     limits: &Limits,
-) -> Result<Option<Bytes>, Unread> {
+) -> Result<Option<Bytes>, UnreadBody> {
     if chunks.is_end_stream() {
         return Ok(None);
     }
     // A chunk that has come in already is taken without a look at the clock.
     if let Some(chunk) = chunks.next().now_or_never() {
-        return chunk.transpose().map_err(|_| Unread::Broken);
+        return chunk.transpose().map_err(|_| UnreadBody::Broken);
     }
     let until = until();
     loop {
@@ -107,9 +111,9 @@ async fn next(
         match timeout(left.min(PATIENCE), chunks.next()).await {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
-            Ok(Some(Err(_))) => return Err(Unread::Broken),
-            Err(_) if left <= PATIENCE || (held.bytes() > 0 && limits.requests().is_contended(asker)) => {
-                return Err(Unread::TooSlow);
+            Ok(Some(Err(_))) => return Err(UnreadBody::Broken),
+            Err(_) if left <= PATIENCE || (reserved.bytes() > 0 && limits.requests().is_contended(asker)) => {
+                return Err(UnreadBody::TooSlow);
             }
             Err(_) => {}
         }

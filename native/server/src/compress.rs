@@ -6,12 +6,12 @@ use std::sync::Arc;
 use brotli::CompressorWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::Size;
 
 use super::coding::Coding;
-use super::shared::Shared;
+use super::server_state::ServerState;
 
 /// The shortest body that is compressed. Shorter ones fit into one packet anyway, and preparing a compressor takes longer
 /// (50 us) than most look-ups; bodies below about 110 bytes would even grow.
@@ -30,8 +30,8 @@ const BROTLI_WINDOW: u32 = 18;
 /// ten MiB take some tenths of a second. Returns the plain body as the error if the system has no thread for it.
 pub(super) async fn encode(
     coding: Coding,
-    shared: &Shared,
-    peer: Peer,
+    shared: &ServerState,
+    peer: CallerId,
     plain: Vec<u8>,
 ) -> Result<Vec<u8>, Vec<u8>> {
     let work = shared.counts.limits.work();

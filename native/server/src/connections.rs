@@ -15,14 +15,14 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use super::connection_slots::{ClientConnection, ConnectionSlot, ConnectionSlots};
 use super::head_timer::HeadTimer;
 use super::http;
 use super::metered::Metered;
-use super::places::{ClientConnection, Places, Ticket};
-use super::shared::{Shared, stopped};
+use super::server_state::{ServerState, stopped};
 use super::sockets::Listener;
 use super::stream::Stream;
-use crate::metrics::{Counted, Rejection};
+use crate::metrics::{GaugeGuard, Rejection};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -33,8 +33,8 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// What serves the connections of all listeners.
 #[derive(Clone)]
 pub(super) struct Connections {
-    pub(super) shared: Arc<Shared>,
-    pub(super) places: Arc<Places>,
+    pub(super) shared: Arc<ServerState>,
+    pub(super) places: Arc<ConnectionSlots>,
     pub(super) tls: Option<TlsAcceptor>,
 }
 
@@ -66,10 +66,10 @@ impl Connections {
         self.shared.bans.as_ref().is_some_and(|bans| bans.is_banned(address))
     }
 
-    fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, ticket: Ticket) {
+    fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, ticket: ConnectionSlot) {
         let connections = self.clone();
         tokio::spawn(async move {
-            let open = Counted::one(&connections.shared.counts.metrics.connections);
+            let open = GaugeGuard::one(&connections.shared.counts.metrics.connections);
             if let Some(stream) = connections.secured(stream, &connection).await {
                 connections.serve(stream, connection).await;
             }

@@ -11,7 +11,7 @@ use tokio_tungstenite::WebSocketStream;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::limits::Limits;
+use super::limits::ServerLimits;
 
 /// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
 const READ_BUFFER: usize = 4 * 1024;
@@ -58,7 +58,7 @@ impl Handshake {
 }
 
 /// The WebSocket of an upgraded connection.
-pub(super) async fn open(upgraded: Upgraded, limits: &Limits) -> WebSocket {
+pub(super) async fn open(upgraded: Upgraded, limits: &ServerLimits) -> WebSocket {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .max_frame_size(Some(limits.frame_bytes))

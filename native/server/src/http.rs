@@ -10,44 +10,44 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rootlight::rpc::envelope::{Id, write_error};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
 
-use super::access::{Access, Sender};
-use super::body::{self, Unread};
+use super::access::{Access, CallerOrigin};
+use super::body::{self, UnreadBody};
 use super::coding::{self, Coding};
 use super::compress;
-use super::grounds::Grounds;
+use super::connection_slots::ClientConnection;
 use super::handshake::{self, Handshake};
+use super::key_caller::KeyCaller;
+use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent};
 use super::page::Page;
-use super::places::ClientConnection;
 use super::probe::{self, Probed};
-use super::proxies::Client;
+use super::proxies::CallerAddress;
 use super::read::read;
 use super::refusal::{self, INVALID_REQUEST};
 use super::request_id;
-use super::shared::Shared;
-use super::tenant::Tenant;
-use super::way_out::{JSON, Leaving, Reply, leave};
+use super::server_state::ServerState;
+use super::upgrade_terms::UpgradeTerms;
 use super::ws;
-use crate::metrics::{Counted, Watch};
-use crate::service::{Caller, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Terms, write};
+use crate::metrics::{GaugeGuard, MessageTimer};
+use crate::service::{Caller, CallerTerms, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, write};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
 /// Answers any request. The path of a POST matters only if the server has a base path or keys.
 pub(crate) async fn handle(
-    shared: &Shared,
+    shared: &ServerState,
     connection: &Arc<ClientConnection>,
     request: Request,
-) -> axum::http::Response<Leaving> {
+) -> axum::http::Response<CountedBody> {
     let rules = shared.live.rules();
     let client = rules.proxies.client(connection, request.headers());
     let id = shared.ids.of(request.headers(), client.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
-    connection.asks_as(client.peer);
+    connection.count_for(client.peer);
     let work = (*request.method() == Method::POST).then(|| connection.work());
     // Pinned here, so that the whole future is not moved. What few requests need is boxed, because each connection has room
     // for it.
@@ -55,7 +55,7 @@ pub(crate) async fn handle(
     let mut reply = poll_fn(|context| span.in_scope(|| admitted.as_mut().poll(context))).await;
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
     reply.headers_mut().insert(request_id::HEADER, id);
-    let response = leave(connection, reply).await;
+    let response = count_until_sent(connection, reply).await;
     drop(work);
     let status = response.status().as_u16();
     if !is_probe {
@@ -67,12 +67,12 @@ pub(crate) async fn handle(
 
 /// Answers a request if its page may read the answer.
 async fn admit(
-    shared: &Shared,
+    shared: &ServerState,
     connection: &Arc<ClientConnection>,
     access: &Access,
-    client: Client,
+    client: CallerAddress,
     request: Request,
-) -> Reply {
+) -> OutgoingResponse {
     if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
         return refusal::banned().into();
     }
@@ -91,12 +91,12 @@ async fn admit(
 }
 
 async fn route(
-    shared: &Shared,
+    shared: &ServerState,
     connection: &Arc<ClientConnection>,
-    client: Client,
-    sender: Sender,
+    client: CallerAddress,
+    sender: CallerOrigin,
     request: Request,
-) -> Reply {
+) -> OutgoingResponse {
     let websocket = wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
@@ -105,7 +105,7 @@ async fn route(
         return probed.into();
     }
     if !websocket && let Some(shown) = page(shared, &request) {
-        return Reply::free(shown);
+        return OutgoingResponse::free(shown);
     }
     match *request.method() {
         Method::OPTIONS => return preflight(request.headers()).into(),
@@ -119,28 +119,33 @@ async fn route(
         Err(refusal) => return Box::pin(refusal.response_to(request)).await.into(),
     };
     let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
-    let all_pages = matches!(sender, Sender::Admitted(_));
-    let terms = Terms { batch_limit: Some(shared.limits.batch), all_pages, ..terms };
+    let all_pages = matches!(sender, CallerOrigin::Admitted(_));
+    let terms = CallerTerms { batch_limit: Some(shared.limits.batch), all_pages, ..terms };
     let operator = terms.operator;
     let caller = Caller::on(client.peer, sender.foreign_page(), terms);
-    connection.asks_as(caller.peer);
+    connection.count_for(caller.peer);
     match *request.method() {
         Method::POST => post(shared, &caller, tenant, request).await,
         _ => {
-            connection.belongs_to(client.peer);
-            let grounds = Grounds::new(&request, &client, sender, operator);
+            connection.assign_to(client.peer);
+            let grounds = UpgradeTerms::new(&request, &client, sender, operator);
             Box::pin(upgrade(shared, connection, caller, (grounds, tenant), request)).await.into()
         }
     }
 }
 
-async fn post(shared: &Shared, caller: &Caller, tenant: Option<Tenant>, request: Request) -> Reply {
+async fn post(
+    shared: &ServerState,
+    caller: &Caller,
+    tenant: Option<KeyCaller>,
+    request: Request,
+) -> OutgoingResponse {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
     let coding = coding::preferred(request.headers());
-    let (body, held) = match body::read(request, caller.peer.asker(), shared).await {
+    let (body, reserved) = match body::read(request, caller.peer.asker(), shared).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
@@ -155,10 +160,10 @@ async fn post(shared: &Shared, caller: &Caller, tenant: Option<Tenant>, request:
             Err(refused) => return refused.response().into(),
         };
     }
-    let watch = Watch::start(&shared.counts.metrics, &message, began);
-    let answered = shared.service.answer_to(&caller.taking_pieces(), message).await;
+    let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
+    let answered = shared.service.answer_message(&caller.taking_pieces(), message).await;
     watch.end(&answered);
-    drop(held);
+    drop(reserved);
     let mut reply = answer(shared, caller.peer, answered, coding).await;
     if let Some(standing) = standing {
         refusal::add_standing(reply.headers_mut(), &standing);
@@ -167,10 +172,15 @@ async fn post(shared: &Shared, caller: &Caller, tenant: Option<Tenant>, request:
 }
 
 /// The response with an answer of the service.
-async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option<Coding>) -> Reply {
-    let HeldReply { reply, held, pieces, .. } = answered;
+async fn answer(
+    shared: &ServerState,
+    peer: CallerId,
+    answered: ReservedReply,
+    coding: Option<Coding>,
+) -> OutgoingResponse {
+    let ReservedReply { reply, reserved, pieces, .. } = answered;
     if let Some(pieces) = pieces {
-        return Reply::in_pieces(pieces);
+        return OutgoingResponse::in_pieces(pieces);
     }
     let nothing = || StatusCode::NO_CONTENT.into_response().into();
     let Some(reply) = reply else { return nothing() };
@@ -184,7 +194,7 @@ async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option
         },
         None => (plain, None),
     };
-    let mut reply = Reply::answer(status, body.into(), held);
+    let mut reply = OutgoingResponse::answer(status, body.into(), reserved);
     reply.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Some(coding) = coding {
         reply.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
@@ -192,16 +202,16 @@ async fn answer(shared: &Shared, peer: Peer, answered: HeldReply, coding: Option
     reply
 }
 
-fn refused_body(refusal: Unread, limit: usize) -> Response {
+fn refused_body(refusal: UnreadBody, limit: usize) -> Response {
     let text = refusal.to_string();
     let mut response = match refusal {
-        Unread::TooLong => {
+        UnreadBody::TooLong => {
             let text = format!("Request size limit of {limit} bytes exceeded");
             error(StatusCode::PAYLOAD_TOO_LARGE, LIMIT_EXCEEDED, &text)
         }
-        Unread::TooSlow => error(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, &text),
-        Unread::NoRoom => error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, &text),
-        Unread::Broken => error(StatusCode::BAD_REQUEST, INVALID_REQUEST, &text),
+        UnreadBody::TooSlow => error(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, &text),
+        UnreadBody::NoRoom => error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, &text),
+        UnreadBody::Broken => error(StatusCode::BAD_REQUEST, INVALID_REQUEST, &text),
     };
     // The rest of the body may be unread, so the connection cannot be used again.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -210,13 +220,13 @@ fn refused_body(refusal: Unread, limit: usize) -> Response {
 
 /// Upgrades to WebSocket on `/` and `/websocket`, where the reference node and most tools expect it.
 async fn upgrade(
-    shared: &Shared,
+    shared: &ServerState,
     connection: &Arc<ClientConnection>,
     caller: Caller,
-    (grounds, tenant): (Grounds, Option<Tenant>),
+    (grounds, tenant): (UpgradeTerms, Option<KeyCaller>),
     request: Request,
 ) -> Response {
-    let path = shared.entry.inside(request.uri().path());
+    let path = shared.entry.below_base_path(request.uri().path());
     // A path with a key was checked with the key.
     if tenant.is_none() && !matches!(path, Some("" | "/" | "/websocket")) {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
@@ -243,8 +253,8 @@ async fn upgrade(
             Err(failure) => return debug!(%failure, "websocket upgrade failed"),
         };
         let socket = handshake::open(upgraded, &shared.limits).await;
-        let open = Counted::one(&shared.counts.metrics.websockets);
-        connection.takes_messages();
+        let open = GaugeGuard::one(&shared.counts.metrics.websockets);
+        connection.count_messages();
         ws::run(socket, shared, connection, caller, (grounds, tenant)).await;
         drop((ticket, counted, open));
     };
@@ -287,8 +297,8 @@ fn add_cors(headers: &mut HeaderMap, origin: HeaderValue, varies: bool) {
 }
 
 /// Answers a browser that asks for a file of the page. Files need no key: they are the same for everybody.
-fn page(shared: &Shared, request: &Request) -> Option<Response> {
-    let path = shared.entry.inside(request.uri().path())?;
+fn page(shared: &ServerState, request: &Request) -> Option<Response> {
+    let path = shared.entry.below_base_path(request.uri().path())?;
     let page = shared.page.as_ref()?;
     if path.is_empty() {
         // The page names its files relative to its own address, which must end with a slash.

@@ -3,19 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::keys::{Fanout, Filters, Keys, Quotas, Registry};
+use crate::keys::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Registry};
 
 /// Where the server finds keys and everything that belongs to them.
 #[derive(Clone)]
 pub struct KeyAccess {
     /// The keys.
-    pub keys: Arc<dyn Keys>,
+    pub keys: Arc<dyn KeyLookup>,
     /// Their counters.
     pub quotas: Arc<dyn Quotas>,
     /// The owners of their filters.
-    pub filters: Arc<dyn Filters>,
+    pub filters: Arc<dyn FilterOwners>,
     /// Announcements of changes.
-    pub fanout: Arc<dyn Fanout>,
+    pub fanout: Arc<dyn ChangeNotifier>,
     /// Whether clients of this machine are served without a key.
     pub anonymous: bool,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 
 /// The number of open WebSockets of each key, by the number of the key.
 #[derive(Debug, Clone, Default)]
@@ -22,11 +22,11 @@ impl KeySockets {
     }
 
     /// Counts another WebSocket of a key, unless it has `most` already.
-    pub(crate) fn enter(&self, key: u32, most: usize) -> Result<KeySocket, Refusal> {
+    pub(crate) fn enter(&self, key: u32, most: usize) -> Result<KeySocket, RequestRefusal> {
         let mut open = self.open();
         let count = open.entry(key).or_default();
         if *count >= most {
-            return Err(Refusal::Sockets(most));
+            return Err(RequestRefusal::Sockets(most));
         }
         *count = count.saturating_add(1);
         Ok(KeySocket { all: self.clone(), key })

@@ -7,7 +7,7 @@ use rootlight::rpc::envelope::BATCH_LIMIT;
 
 /// The limits of sizes, counts and times for clients.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Longest request body and longest assembled WebSocket message, in bytes. The reference node's default is 5 MiB
     /// too.
     pub message_bytes: usize,
@@ -50,7 +50,7 @@ pub struct Limits {
     pub drain_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             message_bytes: 5 * 1024 * 1024,

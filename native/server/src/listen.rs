@@ -6,21 +6,21 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use rootlight_limits::runs::Runs;
+use rootlight_limits::runs::RunQueue;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
+use super::connection_slots::ConnectionSlots;
 use super::connections::Connections;
 use super::key_sockets::KeySockets;
-use super::live::{Live, Rules};
-use super::places::Places;
-use super::shared::Shared;
+use super::live_settings::{LiveSettings, ReloadableSettings};
+use super::server_state::ServerState;
 use super::sockets::{Inherited, Listen, Listener};
 use super::tls::{Certificates, TlsError};
-use super::{Access, Control, Entry, Limits, Operations, Origins, observer};
+use super::{Access, AdmissionRules, Control, Operations, Origins, ServerLimits, observer};
 use crate::metrics::Started;
 use crate::service::{Counts, SharedService};
 
@@ -39,9 +39,9 @@ pub struct ServerConfig {
     /// Host names, in lower case, that the `Host` header may contain besides `localhost`, IP addresses and `host`.
     pub hosts: Vec<String>,
     /// Limits of sizes, counts and times.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Profile, base path and API keys.
-    pub entry: Entry,
+    pub entry: AdmissionRules,
     /// Settings for operators.
     pub operations: Operations,
 }
@@ -65,7 +65,7 @@ pub struct Server {
     second: Option<SocketAddr>,
     metrics: Option<TcpListener>,
     tls: Option<TlsAcceptor>,
-    shared: Shared,
+    shared: ServerState,
     control: Control,
     stop: watch::Sender<bool>,
 }
@@ -106,19 +106,19 @@ impl Server {
         if let Some(bans) = &bans {
             bans.trust(config.operations.proxies.networks.clone());
         }
-        let live = Live::new(Rules { access, proxies: config.operations.proxies });
-        let shared = Shared {
+        let live = LiveSettings::new(ReloadableSettings { access, proxies: config.operations.proxies });
+        let shared = ServerState {
             bans: bans.clone(),
             counts: service.counts(),
             service,
             live: live.clone(),
             entry: Arc::new(config.entry),
             page: config.operations.page,
-            websockets: Places::new(config.limits.websockets),
+            websockets: ConnectionSlots::new(config.limits.websockets),
             limits: Arc::new(config.limits),
             key_sockets: KeySockets::default(),
-            reads: Runs::without_pauses(),
-            compressions: Runs::without_pauses(),
+            reads: RunQueue::without_pauses(),
+            compressions: RunQueue::without_pauses(),
             rests: Arc::default(),
             ids: Arc::default(),
             started: Started::now(),
@@ -130,7 +130,7 @@ impl Server {
 
     /// What its connections would share.
     #[cfg(test)]
-    pub(super) fn into_shared(self) -> Shared {
+    pub(super) fn into_shared(self) -> ServerState {
         self.shared
     }
 
@@ -198,7 +198,7 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listeners, metrics, tls, shared, control, stop: stopping, .. } = self;
         let shared = Arc::new(shared);
-        let places = Places::new(shared.limits.connections);
+        let places = ConnectionSlots::new(shared.limits.connections);
         let connections = Connections { shared: shared.clone(), places, tls };
         // They end with this function: aborted when the set is dropped.
         let mut beside = JoinSet::new();

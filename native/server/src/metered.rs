@@ -9,7 +9,7 @@ use rootlight_limits::budget::NO_ROOM;
 use rootlight_limits::processors;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::places::ClientConnection;
+use super::connection_slots::ClientConnection;
 use super::stream::Stream;
 
 /// The number of bytes written at a time, and read or written between two pauses in which the thread serves other

@@ -11,10 +11,10 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tracing::warn;
 
-use super::few;
+use super::operator_server;
 use super::probe;
-use super::shared::Shared;
-use crate::metrics::{self, Sample};
+use super::server_state::ServerState;
+use crate::metrics::{self, MetricsSample};
 
 /// Binds the listener. An address that other machines reach gets a warning.
 pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -29,18 +29,18 @@ pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Serves metrics and probes for ever.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+pub(super) async fn serve(listener: TcpListener, shared: Arc<ServerState>) {
     let counts = shared.counts.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let answered = answer(&shared, &request.map(|_| ()));
         std::future::ready(Ok::<_, Infallible>(answered))
     });
-    few::serve(listener, &counts, service).await;
+    operator_server::serve(listener, &counts, service).await;
 }
 
 /// Web pages get nothing: neither those that say where they are from, nor those whose name was changed to resolve to
 /// this address.
-fn answer(shared: &Shared, request: &hyper::Request<()>) -> Response {
+fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
     let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
     let checked = shared.live.rules().access.check(request.headers(), authority.as_deref());
     if checked.is_err() || request.headers().contains_key(header::ORIGIN) {
@@ -58,9 +58,10 @@ fn answer(shared: &Shared, request: &hyper::Request<()>) -> Response {
     }
 }
 
-fn metrics(shared: &Shared) -> Response {
+fn metrics(shared: &ServerState) -> Response {
     let keys = shared.entry.keys.as_ref().map_or_else(Vec::new, |access| access.quotas.usage());
-    let sample = Sample::new(shared.started, shared.service.health(), shared.service.vitals(), keys);
+    let sample =
+        MetricsSample::new(shared.started, shared.service.health(), shared.service.chain_status(), keys);
     match metrics::render(&shared.counts.metrics, &sample, |registry| shared.service.register(registry)) {
         Ok(text) => {
             let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);

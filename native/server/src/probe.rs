@@ -3,8 +3,8 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::shared::Shared;
-use super::way_out::JSON;
+use super::outgoing::JSON;
+use super::server_state::ServerState;
 
 /// The reason in `/readyz` while the server stops.
 const STOPPING: &str = r#"{"ready":false,"reason":"the server is stopping"}"#;
@@ -15,10 +15,10 @@ pub(super) struct Probed;
 
 /// Answers a GET request for one of the probes; `None` for other paths. Probes need no key and may not know the base
 /// path. A page of another origin (`for_page`) is not told why there is no head: the reason may repeat what an upstream wrote.
-pub(super) fn answer(shared: &Shared, path: &str, for_page: bool) -> Option<Response> {
+pub(super) fn answer(shared: &ServerState, path: &str, for_page: bool) -> Option<Response> {
     let name = match path {
         "/livez" | "/readyz" | "/health" => path,
-        _ => shared.entry.inside(path)?,
+        _ => shared.entry.below_base_path(path)?,
     };
     match name {
         "/livez" => Some(json(StatusCode::OK, r#"{"live":true}"#)),
@@ -28,7 +28,7 @@ pub(super) fn answer(shared: &Shared, path: &str, for_page: bool) -> Option<Resp
     }
 }
 
-fn health(shared: &Shared, for_page: bool) -> Response {
+fn health(shared: &ServerState, for_page: bool) -> Response {
     let mut health = shared.service.health();
     health.reason.take_if(|_| for_page);
     let status = if health.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use axum::http::HeaderMap;
 use ipnet::IpNet;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 
-use super::places::ClientConnection;
+use super::connection_slots::ClientConnection;
 use crate::addresses;
 
 /// The header in which each proxy appends the address of its client.
@@ -61,10 +61,10 @@ impl FromIterator<TrustedProxy> for Proxies {
 
 /// The client that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct CallerAddress {
     /// By what work and memory are divided: the client's address, of IPv6 its /64 network, and the number of the connection to
     /// this server.
-    pub(crate) peer: Peer,
+    pub(crate) peer: CallerId,
     /// The client's whole address, with which rules are compared.
     pub(crate) address: IpAddr,
     /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
@@ -74,7 +74,7 @@ pub(crate) struct Client {
     pub(crate) behind_proxies: bool,
 }
 
-impl Client {
+impl CallerAddress {
     /// Whether the request comes from this machine, without a proxy.
     pub(crate) fn is_local(&self) -> bool {
         !self.proxied && self.address.is_loopback()
@@ -82,15 +82,15 @@ impl Client {
 }
 
 impl Proxies {
-    pub(crate) fn client(&self, connection: &ClientConnection, headers: &HeaderMap) -> Client {
+    pub(crate) fn client(&self, connection: &ClientConnection, headers: &HeaderMap) -> CallerAddress {
         let peer = connection.peer;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
         let forwarded = if proxied { self.forwarded(headers) } else { None };
         let address = forwarded.unwrap_or(connection.source);
-        let peer =
-            forwarded.map_or(peer, |address| Peer { connection: peer.connection, ..Peer::new(address) });
+        let peer = forwarded
+            .map_or(peer, |address| CallerId { connection: peer.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        Client { peer, address, proxied, behind_proxies }
+        CallerAddress { peer, address, proxied, behind_proxies }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -135,7 +135,7 @@ mod tests {
         }
         let client = proxies.client(&connection, &headers);
         assert_eq!(client.peer.connection, connection.peer.connection);
-        assert_eq!(client.peer.address, Peer::new(client.address).address);
+        assert_eq!(client.peer.address, CallerId::new(client.address).address);
         (client.address.to_string(), client.proxied)
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_connects_to_a_unix_socket_is_a_proxy_only_if_named() {
+    fn unix_socket_clients_are_proxies_only_if_configured() {
         let connection = ClientConnection::over_unix(&Counts::default());
         let mut headers = HeaderMap::new();
         headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());

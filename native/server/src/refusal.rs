@@ -11,8 +11,8 @@ use rootlight::rpc::envelope::Id;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::way_out::JSON;
-use crate::keys::{Exceeded, Standing, Unfit, Window};
+use super::outgoing::JSON;
+use crate::keys::{Exceeded, LimitPeriod, LimitStatus, NotAllowed};
 use crate::metrics::Rejection;
 use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED, dispatcher};
 
@@ -30,7 +30,7 @@ const READ_FOR_ID_TIME: Duration = Duration::from_secs(1);
 
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestRefusal {
     #[error("Unauthorized: missing API key")]
     Missing,
     /// The key does not exist, or is revoked.
@@ -46,9 +46,9 @@ pub(crate) enum Refusal {
     Address,
     /// The key does not allow what the message asks.
     #[error("Forbidden: {0}")]
-    Method(Unfit),
+    Method(NotAllowed),
     /// The key does not allow state overrides.
-    #[error("{}", Unfit::StateOverride)]
+    #[error("{}", NotAllowed::StateOverride)]
     StateOverride,
     /// The message exceeds a limit of the key.
     #[error("{}", limit_text(.0))]
@@ -71,12 +71,12 @@ pub(crate) enum Refusal {
 
 fn limit_text(exceeded: &Exceeded) -> &'static str {
     match exceeded.window {
-        Window::Second => "Limit exceeded: too many requests per second",
-        Window::Day => "Daily quota exceeded",
+        LimitPeriod::Second => "Limit exceeded: too many requests per second",
+        LimitPeriod::Day => "Daily quota exceeded",
     }
 }
 
-impl Refusal {
+impl RequestRefusal {
     fn status(&self) -> StatusCode {
         match self {
             Self::Missing | Self::Invalid | Self::Expired => StatusCode::UNAUTHORIZED,
@@ -123,7 +123,7 @@ impl Refusal {
         let mut error = json!({"code": self.code(), "message": message});
         if let (Self::Limit(exceeded), Some(members)) = (self, error.as_object_mut()) {
             let Exceeded { window, standing, retry_after } = exceeded;
-            let window = if *window == Window::Second { "second" } else { "day" };
+            let window = if *window == LimitPeriod::Second { "second" } else { "day" };
             let data = json!({"limit": standing.limit, "window": window, "retryAfter": retry_after});
             members.insert("data".to_owned(), data);
         }
@@ -169,13 +169,13 @@ impl Refusal {
 
 /// The response to a banned client, whose connection ends.
 pub(crate) fn banned() -> Response {
-    let mut response = Refusal::Banned.response(&Id::Unknown);
+    let mut response = RequestRefusal::Banned.response(&Id::Unknown);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 /// Adds the headers that say how much of a limit is left.
-pub(crate) fn add_standing(headers: &mut HeaderMap, standing: &Standing) {
+pub(crate) fn add_standing(headers: &mut HeaderMap, standing: &LimitStatus) {
     const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
     const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
     const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");

@@ -13,11 +13,11 @@ use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
 use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_BATCH};
 use rootlight::rpc::server::{self, Profile};
-use rootlight::rpc::{Connection, Dispatcher, Message, News, Reply, RpcError, changes_of};
+use rootlight::rpc::{Connection, Dispatcher, Message, Notifications, Reply, RpcError, poll_message};
 use rootlight::types::Asker;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::Held;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::budget::Reservation;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{LongWork, SHORT_JSON};
 use tokio::sync::watch;
 
@@ -35,12 +35,12 @@ pub const TIMED_OUT: i32 = -32011;
 
 /// The reply to one message, on its way to the caller.
 #[derive(Debug, Default)]
-pub struct HeldReply {
+pub struct ReservedReply {
     /// The reply. Over HTTP the status is 400 if the message is not JSON-RPC, and otherwise 200, because client libraries
     /// hide the JSON-RPC error of a response with any other status.
     pub reply: Option<Reply>,
     /// The bytes of the answer budget that the reply holds until it is sent.
-    pub held: Held,
+    pub reserved: Reservation,
     /// The text of the reply, if it is made while it is sent; `reply` is empty then.
     pub pieces: Option<Pieces>,
     /// Whether upstreams were asked for it.
@@ -49,7 +49,7 @@ pub struct HeldReply {
 
 /// The text of a long answer in pieces, each with the bytes of the answer budget that it holds until it is sent. After an
 /// error the answer is incomplete, and the connection must be closed.
-pub struct Pieces(pub BoxStream<'static, std::io::Result<(String, Held)>>);
+pub struct Pieces(pub BoxStream<'static, std::io::Result<(String, Reservation)>>);
 
 impl std::fmt::Debug for Pieces {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Pieces {
     }
 }
 
-impl HeldReply {
+impl ReservedReply {
     /// A reply that holds no bytes of the budget yet.
     #[must_use]
     pub fn of(reply: Reply) -> Self {
@@ -131,7 +131,7 @@ pub struct Health {
 
 /// The state of the chain and of the upstreams, for metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Vitals {
+pub struct ServiceStatus {
     /// Number and timestamp (seconds since 1970) of the head; `None` if there is none yet.
     pub head: Option<(u64, u64)>,
     /// Number of the highest block that is known to exist.
@@ -139,12 +139,12 @@ pub struct Vitals {
     /// Whether that block is reached.
     pub synced: bool,
     /// The upstreams, in the order of the command line.
-    pub upstreams: Vec<UpstreamVitals>,
+    pub upstreams: Vec<UpstreamHealth>,
 }
 
 /// The state of one upstream, for metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UpstreamVitals {
+pub struct UpstreamHealth {
     /// Scheme, host and port, without path and credentials.
     pub name: String,
     /// Whether it is asked; otherwise it is left alone for a while, because it failed or lied.
@@ -161,7 +161,7 @@ pub struct UpstreamVitals {
 
 /// The conditions under which a sender is served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct CallerTerms {
     /// The profile that decides which methods exist.
     pub profile: Profile,
     /// The number of the sender's API key, if it has one. Its filters belong to the key, not to the address.
@@ -180,9 +180,9 @@ pub struct Terms {
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The connection that the message comes from, by which work and memory are divided.
-    pub peer: Peer,
+    pub peer: CallerId,
     /// The conditions under which the sender is served.
-    pub terms: Terms,
+    pub terms: CallerTerms,
     /// What the sender may do, and its subscriptions.
     pub connection: Arc<Connection>,
     /// Whether the sender can receive an answer in pieces.
@@ -193,28 +193,28 @@ impl Caller {
     /// A sender that cannot receive notifications: a program, or a page of this origin that may not call methods that
     /// use keys or change the chain.
     #[must_use]
-    pub fn new(peer: Peer, foreign_page: Option<String>) -> Self {
-        Self::on(peer, foreign_page, Terms::default())
+    pub fn new(peer: CallerId, foreign_page: Option<String>) -> Self {
+        Self::on(peer, foreign_page, CallerTerms::default())
     }
 
     /// As [`Self::new`], served on these terms.
     #[must_use]
-    pub fn on(peer: Peer, foreign_page: Option<String>, terms: Terms) -> Self {
+    pub fn on(peer: CallerId, foreign_page: Option<String>, terms: CallerTerms) -> Self {
         let peer = terms.key.map_or(peer, |key| peer.of_key(key));
         // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
         // because the numbers only tell frames apart: they do not run out, and no sender sees them.
         static FRAMES: AtomicU64 = AtomicU64::new(0);
         let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
         let connection = connection(peer, terms).from_foreign_page(foreign_page, frame);
-        let peer = Peer { page: connection.owner().asker.sharer().page, ..peer };
+        let peer = CallerId { page: connection.owner().asker.quota_owner().page, ..peer };
         Self { peer, terms, connection: Arc::new(connection), takes_pieces: false }
     }
 
     /// A number for the sender of transactions, by which hosts that answer together name it to each other. Pages of other
     /// origins have numbers of their own.
     #[must_use]
-    pub fn told(&self) -> u64 {
-        self.connection.owner().asker.told()
+    pub fn transaction_sender(&self) -> u64 {
+        self.connection.owner().asker.shared_id()
     }
 
     /// The same sender, able to receive an answer in pieces.
@@ -235,7 +235,7 @@ impl Caller {
     }
 }
 
-fn connection(peer: Peer, terms: Terms) -> Connection {
+fn connection(peer: CallerId, terms: CallerTerms) -> Connection {
     Connection::new(peer.asker().number, peer.connection)
         .with_profile(terms.profile)
         .with_rights(terms.rights)
@@ -272,18 +272,22 @@ impl Default for Counts {
 /// Implementations must not panic on any input, and must not block the thread for long.
 pub trait Service: Send + Sync + 'static {
     /// Answers one message (a single request or a batch).
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply>;
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply>;
 
-    /// As [`Self::answer_to`], for messages of this program itself, given as text.
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, HeldReply> {
+    /// As [`Self::answer_message`], for messages of this program itself, given as text.
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, ReservedReply> {
         Box::pin(async move {
-            let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
-            self.answer_to(&caller, read(&message)).await
+            let caller = Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
+            self.answer_message(&caller, read(&message)).await
         })
     }
 
     /// What is new of a subscription of a sender, with the bytes of the answer budget that the news hold.
-    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+    fn news<'a>(
+        &'a self,
+        caller: &'a Caller,
+        subscription: u128,
+    ) -> BoxFuture<'a, (Notifications, Reservation)> {
         Box::pin(news_by_message(self, caller, subscription))
     }
 
@@ -313,8 +317,8 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// The state of the chain and of the upstreams, for metrics.
-    fn vitals(&self) -> Vitals {
-        Vitals::default()
+    fn chain_status(&self) -> ServiceStatus {
+        ServiceStatus::default()
     }
 
     /// Adds metrics of its own.
@@ -326,10 +330,10 @@ pub async fn news_by_message<S: Service + ?Sized>(
     service: &S,
     caller: &Caller,
     subscription: u128,
-) -> (News, Held) {
-    let HeldReply { reply, held, .. } =
-        service.answer_to(caller, changes_of(subscription, dispatcher())).await;
-    (reply.map(|reply| reply.into_news(subscription)).unwrap_or_default(), held)
+) -> (Notifications, Reservation) {
+    let ReservedReply { reply, reserved, .. } =
+        service.answer_message(caller, poll_message(subscription, dispatcher())).await;
+    (reply.map(|reply| reply.into_notifications(subscription)).unwrap_or_default(), reserved)
 }
 
 /// A service shared by all connections.
@@ -344,8 +348,8 @@ mod tests {
     #[test]
     fn the_clients_of_a_key_share_its_work_and_memory() {
         let at = |address: &str, key| {
-            let terms = Terms { key, ..Terms::default() };
-            Caller::on(Peer::new(address.parse().unwrap()), None, terms).peer
+            let terms = CallerTerms { key, ..CallerTerms::default() };
+            Caller::on(CallerId::new(address.parse().unwrap()), None, terms).peer
         };
         let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
         assert_eq!((one.address, one.asker()), (two.address, two.asker()));
@@ -361,8 +365,8 @@ mod tests {
     #[test]
     fn a_page_shares_work_as_its_origin_and_a_key_as_the_key() {
         let at = |page: Option<&str>, key| {
-            let terms = Terms { key, ..Terms::default() };
-            Caller::on(Peer::new(Ipv4Addr::LOCALHOST.into()), page.map(str::to_owned), terms)
+            let terms = CallerTerms { key, ..CallerTerms::default() };
+            Caller::on(CallerId::new(Ipv4Addr::LOCALHOST.into()), page.map(str::to_owned), terms)
         };
         let page = |page| at(page, None).peer.page;
         assert_eq!(page(None), 0);
@@ -381,8 +385,8 @@ mod tests {
         // Frames that send no origin are told apart all the same: by message, or by WebSocket.
         let frames = [at(Some("null"), None), at(Some("null"), None)];
         let sockets = frames.each_ref().map(|frame| frame.with_subscriptions(9));
-        assert_eq!(sockets[0].told(), frames[0].with_subscriptions(1).told());
-        let told = frames.iter().chain(&sockets).map(Caller::told);
+        assert_eq!(sockets[0].transaction_sender(), frames[0].with_subscriptions(1).transaction_sender());
+        let told = frames.iter().chain(&sockets).map(Caller::transaction_sender);
         assert_eq!(told.collect::<std::collections::BTreeSet<_>>().len(), 4);
     }
 }

@@ -6,22 +6,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rootlight::rpc::{Effect, MORE_NOTIFICATIONS, Message, News, Reply};
-use rootlight_limits::budget::Held;
+use rootlight::rpc::{Effect, MORE_NOTIFICATIONS, Message, Notifications, Reply};
+use rootlight_limits::budget::Reservation;
 use tokio::sync::{Notify, mpsc};
 
-use super::limits::Limits;
-use super::places::ClientConnection;
-use super::way_out::Outgoing;
-use crate::metrics::{Counted, Metrics};
-use crate::service::{Caller, HeldReply, SharedService};
+use super::connection_slots::ClientConnection;
+use super::limits::ServerLimits;
+use super::outgoing::Outgoing;
+use crate::metrics::{GaugeGuard, Metrics};
+use crate::service::{Caller, ReservedReply, SharedService};
 
 /// Bytes of the notifications of one poll from which on there may be more.
 const MORE_BYTES: usize = 1024 * 1024;
 
 /// The open subscriptions of a connection.
 #[derive(Default)]
-struct Open {
+struct OpenSubscriptions {
     ids: BTreeMap<u128, Subscription>,
     /// How many of them the client has ended.
     unsubscribed: usize,
@@ -31,22 +31,22 @@ struct Open {
 struct Subscription {
     /// Whether the client has been sent the id and may receive notifications.
     begun: bool,
-    _counted: Counted,
+    _counted: GaugeGuard,
 }
 
 impl Subscription {
     fn new(metrics: &Metrics) -> Self {
-        Self { begun: false, _counted: Counted::one(&metrics.subscriptions) }
+        Self { begun: false, _counted: GaugeGuard::one(&metrics.subscriptions) }
     }
 }
 
 /// The subscriptions of one connection.
 pub(super) struct Subscriptions {
     service: SharedService,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     caller: Caller,
     connection: Arc<ClientConnection>,
-    open: Mutex<Open>,
+    open: Mutex<OpenSubscriptions>,
     /// Signals that a new subscription may have notifications already.
     begun: Notify,
 }
@@ -55,7 +55,7 @@ impl Subscriptions {
     /// A connection without subscriptions.
     pub(super) fn new(
         service: SharedService,
-        limits: Arc<Limits>,
+        limits: Arc<ServerLimits>,
         connection: Arc<ClientConnection>,
         caller: &Caller,
     ) -> Arc<Self> {
@@ -66,15 +66,15 @@ impl Subscriptions {
         Arc::new(Self { service, limits, caller, connection, open: Mutex::default(), begun: Notify::new() })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenSubscriptions> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers a message. The caller passes the ids of new subscriptions to [`Self::begin`] once the answer is in the
     /// send queue.
-    pub(super) async fn answer(&self, message: Message) -> HeldReply {
-        let held = self.service.answer_to(&self.caller, message).await;
-        for effect in held.reply.iter().flat_map(Reply::effects) {
+    pub(super) async fn answer(&self, message: Message) -> ReservedReply {
+        let reserved = self.service.answer_message(&self.caller, message).await;
+        for effect in reserved.reply.iter().flat_map(Reply::effects) {
             let mut open = self.open();
             match effect {
                 Effect::Subscribed(id) => drop(open.ids.insert(id, Subscription::new(self.metrics()))),
@@ -85,7 +85,7 @@ impl Subscriptions {
                 Effect::Filter(_) | Effect::Uninstalled(_) | Effect::Sent(_) | Effect::About(_) => {}
             }
         }
-        held
+        reserved
     }
 
     fn metrics(&self) -> &Metrics {
@@ -135,7 +135,7 @@ impl Subscriptions {
         loop {
             match self.tell_some(id, queue).await {
                 Some(true) => {}
-                told => return told.is_some(),
+                notified => return notified.is_some(),
             }
         }
     }
@@ -143,24 +143,24 @@ impl Subscriptions {
     /// Polls a subscription once and sends its notifications. Returns whether there may be more, and `None` if they cannot
     /// be sent or the service no longer has the subscription.
     async fn tell_some(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
-        let (mut told, mut bytes) = (0_usize, 0_usize);
-        let (News { texts, is_gone }, _held) = self.service.news(&self.caller, id).await;
+        let (mut notified, mut bytes) = (0_usize, 0_usize);
+        let (Notifications { texts, is_gone }, _held) = self.service.news(&self.caller, id).await;
         for text in texts {
             // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(&id) {
                 return Some(false);
             }
-            (told, bytes) = (told.saturating_add(1), bytes.saturating_add(text.len()));
-            let Some(unsent) = self.connection.sending(text, Held::default()).await else {
+            (notified, bytes) = (notified.saturating_add(1), bytes.saturating_add(text.len()));
+            let Some(unsent) = self.connection.sending(text, Reservation::default()).await else {
                 self.metrics().dropped.inc();
                 return None;
             };
             if queue.send(Outgoing::Text(unsent)).await.is_err() {
                 return Some(false);
             }
-            self.metrics().told.inc();
+            self.metrics().notified.inc();
         }
-        (!(is_gone && self.is_lost(id))).then_some(told >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
+        (!(is_gone && self.is_lost(id))).then_some(notified >= MORE_NOTIFICATIONS || bytes >= MORE_BYTES)
     }
 
     /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own

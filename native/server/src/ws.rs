@@ -8,7 +8,7 @@ use axum::extract::ws::close_code;
 use futures::StreamExt;
 use futures::stream::SplitStream;
 use rootlight::rpc::envelope::Id;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -16,16 +16,16 @@ use tracing::debug;
 use tungstenite::Message;
 use tungstenite::error::CapacityError;
 
-use super::grounds::Grounds;
+use super::connection_slots::ClientConnection;
 use super::handshake::WebSocket;
-use super::places::ClientConnection;
+use super::key_caller::{KeyCaller, RefusedMessage};
+use super::outgoing::{Frames, Outgoing, pong, text};
 use super::read;
-use super::shared::{Shared, stopped};
+use super::server_state::{ServerState, stopped};
 use super::subscriptions::Subscriptions;
-use super::tenant::{Refused, Tenant};
-use super::way_out::{Frames, Outgoing, pong, text};
-use crate::metrics::Watch;
-use crate::service::{self, Caller, HeldReply, INTERNAL_ERROR};
+use super::upgrade_terms::UpgradeTerms;
+use crate::metrics::MessageTimer;
+use crate::service::{self, Caller, INTERNAL_ERROR, ReservedReply};
 
 /// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
 /// client which sends messages without end does not keep the processors from others.
@@ -51,10 +51,10 @@ enum End {
 /// Serves a connection until it ends.
 pub(crate) async fn run(
     socket: WebSocket,
-    shared: Shared,
+    shared: ServerState,
     connection: Arc<ClientConnection>,
     caller: Caller,
-    (grounds, tenant): (Grounds, Option<Tenant>),
+    (grounds, tenant): (UpgradeTerms, Option<KeyCaller>),
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
@@ -89,7 +89,7 @@ pub(crate) async fn run(
         End::Gone => None,
         End::Close(code, reason) => Some((code, reason)),
         End::Refuse(reason, last) => {
-            frames.last(text(&connection, last, Held::default()).await).await;
+            frames.last(text(&connection, last, Reservation::default()).await).await;
             Some((close_code::POLICY, reason))
         }
     };
@@ -102,30 +102,30 @@ pub(crate) async fn run(
 
 /// Completes when the client may not go on.
 async fn rights_end(
-    grounds: &Grounds,
-    tenant: Option<&Tenant>,
-    shared: &Shared,
+    grounds: &UpgradeTerms,
+    tenant: Option<&KeyCaller>,
+    shared: &ServerState,
     connection: &Arc<ClientConnection>,
 ) -> End {
     tokio::select! {
-        text = grounds.fall(shared, connection, tenant) => {
+        text = grounds.revoked(shared, connection, tenant) => {
             End::Refuse("the rules for pages, hosts or proxies have changed", text)
         }
-        text = ends(tenant) => End::Refuse("the API key may not be used", text),
+        text = revoked(tenant) => End::Refuse("the API key may not be used", text),
         () = banned(shared, connection) => End::Close(close_code::POLICY, "the client address is banned"),
     }
 }
 
 /// Completes when the client's API key may not be used any more.
-async fn ends(tenant: Option<&Tenant>) -> String {
+async fn revoked(tenant: Option<&KeyCaller>) -> String {
     match tenant {
-        Some(tenant) => tenant.ends().await,
+        Some(tenant) => tenant.revoked().await,
         None => std::future::pending().await,
     }
 }
 
 /// Completes when the client's address is banned.
-async fn banned(shared: &Shared, connection: &ClientConnection) {
+async fn banned(shared: &ServerState, connection: &ClientConnection) {
     match &shared.bans {
         Some(bans) => bans.banned(connection.client().address).await,
         None => std::future::pending().await,
@@ -153,10 +153,10 @@ async fn write(frames: &mut Frames, mut queue: mpsc::Receiver<Outgoing>, ping_in
 /// Reads messages and answers each in its own task, as many at the same time as the limits allow.
 async fn read(
     mut stream: SplitStream<WebSocket>,
-    shared: &Shared,
+    shared: &ServerState,
     connection: &Arc<ClientConnection>,
     subscriptions: &Arc<Subscriptions>,
-    tenant: &Option<Arc<Tenant>>,
+    tenant: &Option<Arc<KeyCaller>>,
     answers: mpsc::Sender<Outgoing>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
@@ -201,19 +201,19 @@ async fn read(
         while tasks.try_join_next().is_some() {}
         let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
         let shared = shared.clone();
-        let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
+        let (connection, reserved, work) = (connection.clone(), connection.message(), connection.work());
         tasks.spawn(async move {
             let answered = answer(&shared, &subscriptions, tenant.as_deref(), bytes).await;
-            drop(held);
+            drop(reserved);
             let (body, budget, effects) = match answered {
-                Ok(HeldReply { reply: Some(reply), held, .. }) => {
+                Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
                     let effects = reply.effects().collect();
                     let asker = subscriptions.caller().peer.asker();
                     let text = service::write(reply, asker, shared.counts.limits.work()).await;
-                    (text, held, effects)
+                    (text, reserved, effects)
                 }
-                Ok(HeldReply { reply: None, .. }) => (None, Held::default(), Vec::new()),
-                Err(refused) => (Some(refused.body()), Held::default(), Vec::new()),
+                Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),
+                Err(refused) => (Some(refused.body()), Reservation::default(), Vec::new()),
             };
             if let Some(body) = body {
                 let _ = answers.send(text(&connection, body, budget).await).await;
@@ -240,16 +240,16 @@ async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Du
 
 /// Answers a message, if the client's API key allows it.
 async fn answer(
-    shared: &Shared,
+    shared: &ServerState,
     subscriptions: &Subscriptions,
-    tenant: Option<&Tenant>,
+    tenant: Option<&KeyCaller>,
     message: Vec<u8>,
-) -> Result<HeldReply, Refused> {
+) -> Result<ReservedReply, RefusedMessage> {
     let began = Instant::now();
     let Some(message) = read::read(shared, subscriptions.caller(), message).await else {
-        return Ok(HeldReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
+        return Ok(ReservedReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
     };
-    let watch = Watch::start(&shared.counts.metrics, &message, began);
+    let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
     if let Some(tenant) = tenant
         && let Err(refused) = tenant.charge(&message).await
     {

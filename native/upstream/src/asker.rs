@@ -10,7 +10,7 @@ tokio::task_local! {
 }
 
 /// Runs requests to upstreams for a caller, so that upstreams which can be asked little share this out by caller.
-pub async fn asked_by<F: Future>(asker: Asker, requests: F) -> F::Output {
+pub async fn with_caller<F: Future>(asker: Asker, requests: F) -> F::Output {
     ASKER.scope(asker, requests).await
 }
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use rootlight::light::{NO_RESPONSE, RawResponse, RequestFailure, UpstreamRequest, read_batch};
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::error::{Secrets, redact};
-use super::intake::{Incoming, bytes_of};
+use super::source_quota::{ReceivedBytes, bytes_of};
 use super::{UpstreamError, UpstreamResult};
 
 /// Longest `data` of an error that is kept, in bytes of JSON text; parsed values take many times as much
@@ -54,25 +54,25 @@ pub(crate) fn result_of(response: RawResponse<'_>) -> UpstreamResult {
 
 /// Decodes the response to `count` requests, whose ids start at `first`. Returns its room too.
 pub(crate) async fn decode_incoming<B: AsRef<[u8]> + Send + Sync + 'static>(
-    response: Incoming<B>,
+    response: ReceivedBytes<B>,
     first: u64,
     count: usize,
-) -> Result<(Decoded, Held), UpstreamError> {
+) -> Result<(Decoded, Reservation), UpstreamError> {
     let decoded = response.read(move |text| decode(text, first, count)).await??;
-    let mut held = response.into_held();
+    let mut reserved = response.into_held();
     if let Decoded::Results(results) = &decoded {
-        held.shrink_to(bytes_of(results));
+        reserved.shrink_to(bytes_of(results));
     }
-    Ok((decoded, held))
+    Ok((decoded, reserved))
 }
 
 /// A transport that sends a batch and returns its response.
-pub(crate) trait Exchange: Sync {
+pub(crate) trait BatchTransport: Sync {
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
     fn send<'a>(
         &'a self,
         requests: &'a [UpstreamRequest],
-    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
+    ) -> BoxFuture<'a, Result<(Decoded, Reservation), UpstreamError>>;
 
     /// How the upstream takes batches.
     fn batching(&self) -> &Batching;
@@ -103,29 +103,29 @@ impl Batching {
 }
 
 /// Sends any number of requests, in batches of the size that the upstream accepts. With `counted`, the returned
-/// [`Held`] covers the bytes of the results, and the caller keeps it as long as the results. Otherwise only
+/// [`Reservation`] covers the bytes of the results, and the caller keeps it as long as the results. Otherwise only
 /// batches that are being read count against the budget.
 pub(crate) async fn ask_all(
-    exchange: &dyn Exchange,
+    exchange: &dyn BatchTransport,
     requests: Vec<UpstreamRequest>,
     counted: bool,
-) -> (Vec<UpstreamResult>, Held) {
+) -> (Vec<UpstreamResult>, Reservation) {
     let started = Instant::now();
     let count = requests.len();
     let Batching { size, parallel, name, secrets } = exchange.batching();
     let size = size.load(Ordering::Relaxed).max(1);
     let asked = stream::iter(split(requests, size)).map(|part| ask_one(exchange, part));
     let mut answered = asked.buffered(*parallel);
-    let (mut results, mut held) = (Vec::with_capacity(count), Held::default());
+    let (mut results, mut reserved) = (Vec::with_capacity(count), Reservation::default());
     while let Some((part, bytes)) = answered.next().await {
         results.extend(part.into_iter().map(|result| result.map_err(|error| error.without(secrets))));
         if counted {
-            held.merge(bytes);
+            reserved.merge(bytes);
         }
     }
     drop(answered);
     debug!(upstream = %name, calls = count, elapsed = ?started.elapsed(), "upstream answered");
-    (results, held)
+    (results, reserved)
 }
 
 /// Splits requests into batches of `size`, the last of which may be shorter.
@@ -143,29 +143,31 @@ fn split(mut requests: Vec<UpstreamRequest>, size: usize) -> Vec<Vec<UpstreamReq
 
 /// Sends requests as one batch; if the upstream refuses the batch, sends it in halves.
 fn ask_one(
-    exchange: &dyn Exchange,
+    exchange: &dyn BatchTransport,
     requests: Vec<UpstreamRequest>,
-) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
     Box::pin(async move {
         let (count, batching) = (requests.len(), exchange.batching());
         let refusal = match exchange.send(&requests).await {
-            Ok((Decoded::Results(results), held)) => return (results, held),
+            Ok((Decoded::Results(results), reserved)) => return (results, reserved),
             Ok((Decoded::Refused(refusal), _)) => refusal.without(&batching.secrets),
-            Err(error) => return (requests.iter().map(|_| Err(error.clone())).collect(), Held::default()),
+            Err(error) => {
+                return (requests.iter().map(|_| Err(error.clone())).collect(), Reservation::default());
+            }
         };
         if count == 1 {
-            return (vec![Err(refusal)], Held::default());
+            return (vec![Err(refusal)], Reservation::default());
         }
         let half = count.div_ceil(2);
         debug!(upstream = %batching.name, %refusal, "batch of {count} refused, asking {half} at a time");
         batching.size.fetch_min(half, Ordering::Relaxed);
         let mut first = requests;
         let second = first.split_off(half);
-        let (mut results, mut held) = ask_one(exchange, first).await;
+        let (mut results, mut reserved) = ask_one(exchange, first).await;
         let (others, more) = ask_one(exchange, second).await;
         results.extend(others);
-        held.merge(more);
-        (results, held)
+        reserved.merge(more);
+        (results, reserved)
     })
 }
 

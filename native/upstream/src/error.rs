@@ -45,7 +45,7 @@ pub enum UpstreamError {
     Silent(String),
     /// The upstream gave no response to a request of a caller, and may lack what was asked for. The text is the reason.
     #[error("{0}")]
-    Lacking(String),
+    NotHeld(String),
     /// The request was not sent, for this reason.
     #[error("{0}")]
     Unasked(String),
@@ -71,7 +71,7 @@ pub enum UpstreamError {
 
 impl UpstreamError {
     /// The part of the error that the upstream or a library wrote.
-    pub(super) const fn words(&mut self) -> Option<&mut String> {
+    pub(super) const fn foreign_text(&mut self) -> Option<&mut String> {
         match self {
             Self::Rpc { message: text, .. } | Self::Transport(text) | Self::Malformed(text) => Some(text),
             _ => None,
@@ -84,7 +84,7 @@ impl UpstreamError {
             // A secret may be in any part of the data, so data that contains one is dropped as a whole.
             data.take_if(|data| secrets.are_in(&data.to_string()));
         }
-        if let Some(text) = self.words() {
+        if let Some(text) = self.foreign_text() {
             for secret in &secrets.0 {
                 if text.contains(secret.as_str()) {
                     *text = text.replace(secret.as_str(), "...");
@@ -103,7 +103,7 @@ impl From<RequestFailure> for UpstreamError {
             RequestFailure::NoRoom => Self::NoRoom,
             RequestFailure::Malformed(reason) => Self::Malformed(reason.into()),
             RequestFailure::False(reason) => Self::False(reason),
-            RequestFailure::Lacking(reason) => Self::Lacking(reason),
+            RequestFailure::NotHeld(reason) => Self::NotHeld(reason),
             RequestFailure::Unasked(reason) => Self::Unasked(reason),
             other => Self::Transport(other.to_string()),
         }
@@ -130,7 +130,7 @@ impl From<UpstreamError> for RequestFailure {
             UpstreamError::NoRoom => Self::NoRoom,
             UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
             UpstreamError::False(reason) => Self::False(reason),
-            UpstreamError::Lacking(reason) => Self::Lacking(reason),
+            UpstreamError::NotHeld(reason) => Self::NotHeld(reason),
             UpstreamError::Unasked(reason) => Self::Unasked(reason),
             UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
             other => Self::Transport(other.to_string()),

@@ -10,15 +10,15 @@ use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rootlight::light::{UpstreamRequest, encode_batch};
 use rootlight_limits::Limits;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rustls::ClientConfig;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::batch::{Batching, Decoded, Exchange, ask_all, decode_incoming};
+use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::redact;
-use super::intake::{CONTENDED, Incoming, Intake, room_of};
-use super::reached::Reached;
+use super::last_address::LastAddress;
+use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, room_of};
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
 
 /// Id of the first request in a batch.
@@ -89,12 +89,12 @@ pub struct HttpUpstream {
     client: reqwest::Client,
     config: HttpConfig,
     batching: Batching,
-    reached: Reached,
-    intake: Intake,
+    reached: LastAddress,
+    intake: SourceQuota,
 }
 
 /// A try that failed.
-struct Failure {
+struct FailedAttempt {
     error: UpstreamError,
     /// `None` if another try cannot help; otherwise the wait that the upstream asks for, if it states one.
     retry: Option<Option<Duration>>,
@@ -118,13 +118,13 @@ impl HttpUpstream {
             .build()
             .map_err(|failure| failed(failure.without_url().to_string()))?;
         let batching = Batching::new(url.as_str(), config.batch, config.parallel);
-        let reached = Reached::of(url.as_str());
-        let intake = Intake::of_upstream(&config.limits);
+        let reached = LastAddress::of(url.as_str());
+        let intake = SourceQuota::of_upstream(&config.limits);
         Ok(Self { url, client, config, batching, reached, intake })
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
-    async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Held), UpstreamError> {
+    async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Reservation), UpstreamError> {
         // Each try shares the bytes.
         let body = Bytes::from(encode_batch(requests, FIRST_ID));
         let retries = self.config.attempts.saturating_sub(1) as usize;
@@ -144,7 +144,7 @@ impl HttpUpstream {
             .map_err(|failure| failure.error)
     }
 
-    async fn once(&self, body: Bytes, count: usize) -> Result<(Decoded, Held), Failure> {
+    async fn once(&self, body: Bytes, count: usize) -> Result<(Decoded, Reservation), FailedAttempt> {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
         let response = sent.await.map_err(|failure| self.transport(failure))?;
@@ -158,64 +158,64 @@ impl HttpUpstream {
                 status,
                 seconds: pause.as_secs(),
             });
-            return Err(Failure { error, retry: Some(wanted) });
+            return Err(FailedAttempt { error, retry: Some(wanted) });
         }
         if status.as_u16() == 413 && count > 1 {
-            return Ok((Decoded::Refused(UpstreamError::Status(413)), Held::default()));
+            return Ok((Decoded::Refused(UpstreamError::Status(413)), Reservation::default()));
         }
-        if let (Err(Failure { error: UpstreamError::TooLarge(limit), .. }), true) = (&body, count > 1) {
-            return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Held::default()));
+        if let (Err(FailedAttempt { error: UpstreamError::TooLarge(limit), .. }), true) = (&body, count > 1) {
+            return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Reservation::default()));
         }
         // The reference node sends some JSON-RPC errors with status 400, so the body is decoded before the
         // status is judged.
         let decoded = match body {
-            Ok(body) => decode_incoming(body, FIRST_ID, count).await.map_err(Failure::last),
+            Ok(body) => decode_incoming(body, FIRST_ID, count).await.map_err(FailedAttempt::last),
             Err(failure) => Err(failure),
         };
         match decoded {
             Err(failure) if !status.is_success() && matches!(failure.error, UpstreamError::Malformed(_)) => {
-                Err(Failure::last(UpstreamError::Status(status.as_u16())))
+                Err(FailedAttempt::last(UpstreamError::Status(status.as_u16())))
             }
             other => other,
         }
     }
 
     /// Reads a body up to the size limit. The announced length is not trusted.
-    async fn read(&self, mut response: reqwest::Response) -> Result<Incoming, Failure> {
+    async fn read(&self, mut response: reqwest::Response) -> Result<ReceivedBytes, FailedAttempt> {
         let limit = self.config.answer_bytes;
-        let no_room = |_| Failure::last(UpstreamError::NoRoom);
-        let (mut bytes, mut held, mut begun) = (Vec::new(), Held::default(), Instant::now());
+        let no_room = |_| FailedAttempt::last(UpstreamError::NoRoom);
+        let (mut bytes, mut reserved, mut begun) = (Vec::new(), Reservation::default(), Instant::now());
         loop {
             let chunk = timeout(CONTENDED, response.chunk()).await;
-            self.intake.hurry(&held, begun.elapsed()).map_err(Failure::last)?;
+            self.intake.check_pace(&reserved, begun.elapsed()).map_err(FailedAttempt::last)?;
             let Ok(chunk) = chunk else { continue };
             let Some(chunk) = chunk.map_err(|failure| self.transport(failure))? else { break };
             if bytes.len().saturating_add(chunk.len()) > limit {
-                return Err(Failure::last(UpstreamError::TooLarge(limit)));
+                return Err(FailedAttempt::last(UpstreamError::TooLarge(limit)));
             }
             let length = bytes.len().saturating_add(chunk.len());
-            let missing = room_of(length).saturating_sub(held.bytes());
+            let missing = room_of(length).saturating_sub(reserved.bytes());
             if missing > 0 {
                 let more = missing.max(READ_STEP);
-                let room = match held.bytes() {
-                    0 => self.intake.first_room(more).await,
-                    _ => self.intake.room_now(more),
+                let room = match reserved.bytes() {
+                    0 => self.intake.reserve_when_free(more).await,
+                    _ => self.intake.try_reserve(more),
                 };
-                if held.bytes() == 0 {
+                if reserved.bytes() == 0 {
                     // The wait for room is not the upstream's.
                     begun = Instant::now();
                 }
-                held.merge(room.map_err(no_room)?);
+                reserved.merge(room.map_err(no_room)?);
                 bytes.reserve_exact(READ_STEP.max(chunk.len()));
             }
             bytes.extend_from_slice(&chunk);
         }
-        self.intake.admit(bytes, held).map_err(no_room)
+        self.intake.admit(bytes, reserved).map_err(no_room)
     }
 
     /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be
     /// running it, and would run it once more.
-    fn transport(&self, failure: reqwest::Error) -> Failure {
+    fn transport(&self, failure: reqwest::Error) -> FailedAttempt {
         let may_run = failure.is_timeout() && !failure.is_connect();
         let retry = (!may_run || asker().is_none()).then_some(None);
         let error = if failure.is_timeout() {
@@ -224,21 +224,21 @@ impl HttpUpstream {
             // The URL may hold a key.
             UpstreamError::Transport(describe(&failure.without_url()))
         };
-        Failure { error, retry }
+        FailedAttempt { error, retry }
     }
 }
 
-impl Failure {
+impl FailedAttempt {
     fn last(error: UpstreamError) -> Self {
         Self { error, retry: None }
     }
 }
 
-impl Exchange for HttpUpstream {
+impl BatchTransport for HttpUpstream {
     fn send<'a>(
         &'a self,
         requests: &'a [UpstreamRequest],
-    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
+    ) -> BoxFuture<'a, Result<(Decoded, Reservation), UpstreamError>> {
         Box::pin(self.attempt(requests))
     }
 
@@ -252,7 +252,10 @@ impl Upstream for HttpUpstream {
         Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
         Box::pin(ask_all(self, requests, true))
     }
 
@@ -286,7 +289,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use tokio::net::TcpListener;
 
-    use super::super::asked_by;
+    use super::super::with_caller;
     use super::*;
 
     /// How often a node that never answers is sent a request.
@@ -305,7 +308,7 @@ mod tests {
         let upstream = HttpUpstream::new(&url, config).unwrap();
         let asked = upstream.request(vec![UpstreamRequest::new("eth_call", "[]".into())]);
         let answers = match asker {
-            Some(asker) => asked_by(asker.into(), asked).await,
+            Some(asker) => with_caller(asker.into(), asked).await,
             None => asked.await,
         };
         assert!(matches!(answers[0], Err(UpstreamError::Timeout(_))), "{answers:?}");

@@ -8,16 +8,16 @@
 
 mod asker;
 mod batch;
-mod discreet;
 mod error;
 mod http;
-pub mod intake;
+mod last_address;
 mod open;
 pub mod p2p;
-mod reached;
 pub mod record;
+mod redacted;
 pub mod replay;
 mod source;
+pub mod source_quota;
 mod tls;
 mod ws;
 mod ws_frames;
@@ -27,13 +27,13 @@ mod ws_open;
 use rootlight::light::UpstreamRequest;
 use serde_json::Value;
 
-pub use asker::{asked_by, asker};
+pub use asker::{asker, with_caller};
 pub(crate) use batch::result_of;
-pub use discreet::discreet;
 pub use error::{UpstreamError, UpstreamResult, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
 pub use open::{OpenError, open, open_with};
-pub use source::{Dismissal, SharedUpstream, Turn, Upstream};
+pub use redacted::redacted;
+pub use source::{CurrentSource, Dismissal, SharedUpstream, Upstream};
 pub use tls::config as tls_config;
 pub use ws::WsUpstream;
 

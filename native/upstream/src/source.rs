@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use tokio::sync::Notify;
 
 use super::error::UpstreamResult;
 
 /// Who answers in an upstream's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
+pub struct CurrentSource {
     /// Differs from those of all sources before.
     pub number: u64,
     /// Its name, as of [`Upstream::name`].
@@ -38,8 +38,11 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
     /// keeps them as long as the results. Without this method the results of a source take no room.
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        Box::pin(async move { (self.request(requests).await, Held::default()) })
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        Box::pin(async move { (self.request(requests).await, Reservation::default()) })
     }
 
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.
@@ -58,8 +61,8 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Returns who answers now, for an upstream whose place one source takes after another; `None` if it is always the
     /// same.
-    fn turn(&self) -> Option<Turn> {
-        self.inner()?.turn()
+    fn current_source(&self) -> Option<CurrentSource> {
+        self.inner()?.current_source()
     }
 
     /// Tells that the source of this turn should give its place to another one, and why. Nothing happens if it has done so

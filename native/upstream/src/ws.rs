@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use rootlight::light::{UpstreamRequest, encode_batch};
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
-use super::batch::{Batching, Decoded, Exchange, ask_all, decode_incoming};
+use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::redact;
-use super::reached::Reached;
-use super::ws_link::{Link, OutgoingBatch};
+use super::last_address::LastAddress;
+use super::ws_link::{OutgoingBatch, WsConnection};
 use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
 
 /// Most batches that wait for the connection's task.
@@ -29,7 +29,7 @@ pub struct WsUpstream {
     /// The next unused request id.
     next: AtomicU64,
     heads: Arc<Notify>,
-    reached: Arc<Reached>,
+    reached: Arc<LastAddress>,
     orders: OnceCell<mpsc::Sender<OutgoingBatch>>,
 }
 
@@ -49,7 +49,7 @@ impl WsUpstream {
             config,
             next: AtomicU64::new(1),
             heads: Arc::default(),
-            reached: Arc::new(Reached::of(url)),
+            reached: Arc::new(LastAddress::of(url)),
             orders: OnceCell::new(),
         })
     }
@@ -59,8 +59,13 @@ impl WsUpstream {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);
             let (heads, reached) = (self.heads.clone(), self.reached.clone());
-            let link =
-                Link::new(self.url.clone(), self.batching.name.clone(), self.config.clone(), heads, reached);
+            let link = WsConnection::new(
+                self.url.clone(),
+                self.batching.name.clone(),
+                self.config.clone(),
+                heads,
+                reached,
+            );
             tokio::spawn(link.run(receiver));
             sender
         };
@@ -68,11 +73,11 @@ impl WsUpstream {
     }
 }
 
-impl Exchange for WsUpstream {
+impl BatchTransport for WsUpstream {
     fn send<'a>(
         &'a self,
         requests: &'a [UpstreamRequest],
-    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
+    ) -> BoxFuture<'a, Result<(Decoded, Reservation), UpstreamError>> {
         Box::pin(async move {
             let gone = || UpstreamError::Transport("the connection's task has ended".into());
             let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
@@ -85,7 +90,7 @@ impl Exchange for WsUpstream {
                 Ok(response) => decode_incoming(response, first, requests.len()).await,
                 // As over HTTP, a batch is asked for in halves.
                 Err(error @ UpstreamError::TooLarge(_)) if requests.len() > 1 => {
-                    Ok((Decoded::Refused(error), Held::default()))
+                    Ok((Decoded::Refused(error), Reservation::default()))
                 }
                 Err(error) => Err(error),
             }
@@ -102,7 +107,10 @@ impl Upstream for WsUpstream {
         Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
         Box::pin(ask_all(self, requests, true))
     }
 

@@ -9,12 +9,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::time::Instant;
 
 use super::UpstreamError;
-use super::intake::{Intake, NoRoom, PATIENCE, SHORT, Unread};
+use super::source_quota::{NoRoom, PATIENCE, ReceiveQuota, SHORT, SourceQuota};
 
 /// Longest frame that is handed on, in bytes.
 pub(super) const LONGEST_FRAME: usize = SHORT;
@@ -56,7 +56,7 @@ pub(super) struct Frames<S> {
     goes_on: bool,
     /// The longest message, in bytes.
     limit: usize,
-    unread: Unread,
+    unread: ReceiveQuota,
     /// When a long message got room.
     begun: Option<Instant>,
     /// Since when the stream is not read because there is no room, and for how long it was not read before.
@@ -66,7 +66,7 @@ pub(super) struct Frames<S> {
 
 impl<S: AsyncRead> Frames<S> {
     /// A stream whose handshake comes first. Messages have at most `limit` bytes.
-    pub(super) fn new(stream: S, limit: usize, intake: Intake) -> Self {
+    pub(super) fn new(stream: S, limit: usize, intake: SourceQuota) -> Self {
         Self {
             stream: BufReader::with_capacity(READ_BYTES, stream),
             response: Some(false),
@@ -79,7 +79,7 @@ impl<S: AsyncRead> Frames<S> {
             message: 0,
             goes_on: false,
             limit,
-            unread: Unread::new(intake),
+            unread: ReceiveQuota::new(intake),
             begun: None,
             unread_since: None,
             unread_before: Duration::ZERO,
@@ -92,10 +92,10 @@ impl<S: AsyncRead> Frames<S> {
     }
 
     /// The room of a message that has come in as a whole. A control frame within a message takes none of it.
-    pub(super) fn take_room(&mut self) -> Held {
+    pub(super) fn take_room(&mut self) -> Reservation {
         let is_whole = self.left == 0 && self.piece == 0 && self.piece_head.is_empty();
         if self.goes_on || !is_whole {
-            return Held::default();
+            return Reservation::default();
         }
         (self.message, self.begun) = (0, None);
         self.unread.take()
@@ -117,7 +117,7 @@ impl<S: AsyncRead> Frames<S> {
         if taken >= longest {
             return Err(UpstreamError::Timeout(longest.as_millis()));
         }
-        self.unread.hurry(taken)
+        self.unread.check_pace(taken)
     }
 }
 

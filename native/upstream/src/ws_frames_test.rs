@@ -20,14 +20,14 @@ const TEXT: u8 = 1;
 const PING: u8 = 9;
 
 /// A stream whose handshake is over, and its other end. Few bytes are under way between them.
-fn frames(intake: &Intake) -> (Frames<DuplexStream>, DuplexStream) {
+fn frames(intake: &SourceQuota) -> (Frames<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(4096);
     let mut frames = Frames::new(ours, LIMIT, intake.clone());
     frames.response = None;
     (frames, theirs)
 }
 
-async fn socket(intake: &Intake) -> (WebSocketStream<Frames<DuplexStream>>, DuplexStream) {
+async fn socket(intake: &SourceQuota) -> (WebSocketStream<Frames<DuplexStream>>, DuplexStream) {
     let (frames, theirs) = frames(intake);
     (WebSocketStream::from_raw_socket(frames, Role::Client, Some(config(LIMIT))).await, theirs)
 }
@@ -59,7 +59,7 @@ async fn the_response_of_the_handshake_is_handed_on_alone() {
     for response in
         ["HTTP/1.1 101 X\r\na: b\r\n\r\n", "HTTP/1.1 101 X\na: b\n\n", "\r\nHTTP/1.1 101 X\r\n\r\n"]
     {
-        let (mut frames, mut theirs) = frames(&Intake::alone(8 * MIB, 8 * MIB));
+        let (mut frames, mut theirs) = frames(&SourceQuota::alone(8 * MIB, 8 * MIB));
         frames.response = Some(false);
         theirs.write_all(response.as_bytes()).await.unwrap();
         theirs.write_all(&[LAST | TEXT, 127, 0, 0, 0, 0, 0, 0, 0, 2, b'o', b'k']).await.unwrap();
@@ -73,7 +73,7 @@ async fn the_response_of_the_handshake_is_handed_on_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_frame_is_handed_on_in_short_ones() {
-    let (mut frames, theirs) = frames(&Intake::alone(8 * MIB, 8 * MIB));
+    let (mut frames, theirs) = frames(&SourceQuota::alone(8 * MIB, 8 * MIB));
     write(theirs, frame(LAST | TEXT, &[b'x'; 2 * LONGEST_FRAME + 7]));
     let full = [(LONGEST_FRAME >> 8) as u8, LONGEST_FRAME as u8];
     for head in [vec![TEXT, 126, full[0], full[1]], vec![0, 126, full[0], full[1]], vec![LAST, 7]] {
@@ -89,7 +89,7 @@ async fn a_long_frame_is_handed_on_in_short_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_of_every_length_arrive_as_they_were_sent() {
-    let (mut socket, theirs) = socket(&Intake::alone(8 * MIB, 8 * MIB)).await;
+    let (mut socket, theirs) = socket(&SourceQuota::alone(8 * MIB, 8 * MIB)).await;
     let lengths = [0, 1, 125, 126, LONGEST_FRAME - 1, LONGEST_FRAME, LONGEST_FRAME + 1, 65_535, 65_536, MIB];
     let texts = lengths.map(|length| "0123456789".chars().cycle().take(length).collect::<String>());
     let sent = texts.clone();
@@ -108,7 +108,7 @@ async fn messages_of_every_length_arrive_as_they_were_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_takes_its_room_before_its_bytes_and_until_it_is_dropped() {
-    let intake = Intake::alone(8 * MIB, 8 * MIB);
+    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
     let (mut socket, mut theirs) = socket(&intake).await;
     theirs.write_all(&frame(LAST | TEXT, &[b'x'; 3 * MIB])[..10]).await.unwrap();
     assert!(tokio::time::timeout(PATIENCE, socket.next()).await.is_err(), "it has not come in");
@@ -124,7 +124,7 @@ async fn a_message_takes_its_room_before_its_bytes_and_until_it_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn pings_within_a_message_leave_it_its_room() {
-    let intake = Intake::alone(8 * MIB, 8 * MIB);
+    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
     let (mut socket, theirs) = socket(&intake).await;
     let parts = [frame(TEXT, &[b'x'; MIB]), frame(LAST | PING, b"?"), frame(LAST, &[b'x'; MIB])];
     write(theirs, parts.concat());
@@ -136,9 +136,9 @@ async fn pings_within_a_message_leave_it_its_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_room_a_message_is_not_read_and_this_is_told() {
-    let intake = Intake::alone(8 * MIB, 8 * MIB);
-    let other = intake.beside(8 * MIB).room_now(6 * MIB).unwrap();
+async fn a_message_without_budget_is_not_read_and_this_is_reported() {
+    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let other = intake.beside(8 * MIB).try_reserve(6 * MIB).unwrap();
     let (mut socket, theirs) = socket(&intake).await;
     write(theirs, frame(LAST | TEXT, &[b'x'; 3 * MIB]));
     assert!(tokio::time::timeout(Duration::from_secs(4), socket.next()).await.is_err());
@@ -161,8 +161,8 @@ async fn without_room_a_message_is_not_read_and_this_is_told() {
 /// Whoever holds room does not wait for more.
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_later_frames_find_no_room_ends() {
-    let intake = Intake::alone(8 * MIB, 8 * MIB);
-    let _other = intake.beside(8 * MIB).room_now(4 * MIB).unwrap();
+    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let _other = intake.beside(8 * MIB).try_reserve(4 * MIB).unwrap();
     let (mut socket, theirs) = socket(&intake).await;
     let parts = [frame(TEXT, &[b'x'; MIB]), frame(0, &[b'x'; MIB]), frame(LAST, &[b'x'; MIB])];
     write(theirs, parts.concat());
@@ -175,9 +175,9 @@ async fn a_message_whose_later_frames_find_no_room_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_may_take_long_unless_others_want_its_room() {
-    let intake = Intake::alone(8 * MIB, 8 * MIB);
+    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
     let beside = intake.beside(8 * MIB);
-    let other = beside.room_now(8 * MIB).unwrap();
+    let other = beside.try_reserve(8 * MIB).unwrap();
     let (mut socket, mut theirs) = socket(&intake).await;
     theirs.write_all(&frame(LAST | TEXT, &[b'x'; 3 * MIB])[..20]).await.unwrap();
     let longest = Duration::from_secs(20);
@@ -189,7 +189,7 @@ async fn a_message_may_take_long_unless_others_want_its_room() {
         sleep(Duration::from_millis(100)).await;
         assert_eq!(socket.get_ref().check(longest), Ok(()), "that it had to wait itself does not count");
     }
-    assert!(beside.room_now(4 * MIB).is_err());
+    assert!(beside.try_reserve(4 * MIB).is_err());
     assert_eq!(socket.get_ref().check(longest), Err(UpstreamError::NoRoom));
     sleep(longest).await;
     assert_eq!(socket.get_ref().check(longest), Err(UpstreamError::Timeout(20_000)));
@@ -197,7 +197,7 @@ async fn a_message_may_take_long_unless_others_want_its_room() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_above_the_limit_and_masked_frames_take_no_room() {
-    let intake = Intake::alone(8 * MIB, 8 * MIB);
+    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
     let too_large = UpstreamError::TooLarge(LIMIT);
     for parts in [
         vec![frame(LAST | TEXT, &[b'x'; LIMIT + 1])],
@@ -226,7 +226,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let intake = Intake::alone(8 * MIB, 8 * MIB);
+            let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
             let (mut frames, mut theirs) = frames(&intake);
             let (sent, mut read) = (bytes.clone(), Vec::new());
             tokio::spawn(async move {

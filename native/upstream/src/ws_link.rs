@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use backon::BackoffBuilder as _;
 use futures::{SinkExt as _, StreamExt as _};
-use rootlight::light::{Subject, subject};
-use rootlight_limits::budget::Held;
+use rootlight::light::{ResponseSubject, subject};
+use rootlight_limits::budget::Reservation;
 use rootlight_p2p::session::RateWindow;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -17,10 +17,10 @@ use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use tracing::debug;
 
 use super::error::Secrets;
-use super::intake::{Incoming, Intake, NoRoom};
-use super::reached::Reached;
+use super::last_address::LastAddress;
+use super::source_quota::{NoRoom, ReceivedBytes, SourceQuota};
 use super::ws_frames::Frames;
-use super::ws_open::{Duplex, Socket, open};
+use super::ws_open::{Duplex, UpstreamSocket, open};
 use super::{HttpConfig, UpstreamError};
 
 /// Id of the subscription request; other requests have ids from 1.
@@ -55,48 +55,48 @@ pub(super) struct OutgoingBatch {
     /// Whether a caller asks, and not the program itself.
     pub(super) is_caller: bool,
     /// Receives the response. The caller decodes it, so that other batches do not wait meanwhile.
-    pub(super) answer: oneshot::Sender<Result<Incoming<Utf8Bytes>, UpstreamError>>,
+    pub(super) answer: oneshot::Sender<Result<ReceivedBytes<Utf8Bytes>, UpstreamError>>,
 }
 
 /// Number of failures after which the pause is the longest.
 const LONGEST: u32 = 16;
 
 /// A batch without a response yet.
-struct Waiting {
+struct PendingBatch {
     order: OutgoingBatch,
     tries: u32,
     deadline: Instant,
 }
 
 /// The connection to one upstream, open or broken, with its waiting batches.
-pub(super) struct Link {
+pub(super) struct WsConnection {
     url: String,
     name: String,
     config: HttpConfig,
     heads: Arc<Notify>,
-    reached: Arc<Reached>,
-    waiting: Vec<Waiting>,
+    reached: Arc<LastAddress>,
+    waiting: Vec<PendingBatch>,
     /// Number of consecutive connections without any response.
     failures: u32,
-    intake: Intake,
+    intake: SourceQuota,
     /// For how long this connection was not read because there was no room, when it was looked at last.
     unread: Duration,
     /// Whether the upstream has accepted the subscription of this connection.
     subscribed: bool,
     /// The id after the last one of a request that was sent.
     asked: u64,
-    strays: Meter,
-    notices: Meter,
+    strays: UnaskedMeter,
+    notices: UnaskedMeter,
     started: Instant,
 }
 
 /// Messages and bytes that were not asked for, over any minute, whatever connections they came through.
-struct Meter {
+struct UnaskedMeter {
     messages: RateWindow,
     bytes: RateWindow,
 }
 
-impl Meter {
+impl UnaskedMeter {
     const fn new(messages: u64, bytes: u64) -> Self {
         Self { messages: RateWindow::new(messages), bytes: RateWindow::new(bytes) }
     }
@@ -141,15 +141,15 @@ enum End {
     Flooded,
 }
 
-impl Link {
+impl WsConnection {
     pub(super) fn new(
         url: String,
         name: String,
         config: HttpConfig,
         heads: Arc<Notify>,
-        reached: Arc<Reached>,
+        reached: Arc<LastAddress>,
     ) -> Self {
-        let intake = Intake::of_upstream(&config.limits);
+        let intake = SourceQuota::of_upstream(&config.limits);
         Self {
             url,
             name,
@@ -162,8 +162,8 @@ impl Link {
             unread: Duration::ZERO,
             subscribed: false,
             asked: 0,
-            strays: Meter::new(STRAYS, STRAY_BYTES),
-            notices: Meter::new(NOTICES, NOTICE_BYTES),
+            strays: UnaskedMeter::new(STRAYS, STRAY_BYTES),
+            notices: UnaskedMeter::new(NOTICES, NOTICE_BYTES),
             started: Instant::now(),
         }
     }
@@ -206,7 +206,7 @@ impl Link {
         }
     }
 
-    async fn connect(&self) -> Result<Socket<MaybeTlsStream<TcpStream>>, UpstreamError> {
+    async fn connect(&self) -> Result<UpstreamSocket<MaybeTlsStream<TcpStream>>, UpstreamError> {
         let opening = open(&self.url, self.config.answer_bytes, self.intake.clone());
         match timeout(self.config.timeout, opening).await {
             Ok(Ok((socket, address))) => {
@@ -222,7 +222,7 @@ impl Link {
     fn give_up(&mut self, error: &UpstreamError) {
         let all = matches!(error, UpstreamError::TooLarge(_) | UpstreamError::NoRoom);
         let (attempts, failures) = (self.config.attempts, self.failures);
-        let spent = |waiting: &mut Waiting| all || waiting.tries.max(failures) >= attempts;
+        let spent = |waiting: &mut PendingBatch| all || waiting.tries.max(failures) >= attempts;
         for waiting in self.waiting.extract_if(.., spent) {
             // The caller may be gone.
             let _ = waiting.order.answer.send(Err(error.clone()));
@@ -245,7 +245,7 @@ impl Link {
                     Some(order) if self.failures >= self.config.attempts => {
                         let _ = order.answer.send(Err(error.clone()));
                     }
-                    Some(order) => self.waiting.push(Waiting { order, tries: 0, deadline: until }),
+                    Some(order) => self.waiting.push(PendingBatch { order, tries: 0, deadline: until }),
                 },
             }
         }
@@ -254,7 +254,7 @@ impl Link {
     /// Serves batches over a connection until it ends.
     async fn serve<S: Duplex>(
         &mut self,
-        mut socket: Socket<S>,
+        mut socket: UpstreamSocket<S>,
         orders: &mut mpsc::Receiver<OutgoingBatch>,
     ) -> Result<Infallible, End> {
         self.unread = Duration::ZERO;
@@ -264,7 +264,7 @@ impl Link {
             tokio::select! {
                 order = orders.recv() => {
                     let order = order.ok_or(End::Done)?;
-                    self.waiting.push(Waiting { order, tries: 0, deadline: Instant::now() });
+                    self.waiting.push(PendingBatch { order, tries: 0, deadline: Instant::now() });
                     self.send_last(&mut socket).await?;
                 }
                 message = next(&mut socket) => {
@@ -299,7 +299,7 @@ impl Link {
     }
 
     /// Subscribes to new blocks, and sends the batches that earlier connections left without a response.
-    async fn greet<S: Duplex>(&mut self, socket: &mut Socket<S>) -> Result<(), UpstreamError> {
+    async fn greet<S: Duplex>(&mut self, socket: &mut UpstreamSocket<S>) -> Result<(), UpstreamError> {
         self.subscribed = false;
         self.write(socket, SUBSCRIBE.to_owned()).await?;
         self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
@@ -316,7 +316,7 @@ impl Link {
     }
 
     /// Sends the newest waiting batch.
-    async fn send_last<S: Duplex>(&mut self, socket: &mut Socket<S>) -> Result<(), UpstreamError> {
+    async fn send_last<S: Duplex>(&mut self, socket: &mut UpstreamSocket<S>) -> Result<(), UpstreamError> {
         let Some(waiting) = self.waiting.last_mut() else { return Ok(()) };
         waiting.tries = waiting.tries.saturating_add(1);
         waiting.deadline = Instant::now() + self.config.timeout;
@@ -325,7 +325,11 @@ impl Link {
         self.write(socket, body).await
     }
 
-    async fn write<S: Duplex>(&self, socket: &mut Socket<S>, text: String) -> Result<(), UpstreamError> {
+    async fn write<S: Duplex>(
+        &self,
+        socket: &mut UpstreamSocket<S>,
+        text: String,
+    ) -> Result<(), UpstreamError> {
         match timeout(self.config.timeout, socket.send(Message::text(text))).await {
             Ok(sent) => sent.map_err(|error| self.failure(error)),
             Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
@@ -333,21 +337,23 @@ impl Link {
     }
 
     /// Delivers a message with its room to the batch that waits for it; other messages are dropped, up to some number.
-    async fn receive(&mut self, message: Received, room: Held) -> Result<(), Unasked> {
+    async fn receive(&mut self, message: Received, room: Reservation) -> Result<(), Unasked> {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let text = match message {
             Received::Text(text) => text,
             Received::Other(length) => return self.notices.take(now_ms, length),
         };
         let length = text.len();
-        let Ok((subject, text)) = self.intake.glance(text, |text| subject(text)).await else { return Ok(()) };
+        let Ok((subject, text)) = self.intake.peek_bytes(text, |text| subject(text)).await else {
+            return Ok(());
+        };
         match subject {
             // A notification is only a hint to ask for the head, so its contents are not read.
-            Subject::Notification if self.subscribed => {
+            ResponseSubject::Notification if self.subscribed => {
                 self.heads.notify_one();
                 return self.notices.take(now_ms, length);
             }
-            Subject::Request(SUBSCRIPTION) if !self.subscribed => {
+            ResponseSubject::Request(SUBSCRIPTION) if !self.subscribed => {
                 // An error counts as well: nothing more depends on it.
                 self.subscribed = true;
                 return self.notices.take(now_ms, length);
@@ -357,7 +363,7 @@ impl Link {
         let Some(place) = self.place(subject) else {
             // Some upstreams answer a batch one by one, so the rest of an answered batch comes for requests of ours.
             return match subject {
-                Subject::Request(id) if id < self.asked => self.notices.take(now_ms, length),
+                ResponseSubject::Request(id) if id < self.asked => self.notices.take(now_ms, length),
                 _ => self.strays.take(now_ms, length),
             };
         };
@@ -369,16 +375,18 @@ impl Link {
     }
 
     /// The place of the batch that a message answers.
-    fn place(&self, subject: Subject) -> Option<usize> {
+    fn place(&self, subject: ResponseSubject) -> Option<usize> {
         match subject {
-            Subject::Notification | Subject::Request(SUBSCRIPTION) | Subject::Nothing => None,
-            Subject::Request(id) => self.waiting.iter().position(|waiting| {
+            ResponseSubject::Notification
+            | ResponseSubject::Request(SUBSCRIPTION)
+            | ResponseSubject::Nothing => None,
+            ResponseSubject::Request(id) => self.waiting.iter().position(|waiting| {
                 let order = &waiting.order;
                 id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
             }),
             // An error without an id is taken as the response to the oldest batch of several requests, or else
             // to the oldest one.
-            Subject::Unknown => {
+            ResponseSubject::Unknown => {
                 let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
                 batch.or((!self.waiting.is_empty()).then_some(0))
             }
@@ -411,7 +419,7 @@ fn closed() -> UpstreamError {
 }
 
 /// Returns the next message; `Err(None)` if the connection has ended.
-async fn next<S: Duplex>(socket: &mut Socket<S>) -> Result<Received, Option<tungstenite::Error>> {
+async fn next<S: Duplex>(socket: &mut UpstreamSocket<S>) -> Result<Received, Option<tungstenite::Error>> {
     match socket.next().await {
         Some(Ok(Message::Text(text))) => Ok(Received::Text(text)),
         Some(Ok(Message::Close(_))) | None => Err(None),

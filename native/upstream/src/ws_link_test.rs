@@ -14,25 +14,25 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// A connection with its own memory budget of 32 MiB.
 struct Bench {
-    link: Link,
+    link: WsConnection,
     orders: mpsc::Sender<OutgoingBatch>,
     queue: mpsc::Receiver<OutgoingBatch>,
 }
 
-type Answer = oneshot::Receiver<Result<Incoming<Utf8Bytes>, UpstreamError>>;
+type BatchReceiver = oneshot::Receiver<Result<ReceivedBytes<Utf8Bytes>, UpstreamError>>;
 
 impl Bench {
     fn new() -> Self {
         let config = HttpConfig { timeout: LIMIT, ..HttpConfig::default() };
-        let reached = Arc::new(Reached::of("ws://a/"));
-        let mut link = Link::new("ws://a/".into(), "a".into(), config, Arc::default(), reached);
-        link.intake = Intake::alone(32 * MIB, 32 * MIB);
+        let reached = Arc::new(LastAddress::of("ws://a/"));
+        let mut link = WsConnection::new("ws://a/".into(), "a".into(), config, Arc::default(), reached);
+        link.intake = SourceQuota::alone(32 * MIB, 32 * MIB);
         let (orders, queue) = mpsc::channel(8);
         Self { link, orders, queue }
     }
 
     /// Asks for the result of request 1.
-    fn ask(&self, is_caller: bool) -> Answer {
+    fn ask(&self, is_caller: bool) -> BatchReceiver {
         let (answer, answered) = oneshot::channel();
         let order = OutgoingBatch { first: 1, count: 1, body: "{}".into(), is_caller, answer };
         assert!(self.orders.try_send(order).is_ok());
@@ -82,7 +82,7 @@ async fn begin(socket: &mut WebSocketStream<DuplexStream>, bytes: usize) {
 async fn an_upstream_that_is_not_read_for_want_of_room_is_not_silent() {
     let mut bench = Bench::new();
     // The upstream is slow too: its time is over if the time without room counts.
-    let other = bench.link.intake.beside(32 * MIB).room_now(30 * MIB).unwrap();
+    let other = bench.link.intake.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
     let answer = bench.ask(false);
     tokio::spawn(async move {
         sleep(LIMIT + Duration::from_secs(2)).await;
@@ -102,9 +102,9 @@ async fn an_upstream_that_is_not_read_for_want_of_room_is_not_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batches_of_an_upstream_that_finds_no_room_end_so_and_it_has_not_failed() {
+async fn batches_without_budget_fail_and_do_not_count_as_failures_of_the_upstream() {
     let mut bench = Bench::new();
-    let _other = bench.link.intake.beside(32 * MIB).room_now(30 * MIB).unwrap();
+    let _other = bench.link.intake.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
     let answer = bench.ask(false);
     let error = bench.serve(|mut socket| async move {
         asked(&mut socket).await;
@@ -131,7 +131,7 @@ async fn an_unfinished_message_ends_when_others_want_its_room_and_else_in_time()
         let wants = async {
             sleep(Duration::from_secs(8)).await;
             assert_eq!(beside.taken(), 4 * MIB);
-            assert!(beside.room_now(30 * MIB).is_err());
+            assert!(beside.try_reserve(30 * MIB).is_err());
             forever().await;
         };
         let started = Instant::now();
@@ -174,8 +174,9 @@ async fn the_room_of_a_response_to_a_caller_counts_as_that_of_callers() {
     for is_caller in [false, true] {
         let mut bench = Bench::new();
         // Callers have 24 of 32 MiB.
-        let _others =
-            super::super::asked_by(7.into(), async { bench.link.intake.room_now(18 * MIB) }).await.unwrap();
+        let _others = super::super::with_caller(7.into(), async { bench.link.intake.try_reserve(18 * MIB) })
+            .await
+            .unwrap();
         let answer = bench.ask(is_caller);
         let serving = bench.serve(|mut socket| async move {
             asked(&mut socket).await;

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::stream::Mode;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
 
-use super::intake::Intake;
+use super::source_quota::SourceQuota;
 use super::tls;
 use super::ws_frames::{Frames, LONGEST_FRAME};
 
@@ -23,14 +23,14 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
 
 /// A connection whose messages take room before they are read.
-pub(super) type Socket<S> = WebSocketStream<Frames<S>>;
+pub(super) type UpstreamSocket<S> = WebSocketStream<Frames<S>>;
 
 /// Opens a connection to a URL. Returns it with the IP address at its other end. Messages have at most `limit` bytes.
 pub(super) async fn open(
     url: &str,
     limit: usize,
-    intake: Intake,
-) -> Result<(Socket<MaybeTlsStream<TcpStream>>, Option<IpAddr>), tungstenite::Error> {
+    intake: SourceQuota,
+) -> Result<(UpstreamSocket<MaybeTlsStream<TcpStream>>, Option<IpAddr>), tungstenite::Error> {
     let request = url.into_client_request()?;
     let mode = uri_mode(request.uri())?;
     let host = request.uri().host().unwrap_or_default();

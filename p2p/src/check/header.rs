@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, Bloom, keccak256};
 use rootlight::consensus::pow::MergedMiningProof;
 use rootlight::consensus::{HeaderCandidate, Network, PowError, Seal, verify_merged_mining};
-use rootlight::types::rlp::{ListBuf, Reader, fixed, put_str};
+use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_str};
 use rootlight::types::{FieldError, FieldRule, Header, HeaderError, HeaderShape, HeaderVersion};
 
 use super::error::CheckError;
@@ -41,7 +41,7 @@ impl PeerHeader {
     /// # Errors
     /// The bytes are not a header of this network.
     pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, CheckError> {
-        let items = Items::split(rlp)?;
+        let items = HeaderItems::split(rlp)?;
         let number = items.number()?;
         let shape = network.header_shape(number);
         let base = COMMON_ITEMS.saturating_add(usize::from(shape.umm_root));
@@ -131,7 +131,7 @@ impl PeerHeader {
                 if extension.version != shape.version || fields.edges.is_some() != shape.edges {
                     return Err(wrong);
                 }
-                Items::split(compressed)?.complete(shape, &fields, network)?
+                HeaderItems::split(compressed)?.complete(shape, &fields, network)?
             }
             _ => return Err(wrong),
         };
@@ -149,14 +149,14 @@ impl PeerHeader {
 }
 
 /// The string items of a header.
-struct Items<'a> {
+struct HeaderItems<'a> {
     list: Vec<&'a [u8]>,
 }
 
-impl<'a> Items<'a> {
+impl<'a> HeaderItems<'a> {
     fn split(rlp: &'a [u8]) -> Result<Self, FieldError> {
         let most = COMMON_ITEMS.saturating_add(1).saturating_add(MINING_ITEMS);
-        let mut reader = Reader::list(rlp, "header")?;
+        let mut reader = RlpReader::list(rlp, "header")?;
         let mut list = Vec::with_capacity(most);
         while !reader.is_empty() {
             if list.len() >= most {
@@ -175,7 +175,7 @@ impl<'a> Items<'a> {
     /// The item in the place of the bloom must be the list of version and hash.
     fn check_extension(&self, version: HeaderVersion) -> Result<(), FieldError> {
         let field = "header.extension";
-        let mut pair = Reader::list(self.list.get(BLOOM).copied().unwrap_or(&[]), field)?;
+        let mut pair = RlpReader::list(self.list.get(BLOOM).copied().unwrap_or(&[]), field)?;
         let [found] = fixed::<1>(pair.next_str("header.version")?, "header.version")?;
         fixed::<32>(pair.next_str(field)?, field)?;
         pair.finish(field)?;

@@ -29,8 +29,8 @@ const MAX_VALUE: usize = 0xff_ffff;
 #[derive(Clone, Copy)]
 pub(super) struct Encoded<'a> {
     own: Own<'a>,
-    left: Side<'a>,
-    right: Side<'a>,
+    left: ChunkChild<'a>,
+    right: ChunkChild<'a>,
     /// The size as serialized; empty without children.
     size: &'a [u8],
     /// Bytes of everything below.
@@ -39,7 +39,7 @@ pub(super) struct Encoded<'a> {
 
 /// A child of a node in a chunk.
 #[derive(Clone, Copy)]
-enum Side<'a> {
+enum ChunkChild<'a> {
     Absent,
     Hashed,
     Embedded(Own<'a>),
@@ -75,12 +75,12 @@ impl<'a> Encoded<'a> {
 
     /// Whether the left child is stored by hash.
     pub(super) const fn has_left_hash(&self) -> bool {
-        matches!(self.left, Side::Hashed)
+        matches!(self.left, ChunkChild::Hashed)
     }
 
     /// Whether the right child is stored by hash.
     pub(super) const fn has_right_hash(&self) -> bool {
-        matches!(self.right, Side::Hashed)
+        matches!(self.right, ChunkChild::Hashed)
     }
 
     /// Adds the serialization, and the long values of the node and its embedded children, to `pieces`. `None` if the
@@ -96,9 +96,9 @@ impl<'a> Encoded<'a> {
         pieces.append(self.own.head);
         for (side, hash) in [(self.left, left), (self.right, right)] {
             match side {
-                Side::Absent => {}
-                Side::Hashed => pieces.append(hash?.as_slice()),
-                Side::Embedded(own) => {
+                ChunkChild::Absent => {}
+                ChunkChild::Hashed => pieces.append(hash?.as_slice()),
+                ChunkChild::Embedded(own) => {
                     let len = own.serialized_len();
                     embedded = embedded.saturating_add(len as u64).saturating_add(own.long_len());
                     pieces.append(&[u8::try_from(len).unwrap_or(u8::MAX)]);
@@ -186,14 +186,14 @@ fn read_head(rest: &mut &[u8]) -> Result<u8, EncodingRule> {
     Ok(flags)
 }
 
-fn side<'a>(rest: &mut &'a [u8], present: u8, embedded: u8) -> Result<Side<'a>, EncodingRule> {
+fn side<'a>(rest: &mut &'a [u8], present: u8, embedded: u8) -> Result<ChunkChild<'a>, EncodingRule> {
     match (present, embedded) {
-        (0, 0) => Ok(Side::Absent),
+        (0, 0) => Ok(ChunkChild::Absent),
         (0, _) => Err(EncodingRule::EmbeddedWithoutChild),
-        (_, 0) => Ok(Side::Hashed),
+        (_, 0) => Ok(ChunkChild::Hashed),
         _ => {
             let length = take(rest, 3)?.iter().fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
-            Own::embedded(take(rest, length)?).map(Side::Embedded)
+            Own::embedded(take(rest, length)?).map(ChunkChild::Embedded)
         }
     }
 }

@@ -24,4 +24,4 @@ mod walk;
 
 pub use error::{ChunkError, EncodingRule};
 pub use proven::{ProvenChunk, prove};
-pub use seek::{Answer, Seek, SeekError};
+pub use seek::{KeyAnswer, Seek, SeekError};

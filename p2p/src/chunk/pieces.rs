@@ -9,11 +9,11 @@ use alloy_primitives::{B256, keccak256};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces<'a> {
     buffer: Vec<u8>,
-    list: Vec<(B256, Place<'a>)>,
+    list: Vec<(B256, PieceData<'a>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place<'a> {
+enum PieceData<'a> {
     /// Start and length in the buffer.
     Node(usize, usize),
     Value(&'a [u8]),
@@ -38,12 +38,12 @@ impl<'a> Pieces<'a> {
     pub(super) fn finish_node(&mut self, start: usize) -> (B256, usize) {
         let bytes = self.buffer.get(start..).unwrap_or(&[]);
         let (hash, len) = (keccak256(bytes), bytes.len());
-        self.list.push((hash, Place::Node(start, len)));
+        self.list.push((hash, PieceData::Node(start, len)));
         (hash, len)
     }
 
     pub(super) fn push_value(&mut self, hash: B256, value: &'a [u8]) {
-        self.list.push((hash, Place::Value(value)));
+        self.list.push((hash, PieceData::Value(value)));
     }
 
     /// Number of nodes and values.
@@ -55,8 +55,10 @@ impl<'a> Pieces<'a> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&B256, &[u8])> {
         self.list.iter().map(|(hash, place)| {
             let bytes = match place {
-                Place::Node(start, len) => self.buffer.get(*start..start.saturating_add(*len)).unwrap_or(&[]),
-                Place::Value(value) => value,
+                PieceData::Node(start, len) => {
+                    self.buffer.get(*start..start.saturating_add(*len)).unwrap_or(&[])
+                }
+                PieceData::Value(value) => value,
             };
             (hash, bytes)
         })

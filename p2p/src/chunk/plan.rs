@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use rootlight::trie::Bits;
 
 use super::limits::SPAN;
-use super::walk::Range;
+use super::walk::OffsetRange;
 
 /// Bits of the key by which a place is guessed in a range.
 const GUESS_BITS: usize = 32;
@@ -17,25 +17,25 @@ const MARGIN: u64 = SPAN / 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
     /// The offsets that must be covered, at most [`SPAN`] of them.
-    core: Range,
+    core: OffsetRange,
     /// The offsets outside of which a chunk shows nothing for this key.
-    range: Range,
+    range: OffsetRange,
 }
 
 impl Wish {
     /// The key is at this offset or near it, and surely in this range.
-    pub(super) fn near(point: u64, range: Range) -> Self {
+    pub(super) fn near(point: u64, range: OffsetRange) -> Self {
         if range.len() <= SPAN {
             return Self { core: range, range };
         }
         let point = point.clamp(range.low, range.high);
         let low = point.saturating_sub(MARGIN).max(range.low);
         let high = point.saturating_add(MARGIN).min(range.high);
-        Self { core: Range { low, high }, range }
+        Self { core: OffsetRange { low, high }, range }
     }
 
     /// The key is in this range, at the place that its next bits give if keys are spread evenly.
-    pub(super) fn interpolated(key: Bits<'_>, range: Range) -> Self {
+    pub(super) fn interpolated(key: Bits<'_>, range: OffsetRange) -> Self {
         let fraction =
             (0..GUESS_BITS).fold(0u64, |sum, at| (sum << 1) | u64::from(key.get(at) == Some(true)));
         let before = u128::from(range.len()).saturating_mul(fraction.into()) >> GUESS_BITS;
@@ -50,13 +50,13 @@ impl Wish {
 
 /// A chunk to request, and the number of wishes that it covers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct ChunkWindow {
     pub(super) from: u64,
     pub(super) wishes: usize,
 }
 
 /// Few windows that cover all wishes, those that cover most first.
-pub(super) fn windows(wishes: &mut [Wish]) -> Vec<Window> {
+pub(super) fn windows(wishes: &mut [Wish]) -> Vec<ChunkWindow> {
     wishes.sort_unstable_by_key(|wish| (wish.core.low, wish.core.high));
     let mut windows = Vec::new();
     let mut rest = &*wishes;
@@ -72,7 +72,7 @@ pub(super) fn windows(wishes: &mut [Wish]) -> Vec<Window> {
 }
 
 /// The window around all wishes of a group, as far inside their ranges as it can be.
-fn window(group: &[Wish]) -> Window {
+fn window(group: &[Wish]) -> ChunkWindow {
     let low = group.iter().map(|wish| wish.core.low).min().unwrap_or(0);
     let high = group.iter().map(|wish| wish.core.high).max().unwrap_or(0);
     let centred = low.saturating_sub(SPAN.saturating_sub(high.saturating_sub(low)) / 2);
@@ -80,7 +80,7 @@ fn window(group: &[Wish]) -> Window {
     let last = group.iter().map(|wish| wish.range.high).max().unwrap_or(0).saturating_sub(SPAN);
     let before = centred.min(last).max(first);
     // An offset at the end of a node belongs to that node: the next one begins one byte later.
-    Window { from: if before == 0 { 0 } else { before.saturating_add(1) }, wishes: group.len() }
+    ChunkWindow { from: if before == 0 { 0 } else { before.saturating_add(1) }, wishes: group.len() }
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     fn wish() -> impl Strategy<Value = Wish> {
         (0u64..20_000_000, 0u64..2_000_000, 0u64..2_000_000).prop_map(|(low, len, place)| {
             let high = low + len;
-            Wish::near(low + place % (len + 1), Range { low, high })
+            Wish::near(low + place % (len + 1), OffsetRange { low, high })
         })
     }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_next_bits_of_a_key_give_its_place() {
-        let range = Range { low: 1_000_000, high: 9_000_000 };
+        let range = OffsetRange { low: 1_000_000, high: 9_000_000 };
         for (key, place) in [([0u8; 4], 0), ([0x80, 0, 0, 0], 4_000_000), ([0x40, 0, 0, 0], 2_000_000)] {
             let wish = Wish::interpolated(Bits::of_key(&key), range);
             let middle = range.low + place;
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn a_window_stays_inside_the_range_of_its_wishes() {
-        let range = Range { low: 100_000, high: 900_000 };
+        let range = OffsetRange { low: 100_000, high: 900_000 };
         let from = |point| windows(&mut [Wish::near(point, range)]).first().map(|window| window.from);
         assert_eq!(from(100_000), Some(100_001));
         assert_eq!(from(900_000), Some(900_000 - SPAN + 1));
         assert_eq!(from(500_000), Some(500_000 - SPAN / 2 + 1));
         // A small range is covered as a whole.
-        let small = Range { low: 100_000, high: 100_010 };
+        let small = OffsetRange { low: 100_000, high: 100_010 };
         let window = windows(&mut [Wish::near(100_000, small)]).first().map(|window| window.from);
         assert!(window.is_some_and(|from| from <= 100_001 && from + SPAN >= 100_010));
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 use rootlight::types::FieldError;
-use rootlight::types::rlp::{Reader, fixed};
+use rootlight::types::rlp::{RlpReader, fixed};
 
 use super::encoded::Encoded;
 use super::error::ChunkError;
@@ -49,7 +49,7 @@ impl ProvenChunk<'_> {
 /// [`ChunkError`]: the chunk is malformed, has another root, begins elsewhere, or contains a node that no other node of
 /// it commits to.
 pub fn prove<'a>(chunk: &'a [u8], root: &B256, from: u64) -> Result<ProvenChunk<'a>, ChunkError> {
-    let mut lists = Reader::list(chunk, "chunk")?;
+    let mut lists = RlpReader::list(chunk, "chunk")?;
     let before = lists.next_list("chunk.pre")?;
     let range = lists.next_list("chunk.nodes")?;
     let first_left = optional_hash(&mut lists, "chunk.firstLeft")?;
@@ -58,7 +58,7 @@ pub fn prove<'a>(chunk: &'a [u8], root: &B256, from: u64) -> Result<ProvenChunk<
     lists.finish("chunk")?;
 
     let mut recovery = Recovery::new(chunk.len());
-    let pairs = Given { first_left, last };
+    let pairs = GivenHashes { first_left, last };
     recovery.read_before(before)?;
     recovery.first = recovery.count;
     recovery.read_range(range, &pairs)?;
@@ -67,7 +67,7 @@ pub fn prove<'a>(chunk: &'a [u8], root: &B256, from: u64) -> Result<ProvenChunk<
 }
 
 /// The hashes that are given beside the nodes.
-struct Given {
+struct GivenHashes {
     /// Left child of the first node of the range.
     first_left: Option<B256>,
     /// Children of the last node of the range. `None` if there is no node in the range.
@@ -75,7 +75,7 @@ struct Given {
 }
 
 /// A node whose subtree is not complete yet. Its left child is known, its right child comes.
-struct Open<'a> {
+struct UnfinishedNode<'a> {
     index: usize,
     node: Encoded<'a>,
     /// The hash given for its left child, or that of the child.
@@ -87,7 +87,7 @@ struct Open<'a> {
 /// Builds the tree of the nodes, which are in the order of their keys: a node is above the nodes around it with smaller
 /// sizes. All nodes on the stack are ancestors of the next node, or become its left subtree.
 struct Recovery<'a> {
-    open: Vec<Open<'a>>,
+    open: Vec<UnfinishedNode<'a>>,
     pieces: Pieces<'a>,
     positions: Positions,
     count: usize,
@@ -109,7 +109,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Reads the ancestors whose right subtree the range begins in.
-    fn read_before(&mut self, mut list: Reader<'a>) -> Result<(), ChunkError> {
+    fn read_before(&mut self, mut list: RlpReader<'a>) -> Result<(), ChunkError> {
         let mut count = 0usize;
         while !list.is_empty() {
             let (node, left) = pair(&mut list, "chunk.pre")?;
@@ -119,7 +119,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    fn read_range(&mut self, mut list: Reader<'a>, given: &Given) -> Result<(), ChunkError> {
+    fn read_range(&mut self, mut list: RlpReader<'a>, given: &GivenHashes) -> Result<(), ChunkError> {
         let mut count = 0usize;
         if list.is_empty() != given.last.is_none() {
             return Err(ChunkError::LastHashes);
@@ -144,7 +144,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Reads the ancestors of the last node that come after it, the nearest first.
-    fn read_after(&mut self, mut list: Reader<'a>, given: &Given) -> Result<(), ChunkError> {
+    fn read_after(&mut self, mut list: RlpReader<'a>, given: &GivenHashes) -> Result<(), ChunkError> {
         let mut count = 0usize;
         while !list.is_empty() {
             let (node, right) = pair(&mut list, "chunk.post")?;
@@ -166,14 +166,18 @@ impl<'a> Recovery<'a> {
         }
         let left = child(node.has_left_hash(), left, below, index)?;
         self.positions.push(below.map(|(index, _)| index));
-        self.open.push(Open { index, node, left, right });
+        self.open.push(UnfinishedNode { index, node, left, right });
         self.count = self.count.saturating_add(1);
         Ok(())
     }
 
     /// Serializes and hashes a node whose subtree is complete; `below` is its right child.
-    fn close(&mut self, open: Open<'a>, below: Option<(usize, B256)>) -> Result<(usize, B256), ChunkError> {
-        let Open { index, node, left, right } = open;
+    fn close(
+        &mut self,
+        open: UnfinishedNode<'a>,
+        below: Option<(usize, B256)>,
+    ) -> Result<(usize, B256), ChunkError> {
+        let UnfinishedNode { index, node, left, right } = open;
         let right = child(node.has_right_hash(), right, below, index)?;
         let sealed = node.serialize(left.as_ref(), right.as_ref(), &mut self.pieces);
         let (hash, extent) = sealed.ok_or(ChunkError::MissingHash(index))?;
@@ -218,7 +222,7 @@ fn child(
 }
 
 /// Reads a node and a hash.
-fn pair<'a>(list: &mut Reader<'a>, field: &'static str) -> Result<(&'a [u8], Option<B256>), FieldError> {
+fn pair<'a>(list: &mut RlpReader<'a>, field: &'static str) -> Result<(&'a [u8], Option<B256>), FieldError> {
     let mut pair = list.next_list(field)?;
     let node = pair.next_str(field)?;
     let hash = optional_hash(&mut pair, field)?;
@@ -226,7 +230,7 @@ fn pair<'a>(list: &mut Reader<'a>, field: &'static str) -> Result<(&'a [u8], Opt
     Ok((node, hash))
 }
 
-fn last_hashes(mut list: Reader<'_>) -> Result<Option<[Option<B256>; 2]>, FieldError> {
+fn last_hashes(mut list: RlpReader<'_>) -> Result<Option<[Option<B256>; 2]>, FieldError> {
     let field = "chunk.last";
     if list.is_empty() {
         return Ok(None);
@@ -237,7 +241,7 @@ fn last_hashes(mut list: Reader<'_>) -> Result<Option<[Option<B256>; 2]>, FieldE
 }
 
 /// Reads a hash, or nothing as the empty string.
-fn optional_hash(reader: &mut Reader<'_>, field: &'static str) -> Result<Option<B256>, FieldError> {
+fn optional_hash(reader: &mut RlpReader<'_>, field: &'static str) -> Result<Option<B256>, FieldError> {
     match reader.next_str(field)? {
         [] => Ok(None),
         bytes => fixed::<32>(bytes, field).map(|hash| Some(hash.into())),

@@ -9,14 +9,14 @@ use thiserror::Error;
 
 use super::limits::{MAX_IN_FLIGHT, MAX_KEYS, MAX_PROBES, SPAN};
 use super::plan::{Wish, windows};
-use super::walk::{At, Range, Reached, follow};
+use super::walk::{OffsetRange, WalkPosition, WalkResult, follow};
 
 /// All keys of the state trie begin with this number of equal bits.
 const COMMON_BITS: usize = 8;
 
 /// What was found out about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum KeyAnswer {
     /// The key has this value. The nodes on its path are in the store.
     Present(Bytes),
     /// The key has no value.
@@ -51,18 +51,18 @@ pub struct Seek {
     /// Size of the trie while the root is not known; may be wrong.
     size: Option<u64>,
     earlier: Option<B256>,
-    keys: Vec<Key>,
+    keys: Vec<SoughtKey>,
     in_flight: Vec<u64>,
 }
 
 #[derive(Debug, Clone)]
-struct Key {
+struct SoughtKey {
     bytes: Vec<u8>,
     /// The last known node on its path.
-    at: Option<At>,
+    at: Option<WalkPosition>,
     /// Number of chunks that were requested for it.
     probes: u8,
-    answer: Option<Answer>,
+    answer: Option<KeyAnswer>,
 }
 
 impl Seek {
@@ -75,9 +75,9 @@ impl Seek {
         trie_size: Option<u64>,
         keys: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<Self, SeekError> {
-        let answer = (root == EMPTY_ROOT).then_some(Answer::Absent);
-        let key = |bytes| Key { bytes, at: None, probes: 0, answer: answer.clone() };
-        let keys: Vec<Key> = keys.into_iter().take(MAX_KEYS.saturating_add(1)).map(key).collect();
+        let answer = (root == EMPTY_ROOT).then_some(KeyAnswer::Absent);
+        let key = |bytes| SoughtKey { bytes, at: None, probes: 0, answer: answer.clone() };
+        let keys: Vec<SoughtKey> = keys.into_iter().take(MAX_KEYS.saturating_add(1)).map(key).collect();
         if keys.len() > MAX_KEYS {
             return Err(SeekError::TooManyKeys(keys.len()));
         }
@@ -101,8 +101,8 @@ impl Seek {
     /// Looks up all open keys in the store and returns the offsets at which to request chunks now. At most
     /// [`MAX_IN_FLIGHT`] are under way at a time. None are returned if keys wait for chunks that are under way.
     pub fn next(&mut self, store: &dyn NodeSource) -> Vec<u64> {
-        let root = At::root(store, self.root);
-        let earlier = self.earlier.and_then(|earlier| At::root(store, earlier));
+        let root = WalkPosition::root(store, self.root);
+        let earlier = self.earlier.and_then(|earlier| WalkPosition::root(store, earlier));
         let (size, in_flight) = (self.size, &self.in_flight);
         let mut open: Vec<(Wish, usize)> = Vec::new();
         for (index, key) in self.keys.iter_mut().enumerate() {
@@ -151,18 +151,18 @@ impl Seek {
     }
 
     /// The keys in the order of [`Self::new`], each with its answer as of the last [`Self::next`].
-    pub fn answers(&self) -> impl Iterator<Item = (&[u8], Option<&Answer>)> {
+    pub fn answers(&self) -> impl Iterator<Item = (&[u8], Option<&KeyAnswer>)> {
         self.keys.iter().map(|key| (key.bytes.as_slice(), key.answer.as_ref()))
     }
 }
 
-impl Key {
+impl SoughtKey {
     /// Follows the key as far as the store goes. Returns what a chunk should cover if that does not answer it.
     fn look_up(
         &mut self,
         store: &dyn NodeSource,
-        root: Option<At>,
-        earlier: Option<At>,
+        root: Option<WalkPosition>,
+        earlier: Option<WalkPosition>,
         size: Option<u64>,
     ) -> Option<Wish> {
         if self.answer.is_some() {
@@ -172,14 +172,14 @@ impl Key {
         let at = self.at.filter(|at| store.node(&at.hash).is_some()).or(root);
         let reached = at.map(|at| follow(store, &self.bytes, at));
         let (at, range, bits) = match reached {
-            Some(Ok((Reached::Value(value), _))) => return self.settle(Answer::Present(value)),
-            Some(Ok((Reached::Nothing, _))) => return self.settle(Answer::Absent),
-            Some(Err(_)) => return self.settle(Answer::Unreachable),
-            Some(Ok((Reached::Gap { at, range, bits }, _))) => (Some(at), range, bits),
-            None => (None, Range { low: 0, high: size.unwrap_or(0) }, COMMON_BITS),
+            Some(Ok((WalkResult::Value(value), _))) => return self.settle(KeyAnswer::Present(value)),
+            Some(Ok((WalkResult::Nothing, _))) => return self.settle(KeyAnswer::Absent),
+            Some(Err(_)) => return self.settle(KeyAnswer::Unreachable),
+            Some(Ok((WalkResult::Gap { at, range, bits }, _))) => (Some(at), range, bits),
+            None => (None, OffsetRange { low: 0, high: size.unwrap_or(0) }, COMMON_BITS),
         };
         if self.probes >= MAX_PROBES {
-            return self.settle(Answer::Unreachable);
+            return self.settle(KeyAnswer::Unreachable);
         }
         self.at = at;
         // Later guesses are better than the place in another state.
@@ -195,17 +195,17 @@ impl Key {
     }
 
     /// The place of the key in another state, and that state's offsets.
-    fn place(&self, store: &dyn NodeSource, root: At) -> Option<(u64, Range)> {
+    fn place(&self, store: &dyn NodeSource, root: WalkPosition) -> Option<(u64, OffsetRange)> {
         let (reached, own) = follow(store, &self.bytes, root).ok()?;
-        let Range { low, high } = match reached {
-            Reached::Gap { range, .. } if range.len() > SPAN => return None,
-            Reached::Gap { range, .. } => range,
+        let OffsetRange { low, high } = match reached {
+            WalkResult::Gap { range, .. } if range.len() > SPAN => return None,
+            WalkResult::Gap { range, .. } => range,
             _ => own,
         };
         Some((low.midpoint(high), root.subtree))
     }
 
-    fn settle(&mut self, answer: Answer) -> Option<Wish> {
+    fn settle(&mut self, answer: KeyAnswer) -> Option<Wish> {
         self.answer = Some(answer);
         None
     }

@@ -13,7 +13,7 @@ use crate::message::limits::MAX_CHUNK_BYTES;
 
 /// A chunk as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedChunk {
     /// The lists of the chunk.
     pub bytes: Vec<u8>,
     /// The offset after the range.
@@ -25,7 +25,7 @@ pub struct Served {
 /// Size in bytes of the trie with this root; the largest offset of a chunk. `None` if the source lacks the root or the
 /// trie is empty.
 pub fn trie_size(source: &dyn NodeSource, root: &B256) -> Option<u64> {
-    Stored::load(source, root).map(|top| top.extent.total)
+    StoredNodeBytes::load(source, root).map(|top| top.extent.total)
 }
 
 /// The chunk of the trie with this root from this offset on: the nodes that end in the [`SPAN`] bytes from `from` on, and
@@ -33,10 +33,10 @@ pub fn trie_size(source: &dyn NodeSource, root: &B256) -> Option<u64> {
 ///
 /// `None` if the source lacks a node, the trie is empty or ends before `from`, or the chunk would be longer than
 /// [`MAX_CHUNK_BYTES`].
-pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<Served> {
+pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<ServedChunk> {
     let to = from.checked_add(SPAN)?;
-    let mut server = Server { source, waiting: Vec::new(), bytes: 0 };
-    let top = Stored::load(source, root)?;
+    let mut server = ChunkBuilder { source, waiting: Vec::new(), bytes: 0 };
+    let top = StoredNodeBytes::load(source, root)?;
     if from > top.extent.total {
         return None;
     }
@@ -45,7 +45,7 @@ pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<Served> 
     let first = server.waiting.last()?.node.left;
     let (nodes, last) = server.range(to)?;
     let mut post = Vec::new();
-    while let Some(Waiting { node, .. }) = server.waiting.pop() {
+    while let Some(PassedNode { node, .. }) = server.waiting.pop() {
         server.put_pair(&node, node.right.as_ref(), &mut post)?;
     }
     let mut payload = Vec::with_capacity(server.bytes.saturating_add(64));
@@ -56,11 +56,11 @@ pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<Served> 
     put_list(&mut payload, &post);
     let mut bytes = Vec::with_capacity(payload.len().saturating_add(5));
     put_list(&mut bytes, &payload);
-    (bytes.len() <= MAX_CHUNK_BYTES).then_some(Served { bytes, to, complete })
+    (bytes.len() <= MAX_CHUNK_BYTES).then_some(ServedChunk { bytes, to, complete })
 }
 
 /// A node of the store.
-struct Stored {
+struct StoredNodeBytes {
     bytes: Bytes,
     extent: Extent,
     /// Hash of the left child, unless it is absent or embedded.
@@ -70,21 +70,21 @@ struct Stored {
 }
 
 /// A node whose left subtree was passed.
-struct Waiting {
-    node: Stored,
+struct PassedNode {
+    node: StoredNodeBytes,
     /// Where the node itself ends.
     end: u64,
 }
 
-struct Server<'s> {
+struct ChunkBuilder<'s> {
     source: &'s dyn NodeSource,
     /// The nodes that come next, the last one first.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PassedNode>,
     /// Bytes of nodes that were put into the chunk.
     bytes: usize,
 }
 
-impl Stored {
+impl StoredNodeBytes {
     fn load(source: &dyn NodeSource, hash: &B256) -> Option<Self> {
         if *hash == EMPTY_ROOT {
             return None;
@@ -105,10 +105,10 @@ impl Stored {
     }
 }
 
-impl Server<'_> {
+impl ChunkBuilder<'_> {
     /// Goes down to the node at `from`, which becomes the next one. Returns the ancestors that the range does not reach,
     /// encoded with their left hashes.
-    fn descend(&mut self, top: Stored, from: u64) -> Option<Vec<u8>> {
+    fn descend(&mut self, top: StoredNodeBytes, from: u64) -> Option<Vec<u8>> {
         let (mut at, mut start, mut before) = (top, 0u64, Vec::new());
         for _ in 0..=MAX_PATH_BITS {
             let left = at.load_left(self.source)?;
@@ -124,7 +124,7 @@ impl Server<'_> {
                     return Some(before);
                 }
                 _ => {
-                    let right = Stored::load(self.source, &at.right?)?;
+                    let right = StoredNodeBytes::load(self.source, &at.right?)?;
                     self.put_pair(&at, at.left.as_ref(), &mut before)?;
                     (at, start) = (right, end);
                 }
@@ -136,13 +136,13 @@ impl Server<'_> {
     /// Takes the nodes that end before `to`. Returns them encoded, and the hashes of the last one's children.
     fn range(&mut self, to: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut nodes, mut last) = (Vec::new(), Vec::new());
-        while let Some(Waiting { node, end }) = self.waiting.pop_if(|next| next.end < to) {
+        while let Some(PassedNode { node, end }) = self.waiting.pop_if(|next| next.end < to) {
             self.put_node(&node, &mut nodes)?;
             last.clear();
             put_hash(&mut last, node.left.as_ref());
             put_hash(&mut last, node.right.as_ref());
             let mut next = match node.right {
-                Some(hash) => Some(Stored::load(self.source, &hash)?),
+                Some(hash) => Some(StoredNodeBytes::load(self.source, &hash)?),
                 None => None,
             };
             while let Some(below) = next {
@@ -156,12 +156,12 @@ impl Server<'_> {
     }
 
     /// Adds the node that comes next. A valid trie is never deeper than the longest key.
-    fn push(&mut self, node: Stored, end: u64) -> Option<()> {
-        self.waiting.push(Waiting { node, end });
+    fn push(&mut self, node: StoredNodeBytes, end: u64) -> Option<()> {
+        self.waiting.push(PassedNode { node, end });
         (self.waiting.len() <= MAX_PATH_BITS.saturating_add(1)).then_some(())
     }
 
-    fn put_pair(&mut self, node: &Stored, hash: Option<&B256>, out: &mut Vec<u8>) -> Option<()> {
+    fn put_pair(&mut self, node: &StoredNodeBytes, hash: Option<&B256>, out: &mut Vec<u8>) -> Option<()> {
         let mut pair = Vec::new();
         self.put_node(node, &mut pair)?;
         put_hash(&mut pair, hash);
@@ -170,7 +170,7 @@ impl Server<'_> {
     }
 
     /// Appends a node in the form of chunks.
-    fn put_node(&mut self, stored: &Stored, out: &mut Vec<u8>) -> Option<()> {
+    fn put_node(&mut self, stored: &StoredNodeBytes, out: &mut Vec<u8>) -> Option<()> {
         let node = parse_node(&stored.bytes).ok()?;
         let mut form = Vec::with_capacity(stored.bytes.len());
         self.encode(&stored.bytes, &node, &mut form)?;

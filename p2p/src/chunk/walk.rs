@@ -7,12 +7,12 @@ use super::extent::{Extent, child_hash};
 
 /// Offsets after `low`, up to `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct OffsetRange {
     pub(super) low: u64,
     pub(super) high: u64,
 }
 
-impl Range {
+impl OffsetRange {
     /// Number of offsets.
     pub(super) const fn len(&self) -> u64 {
         self.high.saturating_sub(self.low)
@@ -29,25 +29,25 @@ impl Range {
 
 /// A known node on the way of a key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At {
+pub(super) struct WalkPosition {
     pub(super) hash: B256,
     /// The offsets of the node and everything below it.
-    pub(super) subtree: Range,
+    pub(super) subtree: OffsetRange,
     /// Bits of the key above the node.
     pub(super) bits: usize,
 }
 
-impl At {
+impl WalkPosition {
     /// The root, if it is known.
     pub(super) fn root(store: &dyn NodeSource, root: B256) -> Option<Self> {
         let size = total(store, &root)?;
-        Some(Self { hash: root, subtree: Range { low: 0, high: size }, bits: 0 })
+        Some(Self { hash: root, subtree: OffsetRange { low: 0, high: size }, bits: 0 })
     }
 }
 
 /// How far the known nodes lead.
 #[derive(Debug, Clone)]
-pub(super) enum Reached {
+pub(super) enum WalkResult {
     /// The key has this value.
     Value(Bytes),
     /// The key has no value.
@@ -55,32 +55,36 @@ pub(super) enum Reached {
     /// The next node, or the long value, is not known.
     Gap {
         /// The last known node.
-        at: At,
+        at: WalkPosition,
         /// Where the unknown node is: its subtree, or an offset in it if nothing else is known. A chunk that covers any
         /// of these offsets contains the node.
-        range: Range,
+        range: OffsetRange,
         /// Bits of the key above the unknown node.
         bits: usize,
     },
 }
 
 /// Follows the key from a known node on. Also returns the offsets of the last known node.
-pub(super) fn follow(store: &dyn NodeSource, key: &[u8], mut at: At) -> Result<(Reached, Range), WalkError> {
+pub(super) fn follow(
+    store: &dyn NodeSource,
+    key: &[u8],
+    mut at: WalkPosition,
+) -> Result<(WalkResult, OffsetRange), WalkError> {
     let bits = Bits::of_key(key);
     loop {
-        let whole = Reached::Gap { at, range: at.subtree, bits: at.bits };
+        let whole = WalkResult::Gap { at, range: at.subtree, bits: at.bits };
         let Some(stored) = store.node(&at.hash) else { return Ok((whole, at.subtree)) };
         let bad = |error| WalkError::Bad { hash: at.hash, error };
         let node = parse_node(&stored).map_err(bad)?;
-        let place = Place { store, node: &node, extent: Extent::of(&node, stored.len()), at };
+        let place = LocatedNode { store, node: &node, extent: Extent::of(&node, stored.len()), at };
         let rest = bits.skip(at.bits);
         let reached = match node.step(rest) {
-            NodeStep::Leaves => Reached::Nothing,
+            NodeStep::Leaves => WalkResult::Nothing,
             NodeStep::Ends(value) => place.value(value),
             NodeStep::Goes(Child::Embedded(bytes), rest) => {
                 match parse_node(bytes).map_err(bad)?.step(rest) {
                     NodeStep::Ends(value) => place.value(value),
-                    _ => Reached::Nothing,
+                    _ => WalkResult::Nothing,
                 }
             }
             NodeStep::Goes(Child::Hash(hash), below) => {
@@ -91,7 +95,7 @@ pub(super) fn follow(store: &dyn NodeSource, key: &[u8], mut at: At) -> Result<(
                         at = next;
                         continue;
                     }
-                    Err(range) => Reached::Gap { at, range, bits },
+                    Err(range) => WalkResult::Gap { at, range, bits },
                 }
             }
         };
@@ -100,14 +104,14 @@ pub(super) fn follow(store: &dyn NodeSource, key: &[u8], mut at: At) -> Result<(
 }
 
 /// A node with its place in the trie.
-struct Place<'a> {
+struct LocatedNode<'a> {
     store: &'a dyn NodeSource,
     node: &'a Node<'a>,
     extent: Extent,
-    at: At,
+    at: WalkPosition,
 }
 
-impl Place<'_> {
+impl LocatedNode<'_> {
     /// Size of a child's subtree; 0 if the child is absent or embedded, `None` if it is not known.
     fn child_total(&self, right: bool) -> Option<u64> {
         match child_hash(if right { self.node.right } else { self.node.left }) {
@@ -117,13 +121,13 @@ impl Place<'_> {
     }
 
     /// The child with this hash if it is known, else where it is.
-    fn child(&self, hash: &B256, right: bool, bits: usize) -> Result<At, Range> {
+    fn child(&self, hash: &B256, right: bool, bits: usize) -> Result<WalkPosition, OffsetRange> {
         let within = |len| match right {
             false => self.at.subtree.first(len),
             true => self.at.subtree.last(len),
         };
         if let Some(len) = total(self.store, hash) {
-            return Ok(At { hash: *hash, subtree: within(len), bits });
+            return Ok(WalkPosition { hash: *hash, subtree: within(len), bits });
         }
         Err(match self.child_total(!right) {
             Some(sibling) => within(self.extent.below().saturating_sub(sibling)),
@@ -133,25 +137,25 @@ impl Place<'_> {
     }
 
     /// The offsets of the node itself, or of its subtree if those are not known.
-    fn own(&self) -> Range {
-        let Range { low, high } = self.at.subtree;
+    fn own(&self) -> OffsetRange {
+        let OffsetRange { low, high } = self.at.subtree;
         if let Some(left) = self.child_total(false) {
-            return Range { low: low.saturating_add(left), high }.first(self.extent.own);
+            return OffsetRange { low: low.saturating_add(left), high }.first(self.extent.own);
         }
         match self.child_total(true) {
-            Some(right) => Range { low, high: high.saturating_sub(right) }.last(self.extent.own),
+            Some(right) => OffsetRange { low, high: high.saturating_sub(right) }.last(self.extent.own),
             None => self.at.subtree,
         }
     }
 
-    fn value(&self, value: Value<'_>) -> Reached {
+    fn value(&self, value: Value<'_>) -> WalkResult {
         match value {
-            Value::None => Reached::Nothing,
-            Value::Inline(bytes) => Reached::Value(Bytes::copy_from_slice(bytes)),
+            Value::None => WalkResult::Nothing,
+            Value::Inline(bytes) => WalkResult::Value(Bytes::copy_from_slice(bytes)),
             Value::Long { hash, len } => {
                 match self.store.node(hash).filter(|value| value.len() == len as usize) {
-                    Some(value) => Reached::Value(value),
-                    None => Reached::Gap { at: self.at, range: self.own(), bits: self.at.bits },
+                    Some(value) => WalkResult::Value(value),
+                    None => WalkResult::Gap { at: self.at, range: self.own(), bits: self.at.bits },
                 }
             }
         }

@@ -12,14 +12,14 @@ const FIRST_PORT: u16 = 1024;
 
 /// A node and where it is: one port for UDP and TCP, as the reference passes it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeRecord {
     /// Its id.
     pub id: NodeId,
     /// Its address; one that was IPv4 in IPv6 is written as IPv4.
     pub address: SocketAddr,
 }
 
-impl Node {
+impl NodeRecord {
     /// The node with its address in the form that is compared.
     pub(super) fn new(id: NodeId, address: SocketAddr) -> Self {
         Self { id, address: canonical(address) }

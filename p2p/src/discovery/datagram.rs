@@ -43,7 +43,7 @@ impl Datagram {
 
     /// What a datagram says, while its hash was not looked at: everything in it may be made up. Costs less than
     /// [`Self::decode`].
-    pub(super) fn glance(bytes: &[u8]) -> Option<Packet> {
+    pub(super) fn decode_unchecked(bytes: &[u8]) -> Option<Packet> {
         let content = bytes.get(32 + SIGNATURE_BYTES..).filter(|_| bytes.len() <= DATAGRAM_MAX)?;
         let (type_byte, data) = content.split_first()?;
         Packet::decode(*type_byte, data).ok()

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-use super::address::{Node, allowed, allowed_from_others, canonical};
+use super::address::{NodeRecord, allowed, allowed_from_others, canonical};
 use super::datagram::Datagram;
 use super::error::Ignored;
 use super::limits::DatagramMeters;
 use super::message_id::MessageId;
 use super::packet::{Endpoint, Neighbor, Packet};
-use super::pending::{Pending, Question};
+use super::pending::{DiscoveryQuery, OpenQueries};
 use super::random::Random;
 use super::table::Table;
 use crate::rlpx::{NodeId, NodeKey};
@@ -82,7 +82,7 @@ pub enum Output {
         bytes: Vec<u8>,
     },
     /// A node answered at its address with its key, and is in the table now.
-    Found(Node),
+    Found(NodeRecord),
     /// A node did not answer three times and has left the table.
     Lost(NodeId),
 }
@@ -100,11 +100,11 @@ pub struct Discovery {
     config: DiscoveryConfig,
     random: Random,
     table: Table,
-    pending: Pending,
+    pending: OpenQueries,
     meters: DatagramMeters,
     /// Boot hosts and when to ping them.
     boot: Vec<(SocketAddr, u64)>,
-    candidates: VecDeque<Node>,
+    candidates: VecDeque<NodeRecord>,
     /// When each address was pinged that was not in the table.
     tried: BTreeMap<SocketAddr, u64>,
     outputs: VecDeque<Output>,
@@ -121,7 +121,7 @@ impl Discovery {
             key,
             config,
             random: Random::new(seed),
-            pending: Pending::default(),
+            pending: OpenQueries::default(),
             meters: DatagramMeters::default(),
             boot: Vec::new(),
             candidates: VecDeque::new(),
@@ -146,18 +146,18 @@ impl Discovery {
     }
 
     /// Adds a node to try, for instance one of an earlier [`nodes`](Self::nodes). It is in the table once it has answered.
-    pub fn add_node(&mut self, node: Node) -> bool {
-        let node = Node::new(node.id, node.address);
+    pub fn add_node(&mut self, node: NodeRecord) -> bool {
+        let node = NodeRecord::new(node.id, node.address);
         allowed(node.address, self.config.allow_private) && self.add_candidate(node)
     }
 
     /// The nodes of the table, for keeping and dialling: all have answered, none for longer than three unanswered PINGs.
-    pub fn nodes(&self) -> impl Iterator<Item = Node> {
+    pub fn nodes(&self) -> impl Iterator<Item = NodeRecord> {
         self.table.entries().map(|entry| entry.node)
     }
 
     /// The nodes of the table, each with the milliseconds since its latest PONG.
-    pub fn answered(&self, now_ms: u64) -> impl Iterator<Item = (Node, u64)> {
+    pub fn answered(&self, now_ms: u64) -> impl Iterator<Item = (NodeRecord, u64)> {
         self.table.entries().map(move |entry| (entry.node, now_ms.saturating_sub(entry.answered_ms)))
     }
 
@@ -212,7 +212,8 @@ impl Discovery {
     /// question. So forged datagrams, however many, hide no answer.
     fn answers(&mut self, from: SocketAddr, bytes: &[u8], now_ms: u64) -> bool {
         self.pending.waits_at(from)
-            && Datagram::glance(bytes).is_some_and(|packet| self.pending.is_answer(&packet, from, now_ms))
+            && Datagram::decode_unchecked(bytes)
+                .is_some_and(|packet| self.pending.is_answer(&packet, from, now_ms))
     }
 
     /// Whether the address is that of a boot host or of a node of the table.
@@ -240,8 +241,8 @@ impl Discovery {
             network_id: Some(self.config.network_id),
         };
         self.send(from, &pong);
-        if self.table.has_room(&Node::new(sender, from)) {
-            self.send_ping(Question::Challenge(sender), from, now_ms);
+        if self.table.has_room(&NodeRecord::new(sender, from)) {
+            self.send_ping(DiscoveryQuery::Challenge(sender), from, now_ms);
         }
         Ok(())
     }
@@ -263,7 +264,7 @@ impl Discovery {
             return Err(Ignored::Unasked);
         }
         self.pending.remove(id);
-        let node = Node::new(sender, from);
+        let node = NodeRecord::new(sender, from);
         if let Some(entry) = self.table.get_mut(&sender) {
             if entry.node == node {
                 (entry.answered_ms, entry.failures) = (now_ms, 0);
@@ -319,7 +320,7 @@ impl Discovery {
         now_ms: u64,
     ) -> Result<(), Ignored> {
         let asked = self.pending.get(id, from, now_ms).ok_or(Ignored::Unasked)?;
-        let Question::FindNode(expected) = asked.question else { return Err(Ignored::Unasked) };
+        let DiscoveryQuery::FindNode(expected) = asked.question else { return Err(Ignored::Unasked) };
         if self.sender(datagram)? != expected {
             return Err(Ignored::Unasked);
         }
@@ -327,7 +328,7 @@ impl Discovery {
         for neighbor in nodes {
             // A name is not looked up: whoever controls it could point it anywhere.
             let Ok(ip) = neighbor.endpoint.host.parse::<IpAddr>() else { continue };
-            let node = Node::new(neighbor.id, SocketAddr::new(ip, neighbor.endpoint.udp_port));
+            let node = NodeRecord::new(neighbor.id, SocketAddr::new(ip, neighbor.endpoint.udp_port));
             if allowed_from_others(node.address, self.config.allow_private) {
                 self.add_candidate(node);
             }
@@ -335,7 +336,7 @@ impl Discovery {
         Ok(())
     }
 
-    fn add_candidate(&mut self, node: Node) -> bool {
+    fn add_candidate(&mut self, node: NodeRecord) -> bool {
         let wanted = self.candidates.len() < MAX_CANDIDATES
             && self.table.has_room(&node)
             && !self.tried.contains_key(&node.address)
@@ -352,10 +353,10 @@ impl Discovery {
         }
         self.clean_ms = now_ms.saturating_add(CLEAN_MS);
         let stale = self.table.entries().filter(|entry| now_ms.saturating_sub(entry.answered_ms) >= STALE_MS);
-        let mut stale: Vec<(u64, Node)> = stale.map(|entry| (entry.answered_ms, entry.node)).collect();
+        let mut stale: Vec<(u64, NodeRecord)> = stale.map(|entry| (entry.answered_ms, entry.node)).collect();
         stale.sort_by_key(|(answered_ms, _)| *answered_ms);
         for (_, node) in stale.into_iter().take(CLEAN_NODES) {
-            self.send_ping(Question::Ping(Some(node.id)), node.address, now_ms);
+            self.send_ping(DiscoveryQuery::Ping(Some(node.id)), node.address, now_ms);
         }
     }
 
@@ -367,7 +368,7 @@ impl Discovery {
             let Some((address, at)) = self.boot.get(index).copied() else { return };
             let due = now_ms >= at && !self.table.has_address(address);
             if due
-                && self.send_ping(Question::Ping(None), address, now_ms)
+                && self.send_ping(DiscoveryQuery::Ping(None), address, now_ms)
                 && let Some((_, at)) = self.boot.get_mut(index)
             {
                 *at = now_ms.saturating_add(BOOT_RETRY_MS);
@@ -379,7 +380,7 @@ impl Discovery {
         for _ in 0..TRIES_PER_TICK {
             let Some(node) = self.candidates.pop_front() else { return };
             let wanted = self.table.has_room(&node) && self.tried.len() < MAX_TRIED;
-            if wanted && self.send_ping(Question::Ping(Some(node.id)), node.address, now_ms) {
+            if wanted && self.send_ping(DiscoveryQuery::Ping(Some(node.id)), node.address, now_ms) {
                 self.tried.insert(node.address, now_ms);
             }
         }
@@ -396,7 +397,7 @@ impl Discovery {
             }
         }
         let due = self.table.entries_mut().filter(|entry| entry.ask_ms.is_some_and(|at| now_ms >= at));
-        let due: Vec<Node> = due
+        let due: Vec<NodeRecord> = due
             .take(TRIES_PER_TICK)
             .map(|entry| {
                 entry.ask_ms = None;
@@ -405,15 +406,13 @@ impl Discovery {
             .collect();
         for node in due {
             let (target, network_id) = (*self.key.id(), Some(self.config.network_id));
-            self.ask(Question::FindNode(node.id), node.address, now_ms, |message_id| Packet::FindNode {
-                target,
-                message_id,
-                network_id,
+            self.ask(DiscoveryQuery::FindNode(node.id), node.address, now_ms, |message_id| {
+                Packet::FindNode { target, message_id, network_id }
             });
         }
     }
 
-    fn send_ping(&mut self, question: Question, to: SocketAddr, now_ms: u64) -> bool {
+    fn send_ping(&mut self, question: DiscoveryQuery, to: SocketAddr, now_ms: u64) -> bool {
         let (endpoint, network_id) = (self.endpoint(), Some(self.config.network_id));
         self.ask(question, to, now_ms, |message_id| Packet::Ping {
             from: endpoint.clone(),
@@ -426,7 +425,7 @@ impl Discovery {
     /// Sends a question, if there is room for it and none of its kind waits there.
     fn ask(
         &mut self,
-        question: Question,
+        question: DiscoveryQuery,
         to: SocketAddr,
         now_ms: u64,
         packet: impl FnOnce(MessageId) -> Packet,

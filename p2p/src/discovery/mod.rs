@@ -14,7 +14,7 @@ mod pending;
 mod random;
 mod table;
 
-pub use address::{Node, allowed, canonical, is_public, networks, one_owner};
+pub use address::{NodeRecord, allowed, canonical, is_public, networks, one_owner};
 pub use datagram::{DATAGRAM_MAX, DATAGRAM_MIN, Datagram};
 pub use error::{DatagramError, Ignored};
 pub use machine::{Discovery, DiscoveryConfig, MAX_BOOT_ADDRESSES, MAX_CANDIDATES, MAX_OUTPUTS, Output};

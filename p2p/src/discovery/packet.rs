@@ -11,7 +11,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use rootlight::types::rlp::{ListBuf, Reader, fixed, put_list, put_str, put_u64, uint63};
+use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_list, put_str, put_u64, uint63};
 use rootlight::types::{FieldError, FieldRule};
 
 use super::error::DatagramError;
@@ -126,7 +126,7 @@ impl Packet {
 
     /// Reads the list after the type.
     pub fn decode(type_byte: u8, data: &[u8]) -> Result<Self, DatagramError> {
-        let mut items = Reader::new(data).next_list("datagram")?;
+        let mut items = RlpReader::new(data).next_list("datagram")?;
         match type_byte {
             PING | PONG => {
                 let from = Endpoint::decode(&mut items.next_list("from")?)?;
@@ -180,7 +180,7 @@ impl Packet {
 }
 
 impl Endpoint {
-    fn decode(items: &mut Reader<'_>) -> Result<Self, FieldError> {
+    fn decode(items: &mut RlpReader<'_>) -> Result<Self, FieldError> {
         const HOST: &str = "endpoint.host";
         let host = items.next_str(HOST)?;
         if host.len() > HOST_BYTES_MAX {
@@ -206,7 +206,7 @@ impl Endpoint {
     }
 }
 
-fn neighbors(list: &mut Reader<'_>) -> Result<Vec<Neighbor>, FieldError> {
+fn neighbors(list: &mut RlpReader<'_>) -> Result<Vec<Neighbor>, FieldError> {
     let mut nodes = Vec::new();
     while !list.is_empty() {
         if nodes.len() == NEIGHBORS_MAX {
@@ -225,7 +225,7 @@ fn port(bytes: &[u8]) -> Result<u16, FieldError> {
     u16::try_from(uint63(bytes, PORT)?).map_err(|_| FieldError::new(PORT, FieldRule::TooLarge(16)))
 }
 
-fn tail(items: &mut Reader<'_>) -> Result<(MessageId, Option<u64>), DatagramError> {
+fn tail(items: &mut RlpReader<'_>) -> Result<(MessageId, Option<u64>), DatagramError> {
     let message_id = MessageId::from_text(items.next_str("messageId")?)?;
     if items.is_empty() {
         return Ok((message_id, None));

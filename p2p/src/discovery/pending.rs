@@ -17,7 +17,7 @@ const PER_KIND: usize = 64;
 
 /// Why a question was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum DiscoveryQuery {
     /// PING of our own will; the node there must have this id, if one is given.
     Ping(Option<NodeId>),
     /// PING to a node that sent one, to see that the address is its own.
@@ -25,7 +25,7 @@ pub(super) enum Question {
     FindNode(NodeId),
 }
 
-impl Question {
+impl DiscoveryQuery {
     /// Own questions and challenges are counted apart, so that strangers cannot use up all places.
     const fn is_challenge(self) -> bool {
         matches!(self, Self::Challenge(_))
@@ -45,39 +45,46 @@ impl Question {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
-    pub(super) question: Question,
+pub(super) struct OpenDiscoveryQuery {
+    pub(super) question: DiscoveryQuery,
     pub(super) address: SocketAddr,
     sent_ms: u64,
     answers: u8,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pending {
-    asked: BTreeMap<MessageId, Asked>,
+pub(super) struct OpenQueries {
+    asked: BTreeMap<MessageId, OpenDiscoveryQuery>,
 }
 
-impl Pending {
+impl OpenQueries {
     /// Whether there is room for this question, and none of its kind waits at the address.
-    pub(super) fn has_room(&self, question: Question, address: SocketAddr) -> bool {
+    pub(super) fn has_room(&self, question: DiscoveryQuery, address: SocketAddr) -> bool {
         let challenge = question.is_challenge();
-        let same = |asked: &Asked| asked.question.is_challenge() == challenge;
+        let same = |asked: &OpenDiscoveryQuery| asked.question.is_challenge() == challenge;
         let count = self.asked.values().filter(|asked| same(asked)).count();
         // A challenge follows a datagram whose address may be forged, so it does not stand in the way of a question of ours.
-        let waits = |asked: &Asked| {
+        let waits = |asked: &OpenDiscoveryQuery| {
             same(asked) && asked.address == address && asked.question.is_ping() == question.is_ping()
         };
         count < PER_KIND && !self.asked.values().any(waits)
     }
 
-    pub(super) fn insert(&mut self, id: MessageId, question: Question, address: SocketAddr, now_ms: u64) {
-        self.asked.insert(id, Asked { question, address, sent_ms: now_ms, answers: 0 });
+    pub(super) fn insert(
+        &mut self,
+        id: MessageId,
+        question: DiscoveryQuery,
+        address: SocketAddr,
+        now_ms: u64,
+    ) {
+        self.asked.insert(id, OpenDiscoveryQuery { question, address, sent_ms: now_ms, answers: 0 });
     }
 
     /// The question with this id to this address, if it can still be answered.
-    pub(super) fn get(&self, id: &MessageId, address: SocketAddr, now_ms: u64) -> Option<Asked> {
-        let alive =
-            |asked: &&Asked| asked.address == address && now_ms.saturating_sub(asked.sent_ms) < ANSWER_MS;
+    pub(super) fn get(&self, id: &MessageId, address: SocketAddr, now_ms: u64) -> Option<OpenDiscoveryQuery> {
+        let alive = |asked: &&OpenDiscoveryQuery| {
+            asked.address == address && now_ms.saturating_sub(asked.sent_ms) < ANSWER_MS
+        };
         self.asked.get(id).filter(alive).copied()
     }
 
@@ -106,8 +113,8 @@ impl Pending {
     }
 
     /// Removes the questions that were not answered in time.
-    pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Asked> {
-        let late = |asked: &Asked| now_ms.saturating_sub(asked.sent_ms) >= ANSWER_MS;
+    pub(super) fn expire(&mut self, now_ms: u64) -> Vec<OpenDiscoveryQuery> {
+        let late = |asked: &OpenDiscoveryQuery| now_ms.saturating_sub(asked.sent_ms) >= ANSWER_MS;
         let expired = self.asked.values().filter(|asked| late(asked)).copied().collect();
         self.asked.retain(|_, asked| !late(asked));
         expired

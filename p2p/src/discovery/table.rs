@@ -16,7 +16,7 @@ use core::net::SocketAddr;
 
 use alloy_primitives::{B256, keccak256};
 
-use super::address::{Node, is_public, networks};
+use super::address::{NodeRecord, is_public, networks};
 use crate::rlpx::NodeId;
 
 /// Most nodes at one distance from us, as in the reference.
@@ -32,8 +32,8 @@ pub(super) const MAX_FAILURES: u8 = 3;
 
 /// A node that has answered.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) node: Node,
+pub(super) struct TableEntry {
+    pub(super) node: NodeRecord,
     hash: B256,
     /// Time of the latest PONG.
     pub(super) answered_ms: u64,
@@ -47,7 +47,7 @@ pub(super) struct Entry {
 pub(super) struct Table {
     own_id: NodeId,
     own_hash: B256,
-    entries: BTreeMap<NodeId, Entry>,
+    entries: BTreeMap<NodeId, TableEntry>,
 }
 
 /// The distance of two nodes: the number of bits of keccak(keccak(a)) XOR keccak(keccak(b)), 0 to 256.
@@ -76,19 +76,19 @@ impl Table {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, id: &NodeId) -> Option<&Entry> {
+    pub(super) fn get(&self, id: &NodeId) -> Option<&TableEntry> {
         self.entries.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &NodeId) -> Option<&mut Entry> {
+    pub(super) fn get_mut(&mut self, id: &NodeId) -> Option<&mut TableEntry> {
         self.entries.get_mut(id)
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &TableEntry> {
         self.entries.values()
     }
 
-    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut TableEntry> {
         self.entries.values_mut()
     }
 
@@ -97,7 +97,7 @@ impl Table {
     }
 
     /// Whether a node of this id and address could be added now.
-    pub(super) fn has_room(&self, node: &Node) -> bool {
+    pub(super) fn has_room(&self, node: &NodeRecord) -> bool {
         let known =
             node.id == self.own_id || self.entries.contains_key(&node.id) || self.has_address(node.address);
         if known || self.entries.len() >= MAX_NODES {
@@ -108,7 +108,7 @@ impl Table {
         in_bin < BIN_SIZE && self.network_has_room(node)
     }
 
-    fn network_has_room(&self, node: &Node) -> bool {
+    fn network_has_room(&self, node: &NodeRecord) -> bool {
         let ip = node.address.ip();
         if !is_public(ip) {
             return true;
@@ -126,12 +126,12 @@ impl Table {
     }
 
     /// Adds a node that has answered at this time, if there is room.
-    pub(super) fn insert(&mut self, node: Node, now_ms: u64, ask_ms: u64) -> bool {
+    pub(super) fn insert(&mut self, node: NodeRecord, now_ms: u64, ask_ms: u64) -> bool {
         if !self.has_room(&node) {
             return false;
         }
         let hash = place(&node.id);
-        let entry = Entry { node, hash, answered_ms: now_ms, failures: 0, ask_ms: Some(ask_ms) };
+        let entry = TableEntry { node, hash, answered_ms: now_ms, failures: 0, ask_ms: Some(ask_ms) };
         self.entries.insert(node.id, entry);
         true
     }
@@ -148,10 +148,10 @@ impl Table {
     }
 
     /// The nodes nearest to an id, the nearest first, without the node of that id.
-    pub(super) fn nearest(&self, id: &NodeId, count: usize) -> Vec<Node> {
+    pub(super) fn nearest(&self, id: &NodeId, count: usize) -> Vec<NodeRecord> {
         let hash = place(id);
         let others = self.entries.values().filter(|entry| entry.node.id != *id);
-        let mut nodes: Vec<(u32, Node)> =
+        let mut nodes: Vec<(u32, NodeRecord)> =
             others.map(|entry| (bits(&hash, &entry.hash), entry.node)).collect();
         nodes.sort_by_key(|(distance, _)| *distance);
         nodes.truncate(count);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::Bloom;
-use rootlight::types::rlp::{self, Reader, put_list, put_str};
+use rootlight::types::rlp::{self, RlpReader, put_list, put_str};
 use rootlight::types::{FieldError, FieldRule, HeaderVersion};
 
 use super::error::MessageError;
@@ -28,7 +28,7 @@ impl<'a> BlockParts<'a> {
     /// # Errors
     /// The bytes are not such a list, or a list in it is longer than allowed.
     pub fn split(block: &'a [u8]) -> Result<Self, MessageError> {
-        let mut reader = Reader::list(block, "block")?;
+        let mut reader = RlpReader::list(block, "block")?;
         let header = reader.next_raw("block.header")?;
         let transactions = reader.next_list("block.transactions")?.rest();
         let uncles = reader.next_list("block.uncles")?.rest();
@@ -73,7 +73,7 @@ pub struct ExtensionFields<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, MessageError> {
+    pub(super) fn read(reader: &mut RlpReader<'a>) -> Result<Self, MessageError> {
         let transactions = reader.next_list("body.transactions")?.rest();
         let uncles = reader.next_list("body.uncles")?.rest();
         let extension = match reader.is_empty() {
@@ -100,7 +100,7 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> Extension<'a> {
-    fn read(mut pair: Reader<'a>) -> Result<Self, MessageError> {
+    fn read(mut pair: RlpReader<'a>) -> Result<Self, MessageError> {
         let name = "extension.version";
         let version = match field::u64(&mut pair, name)? {
             1 => HeaderVersion::V1,
@@ -117,7 +117,7 @@ impl<'a> Extension<'a> {
     /// # Errors
     /// The fields are not those of this version.
     pub fn read_fields(&self) -> Result<ExtensionFields<'a>, MessageError> {
-        let mut reader = Reader::list(self.fields, "extension")?;
+        let mut reader = RlpReader::list(self.fields, "extension")?;
         let name = "extension.bloom";
         let bloom = rlp::fixed::<256>(reader.next_str(name)?, name)?.into();
         let base_event = match self.version {

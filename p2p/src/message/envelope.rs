@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use rootlight::types::rlp::{self, Reader, put_list, put_str, put_u64};
+use rootlight::types::rlp::{self, RlpReader, put_list, put_str, put_u64};
 
 use super::error::MessageError;
 use super::field;
@@ -50,13 +50,13 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`MessageError`]: the type is not known, or the bytes break a rule or exceed a limit.
     pub fn decode(payload: &'a [u8]) -> Result<Self, MessageError> {
-        let mut outer = Reader::list(payload, "message")?;
+        let mut outer = RlpReader::list(payload, "message")?;
         let mut pair = outer.next_list("message")?;
         outer.finish("message")?;
         let [kind] = rlp::fixed::<1>(pair.next_str("message.type")?, "message.type")?;
         let body = pair.next_str("message.body")?;
         pair.finish("message")?;
-        let mut body = Reader::list(body, "message.body")?;
+        let mut body = RlpReader::list(body, "message.body")?;
         if let Some(push) = Push::decode(kind, body)? {
             return Ok(Self::Push(push));
         }
@@ -89,7 +89,7 @@ impl<'a> Message<'a> {
 }
 
 /// Reads the id and the fields of a request or response.
-fn identified<'a>(kind: u8, body: &mut Reader<'a>) -> Result<(u64, Reader<'a>), MessageError> {
+fn identified<'a>(kind: u8, body: &mut RlpReader<'a>) -> Result<(u64, RlpReader<'a>), MessageError> {
     if !matches!(kind, 8..=16 | 18 | 20..=25) {
         return Err(MessageError::UnknownType(kind));
     }

@@ -3,21 +3,21 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::B256;
-use rootlight::types::rlp::{self, Reader, put_str};
+use rootlight::types::rlp::{self, RlpReader, put_str};
 use rootlight::types::{BlockRef, FieldError, FieldRule, SignedUint, U256};
 
 /// Reads an unsigned number of at most 64 bits without leading zeros.
-pub(super) fn u64(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, FieldError> {
+pub(super) fn u64(reader: &mut RlpReader<'_>, field: &'static str) -> Result<u64, FieldError> {
     let value = rlp::uint(reader.next_str(field)?, field)?;
     u64::try_from(value).map_err(|_| FieldError::new(field, FieldRule::TooLarge(64)))
 }
 
-pub(super) fn hash(reader: &mut Reader<'_>, field: &'static str) -> Result<B256, FieldError> {
+pub(super) fn hash(reader: &mut RlpReader<'_>, field: &'static str) -> Result<B256, FieldError> {
     rlp::fixed::<32>(reader.next_str(field)?, field).map(B256::from)
 }
 
 /// Reads a truth value: the number 0 or 1.
-pub(super) fn flag(reader: &mut Reader<'_>, field: &'static str) -> Result<bool, FieldError> {
+pub(super) fn flag(reader: &mut RlpReader<'_>, field: &'static str) -> Result<bool, FieldError> {
     match u64(reader, field)? {
         0 => Ok(false),
         1 => Ok(true),
@@ -36,7 +36,7 @@ pub(super) fn difficulty(bytes: &[u8], field: &'static str) -> Result<U256, Fiel
 
 /// Reads a string of at most `limit` bytes.
 pub(super) fn limited<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut RlpReader<'a>,
     limit: usize,
     field: &'static str,
 ) -> Result<&'a [u8], FieldError> {
@@ -48,7 +48,7 @@ pub(super) fn limited<'a>(
 }
 
 /// Reads the pair of hash and number.
-pub(super) fn block_ref(reader: &mut Reader<'_>, field: &'static str) -> Result<BlockRef, FieldError> {
+pub(super) fn block_ref(reader: &mut RlpReader<'_>, field: &'static str) -> Result<BlockRef, FieldError> {
     let mut pair = reader.next_list(field)?;
     let hash = hash(&mut pair, field)?;
     let number = u64(&mut pair, field)?;

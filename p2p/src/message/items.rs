@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use rootlight::types::rlp::{self, Reader};
+use rootlight::types::rlp::{self, RlpReader};
 
 use super::error::MessageError;
 
@@ -57,7 +57,7 @@ impl<'a> Items<'a> {
 
     /// The items with their RLP headers. If an item is a string, it is returned without its header: the RLP inside.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut reader = Reader::new(self.payload);
+        let mut reader = RlpReader::new(self.payload);
         core::iter::from_fn(move || match reader.rest().first()? {
             0..=0xbf => reader.next_str("item").ok(),
             _ => reader.next_raw("item").ok(),
@@ -92,7 +92,7 @@ impl<'a> Strings<'a> {
 
     /// The strings without their RLP headers.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut reader = Reader::new(self.payload);
+        let mut reader = RlpReader::new(self.payload);
         core::iter::from_fn(move || reader.next_str("string").ok())
     }
 }
@@ -121,7 +121,7 @@ enum Shape {
 
 /// Counts the items of a payload and checks their shape.
 fn count(payload: &[u8], most: usize, list: &'static str, shape: Shape) -> Result<usize, MessageError> {
-    let (mut reader, mut len) = (Reader::new(payload), 0usize);
+    let (mut reader, mut len) = (RlpReader::new(payload), 0usize);
     while let Some(first) = reader.rest().first() {
         if len >= most {
             return Err(MessageError::TooMany { list, most });

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::B256;
-use rootlight::types::rlp::{Reader, put_list, put_str, put_u64};
+use rootlight::types::rlp::{RlpReader, put_list, put_str, put_u64};
 use rootlight::types::{BlockRef, SignedUint, U256};
 
 use super::error::MessageError;
@@ -67,7 +67,7 @@ impl<'a> Push<'a> {
     }
 
     /// Reads the fields of the message with this type byte. `None` if no message without an id has it.
-    pub(super) fn decode(kind: u8, mut fields: Reader<'a>) -> Result<Option<Self>, MessageError> {
+    pub(super) fn decode(kind: u8, mut fields: RlpReader<'a>) -> Result<Option<Self>, MessageError> {
         let reader = &mut fields;
         let push = match kind {
             STATUS => Self::Status(status(reader)?),
@@ -103,7 +103,7 @@ impl<'a> Push<'a> {
     }
 }
 
-fn status(reader: &mut Reader<'_>) -> Result<Status, MessageError> {
+fn status(reader: &mut RlpReader<'_>) -> Result<Status, MessageError> {
     let number = field::u64(reader, "status.number")?;
     let best = BlockRef { number, hash: field::hash(reader, "status.hash")? };
     if reader.is_empty() {
@@ -124,7 +124,7 @@ fn put_status(out: &mut Vec<u8>, status: &Status) {
     }
 }
 
-fn announced(reader: &mut Reader<'_>) -> Result<Vec<BlockRef>, MessageError> {
+fn announced(reader: &mut RlpReader<'_>) -> Result<Vec<BlockRef>, MessageError> {
     let list = "new block hashes";
     let mut blocks = Vec::new();
     while !reader.is_empty() {

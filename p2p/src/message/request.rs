@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::B256;
-use rootlight::types::rlp::{Reader, put_u64};
+use rootlight::types::rlp::{RlpReader, put_u64};
 
 use super::error::MessageError;
 use super::field::{self, put_hash};
@@ -87,7 +87,7 @@ impl Request {
     }
 
     /// Reads the fields of the request with this type byte. `None` if no request has it.
-    pub(super) fn decode(kind: u8, mut fields: Reader<'_>) -> Result<Option<Self>, MessageError> {
+    pub(super) fn decode(kind: u8, mut fields: RlpReader<'_>) -> Result<Option<Self>, MessageError> {
         let reader = &mut fields;
         let request = match kind {
             BLOCK_HASH => Self::BlockHash { height: field::u64(reader, "block hash request.height")? },

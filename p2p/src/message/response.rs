@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::B256;
-use rootlight::types::rlp::{Reader, put_list, put_str, put_u64};
+use rootlight::types::rlp::{RlpReader, put_list, put_str, put_u64};
 use rootlight::types::{BlockRef, U256};
 
 use super::block::Body;
@@ -110,7 +110,7 @@ impl<'a> Response<'a> {
     }
 
     /// Reads the fields of the response with this type byte. `None` if no response has it.
-    pub(super) fn decode(kind: u8, mut fields: Reader<'a>) -> Result<Option<Self>, MessageError> {
+    pub(super) fn decode(kind: u8, mut fields: RlpReader<'a>) -> Result<Option<Self>, MessageError> {
         let reader = &mut fields;
         let response = match kind {
             BLOCK_HASH => Self::BlockHash(field::hash(reader, "block hash")?),
@@ -154,7 +154,7 @@ impl<'a> Response<'a> {
     }
 }
 
-fn skeleton(reader: &mut Reader<'_>) -> Result<Vec<BlockRef>, MessageError> {
+fn skeleton(reader: &mut RlpReader<'_>) -> Result<Vec<BlockRef>, MessageError> {
     let list = "skeleton";
     let mut entries = reader.next_list(list)?;
     let mut blocks = Vec::new();
@@ -168,7 +168,7 @@ fn skeleton(reader: &mut Reader<'_>) -> Result<Vec<BlockRef>, MessageError> {
 }
 
 impl<'a> Chunk<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, MessageError> {
+    fn read(reader: &mut RlpReader<'a>) -> Result<Self, MessageError> {
         Ok(Self {
             bytes: field::limited(reader, MAX_CHUNK_BYTES, "chunk")?,
             block: field::u64(reader, "chunk.block")?,
@@ -180,7 +180,7 @@ impl<'a> Chunk<'a> {
 }
 
 impl<'a> SnapBlocks<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, MessageError> {
+    fn read(reader: &mut RlpReader<'a>) -> Result<Self, MessageError> {
         let blocks = Strings::new(reader.next_list("snap blocks")?.rest(), MAX_BLOCKS, "snap blocks")?;
         let list = "total difficulties";
         let difficulties = Strings::new(reader.next_list(list)?.rest(), MAX_BLOCKS, list)?;

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use alloy_primitives::keccak256;
-use rootlight::types::rlp::{ListBuf, Reader, fixed, put_str, put_u64};
+use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_str, put_u64};
 use rootlight::types::{FieldError, FieldRule};
 
 use super::error::RlpxError;
@@ -62,7 +62,7 @@ impl Auth {
 
     pub(super) fn from_list(bytes: &[u8]) -> Result<Self, RlpxError> {
         let read = || {
-            let mut items = Reader::new(bytes).next_list("auth")?;
+            let mut items = RlpReader::new(bytes).next_list("auth")?;
             let signature = fixed(items.next_str("auth.signature")?, "auth.signature")?;
             let id = fixed(items.next_str("auth.publicKey")?, "auth.publicKey")?;
             let nonce = fixed(items.next_str("auth.nonce")?, "auth.nonce")?;
@@ -104,7 +104,7 @@ impl Ack {
 
     pub(super) fn from_list(bytes: &[u8]) -> Result<Self, RlpxError> {
         let read = || {
-            let mut items = Reader::new(bytes).next_list("ack")?;
+            let mut items = RlpReader::new(bytes).next_list("ack")?;
             let ephemeral = fixed(items.next_str("ack.publicKey")?, "ack.publicKey")?;
             let nonce = fixed(items.next_str("ack.nonce")?, "ack.nonce")?;
             items.next_str("ack.version")?;

@@ -23,7 +23,7 @@ pub const MAX_UNREAD: usize = 256 * 1024;
 /// It holds the bytes of one unfinished frame, at most the read limit, and what was fed at once. The first error is the
 /// last: nothing is read or written after it.
 pub struct Connection {
-    state: State,
+    state: RlpxState,
     /// Bytes fed and not used yet, from `start` on.
     input: Vec<u8>,
     start: usize,
@@ -31,7 +31,7 @@ pub struct Connection {
     read_limit: usize,
 }
 
-enum State {
+enum RlpxState {
     AwaitAck(Initiator),
     AwaitAuth(Responder),
     Open(Box<Finished>),
@@ -54,15 +54,15 @@ impl Connection {
     ) -> Result<Self, RlpxError> {
         let initiator = Initiator::new(key, remote, secrets, form)?;
         let output = initiator.auth().to_vec();
-        Ok(Self::new(State::AwaitAck(initiator), output))
+        Ok(Self::new(RlpxState::AwaitAck(initiator), output))
     }
 
     /// Waits for the auth packet of a node that dialled us.
     pub fn accept(key: &NodeKey, secrets: HandshakeSecrets) -> Result<Self, RlpxError> {
-        Ok(Self::new(State::AwaitAuth(Responder::new(key, secrets)?), Vec::new()))
+        Ok(Self::new(RlpxState::AwaitAuth(Responder::new(key, secrets)?), Vec::new()))
     }
 
-    const fn new(state: State, output: Vec<u8>) -> Self {
+    const fn new(state: RlpxState, output: Vec<u8>) -> Self {
         Self { state, input: Vec::new(), start: 0, output, read_limit: READ_BEFORE_HELLO }
     }
 
@@ -75,7 +75,7 @@ impl Connection {
     /// Takes bytes of the peer, in pieces of any size. The handshake is done here; frames wait for
     /// [`next_frame`](Self::next_frame), which must be called until it gives none.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), RlpxError> {
-        if matches!(self.state, State::Failed) {
+        if matches!(self.state, RlpxState::Failed) {
             return Err(RlpxError::Failed);
         }
         let unread = self.input.len().saturating_sub(self.start).saturating_add(bytes.len());
@@ -91,8 +91,8 @@ impl Connection {
     /// The next whole frame, or `None` until more bytes are fed.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, RlpxError> {
         let open = match &mut self.state {
-            State::Open(open) => open,
-            State::Failed => return Err(RlpxError::Failed),
+            RlpxState::Open(open) => open,
+            RlpxState::Failed => return Err(RlpxError::Failed),
             _ => return Ok(None),
         };
         let rest = self.input.get(self.start..).unwrap_or(&[]);
@@ -117,7 +117,7 @@ impl Connection {
     /// The size of the frame of which a call of [`next_frame`](Self::next_frame) has read the header only.
     pub fn begun_frame(&self) -> Option<usize> {
         match &self.state {
-            State::Open(open) => open.reader.begun(),
+            RlpxState::Open(open) => open.reader.begun(),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl Connection {
     /// frame whose header was read by an earlier call.
     pub fn whole_frame(&self) -> Option<usize> {
         match &self.state {
-            State::Open(open) => open.reader.whole(self.unread()),
+            RlpxState::Open(open) => open.reader.whole(self.unread()),
             _ => None,
         }
     }
@@ -135,8 +135,8 @@ impl Connection {
     /// [`MAX_FRAME_SENT`](super::MAX_FRAME_SENT) bytes; the connection goes on then.
     pub fn send(&mut self, code: u64, payload: &[u8]) -> Result<(), RlpxError> {
         match &mut self.state {
-            State::Open(open) => open.writer.write(code, payload, &mut self.output),
-            State::Failed => Err(RlpxError::Failed),
+            RlpxState::Open(open) => open.writer.write(code, payload, &mut self.output),
+            RlpxState::Failed => Err(RlpxError::Failed),
             _ => Err(RlpxError::NotReady),
         }
     }
@@ -153,16 +153,16 @@ impl Connection {
 
     /// Whether the handshake is over, so that frames can be sent.
     pub const fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_))
+        matches!(self.state, RlpxState::Open(_))
     }
 
     /// The peer's id: the one dialled, or the one that was proven by the auth packet. `None` before that, and after an
     /// error.
     pub const fn remote_id(&self) -> Option<&NodeId> {
         match &self.state {
-            State::AwaitAck(initiator) => Some(initiator.remote()),
-            State::Open(open) => Some(&open.remote),
-            State::AwaitAuth(_) | State::Failed => None,
+            RlpxState::AwaitAck(initiator) => Some(initiator.remote()),
+            RlpxState::Open(open) => Some(&open.remote),
+            RlpxState::AwaitAuth(_) | RlpxState::Failed => None,
         }
     }
 
@@ -170,21 +170,21 @@ impl Connection {
     fn handshake(&mut self) -> Result<(), RlpxError> {
         let input = self.input.get(self.start..).unwrap_or(&[]);
         let (taken, finished) = match &self.state {
-            State::AwaitAck(initiator) => match initiator.read(input)? {
+            RlpxState::AwaitAck(initiator) => match initiator.read(input)? {
                 Some(done) => done,
                 None => return Ok(()),
             },
-            State::AwaitAuth(responder) => match responder.read(input)? {
+            RlpxState::AwaitAuth(responder) => match responder.read(input)? {
                 Some((taken, ack, finished)) => {
                     self.output.extend_from_slice(&ack);
                     (taken, finished)
                 }
                 None => return Ok(()),
             },
-            State::Open(_) | State::Failed => return Ok(()),
+            RlpxState::Open(_) | RlpxState::Failed => return Ok(()),
         };
         self.start = self.start.saturating_add(taken);
-        self.state = State::Open(Box::new(finished));
+        self.state = RlpxState::Open(Box::new(finished));
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Connection {
     }
 
     fn fail<T>(&mut self, error: RlpxError) -> Result<T, RlpxError> {
-        self.state = State::Failed;
+        self.state = RlpxState::Failed;
         self.input = Vec::new();
         self.start = 0;
         Err(error)

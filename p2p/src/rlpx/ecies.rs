@@ -40,7 +40,7 @@ pub(super) fn encrypt(
     packet.push(UNCOMPRESSED);
     packet.extend_from_slice(NodeId::of(&ephemeral.public_key())?.as_bytes());
     packet.extend_from_slice(iv);
-    let keys = Keys::derive(&agree(ephemeral, remote));
+    let keys = EciesKeys::derive(&agree(ephemeral, remote));
     let mut cipher = plain.to_vec();
     keys.apply(iv, &mut cipher);
     packet.extend_from_slice(&cipher);
@@ -50,12 +50,12 @@ pub(super) fn encrypt(
 
 /// Decrypts a packet that was encrypted to our key. Nothing is decrypted before the tag has shown to be right.
 pub(super) fn decrypt(secret: &SecretKey, packet: &[u8], data: &[u8]) -> Result<Vec<u8>, RlpxError> {
-    let parts = Parts::of(packet).ok_or(RlpxError::HandshakeSize(packet.len()))?;
+    let parts = EciesPacket::of(packet).ok_or(RlpxError::HandshakeSize(packet.len()))?;
     if parts.prefix != UNCOMPRESSED {
         return Err(RlpxError::HandshakeKey);
     }
     let point = parts.point.public_key().map_err(|_| RlpxError::HandshakeKey)?;
-    let keys = Keys::derive(&agree(secret, &point));
+    let keys = EciesKeys::derive(&agree(secret, &point));
     keys.tag(parts.iv, parts.cipher, data)?.verify(parts.tag.into()).map_err(|_| RlpxError::HandshakeTag)?;
     let mut plain = parts.cipher.to_vec();
     keys.apply(parts.iv, &mut plain);
@@ -63,7 +63,7 @@ pub(super) fn decrypt(secret: &SecretKey, packet: &[u8], data: &[u8]) -> Result<
 }
 
 /// A packet taken apart.
-struct Parts<'a> {
+struct EciesPacket<'a> {
     prefix: u8,
     point: NodeId,
     iv: &'a [u8; IV_BYTES],
@@ -71,7 +71,7 @@ struct Parts<'a> {
     tag: &'a [u8; TAG_BYTES],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> EciesPacket<'a> {
     fn of(packet: &'a [u8]) -> Option<Self> {
         let (&prefix, rest) = packet.split_first()?;
         let (point, rest) = rest.split_first_chunk::<64>()?;
@@ -81,12 +81,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-struct Keys {
+struct EciesKeys {
     cipher: [u8; 16],
     mac: [u8; 32],
 }
 
-impl Keys {
+impl EciesKeys {
     fn derive(shared: &[u8; 32]) -> Self {
         // One block of the KDF is all that is needed: counter 1, then the shared secret.
         let block: [u8; 32] =

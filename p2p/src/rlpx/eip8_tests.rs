@@ -5,7 +5,7 @@ use alloy_primitives::hex;
 use super::ecies;
 use super::handshake::{HandshakeSecrets, Initiator, Responder};
 use super::key::{NodeKey, scalar};
-use super::secrets::{Side, Transcript};
+use super::secrets::{HandshakeRole, Transcript};
 use super::{AuthForm, Frame};
 
 const STATIC_A: [u8; 32] = hex!("49a7b37aa6f6645917e7b807e9d1c00d4fa71f18343b0d4122a4d2df64dd6fee");
@@ -113,7 +113,7 @@ fn every_ack_is_read_and_opens_the_frames_of_the_responder() {
             auth: initiator.auth(),
             ack,
         };
-        let (_, mut writer) = transcript.frames(Side::Responder);
+        let (_, mut writer) = transcript.frames(HandshakeRole::Responder);
         let mut frame = Vec::new();
         writer.write(7, b"payload", &mut frame).unwrap();
         let read = finished.reader.read(&frame, 100).unwrap();

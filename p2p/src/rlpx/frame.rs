@@ -9,7 +9,7 @@ use aes::Aes256;
 use aes::cipher::{KeyIvInit, StreamCipher};
 use ctr::Ctr128BE;
 use k256::elliptic_curve::subtle::ConstantTimeEq;
-use rootlight::types::rlp::{Reader, put_u64, uint63};
+use rootlight::types::rlp::{RlpReader, put_u64, uint63};
 
 use super::error::RlpxError;
 use super::mac::{FrameMac, MAC_BYTES};
@@ -104,7 +104,7 @@ impl FrameReader {
         let mut body = body.to_vec();
         self.cipher.apply_keystream(&mut body);
         body.truncate(size);
-        let mut reader = Reader::new(&body);
+        let mut reader = RlpReader::new(&body);
         let code = reader
             .next_str("frame.code")
             .and_then(|code| uint63(code, "frame.code"))
@@ -118,7 +118,7 @@ impl FrameReader {
 /// Refuses the header data of a frame that is a part of a message: its second item, the context id, is not 0.
 fn whole_message(data: &[u8]) -> Result<(), RlpxError> {
     const FIELD: &str = "frame.headerData";
-    let mut items = Reader::new(data).next_list(FIELD).map_err(RlpxError::FrameContent)?;
+    let mut items = RlpReader::new(data).next_list(FIELD).map_err(RlpxError::FrameContent)?;
     items.next_str(FIELD).map_err(RlpxError::FrameContent)?;
     if items.is_empty() || items.next_str(FIELD).map_err(RlpxError::FrameContent)?.is_empty() {
         return Ok(());

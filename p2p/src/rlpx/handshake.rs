@@ -12,7 +12,7 @@ use super::error::RlpxError;
 use super::frame::{FrameReader, FrameWriter};
 use super::id::NodeId;
 use super::key::{NodeKey, scalar};
-use super::secrets::{Side, Transcript, xor};
+use super::secrets::{HandshakeRole, Transcript, xor};
 use super::signature::{recover, sign};
 
 /// Most bytes after the size prefix of an EIP-8 packet. The reference writes at most 582. Below 1,024, so that the first
@@ -210,7 +210,7 @@ impl Initiator {
             auth: &self.auth,
             ack: whole,
         };
-        let (reader, writer) = transcript.frames(Side::Initiator);
+        let (reader, writer) = transcript.frames(HandshakeRole::Initiator);
         Ok(Some((whole.len(), Finished { remote: self.remote, reader, writer })))
     }
 }
@@ -256,7 +256,7 @@ impl Responder {
             auth: whole,
             ack: &ack,
         };
-        let (reader, writer) = transcript.frames(Side::Responder);
+        let (reader, writer) = transcript.frames(HandshakeRole::Responder);
         let length = whole.len();
         Ok(Some((length, ack, Finished { remote: auth.static_id, reader, writer })))
     }

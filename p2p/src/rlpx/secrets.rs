@@ -25,20 +25,20 @@ pub(super) struct Secrets {
 
 /// Whose end of the connection it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum HandshakeRole {
     Initiator,
     Responder,
 }
 
 impl Transcript<'_> {
     /// The two directions of frames, as seen from this side.
-    pub(super) fn frames(&self, side: Side) -> (FrameReader, FrameWriter) {
+    pub(super) fn frames(&self, side: HandshakeRole) -> (FrameReader, FrameWriter) {
         let secrets = self.secrets();
         let by_initiator = FrameMac::new(&secrets.mac, &xor(&secrets.mac, &self.responder_nonce), self.auth);
         let by_responder = FrameMac::new(&secrets.mac, &xor(&secrets.mac, &self.initiator_nonce), self.ack);
         let (ingress, egress) = match side {
-            Side::Initiator => (by_responder, by_initiator),
-            Side::Responder => (by_initiator, by_responder),
+            HandshakeRole::Initiator => (by_responder, by_initiator),
+            HandshakeRole::Responder => (by_initiator, by_responder),
         };
         (FrameReader::new(&secrets.aes, ingress), FrameWriter::new(&secrets.aes, egress))
     }

@@ -61,7 +61,7 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// What the peer is told, if anything.
-    pub(super) const fn told(&self) -> Option<DisconnectReason> {
+    pub(super) const fn disconnect_reason(&self) -> Option<DisconnectReason> {
         Some(match self {
             Self::Transport(_) | Self::ByPeer(_) => return None,
             Self::ByUs(reason) => *reason,

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloy_primitives::{B256, U256};
 
 use super::hello::RSK_VERSION;
-use super::status::Status;
+use super::status::SessionStatus;
 use crate::rlpx::MAX_FRAME_READ;
 
 /// Limits of one connection over any minute.
@@ -68,8 +68,8 @@ impl SessionConfig {
         }
     }
 
-    pub(super) const fn status(&self) -> Status {
-        Status {
+    pub(super) const fn status(&self) -> SessionStatus {
+        SessionStatus {
             version: RSK_VERSION,
             network_id: self.network_id,
             total_difficulty: self.total_difficulty,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use rootlight::types::rlp::{Reader, put_list, put_str};
+use rootlight::types::rlp::{RlpReader, put_list, put_str};
 
 /// The reason of a DISCONNECT message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl DisconnectReason {
     /// Reads the payload of a DISCONNECT. The connection ends whatever it says, so nothing is refused: what is not a list
     /// that starts with one byte is [`Self::Unspecified`]. The empty string is the number 0.
     pub fn decode(payload: &[u8]) -> Self {
-        let first = Reader::new(payload)
+        let first = RlpReader::new(payload)
             .next_list("disconnect")
             .and_then(|mut items| items.next_str("disconnect.reason"));
         match first {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use rootlight::types::rlp::{ListBuf, Reader, fixed, put_list, put_str, put_u64, uint63};
+use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_list, put_str, put_u64, uint63};
 use rootlight::types::{FieldError, FieldRule};
 
 use crate::rlpx::NodeId;
@@ -73,7 +73,7 @@ impl Hello {
 
     /// Reads the payload of a HELLO. More items than it has are ignored, as EIP-8 asks.
     pub fn decode(payload: &[u8]) -> Result<Self, FieldError> {
-        let mut items = Reader::list(payload, "hello")?;
+        let mut items = RlpReader::list(payload, "hello")?;
         let version = uint63(items.next_str("hello.version")?, "hello.version")?;
         let client = items.next_str("hello.clientId")?;
         let mut list = items.next_list("hello.capabilities")?;
@@ -112,7 +112,7 @@ impl Hello {
 }
 
 impl Capability {
-    fn decode(list: &mut Reader<'_>) -> Result<Self, FieldError> {
+    fn decode(list: &mut RlpReader<'_>) -> Result<Self, FieldError> {
         const FIELD: &str = "hello.capability";
         let mut items = list.next_list(FIELD)?;
         let name = items.next_str(FIELD)?;

@@ -8,7 +8,7 @@ use super::config::{RateLimits, SessionConfig};
 use super::disconnect::DisconnectReason;
 use super::hello::{BASE_VERSION, Hello, RSK_VERSION};
 use super::rate::RateWindow;
-use super::status::Status;
+use super::status::SessionStatus;
 use crate::rlpx::{Connection, Frame, HandshakeSecrets, MAX_FRAME_SENT, NodeId, NodeKey, RlpxError};
 
 /// Milliseconds from the start to the peer's STATUS.
@@ -37,7 +37,7 @@ pub struct Peer {
     /// Its HELLO; the id in it is the proven one.
     pub hello: Hello,
     /// Its STATUS; network and genesis block are ours.
-    pub status: Status,
+    pub status: SessionStatus,
 }
 
 /// What happens in a session.
@@ -61,7 +61,7 @@ pub struct Session {
     own_id: NodeId,
     initiator: bool,
     config: SessionConfig,
-    stage: Stage,
+    stage: SessionStage,
     /// Why the session ended, until the event was taken.
     ended: Option<CloseReason>,
     started_ms: u64,
@@ -72,7 +72,7 @@ pub struct Session {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum SessionStage {
     /// The handshake, and for the initiator HELLO, is to come.
     Start,
     AwaitHello,
@@ -116,7 +116,7 @@ impl Session {
             own_id: *key.id(),
             initiator,
             config,
-            stage: Stage::Start,
+            stage: SessionStage::Start,
             ended: None,
             started_ms: now_ms,
             last_message_ms: now_ms,
@@ -143,8 +143,8 @@ impl Session {
         if let Err(error) = self.connection.feed(bytes) {
             return self.close(error.into());
         }
-        if matches!(self.stage, Stage::Start) && self.connection.is_open() {
-            self.stage = Stage::AwaitHello;
+        if matches!(self.stage, SessionStage::Start) && self.connection.is_open() {
+            self.stage = SessionStage::AwaitHello;
             if self.initiator {
                 self.send_hello();
             }
@@ -175,11 +175,11 @@ impl Session {
     pub fn tick(&mut self, now_ms: u64) {
         let since = |start: u64| now_ms.saturating_sub(start);
         match self.stage {
-            Stage::Closed => {}
-            Stage::Ready if since(self.last_message_ms) >= SILENCE_TIMEOUT_MS => {
+            SessionStage::Closed => {}
+            SessionStage::Ready if since(self.last_message_ms) >= SILENCE_TIMEOUT_MS => {
                 self.close(CloseReason::Silence)
             }
-            Stage::Ready => {}
+            SessionStage::Ready => {}
             _ if since(self.started_ms) >= HANDSHAKE_TIMEOUT_MS => self.close(CloseReason::HandshakeTimeout),
             _ => {}
         }
@@ -188,8 +188,8 @@ impl Session {
     /// Sends the payload of an RSK_MESSAGE, within the limit of a minute.
     pub fn send_message(&mut self, payload: &[u8], now_ms: u64) -> Result<(), SendError> {
         match self.stage {
-            Stage::Ready => {}
-            Stage::Closed => return Err(SendError::Closed),
+            SessionStage::Ready => {}
+            SessionStage::Closed => return Err(SendError::Closed),
             _ => return Err(SendError::NotReady),
         }
         // The code takes a byte.
@@ -249,7 +249,7 @@ impl Session {
 
     /// Whether messages may be sent.
     pub const fn is_ready(&self) -> bool {
-        matches!(self.stage, Stage::Ready)
+        matches!(self.stage, SessionStage::Ready)
     }
 
     /// The limits of the session.
@@ -259,7 +259,7 @@ impl Session {
 
     /// Whether the session is over.
     pub const fn is_closed(&self) -> bool {
-        matches!(self.stage, Stage::Closed)
+        matches!(self.stage, SessionStage::Closed)
     }
 
     fn handle(&mut self, frame: Frame) -> Result<Option<Event>, CloseReason> {
@@ -280,7 +280,7 @@ impl Session {
     }
 
     fn hello(&mut self, payload: &[u8]) -> Result<(), CloseReason> {
-        if !matches!(self.stage, Stage::AwaitHello) {
+        if !matches!(self.stage, SessionStage::AwaitHello) {
             return Err(CloseReason::OutOfOrder(HELLO));
         }
         let hello = Hello::decode(payload)?;
@@ -297,13 +297,15 @@ impl Session {
             self.send_hello();
         }
         self.connection.send(STATUS, &self.config.status().encode())?;
-        self.stage = Stage::AwaitStatus(hello);
+        self.stage = SessionStage::AwaitStatus(hello);
         Ok(())
     }
 
     fn status(&mut self, payload: &[u8]) -> Result<Event, CloseReason> {
-        let Stage::AwaitStatus(hello) = &self.stage else { return Err(CloseReason::OutOfOrder(STATUS)) };
-        let status = Status::decode(payload)?;
+        let SessionStage::AwaitStatus(hello) = &self.stage else {
+            return Err(CloseReason::OutOfOrder(STATUS));
+        };
+        let status = SessionStatus::decode(payload)?;
         if status.version != RSK_VERSION {
             return Err(CloseReason::RskVersion(status.version));
         }
@@ -316,7 +318,7 @@ impl Session {
             return Err(CloseReason::Genesis { expected, found });
         }
         let peer = Peer { id: hello.node_id, hello: hello.clone(), status };
-        self.stage = Stage::Ready;
+        self.stage = SessionStage::Ready;
         self.connection.set_read_limit(self.config.read_limit);
         Ok(Event::Ready(Box::new(peer)))
     }
@@ -330,11 +332,11 @@ impl Session {
     }
 
     fn close(&mut self, reason: CloseReason) {
-        if let Some(told) = reason.told() {
+        if let Some(told) = reason.disconnect_reason() {
             // Fails only where there is no stream to say it in.
             let _ = self.connection.send(DISCONNECT, &told.encode());
         }
-        self.stage = Stage::Closed;
+        self.stage = SessionStage::Closed;
         self.ended = Some(reason);
     }
 }

@@ -17,4 +17,4 @@ pub use disconnect::DisconnectReason;
 pub use hello::{Capability, Hello, RSK_VERSION, SNAP_VERSION};
 pub use machine::{Event, HANDSHAKE_TIMEOUT_MS, Peer, SILENCE_TIMEOUT_MS, Session};
 pub use rate::RateWindow;
-pub use status::Status;
+pub use status::SessionStatus;

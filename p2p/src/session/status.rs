@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{B256, U256};
 use rootlight::types::FieldError;
-use rootlight::types::rlp::{ListBuf, Reader, fixed, put_str, put_u64, put_u256, uint, uint63};
+use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_str, put_u64, put_u256, uint, uint63};
 
 /// The message with code 0x10, once from each side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct SessionStatus {
     /// Version of `rsk`.
     pub version: u64,
     /// 775 on mainnet, 8100 on testnet.
@@ -21,10 +21,10 @@ pub struct Status {
     pub genesis_hash: B256,
 }
 
-impl Status {
+impl SessionStatus {
     /// Reads the payload of a STATUS.
     pub fn decode(payload: &[u8]) -> Result<Self, FieldError> {
-        let mut items = Reader::list(payload, "status")?;
+        let mut items = RlpReader::list(payload, "status")?;
         let status = Self {
             version: uint63(items.next_str("status.version")?, "status.version")?,
             network_id: uint63(items.next_str("status.networkId")?, "status.networkId")?,

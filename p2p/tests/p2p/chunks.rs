@@ -8,16 +8,16 @@ use rootlight_p2p::chunk::{ChunkError, ProvenChunk, prove, serve};
 use rootlight_p2p::message::{Message, Request, Response};
 
 use crate::gzipped::{hex_field, lines};
-use crate::state::{Nodes, nodes, states};
+use crate::state::{NodeMap, nodes, states};
 
 /// The recorded request and its response, if there was one.
-struct Exchange {
+struct ChunkExchange {
     block: u64,
     from: u64,
     response: Option<(Vec<u8>, u64, bool)>,
 }
 
-fn exchanges() -> Vec<Exchange> {
+fn exchanges() -> Vec<ChunkExchange> {
     let (mut asked, mut answered) = (Vec::new(), BTreeMap::new());
     for line in lines("sessions/chunks.jsonl.gz").into_iter().flatten().filter(|line| line["code"] == 0x18) {
         let payload = hex_field(&line, "payload");
@@ -29,7 +29,7 @@ fn exchanges() -> Vec<Exchange> {
             _ => {}
         }
     }
-    let exchange = |(id, request): (u64, rootlight_p2p::message::ChunkRequest)| Exchange {
+    let exchange = |(id, request): (u64, rootlight_p2p::message::ChunkRequest)| ChunkExchange {
         block: request.block,
         from: request.from,
         response: answered.remove(&id),
@@ -38,7 +38,7 @@ fn exchanges() -> Vec<Exchange> {
 }
 
 /// Every piece of the chunk has the hash that it is listed under, and is a node or value of the state.
-fn check_pieces(proven: &ProvenChunk<'_>, nodes: &Nodes) {
+fn check_pieces(proven: &ProvenChunk<'_>, nodes: &NodeMap) {
     assert!(!proven.is_empty() && proven.iter().count() == proven.len());
     for (hash, bytes) in proven.iter() {
         assert_eq!(keccak256(bytes), *hash);
@@ -52,7 +52,7 @@ fn recorded_chunks_are_proven_and_made_again() {
     let states: BTreeMap<u64, (B256, u64)> =
         states().into_iter().map(|state| (state.block, (state.root, state.size))).collect();
     let (mut proven_chunks, mut silent) = (0, 0);
-    for Exchange { block, from, response } in exchanges() {
+    for ChunkExchange { block, from, response } in exchanges() {
         let Some((root, size)) = states.get(&block) else {
             assert!(response.is_none());
             continue;
@@ -84,7 +84,7 @@ fn every_chunk_of_every_state_is_proven_and_together_they_are_the_state() {
     let mut count = 0;
     for state in states() {
         assert_eq!(serve::trie_size(&nodes, &state.root), Some(state.size));
-        let mut found = Nodes::new();
+        let mut found = NodeMap::new();
         for from in (0..=state.size).step_by(SPAN as usize) {
             let served = serve::chunk(&nodes, &state.root, from).unwrap();
             let proven = prove(&served.bytes, &state.root, from).unwrap();

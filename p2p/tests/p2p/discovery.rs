@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use rootlight_p2p::discovery::{
-    Datagram, Discovery, DiscoveryConfig, Endpoint, Ignored, MAX_OUTPUTS, MessageId, Neighbor, Node, Output,
-    PER_SLASH_16, PER_SLASH_24, Packet,
+    Datagram, Discovery, DiscoveryConfig, Endpoint, Ignored, MAX_OUTPUTS, MessageId, Neighbor, NodeRecord,
+    Output, PER_SLASH_16, PER_SLASH_24, Packet,
 };
 use rootlight_p2p::rlpx::{NodeId, NodeKey};
 
@@ -95,11 +95,11 @@ fn all_nodes_are_found_from_one_boot_host() {
     }
     network.run(0, 200_000);
     for (at, machine) in &network.machines {
-        let mut nodes: Vec<Node> = machine.nodes().collect();
+        let mut nodes: Vec<NodeRecord> = machine.nodes().collect();
         nodes.sort_by_key(|node| node.address);
         let others = (0..12).filter(|number| address(*number) != *at);
-        let expected: Vec<Node> =
-            others.map(|number| Node { id: *key(number).id(), address: address(number) }).collect();
+        let expected: Vec<NodeRecord> =
+            others.map(|number| NodeRecord { id: *key(number).id(), address: address(number) }).collect();
         assert_eq!(nodes, expected, "{at}");
         // Each was found once.
         assert_eq!(network.found[at].len(), 11);
@@ -110,8 +110,8 @@ fn all_nodes_are_found_from_one_boot_host() {
 #[test]
 fn a_kept_table_is_found_again_and_the_silent_leave_it() {
     let mut network = Network::of(6);
-    let kept: Vec<Node> =
-        (1..6).map(|number| Node { id: *key(number).id(), address: address(number) }).collect();
+    let kept: Vec<NodeRecord> =
+        (1..6).map(|number| NodeRecord { id: *key(number).id(), address: address(number) }).collect();
     for node in &kept {
         assert!(network.machines.get_mut(&address(0)).unwrap().add_node(*node));
     }
@@ -174,7 +174,7 @@ fn bond(machine: &mut Discovery, by: u32, from: SocketAddr, now_ms: u64) -> bool
     let Some((to, id)) = challenge else { return false };
     assert_eq!(to, from);
     say(machine, by, from, &pong(id), now_ms).unwrap();
-    outputs(machine).contains(&Output::Found(Node { id: *key(by).id(), address: from }))
+    outputs(machine).contains(&Output::Found(NodeRecord { id: *key(by).id(), address: from }))
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn nodes_are_asked_for_after_bonding_only() {
     assert_eq!(say(&mut machine, 1, from, &pong(challenge), 15_000), Err(Ignored::Unasked));
     assert_eq!(machine.nodes().count(), 0);
     say(&mut machine, 1, from, &pong(challenge), 14_999).unwrap();
-    assert_eq!(outputs(&mut machine), [Output::Found(Node { id: *key(1).id(), address: from })]);
+    assert_eq!(outputs(&mut machine), [Output::Found(NodeRecord { id: *key(1).id(), address: from })]);
     assert!(bond(&mut machine, 2, address(2), 15_000));
     say(&mut machine, 1, from, &find_node(4), 15_000).unwrap();
     let answers = sent(&mut machine);
@@ -222,7 +222,7 @@ fn a_node_that_we_ping_is_asked_after_its_own_ping() {
     let [(to, Packet::Ping { message_id, .. })] = &first[..] else { panic!("{first:?}") };
     assert_eq!(*to, address(1));
     say(&mut machine, 1, address(1), &pong(*message_id), 10).unwrap();
-    assert_eq!(outputs(&mut machine), [Output::Found(Node { id: *key(1).id(), address: address(1) })]);
+    assert_eq!(outputs(&mut machine), [Output::Found(NodeRecord { id: *key(1).id(), address: address(1) })]);
     // Its own PING is answered; no challenge is needed any more.
     say(&mut machine, 1, address(1), &ping(7), 20).unwrap();
     assert!(matches!(&sent(&mut machine)[..], [(_, Packet::Pong { .. })]));
@@ -295,7 +295,7 @@ fn neighbours_are_tried_where_a_node_can_be() {
 #[test]
 fn a_node_with_another_key_than_said_is_not_taken() {
     let mut machine = machine(0);
-    machine.add_node(Node { id: *key(1).id(), address: address(1) });
+    machine.add_node(NodeRecord { id: *key(1).id(), address: address(1) });
     machine.tick(0);
     let Packet::Ping { message_id, .. } = sent(&mut machine)[0].1 else { panic!("no PING") };
     assert_eq!(say(&mut machine, 2, address(1), &pong(message_id), 0), Err(Ignored::Unasked));
@@ -380,7 +380,7 @@ fn other_networks_addresses_and_our_own_key_are_ignored() {
     let private = SocketAddr::from(([10, 0, 0, 1], 5050));
     assert_eq!(say(&mut machine, 1, private, &ping(1), 0), Err(Ignored::Address));
     assert!(!machine.add_boot_address(private));
-    assert!(!machine.add_node(Node { id: *key(1).id(), address: private }));
+    assert!(!machine.add_node(NodeRecord { id: *key(1).id(), address: private }));
     assert_eq!(outputs(&mut machine), []);
     // A missing network is let through.
     let missing =

@@ -5,10 +5,10 @@ use rootlight::state::keys::{account_key, slot_key, storage_root_key};
 use rootlight::trie::Trie;
 use rootlight::types::Address;
 use rootlight_p2p::chunk::limits::MAX_PROBES;
-use rootlight_p2p::chunk::{Answer, Seek, prove, serve};
+use rootlight_p2p::chunk::{KeyAnswer, Seek, prove, serve};
 
 use crate::search::run;
-use crate::state::Nodes;
+use crate::state::NodeMap;
 
 const ACCOUNTS: u64 = 22_000;
 const CELLS: u64 = 86_500;
@@ -22,7 +22,7 @@ fn cell(index: u64) -> U256 {
 }
 
 /// 22,000 accounts, one of which has 86,500 cells.
-fn trie() -> (B256, Nodes) {
+fn trie() -> (B256, NodeMap) {
     let mut trie = Trie::new();
     for index in 0..ACCOUNTS {
         trie.put(&account_key(&address(index)), keccak256(index.to_le_bytes())[..14].to_vec());
@@ -32,7 +32,7 @@ fn trie() -> (B256, Nodes) {
         let value = keccak256(index.to_le_bytes())[..1 + index as usize % 32].to_vec();
         trie.put(&slot_key(&address(7), &cell(index)), value);
     }
-    let mut nodes = Nodes::new();
+    let mut nodes = NodeMap::new();
     trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
     (trie.root(), nodes)
 }
@@ -57,8 +57,8 @@ fn keys_of_a_large_trie_take_few_requests() {
     let mut counts = Vec::new();
     for key in keys(152) {
         let mut seek = Seek::new(root, size, [key.clone()]).unwrap();
-        counts.push(run(&mut seek, &mut Nodes::new(), &nodes).requests);
-        let found = matches!(seek.answers().next(), Some((_, Some(Answer::Present(_)))));
+        counts.push(run(&mut seek, &mut NodeMap::new(), &nodes).requests);
+        let found = matches!(seek.answers().next(), Some((_, Some(KeyAnswer::Present(_)))));
         let expected = rootlight::trie::lookup_value(&nodes, root, &key).unwrap().is_some();
         assert_eq!(found, expected);
     }
@@ -68,18 +68,18 @@ fn keys_of_a_large_trie_take_few_requests() {
     assert!(median <= 2 && most <= 3, "{counts:?}");
 
     let mut seek = Seek::new(root, size, keys(180)).unwrap();
-    let cost = run(&mut seek, &mut Nodes::new(), &nodes);
+    let cost = run(&mut seek, &mut NodeMap::new(), &nodes);
     println!("180 keys together: {cost:?}");
     assert!(cost.requests <= 123, "{cost:?}");
 }
 
 /// A small trie of 2,000 accounts.
-fn small() -> (B256, Nodes) {
+fn small() -> (B256, NodeMap) {
     let mut trie = Trie::new();
     for index in 0..2000 {
         trie.put(&account_key(&address(index)), vec![7; 30]);
     }
-    let mut nodes = Nodes::new();
+    let mut nodes = NodeMap::new();
     trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
     (trie.root(), nodes)
 }
@@ -88,7 +88,7 @@ fn small() -> (B256, Nodes) {
 fn a_search_without_responses_ends() {
     let (root, _) = small();
     let mut seek = Seek::new(root, Some(100_000), keys(40)).unwrap();
-    let (store, mut requests) = (Nodes::new(), 0);
+    let (store, mut requests) = (NodeMap::new(), 0);
     while !seek.is_finished() {
         let offsets = seek.next(&store);
         assert!(!offsets.is_empty() || seek.is_finished());
@@ -96,7 +96,7 @@ fn a_search_without_responses_ends() {
         offsets.into_iter().for_each(|from| seek.failed(from));
     }
     assert!(requests <= 40 * usize::from(MAX_PROBES), "{requests}");
-    assert!(seek.answers().all(|(_, answer)| answer == Some(&Answer::Unreachable)));
+    assert!(seek.answers().all(|(_, answer)| answer == Some(&KeyAnswer::Unreachable)));
 }
 
 /// The wrong size leads above the end of the trie, where servers are silent.
@@ -105,7 +105,7 @@ fn a_wrong_size_costs_few_requests() {
     let (root, nodes) = small();
     let size = serve::trie_size(&nodes, &root).unwrap();
     for claimed in [0, 1, size / 50, size - 1, size * 20, u64::MAX] {
-        let mut store = Nodes::new();
+        let mut store = NodeMap::new();
         let mut seek = Seek::new(root, Some(claimed), keys(3)).unwrap();
         let mut requests = 0;
         while !seek.is_finished() {
@@ -122,7 +122,7 @@ fn a_wrong_size_costs_few_requests() {
             }
         }
         assert!(requests <= 10, "{claimed}: {requests}");
-        assert!(seek.answers().all(|(_, answer)| answer != Some(&Answer::Unreachable)));
+        assert!(seek.answers().all(|(_, answer)| answer != Some(&KeyAnswer::Unreachable)));
     }
 }
 
@@ -131,7 +131,7 @@ fn a_wrong_size_costs_few_requests() {
 fn a_search_goes_on_after_nodes_left_the_store() {
     let (root, nodes) = small();
     let mut seek = Seek::new(root, None, keys(20)).unwrap();
-    let mut store = Nodes::new();
+    let mut store = NodeMap::new();
     let mut requests = 0;
     while !seek.is_finished() && requests < 2000 {
         for from in seek.next(&store) {
@@ -147,11 +147,11 @@ fn a_search_goes_on_after_nodes_left_the_store() {
     let mut answered = 0;
     for (key, answer) in seek.answers() {
         let expected = match rootlight::trie::lookup_value(&nodes, root, key).unwrap() {
-            Some(value) => Answer::Present(value),
-            None => Answer::Absent,
+            Some(value) => KeyAnswer::Present(value),
+            None => KeyAnswer::Absent,
         };
         // A key whose nodes leave the store every time is given up.
-        if answer != Some(&Answer::Unreachable) {
+        if answer != Some(&KeyAnswer::Unreachable) {
             assert_eq!(answer, Some(&expected));
             answered += 1;
         }

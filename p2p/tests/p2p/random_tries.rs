@@ -7,10 +7,10 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use rootlight::trie::{Trie, lookup_value};
 use rootlight_p2p::chunk::limits::SPAN;
-use rootlight_p2p::chunk::{Answer, Seek, prove, serve};
+use rootlight_p2p::chunk::{KeyAnswer, Seek, prove, serve};
 
 use crate::search::run;
-use crate::state::Nodes;
+use crate::state::NodeMap;
 
 /// Keys that share beginnings, and values of all lengths.
 fn content() -> impl Strategy<Value = BTreeMap<Vec<u8>, Vec<u8>>> {
@@ -27,15 +27,15 @@ fn content() -> impl Strategy<Value = BTreeMap<Vec<u8>, Vec<u8>>> {
     btree_map(key, value, 1..120)
 }
 
-fn trie_of(content: &BTreeMap<Vec<u8>, Vec<u8>>) -> (Trie, Nodes) {
-    let (mut trie, mut nodes) = (Trie::new(), Nodes::new());
+fn trie_of(content: &BTreeMap<Vec<u8>, Vec<u8>>) -> (Trie, NodeMap) {
+    let (mut trie, mut nodes) = (Trie::new(), NodeMap::new());
     content.iter().for_each(|(key, value)| trie.put(key, value.clone()));
     trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
     (trie, nodes)
 }
 
 /// Adds what a chunk proves, all of which is in the trie.
-fn take(found: &mut Nodes, nodes: &Nodes, root: &B256, from: u64, chunk: &[u8]) {
+fn take(found: &mut NodeMap, nodes: &NodeMap, root: &B256, from: u64, chunk: &[u8]) {
     for (hash, bytes) in prove(chunk, root, from).expect("an honest chunk").iter() {
         assert_eq!(&nodes[hash][..], bytes);
         found.insert(*hash, Bytes::copy_from_slice(bytes));
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn consecutive_chunks_are_the_trie(content in content()) {
         let (trie, nodes) = trie_of(&content);
-        let (root, mut found) = (trie.root(), Nodes::new());
+        let (root, mut found) = (trie.root(), NodeMap::new());
         let size = serve::trie_size(&nodes, &root).unwrap();
         for from in (0..=size).step_by(SPAN as usize) {
             take(&mut found, &nodes, &root, from, &serve::chunk(&nodes, &root, from).unwrap().bytes);
@@ -59,7 +59,7 @@ proptest! {
     #[test]
     fn a_chunk_shows_the_keys_that_end_in_it(content in content(), part in 0.0..1.0f64) {
         let (trie, nodes) = trie_of(&content);
-        let (root, mut found) = (trie.root(), Nodes::new());
+        let (root, mut found) = (trie.root(), NodeMap::new());
         let size = serve::trie_size(&nodes, &root).unwrap();
         let from = (size as f64 * part) as u64;
         take(&mut found, &nodes, &root, from, &serve::chunk(&nodes, &root, from).unwrap().bytes);
@@ -76,9 +76,9 @@ proptest! {
         let (trie, nodes) = trie_of(&content);
         let keys: Vec<Vec<u8>> = content.keys().cloned().chain(absent).collect();
         let mut seek = Seek::new(trie.root(), None, keys.clone()).unwrap();
-        let cost = run(&mut seek, &mut Nodes::new(), &nodes);
+        let cost = run(&mut seek, &mut NodeMap::new(), &nodes);
         for (key, answer) in seek.answers() {
-            let expected = trie.get(key).map_or(Answer::Absent, |value| Answer::Present(value.clone()));
+            let expected = trie.get(key).map_or(KeyAnswer::Absent, |value| KeyAnswer::Present(value.clone()));
             prop_assert_eq!(answer, Some(&expected));
         }
         let chunks = serve::trie_size(&nodes, &trie.root()).unwrap() / SPAN + 1;

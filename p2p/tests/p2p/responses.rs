@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
-use rootlight::types::rlp::Reader;
+use rootlight::types::rlp::RlpReader;
 use rootlight::types::{Header, HeaderForm};
 use rootlight_p2p::check::{self, CheckedBlock, PeerHeader};
 use rootlight_p2p::message::{BlockParts, Items, Message, Request, Response, list_payload};
@@ -12,20 +12,20 @@ use rootlight_p2p::message::{BlockParts, Items, Message, Request, Response, list
 use crate::gzipped::{bytes, hex_field, lines};
 
 /// The blocks of the recorded chain and its side blocks, by hash, as compressed headers and bytes.
-struct Chain {
+struct CompressedChain {
     network: Network,
     headers: BTreeMap<B256, PeerHeader>,
     blocks: BTreeMap<B256, Vec<u8>>,
     totals: BTreeMap<u64, U256>,
 }
 
-impl Chain {
+impl CompressedChain {
     fn read() -> Option<Self> {
         let network = Network::regtest();
         let (mut headers, mut blocks) = (BTreeMap::new(), BTreeMap::new());
         for file in ["blocks", "side_blocks"] {
             let content = bytes(&format!("chain/{file}.bin.gz"))?;
-            let mut reader = Reader::new(&content);
+            let mut reader = RlpReader::new(&content);
             while !reader.is_empty() {
                 let block = reader.next_raw("block").unwrap();
                 let full = BlockParts::split(block).unwrap().header;
@@ -102,7 +102,7 @@ impl Chain {
 
 #[test]
 fn hostile_responses_are_refused() {
-    let Some(chain) = Chain::read() else { return };
+    let Some(chain) = CompressedChain::read() else { return };
     let (mut accepted, mut refused) = (0, 0);
     for case in lines("hostile/messages.jsonl.gz").unwrap() {
         let refusal = chain.refusal(&hex_field(&case, "request"), &hex_field(&case, "answer"));
@@ -118,7 +118,7 @@ fn hostile_responses_are_refused() {
 
 #[test]
 fn recorded_responses_are_accepted() {
-    let Some(chain) = Chain::read() else { return };
+    let Some(chain) = CompressedChain::read() else { return };
     let (mut requests, mut checked) = (BTreeMap::new(), 0);
     for line in lines("sessions/main.jsonl.gz").unwrap().iter().filter(|line| line["code"] == 0x18) {
         let payload = hex_field(line, "payload");
@@ -137,7 +137,7 @@ fn recorded_responses_are_accepted() {
 /// Each recorded header is a link of a chain that ends in genesis, with proof of work.
 #[test]
 fn recorded_headers_have_proof_of_work() {
-    let Some(chain) = Chain::read() else { return };
+    let Some(chain) = CompressedChain::read() else { return };
     for header in chain.headers.values().filter(|header| header.number() > 0) {
         header.check_work(&chain.network).unwrap_or_else(|error| panic!("{}: {error}", header.number()));
     }
@@ -145,7 +145,7 @@ fn recorded_headers_have_proof_of_work() {
 
 #[test]
 fn headers_end_early_only_at_genesis() {
-    let Some(chain) = Chain::read() else { return };
+    let Some(chain) = CompressedChain::read() else { return };
     let main = lines("sessions/main.jsonl.gz").unwrap();
     let response = main.iter().find(|line| line["type"] == 10).unwrap();
     let payload = hex_field(response, "payload");

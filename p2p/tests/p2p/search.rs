@@ -5,7 +5,7 @@ use rootlight::trie::NodeSource;
 use rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 use rootlight_p2p::chunk::{Seek, prove, serve};
 
-use crate::state::Nodes;
+use crate::state::NodeMap;
 
 /// What a search took.
 #[derive(Debug, Default, Clone, Copy)]
@@ -15,7 +15,7 @@ pub(crate) struct Cost {
 }
 
 /// Runs a search against a server that has `nodes`.
-pub(crate) fn run(seek: &mut Seek, store: &mut Nodes, nodes: &dyn NodeSource) -> Cost {
+pub(crate) fn run(seek: &mut Seek, store: &mut NodeMap, nodes: &dyn NodeSource) -> Cost {
     let (mut cost, mut waiting) = (Cost::default(), Vec::new());
     loop {
         waiting.extend(seek.next(store));

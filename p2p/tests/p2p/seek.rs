@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{B256, keccak256};
-use rootlight_p2p::chunk::{Answer, Seek};
+use rootlight_p2p::chunk::{KeyAnswer, Seek};
 use serde_json::Value;
 
 use crate::gzipped::{bytes, hex_field};
 use crate::search::run;
-use crate::state::{Nodes, nodes, states};
+use crate::state::{NodeMap, nodes, states};
 
 /// A recorded key with its value: the bytes, or hash and length of a long one.
-struct Recorded {
+struct RecordedKey {
     key: Vec<u8>,
     value: Option<Result<Vec<u8>, (B256, usize)>>,
     requests: usize,
 }
 
 /// The recorded keys by root.
-fn recorded() -> Vec<(B256, Vec<Recorded>)> {
+fn recorded() -> Vec<(B256, Vec<RecordedKey>)> {
     let Some(content) = bytes("chain/keys.json.gz") else { return Vec::new() };
     let lists: Vec<Value> = serde_json::from_slice(&content).unwrap();
     let value = |text: &str| match text.strip_prefix("keccak:") {
@@ -28,7 +28,7 @@ fn recorded() -> Vec<(B256, Vec<Recorded>)> {
         }
         None => Ok(hex::decode(text).unwrap()),
     };
-    let key = |entry: &Value| Recorded {
+    let key = |entry: &Value| RecordedKey {
         key: hex_field(entry, "key"),
         value: entry["value"].as_str().map(value),
         requests: entry["requests"].as_u64().unwrap() as usize,
@@ -40,11 +40,11 @@ fn recorded() -> Vec<(B256, Vec<Recorded>)> {
     lists.iter().map(list).collect()
 }
 
-fn check(recorded: &Recorded, answer: &Answer) {
+fn check(recorded: &RecordedKey, answer: &KeyAnswer) {
     match (&recorded.value, answer) {
-        (None, Answer::Absent) => {}
-        (Some(Ok(value)), Answer::Present(found)) => assert_eq!(value, found),
-        (Some(Err((hash, len))), Answer::Present(found)) => {
+        (None, KeyAnswer::Absent) => {}
+        (Some(Ok(value)), KeyAnswer::Present(found)) => assert_eq!(value, found),
+        (Some(Err((hash, len))), KeyAnswer::Present(found)) => {
             assert_eq!((*hash, *len), (keccak256(found), found.len()));
         }
         _ => panic!("{}: {answer:?}", hex::encode(&recorded.key)),
@@ -60,7 +60,7 @@ fn each_recorded_key_is_found_from_nothing_in_three_requests() {
     for (root, keys) in recorded() {
         for entry in &keys {
             let mut seek = Seek::new(root, Some(sizes[&root]), [entry.key.clone()]).unwrap();
-            let cost = run(&mut seek, &mut Nodes::new(), &nodes);
+            let cost = run(&mut seek, &mut NodeMap::new(), &nodes);
             check(entry, seek.answers().next().unwrap().1.unwrap());
             *histogram.entry((cost.requests, entry.requests)).or_insert(0usize) += 1;
             ours += cost.requests;
@@ -86,7 +86,7 @@ fn all_recorded_keys_of_a_state_share_requests() {
     for (root, keys) in recorded() {
         for size in [None, states().into_iter().find(|state| state.root == root).map(|state| state.size)] {
             let mut seek = Seek::new(root, size, keys.iter().map(|entry| entry.key.clone())).unwrap();
-            let cost = run(&mut seek, &mut Nodes::new(), &nodes);
+            let cost = run(&mut seek, &mut NodeMap::new(), &nodes);
             for (entry, (key, answer)) in keys.iter().zip(seek.answers()) {
                 assert_eq!(key, entry.key);
                 check(entry, answer.unwrap());
@@ -104,7 +104,7 @@ fn nodes_of_an_earlier_state_save_requests() {
     let recorded = recorded();
     let [.., (earlier, _), (later, keys)] = &recorded[..] else { panic!() };
     let all = || keys.iter().map(|entry| entry.key.clone());
-    let mut store = Nodes::new();
+    let mut store = NodeMap::new();
     run(&mut Seek::new(*earlier, None, all()).unwrap(), &mut store, &nodes);
     let mut together = Seek::new(*later, None, all()).unwrap().near(*earlier);
     let cost = run(&mut together, &mut store.clone(), &nodes);

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use rootlight_p2p::rlpx::{Connection, Frame, HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{
     CloseReason, DisconnectReason, Event, HANDSHAKE_TIMEOUT_MS, Hello, Peer, RateLimits, SILENCE_TIMEOUT_MS,
-    SendError, Session, SessionConfig, Status,
+    SendError, Session, SessionConfig, SessionStatus,
 };
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn the_recorded_dial_is_spoken_byte_for_byte() {
 fn the_recorded_answer_is_spoken_byte_for_byte() {
     let Some(case) = json("handshake/answer.json") else { return };
     let ours = &case["responder"];
-    let status = Status::decode(&bytes(&case["framesOut"][1]["payload"])).unwrap();
+    let status = SessionStatus::decode(&bytes(&case["framesOut"][1]["payload"])).unwrap();
     let config = SessionConfig {
         client_id: "test-server/0.1".into(),
         serves_snap: true,
@@ -128,7 +128,7 @@ fn hello_and_status_of_every_recording_are_read_and_written_alike() {
                     assert_eq!(hello.serves_snap(), fields["caps"].as_array().unwrap().len() == 2);
                 }
                 16 => {
-                    let status = Status::decode(&payload).unwrap();
+                    let status = SessionStatus::decode(&payload).unwrap();
                     assert_eq!(status.encode(), payload);
                     assert_eq!(U256::from(fields["td"].as_u64().unwrap()), status.total_difficulty);
                     assert_eq!(hex::encode(status.best_hash), text(&fields["best"]));
@@ -173,8 +173,8 @@ fn hello(node_id: NodeId) -> Hello {
     Hello { version: 4, client_id: "other".into(), capabilities: vec![rsk], listen_port: 50_501, node_id }
 }
 
-fn status() -> Status {
-    Status {
+fn status() -> SessionStatus {
+    SessionStatus {
         version: 62,
         network_id: NETWORK,
         total_difficulty: U256::from(9),
@@ -240,7 +240,7 @@ fn a_peer_of_another_kind_is_told_why() {
         change(&mut hello);
         (0, hello.encode())
     };
-    let status = |change: fn(&mut Status)| {
+    let status = |change: fn(&mut SessionStatus)| {
         let mut status = status();
         change(&mut status);
         (16, status.encode())
@@ -427,7 +427,7 @@ fn slow_peers_are_closed() {
 }
 
 #[test]
-fn leaving_is_told_once() {
+fn a_disconnect_is_sent_once() {
     let (mut dialled, mut accepted) = pair(RateLimits::default());
     dialled.disconnect(DisconnectReason::Quitting);
     dialled.disconnect(DisconnectReason::Requested);

@@ -10,8 +10,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
 use crate::config::Config;
-use crate::driver::{Begun, Driver};
-use crate::host::Upstream;
+use crate::driver::{Driver, FirstRun};
+use crate::host::JsUpstream;
 
 /// A light client that answers JSON-RPC from verified data. Its errors are strings, which `pkg/connect.js` turns into
 /// errors.
@@ -42,7 +42,7 @@ impl Client {
     ) -> Result<Client, String> {
         let config = Config::read(options)?;
         config.check(exchanges.len())?;
-        let upstreams = exchanges.into_iter().map(|exchange| Upstream::new(exchange, config.batch));
+        let upstreams = exchanges.into_iter().map(|exchange| JsUpstream::new(exchange, config.batch));
         let driver = Driver::new(&config, upstreams.collect(), keep, progress);
         Ok(Self { driver: Rc::new(driver), closed: Rc::default() })
     }
@@ -102,8 +102,8 @@ impl Client {
     /// to be fetched, otherwise with a promise.
     pub fn request(&self, message: &str) -> JsValue {
         match self.driver.begin(message.as_bytes()) {
-            Begun::Done(answer) => answer.into(),
-            Begun::Fetches(session, requests) => {
+            FirstRun::Done(answer) => answer.into(),
+            FirstRun::Fetches(session, requests) => {
                 let driver = self.driver.clone();
                 let rest = async move { Ok(driver.finish(session, requests).await.into()) };
                 future_to_promise(rest).into()

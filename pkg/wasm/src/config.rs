@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 use rootlight::consensus::{Checkpoint, Network, checkpoint};
-use rootlight::light::{MAX_AGE, SyncOptions, Unproven};
+use rootlight::light::{MAX_AGE, SyncOptions, UnprovenPolicy};
 use wasm_bindgen::JsValue;
 
 use crate::host::moment;
-use crate::options::Members;
+use crate::options::OptionMembers;
 
 /// Milliseconds between two checks for new blocks; a block comes every 25 to 30 seconds.
 const POLL: u64 = 10_000;
@@ -41,7 +41,7 @@ const BLOCK: [&str; 3] = ["number", "hash", "totalDifficulty"];
 
 /// The block at which a client starts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Start {
+pub(crate) enum ClientStart {
     /// A trusted block.
     At(Checkpoint),
     /// A block that is accepted for the work above it. No block is trusted.
@@ -52,28 +52,28 @@ pub(crate) enum Start {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) network: Arc<Network>,
-    pub(crate) start: Start,
+    pub(crate) start: ClientStart,
     pub(crate) poll_millis: u64,
     pub(crate) batch: usize,
     pub(crate) batch_limit: usize,
     pub(crate) min_depth: u64,
     pub(crate) max_age: u64,
     pub(crate) min_work: u64,
-    pub(crate) unproven: Unproven,
+    pub(crate) unproven: UnprovenPolicy,
     names: Vec<String>,
 }
 
 impl Config {
     /// Reads the options. The error names the wrong option and the reason.
     pub(crate) fn read(options: &JsValue) -> Result<Self, String> {
-        let options = Members::of(options, "options", &OPTIONS)?;
+        let options = OptionMembers::of(options, "options", &OPTIONS)?;
         let network = network(&options.text("network")?.unwrap_or_default())?;
         let min_work = options.number("minWork")?.unwrap_or(SyncOptions::default().work_floor);
         if min_work > 100 {
             return Err("minWork: a percentage, at most 100".into());
         }
         let start = start(&options.raw("checkpoint"), &network, min_work)?;
-        let unproven = options.text("unproven")?.map_or(Ok(Unproven::default()), |text| text.parse());
+        let unproven = options.text("unproven")?.map_or(Ok(UnprovenPolicy::default()), |text| text.parse());
         let batch = options.number("batch")?.and_then(|batch| batch.try_into().ok());
         Ok(Self {
             network: Arc::new(network),
@@ -93,7 +93,7 @@ impl Config {
     pub(crate) fn check(&self, upstreams: usize) -> Result<(), String> {
         match self.unproven {
             _ if upstreams == 0 => Err("upstream: at least one is needed".into()),
-            Unproven::Quorum(count) if upstreams < count => {
+            UnprovenPolicy::Quorum(count) if upstreams < count => {
                 Err(format!("unproven: quorum:{count} needs {count} upstreams, {upstreams} given"))
             }
             _ => Ok(()),
@@ -117,23 +117,23 @@ fn network(option: &str) -> Result<Network, String> {
 }
 
 /// The start: the chain that upstreams prove for `'work'`, the given block, or the newest built-in checkpoint.
-fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<Start, String> {
+fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<ClientStart, String> {
     if option.is_undefined() || option.is_null() {
-        return newest(network).map(Start::At);
+        return newest(network).map(ClientStart::At);
     }
     if option.as_string().as_deref() != Some("work") {
-        return block(option).map(Start::At);
+        return block(option).map(ClientStart::At);
     }
     if min_work == 0 {
         return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
     }
-    network.start_by_work().map(Start::Work).map_err(|e| format!("checkpoint: {e}"))
+    network.start_by_work().map(ClientStart::Work).map_err(|e| format!("checkpoint: {e}"))
 }
 
 /// The block that a caller gives.
 fn block(option: &JsValue) -> Result<Checkpoint, String> {
     let form = |error| format!("{error}: give {{number, hash}} or 'work'");
-    let block = Members::of(option, "checkpoint", &BLOCK).map_err(form)?;
+    let block = OptionMembers::of(option, "checkpoint", &BLOCK).map_err(form)?;
     let missing = |member| form(format!("checkpoint: {member} is missing"));
     let hash = block.text("hash").map_err(form)?.ok_or_else(|| missing("hash"))?;
     let total_difficulty = match block.text("totalDifficulty").map_err(form)? {

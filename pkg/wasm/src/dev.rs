@@ -11,13 +11,13 @@ use alloy_primitives::{B256, keccak256};
 use rootlight::dev::{
     DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, rbtc,
 };
-use rootlight::engine::{DevNode, MAX_FILTERS, Moment};
+use rootlight::engine::{DevNode, HostInput, MAX_FILTERS};
 use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::host::{Deadline, moment, sleep};
-use crate::options::Members;
+use crate::options::OptionMembers;
 
 /// Milliseconds between two checks of the clock; block times are whole seconds.
 const TICK: f64 = 200.0;
@@ -45,12 +45,12 @@ impl Entropy {
         keccak256([&self.secret[..], &self.used.to_be_bytes()].concat())
     }
 
-    fn moment(&mut self) -> Moment {
-        Moment { now: moment().unix, entropy: self.next() }
+    fn moment(&mut self) -> HostInput {
+        HostInput { now: moment().unix, entropy: self.next() }
     }
 }
 
-struct Running {
+struct OpenDevChain {
     client: LocalClient,
     dispatcher: Arc<Dispatcher>,
     connection: Arc<Connection>,
@@ -63,7 +63,7 @@ struct Running {
 #[wasm_bindgen]
 pub struct DevChain {
     /// `None` once it is closed.
-    running: Rc<RefCell<Option<Running>>>,
+    running: Rc<RefCell<Option<OpenDevChain>>>,
 }
 
 impl core::fmt::Debug for DevChain {
@@ -83,14 +83,14 @@ impl DevChain {
     /// Which option is wrong, and why.
     #[wasm_bindgen(constructor)]
     pub fn new(options: &JsValue, secret: &[u8]) -> Result<DevChain, String> {
-        let options = Members::of(options, "options", &OPTIONS)?;
+        let options = OptionMembers::of(options, "options", &OPTIONS)?;
         let mut entropy = Entropy::new(secret)?;
         let node = node(&options, entropy.moment())?;
         let client = LocalClient::new(Box::new(node));
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(options.batch_limit()?));
         let running =
-            Running { dispatcher: client.dispatcher(), client, connection, entropy, changed: false };
+            OpenDevChain { dispatcher: client.dispatcher(), client, connection, entropy, changed: false };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))) };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
@@ -99,7 +99,7 @@ impl DevChain {
     /// Answers a JSON-RPC message. Returns `None` if the message needs no answer, or if the chain is closed.
     pub fn request(&self, message: &str) -> Option<String> {
         let mut running = self.running.borrow_mut();
-        let Running { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
+        let OpenDevChain { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
         let message = LocalMessage::read_from(dispatcher, connection.clone(), message.as_bytes());
         *changed |= message.changes_chain();
         let deadline = Deadline::start();
@@ -125,7 +125,7 @@ fn unusable(option: &str, reason: impl core::fmt::Display) -> String {
     format!("{option}: {reason}")
 }
 
-fn node(options: &Members<'_>, now: Moment) -> Result<DevNode, String> {
+fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<DevNode, String> {
     let mut accounts = DevAccounts::default();
     let count = options.number("accounts")?.map_or(Ok(DEFAULT_ACCOUNTS), u32::try_from);
     accounts.count = count.map_err(|_| unusable("accounts", "too many"))?;
@@ -162,11 +162,11 @@ fn option_of(error: &DevOptionError) -> &'static str {
 }
 
 /// Mines by the clock until the chain is closed. If a block cannot be mined, the next tick tries again.
-async fn tick(running: Rc<RefCell<Option<Running>>>) {
+async fn tick(running: Rc<RefCell<Option<OpenDevChain>>>) {
     loop {
         sleep(TICK).await;
         let mut running = running.borrow_mut();
-        let Some(Running { client, entropy, .. }) = running.as_mut() else { return };
+        let Some(OpenDevChain { client, entropy, .. }) = running.as_mut() else { return };
         let moment = entropy.moment();
         let node = client.node();
         node.begin(moment);

@@ -15,8 +15,8 @@ use rootlight::light::{
 use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
-use crate::config::{Config, Start};
-use crate::host::{Budget, Deadline, Share, Upstream, moment, sleep};
+use crate::config::{ClientStart, Config};
+use crate::host::{Budget, Deadline, JsUpstream, Reservation, moment, sleep};
 use crate::sends;
 
 /// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
@@ -34,11 +34,11 @@ const ANSWER_BYTES: usize = 128 << 20;
 const FOLLOWING_BYTES: usize = 128 << 20;
 
 /// Requests for one upstream, and their places in the round.
-type Part = (Vec<usize>, Vec<UpstreamRequest>);
+type RoundPart = (Vec<usize>, Vec<UpstreamRequest>);
 
 /// A message that has been run once.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum FirstRun {
     /// Its answer; `None` if it needs none.
     Done(Option<String>),
     /// It needs the responses to these requests.
@@ -52,7 +52,7 @@ pub(crate) struct Driver {
     /// Where all messages come from.
     connection: Arc<Connection>,
     restoring: RefCell<Option<Restoring>>,
-    upstreams: Vec<Upstream>,
+    upstreams: Vec<JsUpstream>,
     /// Memory for upstream responses that callers' requests may take.
     budget: Budget,
     /// Whether a request since the last `take_changed` may have caused events for subscribers.
@@ -67,7 +67,7 @@ impl Driver {
     /// Makes a client that has not sent any request yet.
     pub(crate) fn new(
         config: &Config,
-        upstreams: Vec<Upstream>,
+        upstreams: Vec<JsUpstream>,
         keep: Function,
         progress: Option<Function>,
     ) -> Self {
@@ -88,8 +88,10 @@ impl Driver {
         };
         let network = config.network.clone();
         let client = match config.start {
-            Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, client_config, options),
-            Start::Work(work) => Client::by_work(network, work, client_config, options),
+            ClientStart::At(checkpoint) => {
+                Client::with_upstreams(network, checkpoint, client_config, options)
+            }
+            ClientStart::Work(work) => Client::by_work(network, work, client_config, options),
         };
         let budget = Budget::new(ANSWER_BYTES);
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
@@ -234,10 +236,10 @@ impl Driver {
     }
 
     /// Sends each request to the upstream that it names; returns the responses in the order of the requests.
-    async fn ask(&self, requests: Vec<RoutedRequest>, share: &Share<'_>) -> Vec<UpstreamResponse> {
+    async fn ask(&self, requests: Vec<RoutedRequest>, share: &Reservation<'_>) -> Vec<UpstreamResponse> {
         let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
         let mut answers: Vec<UpstreamResponse> = requests.iter().map(|_| nobody()).collect();
-        let none = || self.upstreams.iter().map(|_| Part::default()).collect::<Vec<Part>>();
+        let none = || self.upstreams.iter().map(|_| RoundPart::default()).collect::<Vec<RoundPart>>();
         let (mut others, mut sends) = (none(), none());
         for (place, routed) in requests.into_iter().enumerate() {
             let parts = if routed.request.sends() { &mut sends } else { &mut others };
@@ -266,13 +268,13 @@ impl Driver {
     }
 
     /// Runs one message as far as the known facts allow.
-    pub(crate) fn begin(&self, message: &[u8]) -> Begun {
+    pub(crate) fn begin(&self, message: &[u8]) -> FirstRun {
         let now = moment();
         let message = self.client.read(message, &self.connection);
         let mut session = self.client.open_from(self.connection.clone(), message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
-            SessionStep::Fetch(requests) => Begun::Fetches(Box::new(session), requests),
-            SessionStep::Done(reply) => Begun::Done(self.close(session, reply)),
+            SessionStep::Fetch(requests) => FirstRun::Fetches(Box::new(session), requests),
+            SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply)),
         }
     }
 

@@ -79,20 +79,20 @@ impl Budget {
     }
 
     /// A share of the budget, for one request or one round of synchronization.
-    pub(crate) fn share(&self) -> Share<'_> {
-        Share { budget: self, held: Cell::new(0), refused: Cell::new(false) }
+    pub(crate) fn share(&self) -> Reservation<'_> {
+        Reservation { budget: self, held: Cell::new(0), refused: Cell::new(false) }
     }
 }
 
 /// The part of a [`Budget`] that one request holds. It is returned when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Share<'a> {
+pub(crate) struct Reservation<'a> {
     budget: &'a Budget,
     held: Cell<usize>,
     refused: Cell<bool>,
 }
 
-impl Share<'_> {
+impl Reservation<'_> {
     /// Takes this many bytes. Returns `false` if fewer are left, and remembers that.
     fn take(&self, bytes: usize) -> bool {
         let left = self.budget.left.get().checked_sub(bytes);
@@ -112,7 +112,7 @@ impl Share<'_> {
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.budget.left.set(self.budget.left.get() + self.held.get());
     }
@@ -123,7 +123,7 @@ impl Drop for Share<'_> {
 /// of the response; or to a text, the reason why there are none; or to a number, the seconds of a pause that the upstream
 /// asks for (NaN if it gives no time).
 #[derive(Debug)]
-pub(crate) struct Upstream {
+pub(crate) struct JsUpstream {
     exchange: Function,
     batch: usize,
     /// Ids are never reused, so that a transport may have several exchanges on one connection.
@@ -131,9 +131,9 @@ pub(crate) struct Upstream {
 }
 
 /// A batch that was sent: its first id, its size, and the promise of its response.
-type Exchange = (u64, usize, Result<JsValue, JsValue>);
+type SentBatch = (u64, usize, Result<JsValue, JsValue>);
 
-impl Upstream {
+impl JsUpstream {
     /// An upstream that gets at most `batch` requests in one exchange.
     pub(crate) fn new(exchange: Function, batch: usize) -> Self {
         Self { exchange, batch, next_id: Cell::new(1) }
@@ -146,10 +146,10 @@ impl Upstream {
         &'a self,
         requests: &'a [UpstreamRequest],
         following: bool,
-        share: &'a Share<'a>,
+        share: &'a Reservation<'a>,
     ) -> impl Future<Output = Vec<UpstreamResponse>> + 'a {
         let mut batches = requests.chunks(self.batch).map(move |batch| self.send(batch, following));
-        let mut under_way: VecDeque<Exchange> = batches.by_ref().take(PARALLEL).collect();
+        let mut under_way: VecDeque<SentBatch> = batches.by_ref().take(PARALLEL).collect();
         // The budget of synchronization is the upstream's own. Other requests or other upstreams may have used up the
         // budget of callers: no upstream is to blame, and what had no room is requested again.
         let unread = if following { too_large() } else { RequestFailure::NoRoom };
@@ -170,7 +170,7 @@ impl Upstream {
         }
     }
 
-    fn send(&self, batch: &[UpstreamRequest], following: bool) -> Exchange {
+    fn send(&self, batch: &[UpstreamRequest], following: bool) -> SentBatch {
         let id = self.next_id.get();
         self.next_id.set(id + batch.len() as u64);
         let body = encode_batch(batch, id);
@@ -189,7 +189,7 @@ fn receive(
     outcome: JsValue,
     id: u64,
     count: usize,
-    share: &Share<'_>,
+    share: &Reservation<'_>,
     unread: &RequestFailure,
 ) -> Vec<UpstreamResponse> {
     let failure = match outcome.dyn_ref::<Function>() {

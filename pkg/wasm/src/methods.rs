@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 /// A row of the table.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct MethodRow {
     /// The level of a complete answer.
     level: &'static str,
     /// The position of the parameter with the block that the method is about.
@@ -20,7 +20,7 @@ struct Row {
     ended_by: Option<&'static str>,
 }
 
-impl Row {
+impl MethodRow {
     fn of(method: &Method) -> Self {
         let end = rows().find(|other| other.ends(method));
         Self { level: method.level.name(), block: method.block(), ended_by: end.map(|end| end.name) }
@@ -34,7 +34,8 @@ impl Serialize for Rows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let names =
             |method: &'static Method| core::iter::once(method.name).chain(method.aliases.iter().copied());
-        serializer.collect_map(rows().flat_map(|method| names(method).map(|name| (name, Row::of(method)))))
+        serializer
+            .collect_map(rows().flat_map(|method| names(method).map(|name| (name, MethodRow::of(method)))))
     }
 }
 

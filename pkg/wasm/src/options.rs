@@ -9,13 +9,13 @@ use rootlight::rpc::envelope::{BATCH_LIMIT, MAX_BATCH};
 use wasm_bindgen::{JsCast, JsValue};
 
 /// The members of an object.
-pub(crate) struct Members<'a> {
+pub(crate) struct OptionMembers<'a> {
     object: &'a JsValue,
     /// The object's name in errors.
     name: &'static str,
 }
 
-impl<'a> Members<'a> {
+impl<'a> OptionMembers<'a> {
     /// Takes an object whose members all have one of the `known` names. `name` is the object's own, in errors.
     pub(crate) fn of(object: &'a JsValue, name: &'static str, known: &[&str]) -> Result<Self, String> {
         let Some(of) = object.dyn_ref::<Object>() else { return Err(format!("{name}: not an object")) };

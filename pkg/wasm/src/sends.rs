@@ -41,7 +41,7 @@ where
     .await;
     // Nobody is blamed: an upstream can say at once that it has a transaction, whether it has or not.
     let late = "not soon after another upstream had the transaction";
-    let silent = |_: &UpstreamRequest| Err(RequestFailure::Lacking(late.into()));
+    let silent = |_: &UpstreamRequest| Err(RequestFailure::NotHeld(late.into()));
     let responses = all
         .into_iter()
         .map(|(requests, _, responses)| responses.unwrap_or_else(|| requests.iter().map(silent).collect()));

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::{ChainError, ChainView, HeaderChain, entry::Entry};
+use super::{ChainError, ChainView, HeaderChain, entry::ChainEntry};
 use crate::{
     consensus::{
         candidate::HeaderCandidate,
@@ -47,7 +47,7 @@ impl ChainView {
             return false;
         }
         let header = VerifiedHeader::new(header.clone(), Origin::HashLinked, ForkDetection::NotRequired);
-        self.entries.insert(hash, Arc::new(Entry::unchecked(header)));
+        self.entries.insert(hash, Arc::new(ChainEntry::unchecked(header)));
         self.canonical.insert(number, hash);
         true
     }

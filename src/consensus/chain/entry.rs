@@ -9,7 +9,7 @@ use crate::types::{B256, U256};
 
 /// Uncle work that is proven without a gap: of every block above `above`, up to and including this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Proven {
+pub(super) struct ProvenUncleWork {
     /// Number of the highest block at or below this one whose uncles are not proven, or of the chain's base.
     pub(super) above: u64,
     /// Sum of the difficulties of these uncles.
@@ -18,7 +18,7 @@ pub(super) struct Proven {
 
 /// A header in the chain.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct ChainEntry {
     pub(super) header: VerifiedHeader,
     /// Sum of header difficulties above the base.
     pub(super) work: U256,
@@ -29,10 +29,10 @@ pub(super) struct Entry {
     pub(super) context: ForkContext,
     /// The block's uncles, once proven.
     pub(super) uncles: Option<Arc<VerifiedUncles>>,
-    pub(super) proven: Proven,
+    pub(super) proven: ProvenUncleWork,
 }
 
-impl Entry {
+impl ChainEntry {
     /// The base or a header below it, accepted without its own proof; it counts as no work.
     pub(super) fn unchecked(header: VerifiedHeader) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Entry {
             skip: header.parent_hash,
             context: ForkContext::default().extended(&header),
             uncles: no_uncles(&header),
-            proven: Proven { above: header.number, work: U256::ZERO },
+            proven: ProvenUncleWork { above: header.number, work: U256::ZERO },
             header,
         }
     }
@@ -63,10 +63,10 @@ impl Entry {
     }
 
     /// Proven uncle work up to this entry, given its parent's.
-    pub(super) fn proven_after(&self, parent: &Proven) -> Proven {
+    pub(super) fn proven_after(&self, parent: &ProvenUncleWork) -> ProvenUncleWork {
         match self.uncle_work() {
-            Some(own) => Proven { above: parent.above, work: parent.work.saturating_add(own) },
-            None => Proven { above: self.number(), work: U256::ZERO },
+            Some(own) => ProvenUncleWork { above: parent.above, work: parent.work.saturating_add(own) },
+            None => ProvenUncleWork { above: self.number(), work: U256::ZERO },
         }
     }
 }

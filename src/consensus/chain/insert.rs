@@ -3,12 +3,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::entry::{Entry, Proven, no_uncles};
-use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
+use super::entry::{ChainEntry, ProvenUncleWork, no_uncles};
+use super::{ChainError, CheckedHeader, HeadChange, HeaderChain, Inserted, Reorganisation};
 use crate::consensus::candidate::HeaderCandidate;
-use crate::consensus::fork_choice::{Contender, replaces};
+use crate::consensus::fork_choice::{BranchTip, replaces};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
-use crate::consensus::rules::{Check, RuleError};
+use crate::consensus::rules::{RuleError, RuleInput};
 use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, U256};
@@ -21,7 +21,7 @@ impl HeaderChain {
     pub fn insert(&mut self, candidate: HeaderCandidate, now: Option<u64>) -> Result<Inserted, ChainError> {
         let (number, hash) = (candidate.header().number, candidate.header().hash());
         if let Some(known) = self.view.by_hash(&hash) {
-            return Ok(Inserted { header: known.clone(), change: Change::Known });
+            return Ok(Inserted { header: known.clone(), change: HeadChange::Known });
         }
         if self.stale_contexts {
             self.refresh_contexts();
@@ -37,7 +37,7 @@ impl HeaderChain {
         candidate: HeaderCandidate,
         uncles: Vec<Header>,
         now: Option<u64>,
-    ) -> Result<CheckedBlock, ChainError> {
+    ) -> Result<CheckedHeader, ChainError> {
         let number = candidate.header().number;
         let mut entry = self.check(candidate, number, now)?;
         let uncles = VerifiedUncles::check(&entry.header, uncles)
@@ -47,19 +47,19 @@ impl HeaderChain {
         if let Some(parent) = self.view.entries.get(&entry.parent()) {
             entry.proven = entry.proven_after(&parent.proven);
         }
-        Ok(CheckedBlock(entry))
+        Ok(CheckedHeader(entry))
     }
 
     /// Inserts a block that [`Self::check_block`] has checked on this chain. Nothing else may have been inserted in
     /// between.
-    pub fn accept(&mut self, block: CheckedBlock) -> Inserted {
+    pub fn accept(&mut self, block: CheckedHeader) -> Inserted {
         match self.view.by_hash(&block.0.hash()) {
-            Some(known) => Inserted { header: known.clone(), change: Change::Known },
+            Some(known) => Inserted { header: known.clone(), change: HeadChange::Known },
             None => self.take(block.0),
         }
     }
 
-    pub(super) fn take(&mut self, entry: Entry) -> Inserted {
+    pub(super) fn take(&mut self, entry: ChainEntry) -> Inserted {
         let (hash, header) = (entry.hash(), entry.header.clone());
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());
@@ -68,14 +68,14 @@ impl HeaderChain {
             // The usual case needs no search for the common ancestor.
             self.view.canonical.insert(entry.number(), hash);
             self.view.head = entry;
-            Change::Extended
+            HeadChange::Extended
         } else {
             self.side.insert(entry.work, hash);
-            self.reconsider(&entry).map_or(Change::Side, |reorganisation| {
+            self.reconsider(&entry).map_or(HeadChange::Side, |reorganisation| {
                 if reorganisation.removed.is_empty() {
-                    Change::Extended
+                    HeadChange::Extended
                 } else {
-                    Change::Reorganised(reorganisation)
+                    HeadChange::Reorganised(reorganisation)
                 }
             })
         };
@@ -89,7 +89,7 @@ impl HeaderChain {
         candidate: HeaderCandidate,
         number: u64,
         now: Option<u64>,
-    ) -> Result<Entry, ChainError> {
+    ) -> Result<ChainEntry, ChainError> {
         self.check_by(candidate, number, now, |check| {
             check.block().map(|(seal, fork_detection)| (Origin::Mined(seal), fork_detection))
         })
@@ -101,8 +101,8 @@ impl HeaderChain {
         candidate: HeaderCandidate,
         number: u64,
         now: Option<u64>,
-        judge: impl FnOnce(&Check<'_>) -> Result<(Origin, ForkDetection), RuleError>,
-    ) -> Result<Entry, ChainError> {
+        judge: impl FnOnce(&RuleInput<'_>) -> Result<(Origin, ForkDetection), RuleError>,
+    ) -> Result<ChainEntry, ChainError> {
         let network = &self.view.network;
         if let Some(known_until) = network.known_until.filter(|_| network.needs_update_for(number)) {
             return Err(ChainError::UpdateNeeded { number, known_until });
@@ -114,7 +114,7 @@ impl HeaderChain {
             return Err(ChainError::BelowBase { number, base: self.view.base.number });
         }
         let uncles = self.stated_uncles(parent);
-        let mut check = Check::new(&candidate, network, now);
+        let mut check = RuleInput::new(&candidate, network, now);
         check.parent = Some((parent.header.header(), parent.hash()));
         check.fork = Some((&parent.context, uncles));
         let hash = candidate.header().hash();
@@ -125,31 +125,31 @@ impl HeaderChain {
     }
 
     /// The entry of a checked header above `parent`.
-    fn child_entry(&self, parent: &Arc<Entry>, header: VerifiedHeader) -> Entry {
-        let mut entry = Entry {
+    fn child_entry(&self, parent: &Arc<ChainEntry>, header: VerifiedHeader) -> ChainEntry {
+        let mut entry = ChainEntry {
             context: parent.context.extended(&header),
             skip: self.skip_link(parent),
             work: parent.work.saturating_add(header.difficulty.value()),
             uncles: no_uncles(&header),
             header,
-            proven: Proven { above: 0, work: U256::ZERO },
+            proven: ProvenUncleWork { above: 0, work: U256::ZERO },
         };
         entry.proven = entry.proven_after(&parent.proven);
         entry
     }
 
     /// Sum of the uncle counts of the 32 headers that end at `parent`; `None` if some of them are not known.
-    pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
+    pub(super) fn stated_uncles(&self, parent: &Arc<ChainEntry>) -> Option<i32> {
         self.view.stated_uncles(parent)
     }
 
     /// Moves the head to `tip` if its branch is heavier.
-    pub(super) fn reconsider(&mut self, tip: &Arc<Entry>) -> Option<Reorganisation> {
+    pub(super) fn reconsider(&mut self, tip: &Arc<ChainEntry>) -> Option<Reorganisation> {
         let head = self.view.head.clone();
         let ancestor = self.view.common_ancestor(tip, &head)?.clone();
         // Of headers that were read back, only the proven ones count.
         let from = self.view.proven_from(&ancestor).clone();
-        let contender = |from: &Entry, entry: &Entry| Contender {
+        let contender = |from: &ChainEntry, entry: &ChainEntry| BranchTip {
             work: self.view.work_between(from, entry),
             paid_fees: entry.header.paid_fees,
             hash: entry.hash(),
@@ -157,7 +157,7 @@ impl HeaderChain {
         replaces(&contender(&ancestor, tip), &contender(&from, &head)).then(|| self.switch(&ancestor, tip))
     }
 
-    fn switch(&mut self, ancestor: &Arc<Entry>, tip: &Arc<Entry>) -> Reorganisation {
+    fn switch(&mut self, ancestor: &Arc<ChainEntry>, tip: &Arc<ChainEntry>) -> Reorganisation {
         let removed = self.view.path(ancestor, &self.view.head);
         let added = self.view.path(ancestor, tip);
         for entry in &removed {
@@ -170,7 +170,7 @@ impl HeaderChain {
         }
         self.view.head = tip.clone();
         self.abandon_unproven(ancestor, &removed);
-        let headers = |entries: Vec<Arc<Entry>>| entries.into_iter().map(|e| e.header.clone()).collect();
+        let headers = |entries: Vec<Arc<ChainEntry>>| entries.into_iter().map(|e| e.header.clone()).collect();
         Reorganisation { ancestor: ancestor.header.clone(), removed: headers(removed), added: headers(added) }
     }
 
@@ -244,7 +244,7 @@ impl HeaderChain {
             let compared = self.compare_again(&entry.header, parent)?;
             let header = entry.header.with_fork_detection(compared);
             completed = completed.saturating_add(usize::from(compared.is_complete()));
-            self.replace(Entry { header, ..Entry::clone(self.entry(&hash)?) });
+            self.replace(ChainEntry { header, ..ChainEntry::clone(self.entry(&hash)?) });
         }
         Ok(completed)
     }
@@ -260,7 +260,7 @@ impl HeaderChain {
         while let Some((hash, below)) = waiting.pop() {
             let Some(entry) = self.view.entries.get(&hash) else { continue };
             let context = below.extended(&entry.header);
-            self.replace(Entry { context, ..Entry::clone(entry) });
+            self.replace(ChainEntry { context, ..ChainEntry::clone(entry) });
             order.push(hash);
             waiting.extend(self.children_of(&hash).iter().map(|child| (*child, context)));
         }
@@ -270,7 +270,7 @@ impl HeaderChain {
     fn compare_again(
         &self,
         header: &VerifiedHeader,
-        parent: &Arc<Entry>,
+        parent: &Arc<ChainEntry>,
     ) -> Result<ForkDetection, ChainError> {
         let (number, hash) = (header.number, header.hash());
         let Some(data) = header.fork_detection_data() else { return Ok(ForkDetection::NotRequired) };

@@ -3,13 +3,13 @@
 //! The writer is a [`HeaderChain`]; readers take a [`ChainView`] from it, which never changes.
 
 mod branch;
+mod canonical_hashes;
 mod entry;
-mod heights;
 mod insert;
 mod restore;
 mod side;
 mod uncles;
-mod unproven;
+mod unproven_tip;
 mod view;
 
 use alloc::sync::Arc;
@@ -17,13 +17,13 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use self::entry::{Entry, skip_height};
+use self::entry::{ChainEntry, skip_height};
 use self::side::SideHeaders;
 pub use self::view::{Base, ChainView};
 use super::checkpoint::Checkpoint;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
-use super::persistent::Map;
+use super::persistent_map::PersistentMap;
 use super::rules::RuleError;
 use super::uncles::UncleError;
 use super::verified::{Origin, VerifiedHeader};
@@ -108,7 +108,7 @@ pub struct Reorganisation {
 
 /// The effect of an insertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum HeadChange {
     /// The chain already had the header.
     Known,
     /// The new head follows the old one.
@@ -125,14 +125,14 @@ pub struct Inserted {
     /// The header with the evidence for it.
     pub header: VerifiedHeader,
     /// The effect on the chain.
-    pub change: Change,
+    pub change: HeadChange,
 }
 
 /// A header with its uncles, checked but not inserted; see [`HeaderChain::check_block`].
 #[derive(Debug, Clone)]
-pub struct CheckedBlock(Entry);
+pub struct CheckedHeader(ChainEntry);
 
-impl CheckedBlock {
+impl CheckedHeader {
     /// The header.
     pub const fn header(&self) -> &VerifiedHeader {
         &self.0.header
@@ -144,7 +144,7 @@ impl CheckedBlock {
 pub struct HeaderChain {
     view: ChainView,
     /// Children of each kept header.
-    children: Map<B256, Arc<Vec<B256>>>,
+    children: PersistentMap<B256, Arc<Vec<B256>>>,
     /// Headers off the canonical chain, by work and hash.
     side: SideHeaders,
     window: u64,
@@ -190,7 +190,7 @@ impl HeaderChain {
     ) -> Self {
         let (number, hash) = (header.number, header.hash());
         let header = VerifiedHeader::new(header, origin, ForkDetection::NotRequired);
-        let entry = Arc::new(Entry::unchecked(header));
+        let entry = Arc::new(ChainEntry::unchecked(header));
         let mut view = ChainView {
             network,
             base: Base { number, hash, total_difficulty, work: Some(U256::ZERO) },
@@ -202,7 +202,7 @@ impl HeaderChain {
         };
         view.entries.insert(hash, entry);
         view.canonical.insert(number, hash);
-        let (children, side) = (Map::default(), SideHeaders::default());
+        let (children, side) = (PersistentMap::default(), SideHeaders::default());
         Self {
             view,
             children,
@@ -273,7 +273,7 @@ impl HeaderChain {
         if number.checked_add(1) != Some(lowest.number) {
             return Err(not_the_parent);
         }
-        self.view.entries.insert(hash, Arc::new(Entry::unchecked(verified.clone())));
+        self.view.entries.insert(hash, Arc::new(ChainEntry::unchecked(verified.clone())));
         self.view.canonical.insert(number, hash);
         self.view.lowest = number;
         self.add_child(&hash, child);
@@ -281,7 +281,7 @@ impl HeaderChain {
         Ok(verified)
     }
 
-    fn entry(&self, hash: &B256) -> Result<&Arc<Entry>, ChainError> {
+    fn entry(&self, hash: &B256) -> Result<&Arc<ChainEntry>, ChainError> {
         self.view.entries.get(hash).ok_or(ChainError::UnknownBlock(*hash))
     }
 
@@ -302,7 +302,7 @@ impl HeaderChain {
         children
     }
 
-    fn replace(&mut self, entry: Entry) {
+    fn replace(&mut self, entry: ChainEntry) {
         let (hash, entry) = (entry.hash(), Arc::new(entry));
         if self.view.head.hash() == hash {
             self.view.head = entry.clone();
@@ -311,7 +311,7 @@ impl HeaderChain {
     }
 
     /// The skip link of a child of `parent`.
-    fn skip_link(&self, parent: &Arc<Entry>) -> B256 {
+    fn skip_link(&self, parent: &Arc<ChainEntry>) -> B256 {
         let height = skip_height(parent.number().saturating_add(1));
         let target = Some(height).filter(|height| *height >= self.view.base.number);
         let found = target.and_then(|height| self.view.ancestor_entry(parent, height));

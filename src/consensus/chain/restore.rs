@@ -5,13 +5,13 @@
 
 use alloc::sync::Arc;
 
-use super::entry::{Entry, Proven};
-use super::unproven::Unproven;
+use super::entry::{ChainEntry, ProvenUncleWork};
+use super::unproven_tip::UnprovenTip;
 use super::{ChainError, ChainView, HeaderChain};
 use crate::consensus::candidate::HeaderCandidate;
 use crate::consensus::network::Network;
 use crate::consensus::pow::Seal;
-use crate::consensus::rules::Check;
+use crate::consensus::rules::RuleInput;
 use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, SealedHeader, U256};
 
@@ -30,7 +30,7 @@ impl ChainView {
     /// Work of the headers above the base, and of their uncles if all uncles are proven. `None` until all headers are
     /// proven.
     pub fn whole_work(&self) -> Option<(U256, Option<U256>)> {
-        let Proven { above, work } = self.head.proven;
+        let ProvenUncleWork { above, work } = self.head.proven;
         let uncles = (above <= self.base.number).then_some(work);
         self.unproven.is_none().then_some((self.head.work, uncles))
     }
@@ -78,7 +78,7 @@ impl HeaderChain {
         let entry = self.check_by(candidate, number, None, |check| {
             check.linked().map(|fork_detection| (Origin::HashLinked, fork_detection))
         })?;
-        self.view.unproven = Some(Unproven::at(&entry));
+        self.view.unproven = Some(UnprovenTip::at(&entry));
         Ok(self.take(entry).header)
     }
 
@@ -92,7 +92,7 @@ impl HeaderChain {
             let Some(unproven) = self.view.unproven else { return Ok(false) };
             let entry = self.entry(&unproven.hash)?.clone();
             let header = entry.header.with_seal(self.seal(entry.header.sealed())?);
-            let proven = Entry { header, ..Entry::clone(&entry) };
+            let proven = ChainEntry { header, ..ChainEntry::clone(&entry) };
             if let Some(uncles) = &entry.uncles {
                 let (number, checked) = (unproven.number, self.view.check_uncles(&proven, uncles, None));
                 checked.map_err(|error| ChainError::Uncles { number, error })?;
@@ -104,8 +104,8 @@ impl HeaderChain {
     }
 
     /// Records that the highest unproven header is proven. Its parent comes next, unless that is the base.
-    fn proven(&mut self, unproven: Unproven, header: &Header) {
-        let parent = Unproven {
+    fn proven(&mut self, unproven: UnprovenTip, header: &Header) {
+        let parent = UnprovenTip {
             number: unproven.number.saturating_sub(1),
             hash: header.parent_hash,
             work: unproven.work.saturating_sub(header.difficulty.value()),
@@ -116,17 +116,17 @@ impl HeaderChain {
     fn seal(&self, header: &SealedHeader) -> Result<Seal, ChainError> {
         let (number, hash) = (header.number, header.hash());
         let candidate = HeaderCandidate::from(header.clone());
-        let mined = Check::new(&candidate, &self.view.network, None).mined();
+        let mined = RuleInput::new(&candidate, &self.view.network, None).mined();
         mined.map_err(|rule| ChainError::Rule { number, hash, rule })
     }
 
     /// Called when the head leaves the restored branch at a block whose descendants are not all proven: the unproven
     /// rest of the branch is dropped.
-    pub(super) fn abandon_unproven(&mut self, ancestor: &Entry, removed: &[Arc<Entry>]) {
+    pub(super) fn abandon_unproven(&mut self, ancestor: &ChainEntry, removed: &[Arc<ChainEntry>]) {
         if self.view.unproven.is_none_or(|unproven| unproven.number <= ancestor.number()) {
             return;
         }
-        let remaining = Unproven::at(ancestor);
+        let remaining = UnprovenTip::at(ancestor);
         self.view.unproven = Some(remaining).filter(|left| left.number > self.view.base.number);
         if let Some(first) = removed.first() {
             self.unlink(&first.hash());

@@ -3,20 +3,20 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::entry::Entry;
+use super::entry::ChainEntry;
 use super::{ChainError, ChainView, HeaderChain, Reorganisation};
 use crate::consensus::candidate::HeaderCandidate;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
-use crate::consensus::rules::Check;
+use crate::consensus::rules::RuleInput;
 use crate::consensus::uncles::{UncleError, VerifiedUncles};
 use crate::consensus::verified::Origin;
 use crate::types::{B256, Header, SealedHeader, U256};
 
 /// The ancestors of a block, newest first: an uncle's parent must be one of them, and an uncle must not repeat one of
 /// theirs.
-struct Family<'a> {
+struct UncleContext<'a> {
     block: u64,
-    ancestors: Vec<&'a Arc<Entry>>,
+    ancestors: Vec<&'a Arc<ChainEntry>>,
 }
 
 impl ChainView {
@@ -32,7 +32,7 @@ impl ChainView {
     /// Checks uncles that the block's header commits to by every uncle rule, if the block is above the base.
     pub(super) fn check_uncles(
         &self,
-        entry: &Entry,
+        entry: &ChainEntry,
         uncles: &VerifiedUncles,
         now: Option<u64>,
     ) -> Result<(), UncleError> {
@@ -55,7 +55,7 @@ impl ChainView {
     }
 
     /// The ancestors from the parent down to seven blocks below the block, as far as they are kept.
-    fn family(&self, entry: &Entry) -> Family<'_> {
+    fn family(&self, entry: &ChainEntry) -> UncleContext<'_> {
         let block = entry.number();
         let oldest = block.saturating_sub(UNCLE_GENERATIONS);
         let mut ancestors = Vec::new();
@@ -64,12 +64,12 @@ impl ChainView {
             ancestors.push(ancestor);
             at = self.entries.get(&ancestor.parent());
         }
-        Family { block, ancestors }
+        UncleContext { block, ancestors }
     }
 
     fn check_uncle(
         &self,
-        family: &Family<'_>,
+        family: &UncleContext<'_>,
         index: usize,
         uncle: &SealedHeader,
         now: Option<u64>,
@@ -85,7 +85,7 @@ impl ChainView {
         let parent = family.parent_of(index, uncle)?;
         family.check_unused(index, uncle)?;
         let candidate = HeaderCandidate::from(uncle.clone());
-        let mut check = Check::new(&candidate, &self.network, now);
+        let mut check = RuleInput::new(&candidate, &self.network, now);
         check.parent = Some((parent.header.header(), parent.hash()));
         let stated = self.stated_uncles(parent);
         check.fork = Some((&parent.context, stated));
@@ -142,8 +142,8 @@ impl HeaderChain {
     }
 
     /// Records proven uncles and updates the sums of the blocks above.
-    fn count_uncles(&mut self, entry: &Entry, uncles: Arc<VerifiedUncles>) {
-        let mut changed = Entry { uncles: Some(uncles), ..entry.clone() };
+    fn count_uncles(&mut self, entry: &ChainEntry, uncles: Arc<VerifiedUncles>) {
+        let mut changed = ChainEntry { uncles: Some(uncles), ..entry.clone() };
         let (hash, gap) = (entry.hash(), entry.number());
         let parent = self.view.entries.get(&entry.parent()).map(|parent| parent.proven);
         let Some(parent) = parent.filter(|_| gap > self.view.base.number) else {
@@ -158,7 +158,7 @@ impl HeaderChain {
             for child in self.children_of(&hash).to_vec() {
                 // Sums that start at another, higher gap do not change.
                 let entry = self.view.entries.get(&child).filter(|entry| entry.proven.above == gap);
-                if let Some(mut entry) = entry.map(|entry| Entry::clone(entry)) {
+                if let Some(mut entry) = entry.map(|entry| ChainEntry::clone(entry)) {
                     entry.proven = entry.proven_after(&parent);
                     self.replace(entry);
                     waiting.push(child);
@@ -197,14 +197,14 @@ impl HeaderChain {
 }
 
 /// The uncles, if the block's header commits to them.
-fn committed(entry: &Entry, uncles: Vec<Header>) -> Result<Arc<VerifiedUncles>, ChainError> {
+fn committed(entry: &ChainEntry, uncles: Vec<Header>) -> Result<Arc<VerifiedUncles>, ChainError> {
     let uncles = VerifiedUncles::check(&entry.header, uncles).map(Arc::new);
     uncles.map_err(|error| ChainError::Uncles { number: entry.number(), error })
 }
 
-impl Family<'_> {
+impl UncleContext<'_> {
     /// The ancestor that is the uncle's parent.
-    fn parent_of(&self, index: usize, uncle: &SealedHeader) -> Result<&Arc<Entry>, UncleError> {
+    fn parent_of(&self, index: usize, uncle: &SealedHeader) -> Result<&Arc<ChainEntry>, UncleError> {
         let below = uncle.number.saturating_sub(1);
         let at_height = self.ancestors.iter().find(|ancestor| ancestor.number() == below);
         let ancestor = at_height.ok_or(UncleError::UnknownAncestor { number: below })?;

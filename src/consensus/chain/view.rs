@@ -3,12 +3,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::entry::{Entry, skip_height};
-use super::heights::Heights;
-use super::unproven::Unproven;
+use super::canonical_hashes::CanonicalHashes;
+use super::entry::{ChainEntry, skip_height};
+use super::unproven_tip::UnprovenTip;
 use crate::consensus::fork_detection::UNCLE_BLOCKS;
 use crate::consensus::network::Network;
-use crate::consensus::persistent::Map;
+use crate::consensus::persistent_map::PersistentMap;
 use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::VerifiedHeader;
 use crate::types::{B256, FORK_DETECTION_LEN, U256};
@@ -32,15 +32,15 @@ pub struct Base {
 pub struct ChainView {
     pub(super) network: Arc<Network>,
     pub(super) base: Base,
-    pub(super) head: Arc<Entry>,
+    pub(super) head: Arc<ChainEntry>,
     /// Every kept header, canonical or not.
-    pub(super) entries: Map<B256, Arc<Entry>>,
+    pub(super) entries: PersistentMap<B256, Arc<ChainEntry>>,
     /// Hash of the canonical block of each number, even if its header is no longer kept.
-    pub(super) canonical: Heights,
+    pub(super) canonical: CanonicalHashes,
     /// Lowest canonical number whose header is kept.
     pub(super) lowest: u64,
     /// The highest restored header that is not proven, if there is one.
-    pub(super) unproven: Option<Unproven>,
+    pub(super) unproven: Option<UnprovenTip>,
 }
 
 impl ChainView {
@@ -139,7 +139,7 @@ impl ChainView {
     }
 
     /// An entry whose work above the base is known. It is not known for a header that was dropped and added again.
-    fn weighed(&self, hash: &B256) -> Option<&Arc<Entry>> {
+    fn weighed(&self, hash: &B256) -> Option<&Arc<ChainEntry>> {
         let known = |number: u64| number >= self.lowest || number <= self.base.number;
         self.entries.get(hash).filter(|entry| known(entry.number()))
     }
@@ -152,7 +152,7 @@ impl ChainView {
 
     /// The entry at which the proven work of the heaviest chain above `below` begins: `below` itself, or the highest
     /// unproven header that was read back.
-    pub(super) fn proven_from<'a>(&'a self, below: &'a Arc<Entry>) -> &'a Arc<Entry> {
+    pub(super) fn proven_from<'a>(&'a self, below: &'a Arc<ChainEntry>) -> &'a Arc<ChainEntry> {
         let unproven = self.unproven.filter(|unproven| unproven.number > below.number());
         unproven.and_then(|unproven| self.entries.get(&unproven.hash)).unwrap_or(below)
     }
@@ -196,12 +196,16 @@ impl ChainView {
     }
 
     /// Sum of the uncle counts of the 32 headers that end at `parent`; `None` if some of them are not known.
-    pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
+    pub(super) fn stated_uncles(&self, parent: &Arc<ChainEntry>) -> Option<i32> {
         let below = parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.ancestor_entry(parent, n));
         parent.context.uncle_sum(below.map(|entry| &entry.context))
     }
 
-    pub(super) fn ancestor_entry<'a>(&'a self, from: &'a Arc<Entry>, number: u64) -> Option<&'a Arc<Entry>> {
+    pub(super) fn ancestor_entry<'a>(
+        &'a self,
+        from: &'a Arc<ChainEntry>,
+        number: u64,
+    ) -> Option<&'a Arc<ChainEntry>> {
         if from.number() == number {
             return Some(from);
         }
@@ -209,7 +213,7 @@ impl ChainView {
     }
 
     /// The ancestor of an entry at a lower height.
-    fn ancestor_of(&self, from: &Entry, number: u64) -> Option<&Arc<Entry>> {
+    fn ancestor_of(&self, from: &ChainEntry, number: u64) -> Option<&Arc<ChainEntry>> {
         let mut at = self.entries.get(&from.hash())?;
         while at.number() > number {
             // A canonical block's ancestors are canonical.
@@ -229,9 +233,9 @@ impl ChainView {
     /// The highest common ancestor of two kept headers.
     pub(super) fn common_ancestor<'a>(
         &'a self,
-        a: &'a Arc<Entry>,
-        b: &'a Arc<Entry>,
-    ) -> Option<&'a Arc<Entry>> {
+        a: &'a Arc<ChainEntry>,
+        b: &'a Arc<ChainEntry>,
+    ) -> Option<&'a Arc<ChainEntry>> {
         let level = a.number().min(b.number());
         let (mut a, mut b) = (self.ancestor_entry(a, level)?, self.ancestor_entry(b, level)?);
         while a.hash() != b.hash() {
@@ -246,7 +250,7 @@ impl ChainView {
     }
 
     /// Entries above `ancestor` up to `tip`, oldest first.
-    pub(super) fn path(&self, ancestor: &Entry, tip: &Arc<Entry>) -> Vec<Arc<Entry>> {
+    pub(super) fn path(&self, ancestor: &ChainEntry, tip: &Arc<ChainEntry>) -> Vec<Arc<ChainEntry>> {
         let mut path = Vec::new();
         let mut at = Some(tip);
         while let Some(entry) = at.filter(|entry| entry.number() > ancestor.number()) {
@@ -260,13 +264,13 @@ impl ChainView {
     /// Work of `tip` above its ancestor `below`: of all headers, and of the uncles that are proven. Where some are not,
     /// this is a lower bound. Such sums add up along a branch, so they order all branches, whichever two are compared:
     /// withholding uncles of one branch takes no work from another.
-    pub(super) fn work_between(&self, below: &Entry, tip: &Entry) -> U256 {
+    pub(super) fn work_between(&self, below: &ChainEntry, tip: &ChainEntry) -> U256 {
         tip.work.saturating_sub(below.work).saturating_add(self.uncle_work_between(below, tip))
     }
 
     /// Proven uncle work of `tip` above its ancestor `below`, summed over the stretches between blocks without proven
     /// uncles.
-    fn uncle_work_between(&self, below: &Entry, tip: &Entry) -> U256 {
+    fn uncle_work_between(&self, below: &ChainEntry, tip: &ChainEntry) -> U256 {
         let (mut work, mut at) = (U256::ZERO, tip);
         while at.number() > below.number() {
             if at.proven.above <= below.number() {

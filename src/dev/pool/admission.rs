@@ -4,7 +4,7 @@ use alloy_primitives::{Address, U256};
 
 use super::error::{MAX_TRANSACTION_SIZE, PoolError};
 use crate::consensus::{Network, Rule, RuleSet};
-use crate::dev::approach::Limits;
+use crate::dev::block_limits::BlockLimits;
 use crate::exec::{MAX_INIT_CODE, basic_cost};
 use crate::state::AccountState;
 use crate::types::{Asker, Header, Transaction};
@@ -45,7 +45,7 @@ pub struct PoolContext<'a> {
     /// The head.
     pub head: &'a Header,
     /// The limits that later blocks approach.
-    pub target: Limits,
+    pub target: BlockLimits,
     /// Seconds since 1970.
     pub now: u64,
     /// Who sends the transaction; `None` for one that was in a block.
@@ -64,8 +64,8 @@ impl PoolContext<'_> {
 
     /// The largest gas limit of a transaction, in the head or in the blocks that approach the target.
     fn gas_limit(&self) -> u64 {
-        let of = |limits: Limits| limits.largest(self.network, self.rules());
-        of(Limits::of(self.head)).max(of(self.target))
+        let of = |limits: BlockLimits| limits.largest(self.network, self.rules());
+        of(BlockLimits::of(self.head)).max(of(self.target))
     }
 }
 
@@ -138,7 +138,7 @@ impl PoolRules {
             return Err(PoolError::BasicCost);
         }
         let rules = context.rules();
-        let next = Limits::of(context.head).towards(&context.target, rules);
+        let next = BlockLimits::of(context.head).towards(&context.target, rules);
         if ![next, context.target].iter().any(|limits| limits.allows(price, self.price_cap, rules)) {
             return Err(PoolError::GasPriceCap);
         }
@@ -156,7 +156,7 @@ fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(),
 
 /// Checks that a block can hold the transaction soon: the next one, or one on the way to the target.
 fn check_reach(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
-    let (head, rules) = (Limits::of(context.head), context.rules());
+    let (head, rules) = (BlockLimits::of(context.head), context.rules());
     if head.blocks_before(transaction, &context.target, context.network, rules).is_some() {
         return Ok(());
     }

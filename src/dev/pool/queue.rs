@@ -11,7 +11,7 @@ use super::admission::{PoolContext, PoolRules};
 use super::error::PoolError;
 use super::order::by_price;
 use super::pooled::Pooled;
-use crate::consensus::persistent::Map;
+use crate::consensus::persistent_map::PersistentMap;
 use crate::state::AccountState;
 use crate::types::Transaction;
 
@@ -49,8 +49,8 @@ pub struct Added {
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
     rules: PoolRules,
-    by_hash: Map<B256, Arc<Pooled>>,
-    senders: Map<Address, Arc<Sender>>,
+    by_hash: PersistentMap<B256, Arc<Pooled>>,
+    senders: PersistentMap<Address, Arc<Sender>>,
     arrivals: u64,
     pending: usize,
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{Pool, PoolContext, PoolError, PoolRules};
 use crate::consensus::Network;
-use crate::dev::approach::Limits;
+use crate::dev::block_limits::BlockLimits;
 use crate::state::AccountState;
 use crate::types::{Header, RawUint, Transaction};
 
@@ -62,7 +62,7 @@ impl Bench {
         let context = PoolContext {
             network: &self.network,
             head: &self.head,
-            target: Limits::of(&self.head),
+            target: BlockLimits::of(&self.head),
             now: 100,
             asker: None,
         };
@@ -212,7 +212,7 @@ proptest! {
         let mut state = [0u64; 3];
         for (kind, who, nonce, price) in steps {
             let index = usize::from(who);
-            let context = PoolContext { network: &bench.network, head: &bench.head, target: Limits::of(&bench.head), now: 0, asker: None };
+            let context = PoolContext { network: &bench.network, head: &bench.head, target: BlockLimits::of(&bench.head), now: 0, asker: None };
             match kind {
                 0 | 1 => {
                     let known = account(state[index], u64::MAX);

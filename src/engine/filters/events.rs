@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 
-use super::watch::marked;
+use super::spec::marked;
 use crate::{
     engine::{
         BlockHeader,
@@ -59,7 +59,7 @@ pub(super) fn blocks(next: &mut u64, events: &Events) -> Option<Vec<B256>> {
 /// The hashes of the transactions that have entered the pool and that the caller may see.
 pub(super) fn pending(next: &mut u64, events: &Events, pool: &dyn Pool) -> Option<Vec<B256>> {
     hashes(next, events, |event| match event {
-        ChainEvent::Pending { hash, asker } => pool.shows_waiting_of(*asker).then_some(*hash),
+        ChainEvent::Pending { hash, asker } => pool.shows_pool_of(*asker).then_some(*hash),
         _ => None,
     })
 }

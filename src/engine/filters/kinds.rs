@@ -1,4 +1,4 @@
-//! The kinds of filters: what each watches, and up to where its owner was told.
+//! The kinds of filters: what each watches, and which blocks it has reported.
 
 use alloc::vec::Vec;
 
@@ -7,13 +7,13 @@ use alloy_primitives::B256;
 #[cfg(feature = "local")]
 use super::events;
 #[cfg(feature = "light")]
-use super::trail::Trail;
-use super::watch::{Changes, Watch, marked};
+use super::reported_blocks::ReportedBlocks;
+use super::spec::{FilterChanges, FilterSpec, marked};
 use crate::engine::{
-    block_id::settled_height,
+    block_id::newest_answerable_height,
     log_filter::LogFilter,
     logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
-    need::Need,
+    need::ViewResult,
     view::View,
 };
 #[cfg(feature = "local")]
@@ -25,32 +25,32 @@ pub const MAX_PENDING: usize = 10_000;
 
 /// How a filter is asked.
 #[derive(Clone, Copy)]
-pub(super) struct Poll {
+pub(super) struct PollMode {
     pub(super) is_first: bool,
     /// Nobody can ask for a smaller range: it is a subscription.
     #[cfg(feature = "light")]
     pub(super) is_subscription: bool,
 }
 
-/// Up to where the owner of a filter was told of blocks.
+/// The blocks that a filter has reported so far.
 #[derive(Debug, Clone)]
-pub(super) enum Told {
+pub(super) enum ReportedUpTo {
     /// On an executed chain: the number of the first event that is not reported yet.
     #[cfg(feature = "local")]
     Events(u64),
     /// On a light client: the reported blocks.
     #[cfg(feature = "light")]
-    Blocks(Trail),
+    Blocks(ReportedBlocks),
 }
 
-impl Told {
-    fn new(view: &dyn View) -> Need<Self> {
+impl ReportedUpTo {
+    fn new(view: &dyn View) -> ViewResult<Self> {
         #[cfg(feature = "local")]
         if let Some(next) = next_event(view) {
             return Ok(Self::Events(next));
         }
         #[cfg(feature = "light")]
-        return Trail::new(view).map(Self::Blocks);
+        return ReportedBlocks::new(view).map(Self::Blocks);
         #[cfg(not(feature = "light"))]
         Ok(Self::Events(0))
     }
@@ -77,26 +77,26 @@ pub(super) struct Logs {
     pub(super) from: u64,
     /// Without it, the range grows with the chain.
     pub(super) to: Option<u64>,
-    pub(super) told: Told,
+    pub(super) reported_to: ReportedUpTo,
 }
 
 impl Logs {
     fn all(&self, view: &dyn View) -> Result<Vec<FoundLog>, RangeStop> {
-        let head = settled_height(view)?;
+        let head = newest_answerable_height(view)?;
         range_logs(view, self.from, self.to.map_or(head, |to| to.min(head)), &self.filter)
     }
 
-    fn news(&mut self, view: &dyn View, poll: Poll) -> Result<Option<Vec<(FoundLog, bool)>>, RangeStop> {
+    fn news(&mut self, view: &dyn View, poll: PollMode) -> Result<Option<Vec<(FoundLog, bool)>>, RangeStop> {
         #[cfg(feature = "local")]
-        if let (Told::Events(_), true) = (&self.told, poll.is_first) {
+        if let (ReportedUpTo::Events(_), true) = (&self.reported_to, poll.is_first) {
             let logs = self.all(view)?;
-            self.told = Told::Events(next_event(view).unwrap_or_default());
+            self.reported_to = ReportedUpTo::Events(next_event(view).unwrap_or_default());
             return Ok(Some(marked(logs, false)));
         }
-        let Self { filter, from, to, told } = self;
-        match told {
+        let Self { filter, from, to, reported_to } = self;
+        match reported_to {
             #[cfg(feature = "local")]
-            Told::Events(next) => {
+            ReportedUpTo::Events(next) => {
                 let select = |block: &EventBlock| {
                     let number = block.header.number;
                     let is_inside = number >= *from && to.is_none_or(|to| number <= to);
@@ -105,10 +105,10 @@ impl Logs {
                 Ok(view.events().and_then(|events| events::logs(next, events, select)))
             }
             #[cfg(feature = "light")]
-            Told::Blocks(trail) => {
-                let range = Range { filter, from: *from, to: *to };
-                let step =
-                    trail.go_on(view, poll.is_first, |kept, head| range.new_logs(view, poll, kept, head))?;
+            ReportedUpTo::Blocks(trail) => {
+                let range = LogRange { filter, from: *from, to: *to };
+                let step = trail
+                    .advance(view, poll.is_first, |kept, head| range.new_logs(view, poll, kept, head))?;
                 let mut changes = marked(step.removed, true);
                 changes.extend(marked(step.logs, false));
                 Ok(Some(changes))
@@ -119,20 +119,20 @@ impl Logs {
 
 /// The range of a filter of a light client.
 #[cfg(feature = "light")]
-struct Range<'a> {
+struct LogRange<'a> {
     filter: &'a LogFilter,
     from: u64,
     to: Option<u64>,
 }
 
 #[cfg(feature = "light")]
-impl Range<'_> {
+impl LogRange<'_> {
     /// Logs above a height; in the first poll, those of the whole range. A subscriber cannot ask for a smaller range: the
     /// later blocks are reported in the next poll. Logs of a single block beyond the limit are not reported.
     fn new_logs(
         &self,
         view: &dyn View,
-        poll: Poll,
+        poll: PollMode,
         kept: u64,
         head: &mut u64,
     ) -> Result<Vec<FoundLog>, RangeStop> {
@@ -150,7 +150,7 @@ impl Range<'_> {
     fn logs_above(
         &self,
         view: &dyn View,
-        poll: Poll,
+        poll: PollMode,
         kept: u64,
         head: u64,
     ) -> Result<Vec<FoundLog>, RangeStop> {
@@ -185,28 +185,28 @@ impl BlockLogs {
 pub(super) struct Blocks {
     /// Reports headers instead of hashes.
     pub(super) with_headers: bool,
-    pub(super) told: Told,
+    pub(super) reported_to: ReportedUpTo,
 }
 
 impl Blocks {
-    fn news(&mut self, view: &dyn View) -> Result<Option<Changes>, RangeStop> {
-        match &mut self.told {
+    fn news(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
+        match &mut self.reported_to {
             #[cfg(feature = "local")]
-            Told::Events(next) => {
+            ReportedUpTo::Events(next) => {
                 let Some(events) = view.events() else { return Ok(None) };
                 Ok(if self.with_headers {
-                    events::heads(next, events).map(Changes::Heads)
+                    events::heads(next, events).map(FilterChanges::Heads)
                 } else {
-                    events::blocks(next, events).map(Changes::Hashes)
+                    events::blocks(next, events).map(FilterChanges::Hashes)
                 })
             }
             #[cfg(feature = "light")]
-            Told::Blocks(trail) => {
-                let new = trail.go_on(view, false, |_, _| Ok(Vec::new()))?.new;
+            ReportedUpTo::Blocks(trail) => {
+                let new = trail.advance(view, false, |_, _| Ok(Vec::new()))?.new;
                 Ok(Some(if self.with_headers {
-                    Changes::Heads(new)
+                    FilterChanges::Heads(new)
                 } else {
-                    Changes::Hashes(new.iter().map(|block| block.hash()).collect())
+                    FilterChanges::Hashes(new.iter().map(|block| block.hash()).collect())
                 }))
             }
         }
@@ -255,16 +255,16 @@ pub(super) struct Syncing {
 }
 
 impl Syncing {
-    fn news(&mut self, view: &dyn View) -> Changes {
+    fn news(&mut self, view: &dyn View) -> FilterChanges {
         let now = view.syncing();
         let turned = now.is_some() != core::mem::replace(&mut self.in_progress, now.is_some());
-        Changes::Syncing(turned.then_some(now))
+        FilterChanges::Syncing(turned.then_some(now))
     }
 }
 
 /// One filter of any kind.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum FilterKind {
     Logs(Logs),
     BlockLogs(BlockLogs),
     Blocks(Blocks),
@@ -272,34 +272,44 @@ pub(super) enum Kind {
     Syncing(Syncing),
 }
 
-impl Kind {
+impl FilterKind {
     /// A filter that has reported nothing yet.
-    pub(super) fn new(watch: Watch, view: &dyn View) -> Need<Self> {
+    pub(super) fn new(watch: FilterSpec, view: &dyn View) -> ViewResult<Self> {
         Ok(match watch {
-            Watch::Logs { filter, from, to } => Self::Logs(Logs { filter, from, to, told: Told::new(view)? }),
-            Watch::BlockLogs { filter, block } => Self::BlockLogs(BlockLogs { filter, block }),
-            Watch::Blocks => Self::Blocks(Blocks { with_headers: false, told: Told::new(view)? }),
-            Watch::Heads => Self::Blocks(Blocks { with_headers: true, told: Told::new(view)? }),
-            Watch::Pending => Self::Pending(Pending {
+            FilterSpec::Logs { filter, from, to } => {
+                Self::Logs(Logs { filter, from, to, reported_to: ReportedUpTo::new(view)? })
+            }
+            FilterSpec::BlockLogs { filter, block } => Self::BlockLogs(BlockLogs { filter, block }),
+            FilterSpec::Blocks => {
+                Self::Blocks(Blocks { with_headers: false, reported_to: ReportedUpTo::new(view)? })
+            }
+            FilterSpec::Heads => {
+                Self::Blocks(Blocks { with_headers: true, reported_to: ReportedUpTo::new(view)? })
+            }
+            FilterSpec::Pending => Self::Pending(Pending {
                 #[cfg(feature = "local")]
                 next: next_event(view),
                 #[cfg(feature = "light")]
                 waiting: Vec::new(),
             }),
-            Watch::Syncing => Self::Syncing(Syncing { in_progress: view.syncing().is_some() }),
+            FilterSpec::Syncing => Self::Syncing(Syncing { in_progress: view.syncing().is_some() }),
         })
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.
-    pub(super) fn news(&mut self, view: &dyn View, poll: Poll) -> Result<Option<Changes>, RangeStop> {
+    pub(super) fn news(
+        &mut self,
+        view: &dyn View,
+        poll: PollMode,
+    ) -> Result<Option<FilterChanges>, RangeStop> {
         Ok(match self {
-            Self::Logs(logs) => logs.news(view, poll)?.map(Changes::Logs),
+            Self::Logs(logs) => logs.news(view, poll)?.map(FilterChanges::Logs),
             Self::BlockLogs(logs) => {
                 let logs = if poll.is_first { logs.all(view)? } else { Vec::new() };
-                Some(Changes::Logs(marked(logs, false)))
+                Some(FilterChanges::Logs(marked(logs, false)))
             }
             Self::Blocks(blocks) => blocks.news(view)?,
-            Self::Pending(pending) => pending.news(view).map(Changes::Hashes),
+            Self::Pending(pending) => pending.news(view).map(FilterChanges::Hashes),
             Self::Syncing(syncing) => Some(syncing.news(view)),
         })
     }
@@ -315,22 +325,22 @@ impl Kind {
 
     /// Its memory in bytes besides that of the type, approximately.
     pub(super) fn bytes(&self) -> usize {
-        let (filter, told) = match self {
-            Self::Logs(logs) => (Some(&logs.filter), Some(&logs.told)),
+        let (filter, reported_to) = match self {
+            Self::Logs(logs) => (Some(&logs.filter), Some(&logs.reported_to)),
             Self::BlockLogs(logs) => (Some(&logs.filter), None),
-            Self::Blocks(blocks) => (None, Some(&blocks.told)),
+            Self::Blocks(blocks) => (None, Some(&blocks.reported_to)),
             #[cfg(feature = "light")]
             Self::Pending(pending) => return size_of_val(&*pending.waiting),
             _ => return 0,
         };
-        filter.map_or(0, filter_bytes).saturating_add(told.map_or(0, Told::bytes))
+        filter.map_or(0, filter_bytes).saturating_add(reported_to.map_or(0, ReportedUpTo::bytes))
     }
 
     /// The number of events that a poll looks at; `None` if it does more than that.
     #[cfg(feature = "local")]
     pub(super) fn events_ahead(&self, events: &crate::local::Events) -> Option<u64> {
         let next = match self {
-            Self::Blocks(Blocks { told: Told::Events(next), .. }) => *next,
+            Self::Blocks(Blocks { reported_to: ReportedUpTo::Events(next), .. }) => *next,
             Self::Pending(pending) => pending.next?,
             Self::Syncing(_) => return Some(0),
             _ => return None,

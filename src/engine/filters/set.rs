@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, keccak256};
 
 use super::{
-    open::{Open, Owner},
-    room::{FilterLimit, make_room},
-    watch::{Changes, Watch},
+    installed::{InstalledFilter, Owner},
+    quota::{FilterLimit, make_room},
+    spec::{FilterChanges, FilterSpec},
 };
 use crate::{
     engine::{
         logs::{FoundLog, RangeStop},
-        need::Need,
+        need::ViewResult,
         view::View,
     },
     types::Asker,
@@ -31,7 +31,7 @@ const FEW_EVENTS: u64 = 64;
 pub struct Filters {
     secret: B256,
     made: u64,
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<InstalledFilter>,
     /// The owner of filters that are installed now.
     owner: Owner,
     /// The place of the filter that was found last.
@@ -58,7 +58,8 @@ impl Filters {
 
     /// Whether the owner's connection may make another subscription at `now` (seconds since 1970).
     pub fn may_subscribe(&self, now: u64) -> bool {
-        let own = |open: &&Open| open.subscription == Some(self.owner.connection) && open.is_alive(now);
+        let own =
+            |open: &&InstalledFilter| open.subscription == Some(self.owner.connection) && open.is_alive(now);
         self.open.iter().filter(own).count() < self.owner.subscriptions
     }
 
@@ -86,7 +87,12 @@ impl Filters {
     ///
     /// # Errors
     /// As the look-ups of the view.
-    pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Result<u128, FilterLimit>> {
+    pub fn install(
+        &mut self,
+        watch: FilterSpec,
+        view: &dyn View,
+        now: u64,
+    ) -> ViewResult<Result<u128, FilterLimit>> {
         self.add(watch, view, now, false)
     }
 
@@ -94,10 +100,15 @@ impl Filters {
     ///
     /// # Errors
     /// As the look-ups of the view.
-    pub fn subscribe(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Result<u128, FilterLimit>> {
+    pub fn subscribe(
+        &mut self,
+        watch: FilterSpec,
+        view: &dyn View,
+        now: u64,
+    ) -> ViewResult<Result<u128, FilterLimit>> {
         let watch = match watch {
-            Watch::Logs { filter, .. } | Watch::BlockLogs { filter, .. } => {
-                Watch::Logs { filter, from: 0, to: None }
+            FilterSpec::Logs { filter, .. } | FilterSpec::BlockLogs { filter, .. } => {
+                FilterSpec::Logs { filter, from: 0, to: None }
             }
             other => other,
         };
@@ -106,14 +117,14 @@ impl Filters {
 
     fn add(
         &mut self,
-        watch: Watch,
+        watch: FilterSpec,
         view: &dyn View,
         now: u64,
         is_subscription: bool,
-    ) -> Need<Result<u128, FilterLimit>> {
+    ) -> ViewResult<Result<u128, FilterLimit>> {
         self.open.retain(|open| open.is_alive(now));
         let id = self.next_id();
-        let made = Open::new(id, watch, is_subscription, self.owner, view, now)?;
+        let made = InstalledFilter::new(id, watch, is_subscription, self.owner, view, now)?;
         let room = make_room(&mut self.open, made.asker, 1, made.bytes);
         Ok(room.map(|()| {
             self.open.push(made);
@@ -140,14 +151,14 @@ impl Filters {
         let (before, owner) = (self.open.len(), self.owner);
         self.open.retain(|open| {
             let other = connection.is_some() && open.subscription != connection;
-            open.id != id || other || !owner.knows(open)
+            open.id != id || other || !owner.owns(open)
         });
         self.open.len() < before
     }
 
-    fn alive(&mut self, id: u128, now: u64) -> Option<&mut Open> {
+    fn alive(&mut self, id: u128, now: u64) -> Option<&mut InstalledFilter> {
         let owner = self.owner;
-        let is_wanted = |open: &Open| open.id == id && open.is_alive(now) && owner.knows(open);
+        let is_wanted = |open: &InstalledFilter| open.id == id && open.is_alive(now) && owner.owns(open);
         // Servers poll subscriptions in the order in which they were made, so the next one is near the last one.
         let first = self.last.min(self.open.len());
         let later = self.open.iter().skip(first).position(is_wanted);
@@ -166,10 +177,10 @@ impl Filters {
     ///
     /// # Errors
     /// As the look-ups of the view.
-    pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<Changes>, RangeStop> {
+    pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<FilterChanges>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
         if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
-            return Ok(Some(Changes::Hashes(Vec::new())));
+            return Ok(Some(FilterChanges::Hashes(Vec::new())));
         }
         let Some(changes) = open.news(view)? else {
             self.remove(id, None);
@@ -178,7 +189,7 @@ impl Filters {
         open.fresh = false;
         open.polled = now;
         let before = open.bytes;
-        open.weigh();
+        open.update_bytes();
         if open.bytes > before {
             let _ = make_room(&mut self.open, Asker::default(), 0, 0);
         }
@@ -219,14 +230,16 @@ impl Filters {
         self.pending_where(transaction, |open| open.asker == asker);
     }
 
-    /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::told`]).
+    /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::shared_id`]).
     #[cfg(feature = "light")]
-    pub fn pending_for_subscriptions(&mut self, transaction: B256, told: u64) {
-        self.pending_where(transaction, |open| open.asker.told() == told && open.subscription.is_some());
+    pub fn pending_for_subscriptions(&mut self, transaction: B256, asker: u64) {
+        self.pending_where(transaction, |open| {
+            open.asker.shared_id() == asker && open.subscription.is_some()
+        });
     }
 
     #[cfg(feature = "light")]
-    fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&Open) -> bool) {
+    fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&InstalledFilter) -> bool) {
         self.open.iter_mut().filter(|open| is_told(open)).for_each(|open| open.add_pending(transaction));
         let _ = make_room(&mut self.open, Asker::default(), 0, 0);
     }

@@ -16,7 +16,7 @@ const WORD: usize = 32;
 
 /// Type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArgKind {
     /// A number of any width, a bool, an address: one word.
     Word,
     /// `bytes32`: one word that must be present.
@@ -90,15 +90,15 @@ pub(super) fn signed(word: &U256) -> Option<i64> {
 }
 
 /// Decodes the arguments after a selector.
-pub(super) fn decode<'a>(data: &'a [u8], kinds: &[Kind]) -> Option<Vec<Arg<'a>>> {
+pub(super) fn decode<'a>(data: &'a [u8], kinds: &[ArgKind]) -> Option<Vec<Arg<'a>>> {
     let mut args = Vec::with_capacity(kinds.len());
     for (index, kind) in kinds.iter().enumerate() {
         let head = index.checked_mul(WORD)?;
         args.push(match kind {
-            Kind::Word => Arg::Word(word(data, head)?),
-            Kind::Fixed => Arg::Bytes(slice(data, head, WORD)?),
-            Kind::Bytes => Arg::Bytes(tail(data, offset(data, head)?)?),
-            Kind::BytesList | Kind::FixedList => Arg::List(list(data, head, *kind)?),
+            ArgKind::Word => Arg::Word(word(data, head)?),
+            ArgKind::Fixed => Arg::Bytes(slice(data, head, WORD)?),
+            ArgKind::Bytes => Arg::Bytes(tail(data, offset(data, head)?)?),
+            ArgKind::BytesList | ArgKind::FixedList => Arg::List(list(data, head, *kind)?),
         });
     }
     Some(args)
@@ -141,7 +141,7 @@ fn tail(data: &[u8], at: usize) -> Option<&[u8]> {
     slice(data, at.checked_add(WORD)?, place(data, at)?)
 }
 
-fn list(data: &[u8], head: usize, kind: Kind) -> Option<Vec<&[u8]>> {
+fn list(data: &[u8], head: usize, kind: ArgKind) -> Option<Vec<&[u8]>> {
     let at = offset(data, head)?;
     if data.is_empty() {
         return Some(Vec::new());
@@ -154,7 +154,7 @@ fn list(data: &[u8], head: usize, kind: Kind) -> Option<Vec<&[u8]>> {
     for index in 0..len {
         let here = first.checked_add(index.checked_mul(WORD)?)?;
         items.push(match kind {
-            Kind::FixedList => slice(data, here, WORD)?,
+            ArgKind::FixedList => slice(data, here, WORD)?,
             _ => tail(data, first.checked_add_signed(signed_place(data, here)?)?)?,
         });
     }
@@ -216,27 +216,27 @@ mod tests {
     fn arguments_are_decoded_as_leniently_as_by_the_reference_node() {
         let mut data = words(&[64, 7, 3]);
         data.extend_from_slice(b"abc");
-        let args = decode(&data, &[Kind::Bytes, Kind::Word]).unwrap();
+        let args = decode(&data, &[ArgKind::Bytes, ArgKind::Word]).unwrap();
         assert_eq!((args[0].bytes(), args[1].word()), (&b"abc"[..], U256::from(7)));
-        assert_eq!(decode(&data[..data.len() - 1], &[Kind::Bytes]), None, "one byte is missing");
-        assert_eq!(decode(&[], &[Kind::BytesList]).unwrap()[0], Arg::List(Vec::new()));
-        assert_eq!(decode(&[], &[Kind::Bytes]), None);
-        assert_eq!(decode(&[], &[Kind::Fixed]), None);
+        assert_eq!(decode(&data[..data.len() - 1], &[ArgKind::Bytes]), None, "one byte is missing");
+        assert_eq!(decode(&[], &[ArgKind::BytesList]).unwrap()[0], Arg::List(Vec::new()));
+        assert_eq!(decode(&[], &[ArgKind::Bytes]), None);
+        assert_eq!(decode(&[], &[ArgKind::Fixed]), None);
         let wide = (U256::from(1) << 32u32 | U256::from(32)).to_be_bytes::<32>();
         let data = [&wide[..], &words(&[0])].concat();
-        assert_eq!(decode(&data, &[Kind::Bytes]).unwrap()[0].bytes(), b"", "only 32 bits count");
+        assert_eq!(decode(&data, &[ArgKind::Bytes]).unwrap()[0].bytes(), b"", "only 32 bits count");
     }
 
     #[test]
     fn offsets_may_be_cut_off_by_the_end_of_the_data() {
-        let signature = [Kind::Bytes, Kind::BytesList, Kind::Bytes];
+        let signature = [ArgKind::Bytes, ArgKind::BytesList, ArgKind::Bytes];
         for len in [64, 65, 70, 95, 96] {
             let data = alloc::vec![0; len];
             assert!(decode(&data, &signature).is_some(), "{len} bytes");
         }
         assert_eq!(decode(&[0; 63], &signature), None, "the third offset starts after the end");
-        assert_eq!(decode(&[0; 32], &[Kind::Bytes, Kind::Word]), None, "other words are whole");
-        assert_eq!(decode(&[], &[Kind::Word, Kind::BytesList]), None);
+        assert_eq!(decode(&[0; 32], &[ArgKind::Bytes, ArgKind::Word]), None, "other words are whole");
+        assert_eq!(decode(&[], &[ArgKind::Word, ArgKind::BytesList]), None);
         // The missing bytes are the low ones: with 31 bytes, the low byte is zero.
         let mut data = alloc::vec![0; 64 + 31];
         *data.last_mut().unwrap() = 1;
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn list_elements_are_read_at_their_offsets() {
         let data = words(&[32, 2, 64, 64, 0]);
-        assert_eq!(decode(&data, &[Kind::BytesList]).unwrap()[0].list(), [&b""[..], b""]);
+        assert_eq!(decode(&data, &[ArgKind::BytesList]).unwrap()[0].list(), [&b""[..], b""]);
         let data = words(&[32, 2, 5, 6]);
-        assert_eq!(decode(&data, &[Kind::FixedList]).unwrap()[0].list()[1][31], 6);
-        assert_eq!(decode(&words(&[32, u64::from(u32::MAX)]), &[Kind::FixedList]), None);
+        assert_eq!(decode(&data, &[ArgKind::FixedList]).unwrap()[0].list()[1][31], 6);
+        assert_eq!(decode(&words(&[32, u64::from(u32::MAX)]), &[ArgKind::FixedList]), None);
         let back = u64::from(u32::MAX - 31);
-        assert_eq!(decode(&words(&[32, 1, back]), &[Kind::BytesList]).unwrap()[0].list()[0].len(), 1);
+        assert_eq!(decode(&words(&[32, 1, back]), &[ArgKind::BytesList]).unwrap()[0].list()[0].len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Refusal, padded};
+use super::{NativeFailure, padded};
 
 /// The only valid input length: rounds, state, message, offset, final flag.
 pub(super) const INPUT: usize = 213;
@@ -59,21 +59,21 @@ pub(super) fn price(input: &[u8]) -> u64 {
 /// Computes the new state, 64 bytes.
 ///
 /// # Errors
-/// [`Refusal::Failed`] for a wrong length or final flag, [`Refusal::Interrupted`] if `interrupted` returns
+/// [`NativeFailure::Failed`] for a wrong length or final flag, [`NativeFailure::Interrupted`] if `interrupted` returns
 /// `true`.
-pub(super) fn run(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Vec<u8>, Refusal> {
+pub(super) fn run(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Vec<u8>, NativeFailure> {
     let last = match input.last() {
-        _ if input.len() != INPUT => return Err(Refusal::Failed),
+        _ if input.len() != INPUT => return Err(NativeFailure::Failed),
         Some(0) => false,
         Some(1) => true,
-        _ => return Err(Refusal::Failed),
+        _ => return Err(NativeFailure::Failed),
     };
     let rounds = u32::from_be_bytes(padded(input, 0));
     let mut state: [u64; 8] = words(input, 4);
     let message: [u64; 16] = words(input, 68);
     let offset: [u64; 2] = words(input, 196);
     if !compress(rounds, &mut state, &message, offset, last, interrupted) {
-        return Err(Refusal::Interrupted);
+        return Err(NativeFailure::Interrupted);
     }
     Ok(state.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
@@ -156,8 +156,8 @@ mod tests {
     fn wrong_lengths_and_flags_fail() {
         let mut input = abc(12);
         input[212] = 2;
-        assert_eq!(run(&input, &|| false), Err(Refusal::Failed));
-        assert_eq!(run(&abc(12)[..212], &|| false), Err(Refusal::Failed));
+        assert_eq!(run(&input, &|| false), Err(NativeFailure::Failed));
+        assert_eq!(run(&abc(12)[..212], &|| false), Err(NativeFailure::Failed));
         assert_eq!(price(&abc(12)[..212]), 0);
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn long_runs_are_interrupted() {
         let asked = core::cell::Cell::new(0);
         let third = || asked.replace(asked.get() + 1) == 2;
-        assert_eq!(run(&abc(u32::MAX), &third), Err(Refusal::Interrupted));
+        assert_eq!(run(&abc(u32::MAX), &third), Err(NativeFailure::Interrupted));
         assert_eq!(asked.get(), 3);
     }
 }

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Bytes, U256};
 
-use super::abi::{Arg, Kind, bytes_result, decode};
-use super::{NativeCall, NativeHost, Refusal};
+use super::abi::{Arg, ArgKind, bytes_result, decode};
+use super::{NativeCall, NativeFailure, NativeHost};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::{MERGED_MINING_TAG, RawUint, SealedHeader};
 
@@ -15,7 +15,7 @@ const MAX_DEPTH: u64 = 4_000;
 const COMMITMENT: usize = 32;
 
 #[derive(Clone, Copy)]
-enum Method {
+enum HeaderMethod {
     Coinbase,
     Hash,
     Tags,
@@ -29,26 +29,26 @@ enum Method {
     CumulativeWork,
 }
 
-fn parse(input: &[u8], rules: RuleSet) -> Option<(Method, Vec<Arg<'_>>)> {
+fn parse(input: &[u8], rules: RuleSet) -> Option<(HeaderMethod, Vec<Arg<'_>>)> {
     let (selector, rest) = input.split_first_chunk::<4>()?;
     let rskip536 = rules.has(Rule::Rskip536);
     let method = match u32::from_be_bytes(*selector) {
-        0x243e_7d36 => Method::Coinbase,
-        0x2cce_81aa => Method::Hash,
-        0x5ca0_53dd => Method::Tags,
-        0x1f1d_b3ba => Method::MinGasPrice,
-        0x08a0_6364 => Method::GasLimit,
-        0x06ac_702b => Method::GasUsed,
-        0x9319_a35b => Method::Difficulty,
-        0x3073_c6eb => Method::BitcoinHeader,
-        0xabcd_8984 => Method::UncleCoinbase,
-        0x579e_e593 if rskip536 => Method::DifficultyWithUncles,
-        0x096c_8196 if rskip536 => Method::CumulativeWork,
+        0x243e_7d36 => HeaderMethod::Coinbase,
+        0x2cce_81aa => HeaderMethod::Hash,
+        0x5ca0_53dd => HeaderMethod::Tags,
+        0x1f1d_b3ba => HeaderMethod::MinGasPrice,
+        0x08a0_6364 => HeaderMethod::GasLimit,
+        0x06ac_702b => HeaderMethod::GasUsed,
+        0x9319_a35b => HeaderMethod::Difficulty,
+        0x3073_c6eb => HeaderMethod::BitcoinHeader,
+        0xabcd_8984 => HeaderMethod::UncleCoinbase,
+        0x579e_e593 if rskip536 => HeaderMethod::DifficultyWithUncles,
+        0x096c_8196 if rskip536 => HeaderMethod::CumulativeWork,
         _ => return None,
     };
-    let kinds: &[Kind] = match method {
-        Method::UncleCoinbase => &[Kind::Word, Kind::Word],
-        _ => &[Kind::Word],
+    let kinds: &[ArgKind] = match method {
+        HeaderMethod::UncleCoinbase => &[ArgKind::Word, ArgKind::Word],
+        _ => &[ArgKind::Word],
     };
     Some((method, decode(rest, kinds)?))
 }
@@ -61,11 +61,11 @@ pub(super) fn price(input: &[u8], rules: RuleSet) -> u64 {
     }
 }
 
-pub(super) fn run(call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
-    let (method, args) = parse(call.input, call.rules).ok_or(Refusal::Failed)?;
+pub(super) fn run(call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Bytes, NativeFailure> {
+    let (method, args) = parse(call.input, call.rules).ok_or(NativeFailure::Failed)?;
     let depth = match args.first().and_then(int16) {
         None => return Ok(bytes_result(&[])),
-        Some(depth) => u64::try_from(depth).map_err(|_| Refusal::Failed)?,
+        Some(depth) => u64::try_from(depth).map_err(|_| NativeFailure::Failed)?,
     };
     let Some(number) = ancestor(call.block.number, depth) else { return Ok(bytes_result(&[])) };
     let Some(header) = host.header(number) else { return Ok(bytes_result(&[])) };
@@ -88,29 +88,29 @@ fn ancestor(executing: u64, depth: u64) -> Option<u64> {
 }
 
 fn field(
-    method: Method,
+    method: HeaderMethod,
     header: &SealedHeader,
     args: &[Arg<'_>],
     host: &mut dyn NativeHost,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, NativeFailure> {
     Ok(match method {
-        Method::Coinbase => header.coinbase.unwrap_or_default().to_vec(),
-        Method::Hash => header.hash().to_vec(),
-        Method::Tags => tags(&header.coinbase_tx).ok_or(Refusal::Failed)?.to_vec(),
-        Method::MinGasPrice => java_bytes(header.minimum_gas_price.value()),
-        Method::GasLimit => raw_bytes(&header.gas_limit),
-        Method::GasUsed => java_bytes(U256::from(header.gas_used)),
-        Method::Difficulty => java_bytes(header.difficulty.value()),
-        Method::BitcoinHeader => header.bitcoin_header.to_vec(),
-        Method::UncleCoinbase => uncle_coinbase(header, args.get(1), host)?,
-        Method::DifficultyWithUncles => {
+        HeaderMethod::Coinbase => header.coinbase.unwrap_or_default().to_vec(),
+        HeaderMethod::Hash => header.hash().to_vec(),
+        HeaderMethod::Tags => tags(&header.coinbase_tx).ok_or(NativeFailure::Failed)?.to_vec(),
+        HeaderMethod::MinGasPrice => java_bytes(header.minimum_gas_price.value()),
+        HeaderMethod::GasLimit => raw_bytes(&header.gas_limit),
+        HeaderMethod::GasUsed => java_bytes(U256::from(header.gas_used)),
+        HeaderMethod::Difficulty => java_bytes(header.difficulty.value()),
+        HeaderMethod::BitcoinHeader => header.bitcoin_header.to_vec(),
+        HeaderMethod::UncleCoinbase => uncle_coinbase(header, args.get(1), host)?,
+        HeaderMethod::DifficultyWithUncles => {
             let uncles = host.uncles(header.number).unwrap_or_default();
             let sum = uncles
                 .iter()
                 .fold(header.difficulty.value(), |sum, uncle| sum.saturating_add(uncle.difficulty.value()));
             java_bytes(sum)
         }
-        Method::CumulativeWork => java_bytes(host.total_difficulty(header.number).unwrap_or_default()),
+        HeaderMethod::CumulativeWork => java_bytes(host.total_difficulty(header.number).unwrap_or_default()),
     })
 }
 
@@ -118,9 +118,9 @@ fn uncle_coinbase(
     header: &SealedHeader,
     index: Option<&Arg<'_>>,
     host: &mut dyn NativeHost,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, NativeFailure> {
     let Some(index) = index.and_then(int16) else { return Ok(Vec::new()) };
-    let index = usize::try_from(index).map_err(|_| Refusal::Failed)?;
+    let index = usize::try_from(index).map_err(|_| NativeFailure::Failed)?;
     if index as u64 >= u64::from(header.uncle_count) {
         return Ok(Vec::new());
     }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use substrate_bn::arith::U256;
 use substrate_bn::{AffineG1, AffineG2, Fq, Fq2, Fr, G1, G2, Group as _, Gt, pairing_batch};
 
-use super::{Refusal, padded};
+use super::{NativeFailure, padded};
 
 /// Length of one pair of points in bytes.
 const PAIR: usize = 192;
@@ -36,16 +36,19 @@ pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
 /// Whether the product of the pairings is one, as a 32-byte word. `None` for invalid points or lengths.
 ///
 /// # Errors
-/// [`Refusal::Interrupted`] if `interrupted` returns `true`.
+/// [`NativeFailure::Interrupted`] if `interrupted` returns `true`.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
-pub(super) fn pairing(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Refusal> {
+pub(super) fn pairing(
+    input: &[u8],
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Option<Vec<u8>>, NativeFailure> {
     if !input.len().is_multiple_of(PAIR) {
         return Ok(None);
     }
     let mut product = Gt::one();
     for (index, part) in input.chunks(PAIR.saturating_mul(PIECE)).enumerate() {
         if index > 0 && interrupted() {
-            return Err(Refusal::Interrupted);
+            return Err(NativeFailure::Interrupted);
         }
         let pairs = part.chunks_exact(PAIR).map(|pair| Some((g1(pair, 0)?, g2(pair, 64)?)));
         let Some(pairs) = pairs.collect::<Option<Vec<(G1, G2)>>>() else { return Ok(None) };
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn a_pairing_of_many_pairs_can_be_interrupted() {
         let many = [0; PAIR * (PIECE + 1)];
-        assert_eq!(pairing(&many, &|| true), Err(Refusal::Interrupted));
+        assert_eq!(pairing(&many, &|| true), Err(NativeFailure::Interrupted));
         assert_eq!(pairing(&many, &|| false).unwrap().unwrap()[31], 1);
     }
 }

@@ -11,7 +11,7 @@ use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
 use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
 use sha2::Sha512;
 
-use super::abi::{Arg, Kind, bytes_result, decode};
+use super::abi::{Arg, ArgKind, bytes_result, decode};
 use super::bitcoin::{base58check, from_base58check, hash160, multisig};
 
 /// Most levels in a derivation path.
@@ -20,7 +20,7 @@ const MAX_LEVELS: usize = 10;
 const EXTENDED: usize = 78;
 
 #[derive(Clone, Copy)]
-enum Method {
+enum WalletMethod {
     ToBase58Check,
     Derive,
     Extract,
@@ -28,13 +28,13 @@ enum Method {
 }
 
 /// Parses method and arguments; `None` if the input cannot run.
-fn parse(input: &[u8]) -> Option<(Method, Vec<Arg<'_>>)> {
+fn parse(input: &[u8]) -> Option<(WalletMethod, Vec<Arg<'_>>)> {
     let (selector, rest) = input.split_first_chunk::<4>()?;
-    let (method, kinds): (_, &[Kind]) = match u32::from_be_bytes(*selector) {
-        0x838c_2a31 => (Method::ToBase58Check, &[Kind::Bytes, Kind::Word]),
-        0xab65_ddb7 => (Method::Derive, &[Kind::Bytes, Kind::Bytes]),
-        0x815a_4f90 => (Method::Extract, &[Kind::Bytes]),
-        0x8ad1_3825 => (Method::MultisigHash, &[Kind::Word, Kind::BytesList]),
+    let (method, kinds): (_, &[ArgKind]) = match u32::from_be_bytes(*selector) {
+        0x838c_2a31 => (WalletMethod::ToBase58Check, &[ArgKind::Bytes, ArgKind::Word]),
+        0xab65_ddb7 => (WalletMethod::Derive, &[ArgKind::Bytes, ArgKind::Bytes]),
+        0x815a_4f90 => (WalletMethod::Extract, &[ArgKind::Bytes]),
+        0x8ad1_3825 => (WalletMethod::MultisigHash, &[ArgKind::Word, ArgKind::BytesList]),
         _ => return None,
     };
     Some((method, decode(rest, kinds)?))
@@ -44,10 +44,10 @@ fn parse(input: &[u8]) -> Option<(Method, Vec<Arg<'_>>)> {
 pub(super) fn price(input: &[u8]) -> u64 {
     match parse(input) {
         None => 0,
-        Some((Method::ToBase58Check, _)) => 13_000,
-        Some((Method::Derive, _)) => 107_000,
-        Some((Method::Extract, _)) => 11_300,
-        Some((Method::MultisigHash, args)) => {
+        Some((WalletMethod::ToBase58Check, _)) => 13_000,
+        Some((WalletMethod::Derive, _)) => 107_000,
+        Some((WalletMethod::Extract, _)) => 11_300,
+        Some((WalletMethod::MultisigHash, args)) => {
             let keys = args.get(1).map_or(0, |keys| keys.list().len()) as u64;
             keys.saturating_sub(2).saturating_mul(700).saturating_add(20_000)
         }
@@ -57,13 +57,13 @@ pub(super) fn price(input: &[u8]) -> u64 {
 pub(super) fn run(input: &[u8]) -> Option<Bytes> {
     let (method, args) = parse(input)?;
     let output = match (method, args.as_slice()) {
-        (Method::ToBase58Check, [hash, version]) => to_base58check(hash.bytes(), version)?.into_bytes(),
-        (Method::Derive, [key, path]) => {
+        (WalletMethod::ToBase58Check, [hash, version]) => to_base58check(hash.bytes(), version)?.into_bytes(),
+        (WalletMethod::Derive, [key, path]) => {
             let path = String::from_utf8_lossy(path.bytes());
             derive(ExtendedKey::read(key.bytes())?, &parse_path(&path)?)?.into_bytes()
         }
-        (Method::Extract, [key]) => ExtendedKey::read(key.bytes())?.key.to_vec(),
-        (Method::MultisigHash, [required, keys]) => multisig_hash(required, keys.list())?.to_vec(),
+        (WalletMethod::Extract, [key]) => ExtendedKey::read(key.bytes())?.key.to_vec(),
+        (WalletMethod::MultisigHash, [required, keys]) => multisig_hash(required, keys.list())?.to_vec(),
         _ => return None,
     };
     Some(bytes_result(&output))

@@ -107,7 +107,7 @@ pub trait NativeHost {
 
 /// Why a native contract returned no output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NativeFailure {
     /// The contract failed, as it does in the reference node.
     Failed,
     /// The contract finished without any output. This is a success before RSKIP-197 and in direct calls of

@@ -27,7 +27,7 @@ use alloy_primitives::Bytes;
 use crate::consensus::{Rule, RuleSet};
 
 pub use contract::Precompile;
-pub use host::{CallType, NativeBlock, NativeCall, NativeHost, Refusal, RunTransaction, Unsimulated};
+pub use host::{CallType, NativeBlock, NativeCall, NativeFailure, NativeHost, RunTransaction, Unsimulated};
 use padded::padded;
 pub(super) use provider::NoPrecompiles;
 pub use remasc::cell_slot;
@@ -58,7 +58,7 @@ impl Precompile {
 
     /// Gas of a call, charged before the call runs. Some prices depend on the state. Computing a price can
     /// also change the state, at once or together with the call.
-    pub fn price(self, call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Price, Refusal> {
+    pub fn price(self, call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Price, NativeFailure> {
         let gas = match self {
             Self::HdWalletUtils => hd_wallet::price(call.input),
             Self::BlockHeader => block_header::price(call.input, call.rules),
@@ -96,7 +96,7 @@ impl Precompile {
         call: &NativeCall<'_>,
         host: &mut dyn NativeHost,
         price: Price,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<Bytes, NativeFailure> {
         let NativeCall { input, rules, .. } = *call;
         let output: Vec<u8> = match self {
             Self::EcRecover => ecrecover::run(input),
@@ -108,10 +108,10 @@ impl Precompile {
             Self::BnMul => lenient(bn254::mul(input), rules)?,
             Self::BnPairing => lenient(bn254::pairing(input, &|| host.interrupted())?, rules)?,
             Self::Blake2F => blake2f::run(input, &|| host.interrupted())?,
-            Self::Environment => environment::run(input, call.depth.max(1)).ok_or(Refusal::Failed)?,
-            Self::Secp256k1Add => secp256k1::add(input).ok_or(Refusal::Failed)?,
-            Self::Secp256k1Mul => secp256k1::mul(input).ok_or(Refusal::Failed)?,
-            Self::HdWalletUtils => return hd_wallet::run(input).ok_or(Refusal::Failed),
+            Self::Environment => environment::run(input, call.depth.max(1)).ok_or(NativeFailure::Failed)?,
+            Self::Secp256k1Add => secp256k1::add(input).ok_or(NativeFailure::Failed)?,
+            Self::Secp256k1Mul => secp256k1::mul(input).ok_or(NativeFailure::Failed)?,
+            Self::HdWalletUtils => return hd_wallet::run(input).ok_or(NativeFailure::Failed),
             Self::BlockHeader => return block_header::run(call, host),
             Self::Remasc => return remasc::run(input, host),
             Self::Bridge => return bridge::run(call, host, price.carried),
@@ -122,10 +122,10 @@ impl Precompile {
 
 /// Converts the result of a curve contract. Before RSKIP-197, invalid points gave an empty output and a
 /// success.
-fn lenient(output: Option<Vec<u8>>, rules: RuleSet) -> Result<Vec<u8>, Refusal> {
+fn lenient(output: Option<Vec<u8>>, rules: RuleSet) -> Result<Vec<u8>, NativeFailure> {
     match output {
         Some(output) => Ok(output),
-        None if rules.has(Rule::Rskip197) => Err(Refusal::Failed),
+        None if rules.has(Rule::Rskip197) => Err(NativeFailure::Failed),
         None => Ok(Vec::new()),
     }
 }

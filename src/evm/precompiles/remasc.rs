@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, Bytes, U256};
 
 use super::abi::bytes_result;
-use super::{NativeHost, Precompile, Refusal};
+use super::{NativeFailure, NativeHost, Precompile};
 use crate::types::rlp;
 
 /// Selector of `getStateForDebugging()`.
@@ -20,9 +20,9 @@ pub fn cell_slot(name: &str) -> U256 {
 }
 
 /// Returns the RLP list of reward, burnt fees, an empty list of siblings, and the flag as a raw byte.
-pub(super) fn run(input: &[u8], host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
+pub(super) fn run(input: &[u8], host: &mut dyn NativeHost) -> Result<Bytes, NativeFailure> {
     if input != GET_STATE {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     let contract: Address = Precompile::Remasc.address();
     let mut items = Vec::new();

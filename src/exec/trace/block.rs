@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::Room;
+use super::TraceBudget;
 use super::calls::{CallTrace, CallTracer};
 use super::steps::{StepOptions, StepTrace, StepTracer};
 use crate::evm::Inspector;
@@ -51,14 +51,14 @@ pub struct TransactionTrace {
 pub struct BlockTracer {
     tracer: Tracer,
     only: Option<usize>,
-    running: Option<Running>,
+    running: Option<RunningTracer>,
     first_log: usize,
-    room: Room,
+    room: TraceBudget,
     traces: Vec<TransactionTrace>,
 }
 
 #[derive(Clone, Debug)]
-enum Running {
+enum RunningTracer {
     Calls(CallTracer),
     Steps(StepTracer),
 }
@@ -66,7 +66,7 @@ enum Running {
 impl BlockTracer {
     /// Traces all transactions, or only the one at the index `only`.
     pub fn new(tracer: Tracer, only: Option<usize>) -> Self {
-        Self { tracer, only, running: None, first_log: 0, room: Room::default(), traces: Vec::new() }
+        Self { tracer, only, running: None, first_log: 0, room: TraceBudget::default(), traces: Vec::new() }
     }
 
     /// The traces in block order; `None` if they exceed the size limit.
@@ -74,17 +74,17 @@ impl BlockTracer {
         (!self.room.exceeded()).then_some(self.traces)
     }
 
-    fn start(&self) -> Running {
+    fn start(&self) -> RunningTracer {
         match self.tracer {
             Tracer::Calls { with_logs } => {
                 let mut tracer = CallTracer::new(with_logs);
                 tracer.room = self.room;
-                Running::Calls(tracer)
+                RunningTracer::Calls(tracer)
             }
             Tracer::Steps(options) => {
                 let mut tracer = StepTracer::new(options);
                 tracer.room = self.room;
-                Running::Steps(tracer)
+                RunningTracer::Steps(tracer)
             }
         }
     }
@@ -97,13 +97,13 @@ impl BlockObserver for BlockTracer {
         }
         self.running = Some(self.start());
         match self.running.as_mut()? {
-            Running::Calls(tracer) => Some(tracer),
-            Running::Steps(tracer) => Some(tracer),
+            RunningTracer::Calls(tracer) => Some(tracer),
+            RunningTracer::Steps(tracer) => Some(tracer),
         }
     }
 
     fn remasc_payment(&mut self, to: Address, value: U256) {
-        if let Some(Running::Calls(tracer)) = &mut self.running {
+        if let Some(RunningTracer::Calls(tracer)) = &mut self.running {
             tracer.payment(REMASC_ADDRESS, to, value);
         }
     }
@@ -113,11 +113,11 @@ impl BlockObserver for BlockTracer {
         self.first_log = first_log.saturating_add(executed.receipt.logs.len());
         let Some(running) = self.running.take() else { return };
         let (calls, steps) = match running {
-            Running::Calls(tracer) => {
+            RunningTracer::Calls(tracer) => {
                 self.room = tracer.room;
                 (Some(tracer.finish(executed)), None)
             }
-            Running::Steps(tracer) => {
+            RunningTracer::Steps(tracer) => {
                 self.room = tracer.room;
                 (None, Some(tracer.finish(executed)))
             }

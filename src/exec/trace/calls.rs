@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Log, U256};
 
-use super::Room;
+use super::TraceBudget;
 use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector};
 use crate::exec::Executed;
 
@@ -91,7 +91,7 @@ pub struct CallTracer {
     open: Vec<usize>,
     with_logs: bool,
     /// Remaining space.
-    pub room: Room,
+    pub room: TraceBudget,
 }
 
 impl CallTracer {

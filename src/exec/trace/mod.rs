@@ -2,11 +2,11 @@
 //! instructions. A trace is made by executing the block again on its parent's state.
 
 mod block;
+mod budget;
 mod calls;
-mod room;
 mod steps;
 
 pub use block::{BlockTracer, Tracer, TransactionTrace};
+pub use budget::{MAX_TRACE_BYTES, TraceBudget};
 pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode};
-pub use room::{MAX_TRACE_BYTES, Room};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::Room;
+use super::TraceBudget;
 use crate::evm::{FrameClose, FrameStart, HaltReason, Inspector, StepEnd, StepStart};
 use crate::exec::Executed;
 
@@ -72,7 +72,7 @@ pub struct StepTrace {
 
 /// Storage of an open frame.
 #[derive(Clone, Debug, Default)]
-struct Open {
+struct FrameStorage {
     storage: Arc<BTreeMap<U256, U256>>,
 }
 
@@ -81,11 +81,11 @@ struct Open {
 pub struct StepTracer {
     options: StepOptions,
     trace: StepTrace,
-    open: Vec<Open>,
+    open: Vec<FrameStorage>,
     /// Slot of the running SLOAD or SSTORE, and the word that SSTORE writes.
     touched: Option<(U256, Option<U256>)>,
     /// Remaining space.
-    pub room: Room,
+    pub room: TraceBudget,
 }
 
 impl StepTracer {
@@ -152,7 +152,7 @@ impl Inspector for StepTracer {
             self.trace.contract = start.to.filter(|_| !start.native && start.has_code);
             self.trace.first_storage = storage.clone();
         }
-        self.open.push(Open { storage: Arc::new(storage) });
+        self.open.push(FrameStorage { storage: Arc::new(storage) });
     }
 
     fn frame_end(&mut self, close: FrameClose) {

@@ -4,18 +4,18 @@
 use alloc::{format, sync::Arc, vec::Vec};
 
 use super::{
-    exchange::Exchange,
+    exchange::UpstreamExchange,
     peer::FIRST_REWIND,
-    phase::{AskAbove, AskHeight, AskUncles, Next, Phase},
+    phase::{AskAbove, AskHeight, AskUncles, NextPhase, Phase},
 };
 use crate::{
-    consensus::{ChainError, Change, VerifiedHeader, VerifiedUncles},
+    consensus::{ChainError, HeadChange, VerifiedHeader, VerifiedUncles},
     light::{
-        backlog::MAX_GIVEN_UP,
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
-        header_window::{Found, HeaderWindow},
+        header_window::{FetchedHeader, HeaderWindow},
         record::{LIE, SILENT},
+        uncle_backlog::MAX_GIVEN_UP,
         upstream::{UpstreamRequest, UpstreamResponse},
     },
     types::{B256, BlockRef, EMPTY_UNCLES_HASH, Header},
@@ -23,7 +23,7 @@ use crate::{
 
 impl AskAbove {
     /// The next window, and open uncles.
-    pub(super) fn new(exchange: &mut Exchange<'_>) -> Self {
+    pub(super) fn new(exchange: &mut UpstreamExchange<'_>) -> Self {
         let uncles = AskUncles::new(exchange);
         let peer = &*exchange.peer;
         let announced = peer.source.announced.unwrap_or(0);
@@ -36,7 +36,11 @@ impl AskAbove {
         Self { window, uncles }
     }
 
-    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+    pub(super) fn feed(
+        mut self,
+        responses: Vec<UpstreamResponse>,
+        exchange: &mut UpstreamExchange<'_>,
+    ) -> NextPhase {
         let mut responses = responses.into_iter();
         let answers = exchange.answers(&self.window, &mut responses);
         self.uncles.take(responses, exchange)?;
@@ -47,9 +51,9 @@ impl AskAbove {
     }
 
     /// Adds the headers that have arrived to the chain, and chooses what to fetch next.
-    fn add(self, exchange: &mut Exchange<'_>) -> Next {
+    fn add(self, exchange: &mut UpstreamExchange<'_>) -> NextPhase {
         let Self { window, uncles } = self;
-        let (first, wanted, before) = (window.first(), window.len(), exchange.line.head_number());
+        let (first, wanted, before) = (window.first(), window.len(), exchange.followed.head_number());
         let (headers, missing) = window.into_headers();
         let short = headers.len() < wanted;
         let shown = exchange.peer.search.at;
@@ -64,7 +68,7 @@ impl AskAbove {
         exchange.count(before);
         let missing = missing.filter(|_| !early);
         let announced = exchange.peer.source.announced.unwrap_or(0);
-        if exchange.peer.search.misses_at_first(announced, missing.as_ref()) {
+        if exchange.peer.search.newly_lacks_block(announced, missing.as_ref()) {
             return Ok(start_over(exchange));
         }
         if let Some((number, cause)) = missing {
@@ -86,7 +90,7 @@ impl AskAbove {
         }
         if exchange.side_branch().is_none() {
             // Other upstreams may have extended the chain meanwhile.
-            let head = exchange.line.head_number();
+            let head = exchange.followed.head_number();
             exchange.peer.search.cursor = exchange.peer.search.cursor.max(head);
         }
         let mut next = Self::new(exchange);
@@ -99,9 +103,9 @@ impl AskAbove {
         first: u64,
         number: u64,
         uncles: AskUncles,
-        exchange: &mut Exchange<'_>,
+        exchange: &mut UpstreamExchange<'_>,
     ) -> Result<Self, SyncFault> {
-        let floor = exchange.line.checkpoint.number.saturating_add(1);
+        let floor = exchange.followed.checkpoint.number.saturating_add(1);
         if first <= floor {
             return Err(SyncFault { number, cause: SyncCause::Unlinked });
         }
@@ -117,22 +121,22 @@ impl AskAbove {
 }
 
 /// Asks an upstream for its height again. Uncles that it was fetching are open to all upstreams.
-fn start_over(exchange: &mut Exchange<'_>) -> Phase {
-    exchange.line.backlog.release(exchange.upstream);
+fn start_over(exchange: &mut UpstreamExchange<'_>) -> Phase {
+    exchange.followed.backlog.release(exchange.upstream);
     Phase::Height(AskHeight)
 }
 
 /// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it waits, and so do the headers that
 /// follow it.
-fn insert_all(headers: Vec<Found>, exchange: &mut Exchange<'_>) -> Result<bool, SyncFault> {
-    for Found { header, uncles } in headers {
+fn insert_all(headers: Vec<FetchedHeader>, exchange: &mut UpstreamExchange<'_>) -> Result<bool, SyncFault> {
+    for FetchedHeader { header, uncles } in headers {
         let (number, hash) = (header.header().number, header.header().hash());
         let fault = |cause| SyncFault { number, cause };
-        let added = exchange.line.add_to_chain(header, exchange.now);
+        let added = exchange.followed.add_to_chain(header, exchange.now);
         match added.ok_or_else(|| fault(SyncCause::Missing))? {
             Ok(inserted) if inserted.header.uncles_hash == EMPTY_UNCLES_HASH => {}
             Ok(inserted) => {
-                let known = inserted.change == Change::Known;
+                let known = inserted.change == HeadChange::Known;
                 expect_uncles(exchange, &inserted.header, uncles, known);
             }
             Err(ChainError::UnknownParent { .. }) => return Err(fault(SyncCause::Unlinked)),
@@ -147,12 +151,12 @@ fn insert_all(headers: Vec<Found>, exchange: &mut Exchange<'_>) -> Result<bool, 
 /// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those that
 /// other upstreams left out.
 fn expect_uncles(
-    exchange: &mut Exchange<'_>,
+    exchange: &mut UpstreamExchange<'_>,
     header: &VerifiedHeader,
     uncles: Option<Vec<Header>>,
     known: bool,
 ) {
-    let backlog = &mut exchange.line.backlog;
+    let backlog = &mut exchange.followed.backlog;
     if !known {
         backlog.add(header);
     }
@@ -164,14 +168,14 @@ fn expect_uncles(
 }
 
 /// Takes uncles that came with the header of a block that has some.
-fn offer_uncles(exchange: &mut Exchange<'_>, header: &VerifiedHeader, uncles: Vec<Header>) {
+fn offer_uncles(exchange: &mut UpstreamExchange<'_>, header: &VerifiedHeader, uncles: Vec<Header>) {
     let block = BlockRef { number: header.number, hash: header.hash() };
     let (weight, rule) = if uncles.is_empty() {
         // The upstream may not have them; others do.
         (SILENT, "no uncles came with the header".into())
     } else {
         match VerifiedUncles::check(header, uncles) {
-            Ok(uncles) => return exchange.line.backlog.ready(&block, Arc::new(uncles)),
+            Ok(uncles) => return exchange.followed.backlog.ready(&block, Arc::new(uncles)),
             Err(error) => (LIE, format!("uncles of {block}: {error}")),
         }
     };
@@ -183,11 +187,15 @@ fn offer_uncles(exchange: &mut Exchange<'_>, header: &VerifiedHeader, uncles: Ve
 /// and whose uncles no upstream has shown. Other upstreams had shown these headers, or this one followed another branch;
 /// and some upstreams supply uncles only together with headers. `shown` is the newest header that this upstream showed
 /// before.
-fn skipped(exchange: &Exchange<'_>, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
-    let (line, peer) = (&*exchange.line, &*exchange.peer);
-    let view = line.chain.as_ref()?.view();
+fn skipped(
+    exchange: &UpstreamExchange<'_>,
+    shown: Option<B256>,
+    parent: Option<B256>,
+) -> Option<HeaderWindow> {
+    let (followed, peer) = (&*exchange.followed, &*exchange.peer);
+    let view = followed.chain.as_ref()?.view();
     // Uncles that a store left open are not requested from the first upstream that responds.
-    let known = shown.is_some() || line.synced_once;
+    let known = shown.is_some() || followed.synced_once;
     let was_shown = |header: &VerifiedHeader| {
         let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
         same.is_some_and(|same| same.hash() == header.hash())
@@ -197,7 +205,7 @@ fn skipped(exchange: &Exchange<'_>, shown: Option<B256>, parent: Option<B256>) -
     for _ in 0..MAX_GIVEN_UP {
         let Some(header) = next.filter(|header| !was_shown(header)) else { break };
         let block = BlockRef { number: header.number, hash: header.hash() };
-        first = if line.backlog.wants(&block) { Some(header.number) } else { first };
+        first = if followed.backlog.wants(&block) { Some(header.number) } else { first };
         next = view.by_hash(&header.parent_hash);
     }
     let first = first.filter(|_| known && peer.source.may_give_binary())?;

@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    exchange::Exchange,
-    phase::{AskAbove, AskBackfill, AskHeight, Next, Phase},
+    exchange::UpstreamExchange,
+    phase::{AskAbove, AskBackfill, AskHeight, NextPhase, Phase},
 };
 use crate::{
     light::{
@@ -19,9 +19,9 @@ use crate::{
 
 impl AskBackfill {
     /// A window below the checkpoint, if the backfill needs one and this upstream may have it.
-    pub(super) fn new(exchange: &mut Exchange<'_>) -> Option<Self> {
-        let backfill = &mut exchange.line.backfill;
-        if let Some(chain) = &exchange.line.chain {
+    pub(super) fn new(exchange: &mut UpstreamExchange<'_>) -> Option<Self> {
+        let backfill = &mut exchange.followed.backfill;
+        if let Some(chain) = &exchange.followed.chain {
             backfill.resume(chain.view().lowest());
         }
         let (top, lowest) = backfill.wanted?;
@@ -36,36 +36,40 @@ impl AskBackfill {
     }
 
     /// Adds the ancestors below the chain.
-    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+    pub(super) fn feed(
+        mut self,
+        responses: Vec<UpstreamResponse>,
+        exchange: &mut UpstreamExchange<'_>,
+    ) -> NextPhase {
         let answers = exchange.answers(&self.window, &mut responses.into_iter())?;
         if !exchange.fill(&mut self.window, answers) {
             return Ok(Phase::Backfill(self));
         }
-        exchange.line.backfill.release(exchange.upstream);
+        exchange.followed.backfill.release(exchange.upstream);
         let first = self.window.first();
         let headers = match self.window.into_headers() {
             (headers, None) => headers,
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
             // The upstream keeps no old blocks. That is allowed.
             _ => {
-                exchange.line.backfill.refuse(exchange.upstream);
+                exchange.followed.backfill.refuse(exchange.upstream);
                 return Ok(Phase::Above(AskAbove::new(exchange)));
             }
         };
-        let Some(chain) = &mut exchange.line.chain else { return Ok(Phase::Height(AskHeight)) };
+        let Some(chain) = &mut exchange.followed.chain else { return Ok(Phase::Height(AskHeight)) };
         for found in headers.into_iter().rev() {
             let header = found.header.into_header();
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
-                exchange.line.backfill.refuse(exchange.upstream);
+                exchange.followed.backfill.refuse(exchange.upstream);
                 // A base that was elected is not trusted: below it, an honest upstream may have other blocks.
                 let cause =
                     if exchange.proposal.is_some() { SyncCause::Unlinked } else { SyncCause::Header(error) };
                 return Err(SyncFault { number, cause });
             }
         }
-        exchange.line.touch(first);
-        let backfill = &mut exchange.line.backfill;
+        exchange.followed.touch(first);
+        let backfill = &mut exchange.followed.backfill;
         let lowest = backfill.wanted.map_or(first, |(_, lowest)| lowest);
         backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
         if backfill.is_complete() {
@@ -77,8 +81,8 @@ impl AskBackfill {
 
 /// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is wrong, the
 /// chain starts again: with the backfill in place, the branch is refused at its first wrong header.
-fn compare_fork_detection(exchange: &mut Exchange<'_>) -> Result<(), SyncFault> {
-    let Some(chain) = &mut exchange.line.chain else { return Ok(()) };
+fn compare_fork_detection(exchange: &mut UpstreamExchange<'_>) -> Result<(), SyncFault> {
+    let Some(chain) = &mut exchange.followed.chain else { return Ok(()) };
     let base = chain.view().base().number;
     if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
         return Ok(());
@@ -88,7 +92,7 @@ fn compare_fork_detection(exchange: &mut Exchange<'_>) -> Result<(), SyncFault> 
         .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
         .collect();
     let fault = |error| SyncFault { number: base, cause: SyncCause::Header(error) };
-    exchange.line.restart(below).map_err(fault)?;
+    exchange.followed.restart(below).map_err(fault)?;
     exchange.all_mut().for_each(|peer| peer.search.reopen());
     exchange.drop_lease();
     Ok(())

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    exchange::Exchange,
-    phase::{AskBase, AskHeight, Next, Phase},
+    exchange::UpstreamExchange,
+    phase::{AskBase, AskHeight, NextPhase, Phase},
 };
 use crate::{
     light::{
@@ -16,20 +16,24 @@ use crate::{
 };
 
 impl AskBase {
-    pub(super) fn new(exchange: &Exchange<'_>) -> Self {
-        let window = HeaderWindow::single(exchange.line.checkpoint.number);
+    pub(super) fn new(exchange: &UpstreamExchange<'_>) -> Self {
+        let window = HeaderWindow::single(exchange.followed.checkpoint.number);
         Self { window: window.in_binary(exchange.peer.source.may_give_binary()) }
     }
 
     /// Starts the chain.
-    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+    pub(super) fn feed(
+        mut self,
+        responses: Vec<UpstreamResponse>,
+        exchange: &mut UpstreamExchange<'_>,
+    ) -> NextPhase {
         let answers = exchange.answers(&self.window, &mut responses.into_iter())?;
         if !exchange.fill(&mut self.window, answers) {
             return Ok(Phase::Base(self));
         }
-        let number = exchange.line.checkpoint.number;
+        let number = exchange.followed.checkpoint.number;
         let found = only_header(self.window).map_err(|cause| SyncFault { number, cause })?;
-        exchange.line.start_at(found, exchange.options)?;
+        exchange.followed.start_at(found, exchange.options)?;
         Ok(Phase::Height(AskHeight))
     }
 }

@@ -8,18 +8,18 @@
 //! the proposed block on, an attacker must spend the work of all its headers; to win against an honest upstream, more
 //! than honest miners spent on their newest headers.
 //!
-//! The proposal of an upstream passes through these stages ([`Stage`]): height -> block -> headers -> judged -> elected.
+//! The proposal of an upstream passes through these stages ([`ProposalStage`]): height -> block -> headers -> judged -> elected.
 //!
 //! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own
 //! block again, which is compared in the same way. So an honest upstream that was late or cut off at the start can
 //! still win.
 
 use super::{
-    peer::Peer,
+    lease_state::{LeaseState, PATIENCE},
+    peer::SyncPeer,
     phase::{AskHeight, Phase},
-    proposal::{Proposal, Stage, Start, Trial},
+    proposal::{ChainStart, Proposal, ProposalStage, Trial},
     state::HeaderSync,
-    turns::{PATIENCE, Turns},
 };
 use crate::{
     consensus::ChainView,
@@ -36,36 +36,36 @@ const LONGEST_WAIT: u64 = 300_000;
 impl HeaderSync {
     /// The progress of the upstream that has shown the most headers of its proposal; `None` without proposals.
     pub(super) fn progress_of_proposals(&self) -> Option<Progress> {
-        let Start::Work { proposals, .. } = &self.start else { return None };
-        if self.line.chain.is_some() {
+        let ChainStart::Work { proposals, .. } = &self.start else { return None };
+        if self.followed.chain.is_some() {
             return None;
         }
         let shown = proposals.iter().filter_map(|proposal| match &proposal.stage {
-            Stage::Headers(trial) | Stage::Judged(trial) => Some(trial.progress()),
-            Stage::Height | Stage::Block(_) => None,
+            ProposalStage::Headers(trial) | ProposalStage::Judged(trial) => Some(trial.progress()),
+            ProposalStage::Height | ProposalStage::Block(_) => None,
         });
         shown.max_by_key(|progress| progress.head.saturating_sub(progress.start))
     }
 
     /// Starts from the heaviest proposal, once all have arrived or the others have taken too long.
     pub(super) fn elect(&mut self) {
-        let Start::Work { rule, proposals } = &self.start else { return };
-        if self.line.chain.is_some() {
+        let ChainStart::Work { rule, proposals } = &self.start else { return };
+        if self.followed.chain.is_some() {
             return;
         }
         let mut heaviest: Option<(U256, usize)> = None;
         for (index, proposal) in proposals.iter().enumerate() {
-            let Stage::Judged(trial) = &proposal.stage else { continue };
+            let ProposalStage::Judged(trial) = &proposal.stage else { continue };
             let Some(own) = trial.recent_work(rule.headers) else { continue };
             if heaviest.is_none_or(|(most, _)| own > most) {
                 heaviest = Some((own, index));
             }
         }
         let Some((_, winner)) = heaviest else { return };
-        let (now, since) = (self.now.millis, *self.turns.first_end.get_or_insert(self.now.millis));
-        let wanted = |(peer, proposal): (&Peer, &Proposal)| match &proposal.stage {
-            Stage::Judged(_) => false,
-            Stage::Height if peer.is_resting() => false,
+        let (now, since) = (self.now.millis, *self.leases.first_end.get_or_insert(self.now.millis));
+        let wanted = |(peer, proposal): (&SyncPeer, &Proposal)| match &proposal.stage {
+            ProposalStage::Judged(_) => false,
+            ProposalStage::Height if peer.is_resting() => false,
             _ => {
                 let patience = since.max(proposal.moved).saturating_add(PATIENCE);
                 now <= patience && now <= since.saturating_add(LONGEST_WAIT)
@@ -83,7 +83,7 @@ impl HeaderSync {
     fn take_judged(&mut self, upstream: usize) -> Option<Trial> {
         let (_, proposal) = self.start.proposal(upstream)?;
         match core::mem::take(&mut proposal.stage) {
-            Stage::Judged(trial) => Some(*trial),
+            ProposalStage::Judged(trial) => Some(*trial),
             other => {
                 proposal.stage = other;
                 None
@@ -94,11 +94,11 @@ impl HeaderSync {
     /// Compares an upstream's proposal with the present chain, if there is one. If one of them contains the other's
     /// base, they are the same chain; otherwise the heavier one is adopted.
     pub(super) fn compare(&mut self, upstream: usize) {
-        if self.line.chain.is_none() {
+        if self.followed.chain.is_none() {
             return;
         }
         let Some(trial) = self.take_judged(upstream) else { return };
-        let number = trial.line.checkpoint.number;
+        let number = trial.followed.checkpoint.number;
         if self.is_same_chain(&trial) {
             if let Some((_, proposal)) = self.start.proposal(upstream) {
                 proposal.apart = false;
@@ -114,29 +114,31 @@ impl HeaderSync {
     }
 
     fn is_same_chain(&self, trial: &Trial) -> bool {
-        let (Some(ours), Some(other)) = (&self.line.chain, &trial.line.chain) else { return false };
+        let (Some(ours), Some(other)) = (&self.followed.chain, &trial.followed.chain) else { return false };
         let holds = |a: &ChainView, b: &ChainView| a.is_canonical(b.base().number, &b.base().hash);
         holds(ours.view(), other.view()) || holds(other.view(), ours.view())
     }
 
     /// Whether a proposal shows more work than the present chain.
     fn is_heavier(&self, trial: &Trial) -> bool {
-        let (Start::Work { rule, .. }, Some(ours)) = (&self.start, &self.line.chain) else { return false };
+        let (ChainStart::Work { rule, .. }, Some(ours)) = (&self.start, &self.followed.chain) else {
+            return false;
+        };
         let works = trial.recent_work(rule.headers).zip(recent_work(ours.view(), rule.headers));
         works.is_some_and(|(other, ours)| other > ours)
     }
 
     /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, trial: Trial) {
-        self.line.adopt(trial.line, &self.options);
-        self.turns = Turns::default();
-        if let Start::Work { proposals, .. } = &mut self.start {
+        self.followed.adopt(trial.followed, &self.options);
+        self.leases = LeaseState::default();
+        if let ChainStart::Work { proposals, .. } = &mut self.start {
             for proposal in proposals {
-                (proposal.stage, proposal.apart) = (Stage::Height, false);
+                (proposal.stage, proposal.apart) = (ProposalStage::Height, false);
             }
         }
         for peer in &mut self.peers {
-            peer.search.on_other_chain();
+            peer.search.follow_other_chain();
             if !peer.is_resting() {
                 peer.phase = Phase::Idle(0);
             }
@@ -146,11 +148,11 @@ impl HeaderSync {
 
 impl Trial {
     fn progress(&self) -> Progress {
-        self.line.progress(self.line.checkpoint.number, core::slice::from_ref(&self.peer))
+        self.followed.progress(self.followed.checkpoint.number, core::slice::from_ref(&self.peer))
     }
 
     fn recent_work(&self, headers: u64) -> Option<U256> {
-        recent_work(self.line.chain.as_ref()?.view(), headers)
+        recent_work(self.followed.chain.as_ref()?.view(), headers)
     }
 }
 

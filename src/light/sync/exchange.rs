@@ -4,12 +4,12 @@ use alloc::{format, string::String, vec::Vec};
 use core::iter::once;
 
 use super::{
-    line::Line,
+    followed::FollowedChain,
+    lease_state::LeaseState,
     options::{SyncOptions, SyncStep},
-    peer::Peer,
+    peer::SyncPeer,
     phase::{AskBase, AskHeight, AskProposal, Phase},
     proposal::Proposal,
-    turns::Turns,
 };
 use crate::{
     consensus::{ChainError, WorkStart},
@@ -33,30 +33,30 @@ const ALONE: u64 = 30_000;
 
 /// An exchange with an upstream, with the chain that it is about and the other upstreams.
 #[derive(Debug)]
-pub(super) struct Exchange<'a> {
+pub(super) struct UpstreamExchange<'a> {
     /// The number of the upstream.
     pub(super) upstream: usize,
-    pub(super) peer: &'a mut Peer,
+    pub(super) peer: &'a mut SyncPeer,
     /// The upstreams of lower numbers.
-    pub(super) before: &'a mut [Peer],
+    pub(super) before: &'a mut [SyncPeer],
     /// The upstreams of higher numbers.
-    pub(super) after: &'a mut [Peer],
-    pub(super) line: &'a mut Line,
-    pub(super) turns: &'a mut Turns,
+    pub(super) after: &'a mut [SyncPeer],
+    pub(super) followed: &'a mut FollowedChain,
+    pub(super) leases: &'a mut LeaseState,
     pub(super) options: &'a SyncOptions,
     /// In a start by work, its rule and what the upstream proposes.
     pub(super) proposal: Option<(WorkStart, &'a mut Proposal)>,
     pub(super) now: Now,
 }
 
-impl Exchange<'_> {
+impl UpstreamExchange<'_> {
     /// All upstreams, in the host's order.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Peer> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &SyncPeer> {
         self.before.iter().chain(once(&*self.peer)).chain(self.after.iter())
     }
 
     /// All upstreams, in the host's order.
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut SyncPeer> {
         self.before.iter_mut().chain(once(&mut *self.peer)).chain(self.after.iter_mut())
     }
 
@@ -72,7 +72,7 @@ impl Exchange<'_> {
 
     /// The height of the newest header accepted from the upstream, if that header is not on the heaviest chain.
     pub(super) fn side_branch(&self) -> Option<u64> {
-        self.line.side_branch(self.peer.search.at)
+        self.followed.side_branch(self.peer.search.at)
     }
 
     /// Milliseconds since the requests were handed out.
@@ -86,7 +86,7 @@ impl Exchange<'_> {
             if *due > self.now.millis {
                 return Some(SyncStep::Wait(due.saturating_sub(self.now.millis)));
             }
-            let chain = self.line.chain.is_some();
+            let chain = self.followed.chain.is_some();
             self.peer.phase = match &self.proposal {
                 Some((_, proposal)) if !chain || proposal.apart => Phase::Propose(AskProposal),
                 _ if chain => Phase::Height(AskHeight),
@@ -158,7 +158,7 @@ impl Exchange<'_> {
     /// Puts the headers that have arrived into a window. Returns whether no more are to be requested for it.
     pub(super) fn fill(&mut self, window: &mut HeaderWindow, answers: Vec<UpstreamResponse>) -> bool {
         let in_binary = window.is_binary();
-        let complete = window.take(answers, &self.line.network);
+        let complete = window.take(answers, &self.followed.network);
         if in_binary {
             self.peer.source.can.headers = Some(window.was_binary());
         }
@@ -173,7 +173,7 @@ impl Exchange<'_> {
 
     /// Lets the upstream rest for a while. What it was fetching is open to others.
     pub(super) fn rest(&mut self, fault: SyncFault) {
-        self.line.release(self.upstream);
+        self.followed.release(self.upstream);
         self.drop_lease();
         let lie = fault.cause.is_lie();
         let beyond = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
@@ -198,14 +198,14 @@ impl Exchange<'_> {
         let pause = if lie && self.has_others() {
             self.options.longest_retry
         } else {
-            pause.max(wished_pause(&fault.cause))
+            pause.max(requested_pause(&fault.cause))
         };
         let until = self.now.plus(pause.min(self.options.longest_retry));
         self.peer.phase = Phase::Resting(until, fault);
-        if self.all().all(Peer::is_resting) {
+        if self.all().all(SyncPeer::is_resting) {
             self.shorten_rests();
             // The backfill is tried again with the upstreams that did not have its blocks.
-            self.line.backfill.forget_refusals();
+            self.followed.backfill.forget_refusals();
         }
     }
 
@@ -218,14 +218,14 @@ impl Exchange<'_> {
                 RequestFailure::Busy { .. } | RequestFailure::Transport(_) | RequestFailure::NoRoom,
             ) = fault.cause
             {
-                *until = (*until).min(latest.plus(wished_pause(&fault.cause).max(ALONE)));
+                *until = (*until).min(latest.plus(requested_pause(&fault.cause).max(ALONE)));
             }
         }
     }
 }
 
 /// The pause that an upstream asked for, in milliseconds.
-fn wished_pause(cause: &SyncCause) -> u64 {
+fn requested_pause(cause: &SyncCause) -> u64 {
     match cause {
         SyncCause::Call(RequestFailure::Busy { seconds: Some(seconds) }) => seconds.saturating_mul(1_000),
         _ => 0,

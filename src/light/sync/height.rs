@@ -1,8 +1,8 @@
 //! The phase that asks for an upstream's height.
 
 use super::{
-    exchange::Exchange,
-    phase::{AskAbove, AskBackfill, AskHeight, AskUncles, Next, Phase},
+    exchange::UpstreamExchange,
+    phase::{AskAbove, AskBackfill, AskHeight, AskUncles, NextPhase, Phase},
 };
 use crate::light::{
     fault::{SyncCause, SyncFault},
@@ -12,10 +12,14 @@ use crate::light::{
 
 impl AskHeight {
     /// Notes the height and chooses what to fetch next.
-    pub(super) fn feed(self, responses: &[UpstreamResponse], exchange: &mut Exchange<'_>) -> Next {
-        let head = exchange.line.head_number();
+    pub(super) fn feed(
+        self,
+        responses: &[UpstreamResponse],
+        exchange: &mut UpstreamExchange<'_>,
+    ) -> NextPhase {
+        let head = exchange.followed.head_number();
         let height = self.height(responses).map_err(|cause| SyncFault { number: head, cause })?;
-        let (base, branch) = (exchange.line.checkpoint.number, exchange.side_branch());
+        let (base, branch) = (exchange.followed.checkpoint.number, exchange.side_branch());
         exchange.peer.source.announced = Some(height);
         exchange.peer.search.reopen();
         exchange.peer.search.cursor = match branch {

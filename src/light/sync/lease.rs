@@ -1,46 +1,46 @@
 //! Which upstream fetches a chain far ahead of ours.
 
-use super::{exchange::Exchange, peer::Peer, turns::Lease};
+use super::{exchange::UpstreamExchange, lease_state::Lease, peer::SyncPeer};
 
 /// If a chain is more than this many blocks ahead of ours, one upstream at a time fetches it.
 const BULK: u64 = 64;
 
-impl Exchange<'_> {
+impl UpstreamExchange<'_> {
     /// Whether only one upstream at a time fetches headers up to this height.
     pub(super) fn is_bulk(&self, height: u64) -> bool {
-        self.has_others() && height > self.line.head_number().saturating_add(BULK)
+        self.has_others() && height > self.followed.head_number().saturating_add(BULK)
     }
 
     /// Takes the turn at fetching many headers if no other upstream has it or should have it first.
     pub(super) fn take_lease(&mut self) -> bool {
         let over = |lease: &Lease| lease.holder == self.upstream || lease.is_over(self.now);
-        if self.turns.lease.as_ref().is_some_and(|lease| !over(lease)) {
+        if self.leases.lease.as_ref().is_some_and(|lease| !over(lease)) {
             return false;
         }
         self.finish_lease();
         // The fastest upstream goes first; each gets one turn to show its speed.
-        let rate = |peer: &Peer| peer.source.record.rate.unwrap_or(u64::MAX);
-        let ready = |peer: &Peer| peer.source.announced.is_some_and(|height| self.is_bulk(height));
+        let rate = |peer: &SyncPeer| peer.source.record.rate.unwrap_or(u64::MAX);
+        let ready = |peer: &SyncPeer| peer.source.announced.is_some_and(|height| self.is_bulk(height));
         let own = rate(self.peer);
         if self.all().filter(|peer| !peer.is_resting() && ready(peer)).any(|peer| rate(peer) > own) {
             return false;
         }
-        self.turns.lease = Some(Lease { holder: self.upstream, began: self.now.millis, headers: 0 });
+        self.leases.lease = Some(Lease { holder: self.upstream, began: self.now.millis, headers: 0 });
         true
     }
 
     /// Counts the headers that a window added to the chain, whose head was at `before`.
     pub(super) fn count(&mut self, before: u64) {
-        let gained = self.line.head_number().saturating_sub(before);
-        self.line.meter.count(gained, self.peer.asked, self.now);
-        if let Some(lease) = self.turns.lease.as_mut().filter(|lease| lease.holder == self.upstream) {
+        let gained = self.followed.head_number().saturating_sub(before);
+        self.followed.meter.count(gained, self.peer.asked, self.now);
+        if let Some(lease) = self.leases.lease.as_mut().filter(|lease| lease.holder == self.upstream) {
             lease.headers = lease.headers.saturating_add(gained);
         }
     }
 
     /// Whether the upstream's turn is over and others wait for theirs.
     pub(super) fn lease_is_over(&mut self) -> bool {
-        match &self.turns.lease {
+        match &self.leases.lease {
             Some(lease) if lease.holder == self.upstream && lease.is_over(self.now) => {
                 self.finish_lease();
                 true
@@ -55,14 +55,14 @@ impl Exchange<'_> {
 
     /// Ends the upstream's turn, if it has one.
     pub(super) fn drop_lease(&mut self) {
-        if self.turns.lease.is_some_and(|lease| lease.holder == self.upstream) {
+        if self.leases.lease.is_some_and(|lease| lease.holder == self.upstream) {
             self.finish_lease();
         }
     }
 
     /// Ends the present turn, which may be another upstream's, and remembers how fast it went.
     fn finish_lease(&mut self) {
-        let Some(lease) = self.turns.lease.take() else { return };
+        let Some(lease) = self.leases.lease.take() else { return };
         let elapsed = self.now.millis.saturating_sub(lease.began).max(1);
         if let Some(holder) = self.all_mut().nth(lease.holder) {
             holder.source.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);

@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::{exchange::Exchange, options::SyncStep, peer::Peer, phase::Phase, state::HeaderSync};
+use super::{exchange::UpstreamExchange, options::SyncStep, peer::SyncPeer, phase::Phase, state::HeaderSync};
 use crate::{
     consensus::{Checkpoint, HeaderChain, Network},
     light::{clock::Now, fault::SyncFault, meter::Progress, upstream::UpstreamResponse},
@@ -16,53 +16,54 @@ impl HeaderSync {
 
     /// The verified chain; `None` until the checkpoint's header has arrived.
     pub fn chain(&self) -> Option<&HeaderChain> {
-        self.line.chain.as_ref()
+        self.followed.chain.as_ref()
     }
 
     /// The network that the machine follows.
     pub fn network(&self) -> &Arc<Network> {
-        &self.line.network
+        &self.followed.network
     }
 
     /// The block that the chain starts at.
     pub fn checkpoint(&self) -> &Checkpoint {
-        &self.line.checkpoint
+        &self.followed.checkpoint
     }
 
     /// Height of the checkpoint.
     pub fn start(&self) -> u64 {
-        self.line.checkpoint.number
+        self.followed.checkpoint.number
     }
 
     /// The number of the highest block that an upstream in good standing announces. Announcing a height costs nothing,
     /// so once the head was reached it counts only up to the newest verified header from the same upstream.
     pub fn announced(&self) -> u64 {
-        self.line.announced(&self.peers)
+        self.followed.announced(&self.peers)
     }
 
     /// Whether the head has been reached at least once.
     pub fn is_synced(&self) -> bool {
-        self.line.synced_once
+        self.followed.synced_once
     }
 
     /// Whether the head was reached and no uncles are pending: total difficulties are then as exact as they can be.
     pub fn is_settled(&self) -> bool {
-        self.line.synced_once && self.line.backlog.is_empty()
+        self.followed.synced_once && self.followed.backlog.is_empty()
     }
 
     /// Progress of synchronization.
     pub fn progress(&self) -> Progress {
         let start = self.store.resumed.unwrap_or(self.start());
-        self.progress_of_proposals().unwrap_or_else(|| self.line.progress(start, &self.peers))
+        self.progress_of_proposals().unwrap_or_else(|| self.followed.progress(start, &self.peers))
     }
 
     /// An exchange with an upstream, if there is one of this number.
-    pub(super) fn exchange(&mut self, upstream: usize) -> Option<Exchange<'_>> {
+    pub(super) fn exchange(&mut self, upstream: usize) -> Option<UpstreamExchange<'_>> {
         let (before, from) = self.peers.split_at_mut_checked(upstream)?;
         let (peer, after) = from.split_first_mut()?;
-        let (line, turns, options, now) = (&mut self.line, &mut self.turns, &self.options, self.now);
+        let (followed, leases, options, now) =
+            (&mut self.followed, &mut self.leases, &self.options, self.now);
         let proposal = self.start.proposal(upstream);
-        Some(Exchange { upstream, peer, before, after, line, turns, proposal, options, now })
+        Some(UpstreamExchange { upstream, peer, before, after, followed, leases, proposal, options, now })
     }
 
     /// The next step for an upstream. The same requests are returned until they are answered.
@@ -90,8 +91,8 @@ impl HeaderSync {
 
     /// Makes every upstream due at once.
     pub fn poll(&mut self) {
-        self.peers.iter_mut().for_each(Peer::poll);
-        self.line.backfill.forget_refusals();
+        self.peers.iter_mut().for_each(SyncPeer::poll);
+        self.followed.backfill.forget_refusals();
     }
 
     /// Takes the responses to the requests of an upstream's last [`SyncStep::Fetch`], in order.
@@ -106,12 +107,12 @@ impl HeaderSync {
     /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
     pub(super) fn settle(&mut self) {
         self.elect();
-        self.line.settle(&self.peers, &mut self.turns, self.now);
+        self.followed.settle(&self.peers, &mut self.leases, self.now);
     }
 
     /// A stretch of the chain with less work than the floor requires, if there is one.
-    pub fn low_work(&self) -> Option<&crate::light::floor::LowWork> {
-        self.line.floor.low()
+    pub fn low_work(&self) -> Option<&crate::light::work_floor::LowWork> {
+        self.followed.floor.low()
     }
 
     /// Why synchronization has stopped, if every upstream failed.

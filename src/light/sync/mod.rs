@@ -6,11 +6,11 @@
 //! ```
 //! Every header is verified before it is kept. A fault of one upstream stops its own machine, never the others.
 //!
-//! The chain is a `Line`. An upstream is a `Peer`: who answers (`Source`), where its headers are looked for (`Search`)
+//! The chain is a `FollowedChain`. An upstream is a `SyncPeer`: who answers (`SourceState`), where its headers are looked for (`HeaderSearch`)
 //! and what it is asked for (`Phase`). `phase.rs` lists the phases; the file of each says what follows from the
-//! responses. An `Exchange` is all that a phase may touch; its methods are in `exchange.rs` and, for turns, in `lease.rs`.
-//! Beside these, the machine has `Start` (which block the chain starts at, and the proposals of the upstreams), `Turns`
-//! (who fetches many headers) and `Store` (what is left of an earlier run).
+//! responses. An `UpstreamExchange` is all that a phase may touch; its methods are in `exchange.rs` and, for turns, in `lease.rs`.
+//! AuxiliarySource these, the machine has `ChainStart` (which block the chain starts at, and the proposals of the upstreams), `LeaseState`
+//! (who fetches many headers) and `RestoreState` (what is left of an earlier run).
 
 mod above;
 mod backfill;
@@ -18,31 +18,31 @@ mod backfill_range;
 mod base;
 mod elect;
 mod exchange;
+mod followed;
 mod height;
-mod keep;
-#[cfg(test)]
-mod keep_test;
+mod host_headers;
 mod lease;
-mod line;
+mod lease_state;
 mod machine;
 mod options;
+mod pages;
+#[cfg(test)]
+mod pages_test;
 mod peer;
 mod phase;
 mod proposal;
 mod propose;
-mod restore;
-mod standing;
+mod ranking;
 #[cfg(test)]
-mod standing_test;
+mod ranking_test;
+mod restore;
 mod state;
 mod store;
-mod told;
-mod turns;
 mod uncles;
 
-pub use keep::{KeptFault, MAX_PAGE_BYTES, PAGE_HEADERS, Page, REPROVEN, ReadPage};
 pub use options::{SyncOptions, SyncStep};
+pub use pages::{HeaderPage, HeaderStoreFault, MAX_PAGE_BYTES, PAGE_HEADERS, REPROVEN, ReadPage};
 pub use peer::{Capabilities, DEFAULT_BATCH};
-pub use standing::{Observation, UpstreamState};
+pub use ranking::{Observation, UpstreamState};
 pub use state::HeaderSync;
 pub use store::Restoring;

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloy_primitives::B256;
 
 use super::phase::Phase;
-use crate::light::{fault::SyncCause, record::Record};
+use crate::light::{fault::SyncCause, record::UpstreamRecord};
 
 /// Number of blocks that the first search below an unknown parent goes back; each further search goes back twice as
 /// far.
@@ -37,12 +37,12 @@ pub struct Capabilities {
 
 /// What is known of whoever answers as an upstream.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(super) struct SourceState {
     /// Who answers, if one source takes the place of another; else the host's name for the upstream counts.
     pub(super) name: Option<String>,
     /// How many sources have answered before this one.
     pub(super) turn: u64,
-    pub(super) record: Record,
+    pub(super) record: UpstreamRecord,
     pub(super) can: Capabilities,
     /// The upstream has no method that returns uncles.
     pub(super) no_uncles: bool,
@@ -52,7 +52,7 @@ pub(super) struct Source {
 
 /// Where the headers of an upstream are looked for.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(super) struct HeaderSearch {
     /// The height above which its next window begins: as a rule that of the newest header accepted from it, on any
     /// branch.
     pub(super) cursor: u64,
@@ -70,9 +70,9 @@ pub(super) struct Search {
 
 /// An upstream as synchronization sees it.
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) source: Source,
-    pub(super) search: Search,
+pub(super) struct SyncPeer {
+    pub(super) source: SourceState,
+    pub(super) search: HeaderSearch,
     pub(super) phase: Phase,
     /// When its requests were handed out, on the monotonic clock.
     pub(super) asked: u64,
@@ -80,7 +80,7 @@ pub(super) struct Peer {
     pub(super) hinted: bool,
 }
 
-impl Default for Search {
+impl Default for HeaderSearch {
     fn default() -> Self {
         Self {
             cursor: 0,
@@ -93,15 +93,15 @@ impl Default for Search {
     }
 }
 
-impl Search {
+impl HeaderSearch {
     /// Another chain is followed. `cursor` is set when the upstream's height arrives; `rewind` and `missed` affect
     /// only how it is asked next: one search may go further back, one block may be asked for once less.
-    pub(super) fn on_other_chain(&mut self) {
+    pub(super) fn follow_other_chain(&mut self) {
         (self.at, self.at_end) = (None, false);
     }
 
     /// The chain starts again at its base, and the state of the search belongs to the old one.
-    pub(super) fn again(&mut self) {
+    pub(super) fn restart(&mut self) {
         (self.at, self.at_end, self.rewind) = (None, false, FIRST_REWIND);
     }
 
@@ -123,25 +123,25 @@ impl Search {
     /// Whether an upstream that announced this height lacks one of the last blocks below it, and lacked none before. It
     /// may have moved to a heavier branch of fewer blocks since it announced its height, so it is asked for its height
     /// again.
-    pub(super) fn misses_at_first(&mut self, announced: u64, missing: Option<&(u64, SyncCause)>) -> bool {
+    pub(super) fn newly_lacks_block(&mut self, announced: u64, missing: Option<&(u64, SyncCause)>) -> bool {
         let near = |number: &u64| announced.saturating_sub(*number) < FIRST_REWIND;
         let missed = matches!(missing, Some((number, SyncCause::Missing)) if near(number));
         !core::mem::replace(&mut self.missed, missed) && missed
     }
 }
 
-impl Source {
+impl SourceState {
     /// Whether it is worth asking for headers in one binary response.
     pub(super) fn may_give_binary(&self) -> bool {
         self.can.headers != Some(false)
     }
 }
 
-impl Default for Peer {
+impl Default for SyncPeer {
     fn default() -> Self {
         Self {
-            source: Source::default(),
-            search: Search::default(),
+            source: SourceState::default(),
+            search: HeaderSearch::default(),
             phase: Phase::Idle(0),
             asked: 0,
             hinted: false,
@@ -149,7 +149,7 @@ impl Default for Peer {
     }
 }
 
-impl Peer {
+impl SyncPeer {
     pub(super) fn is_resting(&self) -> bool {
         matches!(self.phase, Phase::Resting(..))
     }
@@ -168,8 +168,8 @@ mod tests {
     use super::*;
 
     /// A search in the middle of everything.
-    fn search() -> Search {
-        Search {
+    fn search() -> HeaderSearch {
+        HeaderSearch {
             cursor: 9,
             at: Some(B256::repeat_byte(1)),
             rewind: 64,
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    fn after(change: impl Fn(&mut Search)) -> (u64, bool, u64, usize, bool, bool) {
+    fn after(change: impl Fn(&mut HeaderSearch)) -> (u64, bool, u64, usize, bool, bool) {
         let mut search = search();
         change(&mut search);
         (search.cursor, search.at.is_some(), search.rewind, search.window, search.missed, search.at_end)
@@ -187,16 +187,16 @@ mod tests {
 
     #[test]
     fn a_search_on_another_chain_keeps_how_the_upstream_is_asked() {
-        assert_eq!(after(Search::on_other_chain), (9, false, 64, 100, true, false));
+        assert_eq!(after(HeaderSearch::follow_other_chain), (9, false, 64, 100, true, false));
     }
 
     #[test]
     fn a_search_from_the_base_again_goes_back_by_few_blocks_first() {
-        assert_eq!(after(Search::again), (9, false, 8, 100, true, false));
+        assert_eq!(after(HeaderSearch::restart), (9, false, 8, 100, true, false));
     }
 
     #[test]
     fn a_search_that_is_reopened_goes_on_from_where_it_was() {
-        assert_eq!(after(Search::reopen), (9, true, 64, 100, true, false));
+        assert_eq!(after(HeaderSearch::reopen), (9, true, 64, 100, true, false));
     }
 }

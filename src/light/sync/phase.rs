@@ -29,7 +29,7 @@ pub(super) enum Phase {
 }
 
 /// The phase that follows an exchange, or why the upstream is to rest.
-pub(super) type Next = Result<Phase, SyncFault>;
+pub(super) type NextPhase = Result<Phase, SyncFault>;
 
 /// Asks for the upstream's height (`height.rs`).
 #[derive(Debug)]

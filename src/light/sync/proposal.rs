@@ -2,19 +2,19 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{line::Line, options::SyncOptions, peer::Peer, turns::Turns};
+use super::{followed::FollowedChain, lease_state::LeaseState, options::SyncOptions, peer::SyncPeer};
 use crate::{consensus::WorkStart, light::header_window::HeaderWindow};
 
 /// How the block is found at which the chain starts.
 #[derive(Debug)]
-pub(super) enum Start {
+pub(super) enum ChainStart {
     /// The host trusts it.
     Trusted,
     /// It is elected by this rule among the proposals of the upstreams, one for each.
     Work { rule: WorkStart, proposals: Vec<Proposal> },
 }
 
-impl Start {
+impl ChainStart {
     /// The rule of the election, and the proposal of an upstream.
     pub(super) fn proposal(&mut self, upstream: usize) -> Option<(WorkStart, &mut Proposal)> {
         match self {
@@ -27,7 +27,7 @@ impl Start {
 /// The proposal of an upstream in a start by work.
 #[derive(Debug, Default)]
 pub(super) struct Proposal {
-    pub(super) stage: Stage,
+    pub(super) stage: ProposalStage,
     /// When it last made progress, in milliseconds of the monotonic clock.
     pub(super) moved: u64,
     /// Whether the upstream's headers do not link to the elected block: it follows another chain, and proposes again.
@@ -36,7 +36,7 @@ pub(super) struct Proposal {
 
 /// How far a proposal is.
 #[derive(Debug, Default)]
-pub(super) enum Stage {
+pub(super) enum ProposalStage {
     /// The upstream's height is needed.
     #[default]
     Height,
@@ -52,8 +52,8 @@ pub(super) enum Stage {
 /// says of the upstream is lost with it: only faults enter the upstream's record.
 #[derive(Debug)]
 pub(super) struct Trial {
-    pub(super) line: Line,
-    pub(super) peer: Peer,
-    pub(super) turns: Turns,
+    pub(super) followed: FollowedChain,
+    pub(super) peer: SyncPeer,
+    pub(super) leases: LeaseState,
     pub(super) options: SyncOptions,
 }

@@ -5,22 +5,22 @@ use core::slice;
 
 use super::{
     base::only_header,
-    exchange::Exchange,
-    line::Line,
+    exchange::UpstreamExchange,
+    followed::FollowedChain,
+    lease_state::{LEASE_POLL, LeaseState},
     options::{SyncOptions, SyncStep},
-    peer::Peer,
-    phase::{AskHeight, AskProposal, Next, Phase},
-    proposal::{Stage, Trial},
-    turns::{LEASE_POLL, Turns},
+    peer::SyncPeer,
+    phase::{AskHeight, AskProposal, NextPhase, Phase},
+    proposal::{ProposalStage, Trial},
 };
 use crate::{
     consensus::{Checkpoint, WorkStart},
     light::{
         clock::Now,
         fault::{SyncCause, SyncFault},
-        floor::LONGEST_STRETCH,
         header_window::HeaderWindow,
         upstream::{RequestFailure, UpstreamResponse},
+        work_floor::LONGEST_STRETCH,
     },
     types::SealedHeader,
 };
@@ -30,38 +30,42 @@ use crate::{
 const LONGEST_GAP: u64 = 1_800;
 
 impl AskProposal {
-    pub(super) fn step(&self, exchange: &mut Exchange<'_>) -> SyncStep {
+    pub(super) fn step(&self, exchange: &mut UpstreamExchange<'_>) -> SyncStep {
         let now = exchange.now;
         match exchange.proposal.as_mut().map(|(_, proposal)| &mut proposal.stage) {
-            Some(Stage::Height) => SyncStep::Fetch(AskHeight.requests()),
-            Some(Stage::Block(window)) => SyncStep::Fetch(window.requests()),
-            Some(Stage::Headers(trial)) => trial.next(now),
-            Some(Stage::Judged(_)) | None => SyncStep::Wait(LEASE_POLL),
+            Some(ProposalStage::Height) => SyncStep::Fetch(AskHeight.requests()),
+            Some(ProposalStage::Block(window)) => SyncStep::Fetch(window.requests()),
+            Some(ProposalStage::Headers(trial)) => trial.next(now),
+            Some(ProposalStage::Judged(_)) | None => SyncStep::Wait(LEASE_POLL),
         }
     }
 
     /// Takes the proposal further. After a fault it begins again, unless a request above the proposed block failed.
-    pub(super) fn feed(self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+    pub(super) fn feed(
+        self,
+        responses: Vec<UpstreamResponse>,
+        exchange: &mut UpstreamExchange<'_>,
+    ) -> NextPhase {
         let now = exchange.now;
         let Some((rule, proposal)) = &mut exchange.proposal else { return Ok(Phase::Height(AskHeight)) };
         let rule = *rule;
         proposal.moved = now.millis;
         let next = match core::mem::take(&mut proposal.stage) {
-            Stage::Height => choose(&responses, &rule, exchange)?,
-            Stage::Block(window) => start_trial(window, responses, exchange)?,
-            Stage::Headers(mut trial) => match trial.feed(responses, now) {
-                Ok(()) if !trial.line.synced_once => Stage::Headers(trial),
+            ProposalStage::Height => choose(&responses, &rule, exchange)?,
+            ProposalStage::Block(window) => start_trial(window, responses, exchange)?,
+            ProposalStage::Headers(mut trial) => match trial.feed(responses, now) {
+                Ok(()) if !trial.followed.synced_once => ProposalStage::Headers(trial),
                 Ok(()) => trial.judged(&rule, now.unix)?,
                 Err(fault) => {
                     if let SyncCause::Call(_) = fault.cause {
                         // A failed request says nothing about the headers: keep the proposal and resume after the pause.
                         trial.poll();
-                        proposal.stage = Stage::Headers(trial);
+                        proposal.stage = ProposalStage::Headers(trial);
                     }
                     return Err(fault);
                 }
             },
-            judged @ Stage::Judged(_) => judged,
+            judged @ ProposalStage::Judged(_) => judged,
         };
         if let Some((_, proposal)) = &mut exchange.proposal {
             proposal.stage = next;
@@ -74,58 +78,58 @@ impl AskProposal {
 fn choose(
     responses: &[UpstreamResponse],
     rule: &WorkStart,
-    exchange: &mut Exchange<'_>,
-) -> Result<Stage, SyncFault> {
-    let fault = |line: &Line, cause| SyncFault { number: line.head_number(), cause };
-    let height = AskHeight.height(responses).map_err(|cause| fault(exchange.line, cause))?;
+    exchange: &mut UpstreamExchange<'_>,
+) -> Result<ProposalStage, SyncFault> {
+    let fault = |followed: &FollowedChain, cause| SyncFault { number: followed.head_number(), cause };
+    let height = AskHeight.height(responses).map_err(|cause| fault(exchange.followed, cause))?;
     exchange.peer.source.announced = Some(height);
     let Some(number) = height.checked_sub(rule.headers).filter(|number| *number >= rule.from) else {
         let reason = format!(
             "it ends at block {height}; a start needs {} headers above block {} or a later one",
             rule.headers, rule.from
         );
-        return Err(fault(exchange.line, SyncCause::TooLittleWork(reason)));
+        return Err(fault(exchange.followed, SyncCause::TooLittleWork(reason)));
     };
     let window = HeaderWindow::single(number);
-    Ok(Stage::Block(window.in_binary(exchange.peer.source.may_give_binary())))
+    Ok(ProposalStage::Block(window.in_binary(exchange.peer.source.may_give_binary())))
 }
 
 /// Starts a chain for the headers above a proposal, which takes the proposal for its checkpoint.
 fn start_trial(
     mut window: HeaderWindow,
     responses: Vec<UpstreamResponse>,
-    exchange: &mut Exchange<'_>,
-) -> Result<Stage, SyncFault> {
+    exchange: &mut UpstreamExchange<'_>,
+) -> Result<ProposalStage, SyncFault> {
     let number = window.first();
     if let Some(failure) = responses.iter().find_map(RequestFailure::of_exchange) {
         // The proposal starts again after the pause.
         return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
     }
     if !exchange.fill(&mut window, responses) {
-        return Ok(Stage::Block(window));
+        return Ok(ProposalStage::Block(window));
     }
     let found = only_header(window).map_err(|cause| SyncFault { number, cause })?;
-    Ok(Stage::Headers(Box::new(Trial::new(exchange.line, found, exchange.options)?)))
+    Ok(ProposalStage::Headers(Box::new(Trial::new(exchange.followed, found, exchange.options)?)))
 }
 
 impl Trial {
     /// The ancestors that it fetches as backfill stay in its chain, so the winner's are not fetched again.
-    fn new(line: &Line, base: SealedHeader, options: &SyncOptions) -> Result<Self, SyncFault> {
+    fn new(followed: &FollowedChain, base: SealedHeader, options: &SyncOptions) -> Result<Self, SyncFault> {
         let checkpoint = Checkpoint { number: base.number, hash: base.hash(), total_difficulty: None };
-        let mut line = Line::new(line.network.clone(), checkpoint, options);
-        line.floor.keep_oldest();
-        line.start_at(base, options)?;
-        Ok(Self { line, peer: Peer::default(), turns: Turns::default(), options: *options })
+        let mut followed = FollowedChain::new(followed.network.clone(), checkpoint, options);
+        followed.floor.keep_oldest();
+        followed.start_at(base, options)?;
+        Ok(Self { followed, peer: SyncPeer::default(), leases: LeaseState::default(), options: *options })
     }
 
-    fn exchange(&mut self, now: Now) -> Exchange<'_> {
-        Exchange {
+    fn exchange(&mut self, now: Now) -> UpstreamExchange<'_> {
+        UpstreamExchange {
             upstream: 0,
             peer: &mut self.peer,
             before: &mut [],
             after: &mut [],
-            line: &mut self.line,
-            turns: &mut self.turns,
+            followed: &mut self.followed,
+            leases: &mut self.leases,
             proposal: None,
             options: &self.options,
             now,
@@ -139,7 +143,7 @@ impl Trial {
 
     fn feed(&mut self, responses: Vec<UpstreamResponse>, now: Now) -> Result<(), SyncFault> {
         self.exchange(now).feed(responses);
-        self.line.settle(slice::from_ref(&self.peer), &mut self.turns, now);
+        self.followed.settle(slice::from_ref(&self.peer), &mut self.leases, now);
         match &self.peer.phase {
             Phase::Resting(_, fault) => Err(fault.clone()),
             _ => Ok(()),
@@ -148,15 +152,15 @@ impl Trial {
 
     fn poll(&mut self) {
         self.peer.poll();
-        self.line.backfill.forget_refusals();
+        self.followed.backfill.forget_refusals();
     }
 
     /// The stage after the headers, if they show enough work.
-    fn judged(self: Box<Self>, rule: &WorkStart, now: u64) -> Result<Stage, SyncFault> {
-        match judge(&self.line, rule, self.options.work_floor, now) {
-            Ok(()) => Ok(Stage::Judged(self)),
+    fn judged(self: Box<Self>, rule: &WorkStart, now: u64) -> Result<ProposalStage, SyncFault> {
+        match judge(&self.followed, rule, self.options.work_floor, now) {
+            Ok(()) => Ok(ProposalStage::Judged(self)),
             Err(reason) => {
-                let number = self.line.head_number();
+                let number = self.followed.head_number();
                 Err(SyncFault { number, cause: SyncCause::TooLittleWork(reason) })
             }
         }
@@ -165,8 +169,8 @@ impl Trial {
 
 /// Whether the client may start at the block that a proposal takes for a checkpoint. The error is the reason, in
 /// words.
-fn judge(line: &Line, rule: &WorkStart, floor: u64, now: u64) -> Result<(), String> {
-    let Some(chain) = &line.chain else { return Err("it has no headers".into()) };
+fn judge(followed: &FollowedChain, rule: &WorkStart, floor: u64, now: u64) -> Result<(), String> {
+    let Some(chain) = &followed.chain else { return Err("it has no headers".into()) };
     let (view, base) = (chain.view(), chain.view().base().number);
     let Some(first) = view.by_number(base).filter(|_| view.lowest() <= base) else {
         return Err(format!("more headers are above block {base} than fit into memory"));
@@ -192,7 +196,7 @@ fn judge(line: &Line, rule: &WorkStart, floor: u64, now: u64) -> Result<(), Stri
     if age > LONGEST_GAP {
         return Err(format!("its newest block {} is {age} s old", view.head().number));
     }
-    match line.floor.until(now).or(line.floor.low().copied()) {
+    match followed.floor.low_work_at(now).or(followed.floor.low().copied()) {
         Some(low) => Err(format!(
             "the {} s up to block {} show {} % of the expected work; {} % is required",
             low.seconds, low.number, low.percent, floor

@@ -3,12 +3,12 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use super::{
-    line::Line,
+    followed::FollowedChain,
+    lease_state::LeaseState,
     options::SyncOptions,
-    peer::Peer,
-    proposal::{Proposal, Start},
-    store::Store,
-    turns::Turns,
+    peer::SyncPeer,
+    proposal::{ChainStart, Proposal},
+    store::RestoreState,
 };
 use crate::{
     consensus::{Checkpoint, Network, WorkStart},
@@ -18,11 +18,11 @@ use crate::{
 /// The synchronization machine. It owns the header chain.
 #[derive(Debug)]
 pub struct HeaderSync {
-    pub(super) line: Line,
-    pub(super) peers: Vec<Peer>,
-    pub(super) turns: Turns,
-    pub(super) start: Start,
-    pub(super) store: Store,
+    pub(super) followed: FollowedChain,
+    pub(super) peers: Vec<SyncPeer>,
+    pub(super) leases: LeaseState,
+    pub(super) start: ChainStart,
+    pub(super) store: RestoreState,
     pub(super) options: SyncOptions,
     /// The time that the host passed in last.
     pub(super) now: Now,
@@ -43,11 +43,11 @@ impl HeaderSync {
     ) -> Self {
         let options = options.bounded();
         Self {
-            line: Line::new(network, checkpoint, &options),
-            peers: (0..upstreams.max(1)).map(|_| Peer::default()).collect(),
-            turns: Turns::default(),
-            start: Start::Trusted,
-            store: Store::default(),
+            followed: FollowedChain::new(network, checkpoint, &options),
+            peers: (0..upstreams.max(1)).map(|_| SyncPeer::default()).collect(),
+            leases: LeaseState::default(),
+            start: ChainStart::Trusted,
+            store: RestoreState::default(),
             options,
             now: Now::default(),
         }
@@ -61,11 +61,11 @@ impl HeaderSync {
         let placeholder = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let sync = Self::with_upstreams(network, placeholder, upstreams, options);
         let proposals = sync.peers.iter().map(|_| Proposal::default()).collect();
-        Self { start: Start::Work { rule: work, proposals }, ..sync }
+        Self { start: ChainStart::Work { rule: work, proposals }, ..sync }
     }
 
     /// Whether the start is accepted for its work alone.
     pub fn is_by_work(&self) -> bool {
-        matches!(self.start, Start::Work { .. })
+        matches!(self.start, ChainStart::Work { .. })
     }
 }

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::{
-    keep::{KeptFault, PAGE_HEADERS, REPROVEN, ReadPage, first_kept, read_page},
-    line::Line,
+    followed::FollowedChain,
     options::{FORK_WINDOW, SyncOptions},
+    pages::{HeaderStoreFault, PAGE_HEADERS, REPROVEN, ReadPage, first_stored, read_page},
 };
 use crate::{
     consensus::{Checkpoint, HeaderCandidate, HeaderChain},
@@ -39,7 +39,7 @@ pub struct Restoring {
 
 /// What the machine holds of an earlier run.
 #[derive(Debug, Default)]
-pub(super) struct Store {
+pub(super) struct RestoreState {
     /// The number of the head that was restored.
     pub(super) resumed: Option<u64>,
     /// Headers below those in memory, which are still to be proven.
@@ -60,14 +60,14 @@ impl Restoring {
     /// The newest of `pages` stored pages.
     pub(super) fn newest(checkpoint: &Checkpoint, pages: u64) -> Self {
         let stretch = Self::ending(checkpoint, pages, None);
-        let checkpoint_page = checkpoint.number.saturating_sub(first_kept(checkpoint)) / PAGE_HEADERS;
+        let checkpoint_page = checkpoint.number.saturating_sub(first_stored(checkpoint)) / PAGE_HEADERS;
         Self { checkpoint_page: (stretch.first > 0).then_some(checkpoint_page), ..stretch }
     }
 
     /// The stretch of pages that ends before page `end`.
     fn ending(checkpoint: &Checkpoint, end: u64, top: Option<(u64, B256)>) -> Self {
         let first = end.saturating_sub(START_PAGES);
-        let above = first_kept(checkpoint).saturating_add(first.saturating_mul(PAGE_HEADERS));
+        let above = first_stored(checkpoint).saturating_add(first.saturating_mul(PAGE_HEADERS));
         let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { checkpoint.number };
         let (checkpoint_page, below, chain) = (None, Vec::new(), None);
         Self { checkpoint_page, first, next: first, end, base, below, chain, top }
@@ -91,27 +91,31 @@ impl Restoring {
     }
 
     /// Takes the headers of the next page.
-    pub(super) fn read(&mut self, line: &mut Line, bytes: &[u8]) -> Result<(), KeptFault> {
+    pub(super) fn read(
+        &mut self,
+        followed: &mut FollowedChain,
+        bytes: &[u8],
+    ) -> Result<(), HeaderStoreFault> {
         let Some(index) = self.page() else { return Ok(()) };
-        let page = read_page(index, bytes, &line.network)?;
+        let page = read_page(index, bytes, &followed.network)?;
         if self.checkpoint_page.take().is_some() {
-            let (number, hash) = (line.checkpoint.number, line.checkpoint.hash);
+            let (number, hash) = (followed.checkpoint.number, followed.checkpoint.hash);
             let mut headers = page.iter().map(|(candidate, _)| candidate.header());
-            let header = headers.find(|header| header.hash() == hash).ok_or(KeptFault::Gap(number))?;
-            line.floor.promise(header.difficulty.value());
+            let header = headers.find(|header| header.hash() == hash).ok_or(HeaderStoreFault::Gap(number))?;
+            followed.floor.promise(header.difficulty.value());
             return Ok(());
         }
         self.next = self.next.saturating_add(1);
         page.into_iter()
-            .try_for_each(|(candidate, uncles)| self.take(line, candidate, uncles.unwrap_or_default()))
+            .try_for_each(|(candidate, uncles)| self.take(followed, candidate, uncles.unwrap_or_default()))
     }
 
     fn take(
         &mut self,
-        line: &Line,
+        followed: &FollowedChain,
         candidate: HeaderCandidate,
         uncles: Vec<Header>,
-    ) -> Result<(), KeptFault> {
+    ) -> Result<(), HeaderStoreFault> {
         let number = candidate.header().number;
         if self.top.is_some_and(|(top, _)| number > top) {
             return Ok(());
@@ -121,7 +125,7 @@ impl Restoring {
                 self.below.push((candidate.into_header(), uncles));
             }
             (Ordering::Equal, None) => {
-                self.chain = Some(self.start(line, candidate.into_header(), uncles)?)
+                self.chain = Some(self.start(followed, candidate.into_header(), uncles)?)
             }
             (Ordering::Greater, Some(chain)) if self.top.is_none() => {
                 let header = chain.insert_linked(candidate)?;
@@ -136,7 +140,7 @@ impl Restoring {
                 }
             }
             // Too many headers below the base, a header that comes twice, or no base.
-            _ => return Err(KeptFault::Gap(number)),
+            _ => return Err(HeaderStoreFault::Gap(number)),
         }
         Ok(())
     }
@@ -144,13 +148,13 @@ impl Restoring {
     /// Starts the chain at its base, with the headers below.
     fn start(
         &mut self,
-        line: &Line,
+        followed: &FollowedChain,
         header: SealedHeader,
         uncles: Vec<Header>,
-    ) -> Result<HeaderChain, KeptFault> {
-        let (network, hash) = (line.network.clone(), header.hash());
+    ) -> Result<HeaderChain, HeaderStoreFault> {
+        let (network, hash) = (followed.network.clone(), header.hash());
         let mut chain = match self.first {
-            0 => HeaderChain::from_checkpoint(network, &line.checkpoint, header)?,
+            0 => HeaderChain::from_checkpoint(network, &followed.checkpoint, header)?,
             _ => HeaderChain::from_kept(network, header),
         };
         let below = core::mem::take(&mut self.below).into_iter().rev();
@@ -167,15 +171,15 @@ impl Restoring {
     }
 }
 
-impl Store {
+impl RestoreState {
     /// Makes a stretch that was read to its end the chain that is followed. Returns the number of its head.
     pub(super) fn take_over(
         &mut self,
         stretch: Restoring,
-        line: &mut Line,
+        followed: &mut FollowedChain,
         options: &SyncOptions,
-    ) -> Result<u64, KeptFault> {
-        let (first, gap) = (stretch.first, KeptFault::Gap(stretch.base));
+    ) -> Result<u64, HeaderStoreFault> {
+        let (first, gap) = (stretch.first, HeaderStoreFault::Gap(stretch.base));
         let wanted = stretch.page();
         let mut chain = stretch.chain.filter(|_| wanted.is_none()).ok_or(gap)?;
         chain.prove(REPROVEN)?;
@@ -183,56 +187,64 @@ impl Store {
         let (base, head) = (view.base(), view.head().number);
         if first > 0 {
             self.behind = Some(BackgroundProof {
-                stretch: Restoring::below(&line.checkpoint, first, (base.number, base.hash)),
+                stretch: Restoring::below(&followed.checkpoint, first, (base.number, base.hash)),
                 work: U256::ZERO,
                 uncles: Some(U256::ZERO),
             });
         } else {
-            line.backfill.start(base.number, options.backfill);
+            followed.backfill.start(base.number, options.backfill);
         }
         self.resumed = Some(head);
-        line.go_on_from(chain);
+        followed.continue_from(chain);
         Ok(head)
     }
 
     /// The page that [`Self::prove_some`] reads next.
-    pub(super) fn wanted_page(&self, line: &Line) -> Option<u64> {
-        let proven = line.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
+    pub(super) fn wanted_page(&self, followed: &FollowedChain) -> Option<u64> {
+        let proven = followed.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
         self.behind.as_ref().filter(|_| proven)?.stretch.page()
     }
 
     /// Number of the highest header that was taken back and is not proven yet.
-    pub(super) fn unproven(&self, line: &Line) -> Option<u64> {
+    pub(super) fn unproven(&self, followed: &FollowedChain) -> Option<u64> {
         let behind = self.behind.as_ref().and_then(|behind| behind.stretch.top);
-        line.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
+        followed.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
     }
 
     /// Proves some more headers, newest first. Returns whether more are left.
-    pub(super) fn prove_some(&mut self, line: &mut Line, read: ReadPage<'_>) -> Result<bool, KeptFault> {
-        let Some(chain) = &mut line.chain else { return Ok(false) };
+    pub(super) fn prove_some(
+        &mut self,
+        followed: &mut FollowedChain,
+        read: ReadPage<'_>,
+    ) -> Result<bool, HeaderStoreFault> {
+        let Some(chain) = &mut followed.chain else { return Ok(false) };
         if chain.view().unproven().is_some() {
             return Ok(chain.prove(PAGE_HEADERS as usize)? || self.behind.is_some());
         }
         let Some(mut behind) = self.behind.take() else { return Ok(false) };
         let Some(index) = behind.stretch.page() else {
-            self.stretch_proven(line, behind)?;
+            self.stretch_proven(followed, behind)?;
             return Ok(self.behind.is_some());
         };
-        let bytes = read(index)?.ok_or(KeptFault::Damaged { index })?;
-        behind.stretch.read(line, &bytes)?;
+        let bytes = read(index)?.ok_or(HeaderStoreFault::Damaged { index })?;
+        behind.stretch.read(followed, &bytes)?;
         self.behind = Some(behind);
         Ok(true)
     }
 
     /// Joins a stretch that was read to its end with the chain above it.
-    fn stretch_proven(&mut self, line: &mut Line, mut behind: BackgroundProof) -> Result<(), KeptFault> {
+    fn stretch_proven(
+        &mut self,
+        followed: &mut FollowedChain,
+        mut behind: BackgroundProof,
+    ) -> Result<(), HeaderStoreFault> {
         let Restoring { first, base, chain: stretch, top, .. } = behind.stretch;
-        let (Some(stretch), Some(chain)) = (&stretch, &mut line.chain) else {
-            return Err(KeptFault::Gap(base));
+        let (Some(stretch), Some(chain)) = (&stretch, &mut followed.chain) else {
+            return Err(HeaderStoreFault::Gap(base));
         };
         let view = stretch.view();
         if top.is_none_or(|top| top != (view.head().number, view.head().hash())) {
-            return Err(KeptFault::Gap(base));
+            return Err(HeaderStoreFault::Gap(base));
         }
         let (work, uncles) = view.whole_work().unwrap_or_default();
         behind.work = behind.work.saturating_add(work);
@@ -246,7 +258,7 @@ impl Store {
             return Ok(());
         }
         let base = view.base();
-        behind.stretch = Restoring::below(&line.checkpoint, first, (base.number, base.hash));
+        behind.stretch = Restoring::below(&followed.checkpoint, first, (base.number, base.hash));
         self.behind = Some(behind);
         Ok(())
     }

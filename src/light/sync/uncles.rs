@@ -3,11 +3,11 @@
 use alloc::{format, sync::Arc, vec::Vec};
 
 use super::{
-    exchange::Exchange,
-    line::Line,
-    peer::Peer,
-    phase::{AskUncles, Next, Phase},
-    turns::LEASE_POLL,
+    exchange::UpstreamExchange,
+    followed::FollowedChain,
+    lease_state::LEASE_POLL,
+    peer::SyncPeer,
+    phase::{AskUncles, NextPhase, Phase},
 };
 use crate::{
     consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedUncles},
@@ -27,14 +27,14 @@ const MOST_BLOCKS: usize = 64;
 
 impl AskUncles {
     /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
-    pub(super) fn new(exchange: &mut Exchange<'_>) -> Self {
+    pub(super) fn new(exchange: &mut UpstreamExchange<'_>) -> Self {
         let (upstream, source) = (exchange.upstream, &exchange.peer.source);
         // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
         if exchange.peer.search.missed {
             return Self::default();
         }
-        let shown = newest_shown(exchange.newest(), exchange.line.chain.as_ref());
-        let backlog = &mut exchange.line.backlog;
+        let shown = newest_shown(exchange.newest(), exchange.followed.chain.as_ref());
+        let backlog = &mut exchange.followed.backlog;
         if source.no_uncles {
             backlog.refuse_all(upstream, &shown);
         }
@@ -43,13 +43,17 @@ impl AskUncles {
         Self { fetches: target.map(UpstreamFetch::new).collect() }
     }
 
-    pub(super) fn feed(mut self, responses: Vec<UpstreamResponse>, exchange: &mut Exchange<'_>) -> Next {
+    pub(super) fn feed(
+        mut self,
+        responses: Vec<UpstreamResponse>,
+        exchange: &mut UpstreamExchange<'_>,
+    ) -> NextPhase {
         self.take(responses.into_iter(), exchange)?;
         Ok(self.or_pause(exchange))
     }
 
     /// The phase that follows if there are no headers to fetch: these fetches, or those of other open uncles, or a pause.
-    pub(super) fn or_pause(self, exchange: &mut Exchange<'_>) -> Phase {
+    pub(super) fn or_pause(self, exchange: &mut UpstreamExchange<'_>) -> Phase {
         let next = if self.fetches.is_empty() { Self::new(exchange) } else { self };
         if !next.fetches.is_empty() {
             return Phase::Uncles(next);
@@ -67,7 +71,7 @@ impl AskUncles {
     pub(super) fn take(
         &mut self,
         mut responses: impl Iterator<Item = UpstreamResponse>,
-        exchange: &mut Exchange<'_>,
+        exchange: &mut UpstreamExchange<'_>,
     ) -> Result<(), SyncFault> {
         for fetch in self.fetches.iter_mut().filter(|fetch| !fetch.is_complete()) {
             for index in 0..fetch.requests().len() {
@@ -83,8 +87,8 @@ impl AskUncles {
                 return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
             }
             let shown = prove::uncle_hashes(&fetch);
-            match exchange.line.committed(&fetch, &block) {
-                Ok(uncles) => exchange.line.backlog.ready(&block, uncles),
+            match exchange.followed.committed(&fetch, &block) {
+                Ok(uncles) => exchange.followed.backlog.ready(&block, uncles),
                 Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
                     refuse(&block, exchange);
@@ -117,12 +121,12 @@ fn is_unknown(cause: &Cause) -> bool {
 }
 
 /// Leaves uncles that the upstream does not have to others.
-fn refuse(block: &BlockRef, exchange: &mut Exchange<'_>) {
-    let shown = newest_shown(exchange.newest(), exchange.line.chain.as_ref());
-    exchange.line.backlog.refuse(block, exchange.upstream, &shown);
+fn refuse(block: &BlockRef, exchange: &mut UpstreamExchange<'_>) {
+    let shown = newest_shown(exchange.newest(), exchange.followed.chain.as_ref());
+    exchange.followed.backlog.refuse(block, exchange.upstream, &shown);
 }
 
-impl Line {
+impl FollowedChain {
     /// The uncles in a fetch's responses, checked against the block's header.
     fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
@@ -132,8 +136,8 @@ impl Line {
 
     /// Attaches the uncles that have arrived, oldest block first: a block's uncles must not repeat those of the blocks
     /// before it.
-    pub(super) fn attach_ready(&mut self, peers: &[Peer], now: Now) {
-        let height = |peer: &Peer| peer.source.announced.unwrap_or(u64::MAX);
+    pub(super) fn attach_ready(&mut self, peers: &[SyncPeer], now: Now) {
+        let height = |peer: &SyncPeer| peer.source.announced.unwrap_or(u64::MAX);
         let healthy = peers.iter().enumerate().filter(|(_, peer)| !peer.is_resting());
         let healthy: Vec<(usize, u64)> = healthy.map(|(index, peer)| (index, height(peer))).collect();
         self.backlog.tick(now.unix);
@@ -154,10 +158,10 @@ impl Line {
                     }));
                 }
                 Err(ChainError::Uncles { error, .. }) => match error {
-                    UncleError::EarlierUncles { .. } => self.backlog.wait(block, uncles, None),
+                    UncleError::EarlierUncles { .. } => self.backlog.postpone(block, uncles, None),
                     // An uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
-                        self.backlog.wait(block, uncles, Some(time.saturating_sub(bound)));
+                        self.backlog.postpone(block, uncles, Some(time.saturating_sub(bound)));
                     }
                     _ => {}
                 },

@@ -17,7 +17,7 @@ use crate::{
 /// A call, contract creation or self-destruction, with its inner calls and its logs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Call {
+pub(super) struct TracedCall {
     #[serde(rename = "type")]
     kind: &'static str,
     from: Address,
@@ -38,7 +38,7 @@ pub(super) struct Call {
     #[serde(skip_serializing_if = "Option::is_none")]
     revert_reason: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<Call>,
+    calls: Vec<TracedCall>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logs: Vec<CallLog>,
 }
@@ -52,9 +52,9 @@ struct CallLog {
 }
 
 /// The call tree of a transaction, or only its root.
-pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<Call> {
+pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<TracedCall> {
     let calls = trace.calls.as_ref()?;
-    let mut shown: Vec<Option<Call>> =
+    let mut shown: Vec<Option<TracedCall>> =
         calls.nodes.iter().map(|node| (!left_out(node)).then(|| call(node))).collect();
     add_logs(trace, calls, &mut shown);
     // From the last entry to the first, so that each call is complete when it moves into its parent.
@@ -73,7 +73,7 @@ pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<Call> {
 }
 
 /// Restores the order of a call's inner calls, which were added in reverse.
-fn in_order(mut call: Call) -> Call {
+fn in_order(mut call: TracedCall) -> TracedCall {
     call.calls.reverse();
     call
 }
@@ -85,7 +85,7 @@ fn left_out(node: &TraceNode) -> bool {
 
 /// Adds each log to the call that emitted it; logs of a native contract go to its caller. Log indexes count within
 /// the block.
-fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Call>]) {
+fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<TracedCall>]) {
     let told = calls.logs.len();
     for (count, (node, log)) in calls.logs.iter().enumerate() {
         let Some(writer) = writer(calls, shown, *node) else { continue };
@@ -111,14 +111,18 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Cal
 }
 
 /// The innermost shown call around an entry.
-fn writer<'a>(calls: &CallTrace, shown: &'a mut [Option<Call>], mut node: usize) -> Option<&'a mut Call> {
+fn writer<'a>(
+    calls: &CallTrace,
+    shown: &'a mut [Option<TracedCall>],
+    mut node: usize,
+) -> Option<&'a mut TracedCall> {
     while shown.get(node)?.is_none() {
         node = calls.nodes.get(node)?.parent?;
     }
     shown.get_mut(node)?.as_mut()
 }
 
-fn call(node: &TraceNode) -> Call {
+fn call(node: &TraceNode) -> TracedCall {
     let (kind, from) = match &node.action {
         TraceAction::Frame(start) => (kind(start.kind), start.from),
         TraceAction::Destruction { contract, .. } => ("SELFDESTRUCT", *contract),
@@ -130,7 +134,7 @@ fn call(node: &TraceNode) -> Call {
     let (start, close) = (node.frame(), node.close.as_ref());
     let failure = close.and_then(|close| close.failure);
     let created = close.and_then(|close| close.created).filter(|_| failure.is_none());
-    Call {
+    TracedCall {
         kind,
         from,
         to: to.or(created),

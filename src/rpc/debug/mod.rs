@@ -14,7 +14,8 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{
-        BLOCK_HASH, Done, Failure, Method, THE_BLOCK, absent, account_of, optional, required, verified,
+        BLOCK_HASH, Failure, HandlerOutput, Method, THE_BLOCK, absent, account_of, optional, required,
+        verified,
     },
     params::{Params, object},
     trace::{traced_block, traces},
@@ -128,7 +129,7 @@ fn tracer(given: Option<&RawValue>) -> Result<String, ParamError> {
     }
 }
 
-fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let hash = params.hash(0, "transaction hash")?;
     let options = Options::read(params)?;
     let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
@@ -139,7 +140,7 @@ fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     }
 }
 
-fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let options = Options::read(params)?;
     let Some(header) = header else { return absent() };
     let traces = traces(view, &header, options.tracer(), None)?;

@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Run<'a> {
+struct ExecutionObject<'a> {
     contract_address: String,
     init_storage: BTreeMap<String, String>,
     struct_logs: Ops<'a>,
@@ -81,7 +81,7 @@ impl Serialize for Slots<'_> {
 /// The object that the reference node returns for a transaction that ran no code.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Plain {
+struct PlainTransfer {
     program_invoke: (),
     transfer_invoke: Transfer,
     subtraces: [(); 0],
@@ -120,9 +120,9 @@ pub(super) fn shown(trace: &TransactionTrace, hidden: StepOptions) -> serde_json
     }
 }
 
-fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> Run<'_> {
+fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> ExecutionObject<'_> {
     let failure = trace.failure;
-    Run {
+    ExecutionObject {
         contract_address: hex::encode(contract),
         init_storage: slots(&trace.first_storage),
         struct_logs: Ops(&trace.steps, hidden),
@@ -147,9 +147,9 @@ fn op(step: &StepLog, hidden: StepOptions) -> Op<'_> {
     }
 }
 
-fn plain(trace: &TransactionTrace) -> Plain {
+fn plain(trace: &TransactionTrace) -> PlainTransfer {
     let data = &trace.transaction.data;
-    Plain {
+    PlainTransfer {
         program_invoke: (),
         transfer_invoke: Transfer {
             // Zero for a contract creation without code, as in the reference node.

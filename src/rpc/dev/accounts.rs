@@ -7,15 +7,15 @@ use alloy_primitives::{Address, hex};
 use super::{addresses, chain, chain_at, milliseconds, read, write};
 use crate::{
     dev::PrivateKey,
-    engine::{Level, Node},
+    engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, Pages, account_of, done, optional, required},
+        method::{Failure, HandlerOutput, Method, PageAccess, account_of, done, optional, required},
     },
 };
 
 pub(in crate::rpc) const ACCOUNTS: Method = Method {
-    pages: Pages::Own,
+    pages: PageAccess::Own,
     ..read(
         "eth_accounts",
         &[],
@@ -67,12 +67,12 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// The key of an account that is not locked.
-fn key(node: &mut dyn Node, address: Address) -> Result<PrivateKey, Failure> {
+fn key(node: &mut dyn LocalNode, address: Address) -> Result<PrivateKey, Failure> {
     let (chain, now) = chain_at(node)?;
     let key = chain.wallet().key(&address, milliseconds(now)).cloned();
     Ok(key.ok_or(ParamError::AccountNotFound)?)
 }
 
-fn signature(bytes: Option<[u8; 65]>) -> Result<Done, Failure> {
+fn signature(bytes: Option<[u8; 65]>) -> Result<HandlerOutput, Failure> {
     done(&hex::encode_prefixed(bytes.ok_or(RpcError::Internal)?), Level::Local)
 }

@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::{chain, chain_at, optional_small, quantity, send::shown, small, write};
 use crate::{
     dev::{Mining, Spacing},
-    engine::{Level, Node},
+    engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, Param, account_of, contract_of, done, optional, required},
+        method::{Failure, HandlerOutput, Method, Param, account_of, contract_of, done, optional, required},
         params::Params,
     },
     types::json::Quantity,
@@ -192,7 +192,7 @@ pub(super) const CHAIN: &[Method] = &[
         "Sets the account that receives the fees of later blocks.",
         |node, params| {
             let address = params.address(0)?;
-            chain(node)?.recipe_mut().coinbase = address;
+            chain(node)?.miner_settings_mut().coinbase = address;
             done(&true, Level::Local)
         },
     ),
@@ -203,7 +203,7 @@ pub(super) const CHAIN: &[Method] = &[
         "Sets the minimum gas price of transactions, at once. The header's approaches it by at most 1/100 per block, or 1 wei below 200 wei, as the rules demand: some 230 blocks for each factor of ten.",
         |node, params| {
             let price = params.number(0)?;
-            chain(node)?.recipe_mut().minimum_gas_price = price;
+            chain(node)?.miner_settings_mut().minimum_gas_price = price;
             done(&true, Level::Local)
         },
     ),
@@ -216,7 +216,11 @@ pub(super) const CHAIN: &[Method] = &[
     ),
 ];
 
-fn mine(node: &mut dyn Node, params: Params<'_>, spacing: fn(u64) -> Spacing) -> Result<Done, Failure> {
+fn mine(
+    node: &mut dyn LocalNode,
+    params: Params<'_>,
+    spacing: fn(u64) -> Spacing,
+) -> Result<HandlerOutput, Failure> {
     let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
     let (chain, now) = chain_at(node)?;
     // viem sends 0 if no interval is asked for.
@@ -236,7 +240,7 @@ struct Metadata {
     snapshots: Quantity,
 }
 
-fn metadata(node: &mut dyn Node, _: Params<'_>) -> Result<Done, Failure> {
+fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let chain = chain(node)?;
     let head = chain.view().head();
     let metadata = Metadata {

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::{brief, chain, chain_at, number, optional_small, quantity, small, write};
 use crate::{
     dev::{Mining, Spacing},
-    engine::{Level, Node},
+    engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, done, optional, required},
+        method::{Failure, HandlerOutput, Method, done, optional, required},
         params::{Params, parse_data},
     },
 };
@@ -142,7 +142,7 @@ pub(super) const METHODS: &[Method] = &[
         "Sets the gas limit that blocks approach, by at most 1/1,024 per block as the rules demand. Transactions may use it at once.",
         |node, params| {
             let limit = small(params, 0)?;
-            chain(node)?.recipe_mut().gas_limit = limit;
+            chain(node)?.miner_settings_mut().gas_limit = limit;
             done(&true, Level::Local)
         },
     ),
@@ -152,13 +152,13 @@ const fn every(seconds: u64) -> Mining {
     if seconds == 0 { Mining::Manual } else { Mining::Interval(seconds) }
 }
 
-fn set_mining(node: &mut dyn Node, mining: Mining) -> Result<Done, Failure> {
+fn set_mining(node: &mut dyn LocalNode, mining: Mining) -> Result<HandlerOutput, Failure> {
     let (chain, now) = chain_at(node)?;
     chain.set_mining(mining, now).map_err(RpcError::from)?;
     done(&true, Level::Local)
 }
 
-fn revert(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let text: String = params.text(0);
     let bad = || ParamError::SnapshotId(text.clone());
     let digits = text.strip_prefix("0x").ok_or_else(bad)?;
@@ -172,7 +172,7 @@ fn revert(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     done(&chain(node)?.revert(id), Level::Local)
 }
 
-fn increase_time(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn increase_time(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let seconds = params.number(0).ok().and_then(|seconds| u64::try_from(seconds).ok());
     let seconds = seconds.ok_or_else(|| ParamError::Seconds(params.text(0)))?;
     let (chain, now) = chain_at(node)?;
@@ -190,7 +190,7 @@ struct MineOptions<'a> {
     blocks: Option<&'a RawValue>,
 }
 
-fn mine(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (timestamp, blocks) = match params.object::<MineOptions<'_>>(0, "mining options") {
         Ok(Some(options)) => {
             let read = |raw: Option<&RawValue>| raw.map(number).transpose();

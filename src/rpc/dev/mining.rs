@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 
 use super::{address, chain_at, quantity, read, send::shown, write};
 use crate::{
-    consensus::{Change, bitcoin::reversed},
+    consensus::{HeadChange, bitcoin::reversed},
     dev::{DevError, Submission},
-    engine::{Chain, Level, Node},
+    engine::{Chain, Level, LocalNode},
     local::Imported,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, Param, done, required},
+        method::{Failure, HandlerOutput, Method, Param, done, required},
         params::Params,
     },
     types::json::Quantity,
@@ -144,7 +144,7 @@ struct WorkObject {
     parent_block_hash: String,
 }
 
-fn get_work(node: &mut dyn Node, _: Params<'_>) -> Result<Done, Failure> {
+fn get_work(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (chain, now) = chain_at(node)?;
     let work = chain.work(now).map_err(RpcError::from)?;
     let object = WorkObject {
@@ -165,7 +165,7 @@ struct Submitted {
     block_included_height: Quantity,
 }
 
-fn submit(node: &mut dyn Node, submission: &Submission) -> Result<Done, Failure> {
+fn submit(node: &mut dyn LocalNode, submission: &Submission) -> Result<HandlerOutput, Failure> {
     let (chain, now) = chain_at(node)?;
     let Imported { header, change, .. } = match chain.submit_work(submission, now) {
         Ok(imported) => imported,
@@ -174,9 +174,9 @@ fn submit(node: &mut dyn Node, submission: &Submission) -> Result<Done, Failure>
     };
     // The names that the reference node uses, in hex.
     let result = match change {
-        Change::Known => "EXIST",
-        Change::Side => "IMPORTED_NOT_BEST",
-        Change::Extended | Change::Reorganised(_) => "IMPORTED_BEST",
+        HeadChange::Known => "EXIST",
+        HeadChange::Side => "IMPORTED_NOT_BEST",
+        HeadChange::Extended | HeadChange::Reorganised(_) => "IMPORTED_BEST",
     };
     let submitted = Submitted {
         block_imported_result: hex::encode_prefixed(result),

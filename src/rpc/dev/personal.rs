@@ -7,10 +7,10 @@ use alloy_primitives::{B256, U256, hex};
 use super::{TRANSACTION, address, addresses, chain, chain_at, milliseconds, send, write};
 use crate::{
     dev::{DEFAULT_UNLOCK_MS, PrivateKey},
-    engine::{Level, Node},
+    engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, account_of, done, optional, required},
+        method::{Failure, HandlerOutput, Method, account_of, done, optional, required},
         params::Params,
     },
 };
@@ -102,7 +102,7 @@ fn passphrase(params: Params<'_>) -> Result<String, ParamError> {
     Ok(params.value(1, "a passphrase")?.unwrap_or_default())
 }
 
-fn new_account(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn new_account(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let passphrase: String = params.value(0, "a passphrase")?.unwrap_or_default();
     // About one random number in 2^128 is not a valid key.
     let mut key = PrivateKey::new(&node.random());
@@ -113,7 +113,7 @@ fn new_account(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure>
     keep(node, key, &passphrase)
 }
 
-fn import(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn import(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let text: String = params.value(0, "a key")?.unwrap_or_default();
     let bad = || ParamError::Key(text.clone());
     let bytes = hex::decode(&text).map_err(|_| bad())?;
@@ -123,14 +123,14 @@ fn import(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     keep(node, key, &passphrase(params)?)
 }
 
-fn keep(node: &mut dyn Node, key: PrivateKey, passphrase: &str) -> Result<Done, Failure> {
+fn keep(node: &mut dyn LocalNode, key: PrivateKey, passphrase: &str) -> Result<HandlerOutput, Failure> {
     let salt = node.random();
     let (chain, now) = chain_at(node)?;
     let kept = chain.wallet_mut().add_sealed(key, passphrase, salt, milliseconds(now));
     done(&address(&kept), Level::Local)
 }
 
-fn unlock(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn unlock(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     use crate::dev::UnlockError;
     let address = params.address(0)?;
     let passphrase = passphrase(params)?;

@@ -9,14 +9,14 @@ use super::{address, read, send::shown};
 use crate::{
     engine::{Level, Pool, PoolPart, View, WaitingTransaction},
     rpc::{
-        method::{Done, Failure, Method, Pages, done},
+        method::{Failure, HandlerOutput, Method, PageAccess, done},
         params::Params,
     },
     types::json::{Data, Quantity, RpcTransaction},
 };
 
 const fn shown_to_named(row: Method) -> Method {
-    Method { pages: Pages::Named, ..row }
+    Method { pages: PageAccess::Named, ..row }
 }
 
 pub(in crate::rpc) const PENDING: Method = shown_to_named(read(
@@ -52,7 +52,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-fn pending(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn pending(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let held = view.accounts();
     let mut own = Vec::new();
     if let Some(pool) = view.pool() {
@@ -66,20 +66,20 @@ fn pending(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 }
 
 /// Transactions by sender (without `0x`) and decimal nonce, nested as in the reference node.
-type Listed<T> = BTreeMap<String, BTreeMap<u64, T>>;
+type BySender<T> = BTreeMap<String, BTreeMap<u64, T>>;
 
 #[derive(Serialize)]
-struct Lists<T> {
-    pending: Listed<T>,
-    queued: Listed<T>,
+struct PoolLists<T> {
+    pending: BySender<T>,
+    queued: BySender<T>,
 }
 
 fn lists<T: Serialize>(
     view: &dyn Pool,
     show: impl Fn(&WaitingTransaction<'_>) -> T,
-) -> Result<Done, Failure> {
+) -> Result<HandlerOutput, Failure> {
     let listed = |part| {
-        let mut listed = Listed::<T>::new();
+        let mut listed = BySender::<T>::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
                 let nonce = u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX);
@@ -89,13 +89,13 @@ fn lists<T: Serialize>(
         }
         listed
     };
-    done(&Lists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
+    done(&PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
 }
 
 /// A transaction of the pool with the fields of the reference node, in its order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Content {
+struct PoolTransaction {
     block_hash: String,
     block_number: Option<Quantity>,
     transaction_index: Option<Quantity>,
@@ -109,9 +109,9 @@ struct Content {
     value: Quantity,
 }
 
-fn content(waiting: &WaitingTransaction<'_>) -> Content {
+fn content(waiting: &WaitingTransaction<'_>) -> PoolTransaction {
     let transaction = waiting.transaction;
-    Content {
+    PoolTransaction {
         block_hash: shown(&Default::default()),
         block_number: None,
         transaction_index: None,
@@ -138,13 +138,13 @@ fn summary(waiting: &WaitingTransaction<'_>) -> String {
 }
 
 #[derive(Serialize)]
-struct Status {
+struct PoolStatus {
     pending: usize,
     queued: usize,
 }
 
-fn status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    let status = view.pool().map_or(Status { pending: 0, queued: 0 }, |pool| Status {
+fn status(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let status = view.pool().map_or(PoolStatus { pending: 0, queued: 0 }, |pool| PoolStatus {
         pending: pool.count(PoolPart::Pending),
         queued: pool.count(PoolPart::Queued),
     });

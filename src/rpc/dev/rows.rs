@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 
 use crate::rpc::{
     error::{ParamError, RpcError},
-    method::{BRIEF_COST, Handler, Method, Pages, Param, Read, Subject, Write, required, told},
+    method::{BRIEF_COST, Handler, Method, PageAccess, Param, ParamSubject, Read, Write, doc_text, required},
     params::{Params, parse_number},
 };
 use crate::{
     dev::DevChain,
-    engine::{Level, Node},
+    engine::{Level, LocalNode},
     types::json::Quantity,
 };
 
 /// A transaction object.
-pub(super) const TRANSACTION: Param = required("transaction", "TRANSACTION").of(Subject::Transaction);
+pub(super) const TRANSACTION: Param = required("transaction", "TRANSACTION").of(ParamSubject::Transaction);
 
 /// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call it.
 pub(super) const fn write(
@@ -28,9 +28,9 @@ pub(super) const fn write(
     handler: Write,
 ) -> Method {
     let handler = Handler::Write(handler);
-    let (result, doc) = (told(result), told(doc));
+    let (result, doc) = (doc_text(result), doc_text(doc));
     let (name, aliases) = names;
-    let (level, pages) = (Level::Local, Pages::Own);
+    let (level, pages) = (Level::Local, PageAccess::Own);
     Method { name, aliases, params, result, level, cost: 100, pages, doc, handler }
 }
 
@@ -51,12 +51,12 @@ pub(super) const fn read(
     Method::local(name, params, result, doc, handler).costs(5)
 }
 
-pub(super) fn chain(node: &mut dyn Node) -> Result<&mut DevChain, RpcError> {
+pub(super) fn chain(node: &mut dyn LocalNode) -> Result<&mut DevChain, RpcError> {
     node.dev().ok_or(RpcError::NeedsDevChain)
 }
 
 /// The development chain, and the host's time in seconds since 1970.
-pub(super) fn chain_at(node: &mut dyn Node) -> Result<(&mut DevChain, u64), RpcError> {
+pub(super) fn chain_at(node: &mut dyn LocalNode) -> Result<(&mut DevChain, u64), RpcError> {
     let now = node.now();
     Ok((chain(node)?, now))
 }

@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use super::{TRANSACTION, brief, chain_at, milliseconds, number, write};
 use crate::{
     dev::{DevChain, DevError, PrivateKey},
-    engine::{Level, Node},
+    engine::{Level, LocalNode},
     exec::REVERTED,
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Done, Failure, Method, done},
+        method::{Failure, HandlerOutput, Method, done},
         params::{Params, parse_address, parse_data},
         revert::reason,
         signed::sent,
@@ -65,7 +65,7 @@ pub(super) fn submit(
     transaction: Transaction,
     from: Address,
     now: u64,
-) -> Result<Done, Failure> {
+) -> Result<HandlerOutput, Failure> {
     match chain.submit(transaction, from, now) {
         Ok(hash) => done(&alloc::format!("{hash}"), Level::Local),
         Err(DevError::Reverted { output: Some(data), .. }) => {
@@ -75,7 +75,10 @@ pub(super) fn submit(
     }
 }
 
-pub(in crate::rpc) fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+pub(in crate::rpc) fn send_raw(
+    node: &mut dyn LocalNode,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
     let (chain, now) = chain_at(node)?;
     let chain_id = chain.view().network().chain_id;
     let (transaction, sender) = sent(params, chain_id)?;

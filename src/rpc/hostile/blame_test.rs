@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::{
     chain::{Chains, Wish},
-    oracle::{At, Probe},
+    oracle::{BlockSelector, Probe},
     play::Play,
-    upstream::{Stage, Trick, Upstream},
+    upstream::{ScenarioData, SimulatedUpstream, UpstreamTrick},
 };
 use crate::light::ClientConfig;
 
-fn honest(chain: &[crate::types::B256]) -> Upstream {
-    Upstream {
+fn honest(chain: &[crate::types::B256]) -> SimulatedUpstream {
+    SimulatedUpstream {
         chain: chain.to_vec(),
         tricks: Vec::new(),
         forger: false,
@@ -36,8 +36,8 @@ fn requests_about_side_blocks_blame_no_upstream() {
     // A block that states more uncles than it has, which JSON does not show.
     let top = chains.mine(side, Wish { count: Some(1 << 20), ..Wish::default() });
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
-    let balances = [side, top].map(|hash| (At::Hash(hash), chains.block(&hash).facts.balance));
-    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let balances = [side, top].map(|hash| (BlockSelector::Hash(hash), chains.block(&hash).facts.balance));
+    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let upstreams = vec![honest(&chain), honest(&chain)];
     let mut play = Play::new(stage, upstreams, ClientConfig::default(), time);
     assert!(play.sync(60_000));
@@ -68,11 +68,11 @@ fn a_false_proof_of_a_side_block_is_blamed() {
     }
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
     let balance = chains.block(&side).facts.balance;
-    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
-    let liar = Upstream { tricks: vec![Trick::OldState], latency: 1, ..honest(&chain) };
+    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let liar = SimulatedUpstream { tricks: vec![UpstreamTrick::OldState], latency: 1, ..honest(&chain) };
     let mut play = Play::new(stage, vec![liar, honest(&chain)], ClientConfig::default(), time);
     assert!(play.sync(60_000));
-    let (method, params) = Probe::Balance(At::Hash(side)).call();
+    let (method, params) = Probe::Balance(BlockSelector::Hash(side)).call();
     assert_eq!(play.send(method, &params)["result"], format!("{balance:#x}"));
     let record = play.client.sync().upstreams().remove(0).record;
     assert!(
@@ -104,14 +104,14 @@ fn incomplete_uncles_of_another_block_blame_no_upstream() {
     }
     assert_eq!(chains.block(&last).uncles.as_ref().map(Vec::len), Some(1));
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
-    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
     // A node without checks serves the uncle as a block; then all upstreams are asked for its own uncles, by hash and
     // by number.
-    let careless = Upstream { forger: true, latency: 1, ..honest(&chain) };
+    let careless = SimulatedUpstream { forger: true, latency: 1, ..honest(&chain) };
     let mut play = Play::new(stage, vec![careless, honest(&chain)], ClientConfig::default(), time);
     assert!(play.sync(60_000));
     play.run(20_000);
-    let (method, params) = Probe::Uncle(At::Hash(main), 0).call();
+    let (method, params) = Probe::Uncle(BlockSelector::Hash(main), 0).call();
     play.send(method, &params);
     assert_eq!(play.blame(main), None);
 }
@@ -131,10 +131,10 @@ fn a_false_location_in_a_young_block_hides_no_transaction() {
     let time = chains.block(&main).header.timestamp;
     let (chain, apart) = (chains.branch(main), chains.branch(other));
     for first in [
-        Upstream { latency: 1, ..honest(&apart) },
-        Upstream { latency: 1, tricks: vec![Trick::NewPlace], ..honest(&chain) },
+        SimulatedUpstream { latency: 1, ..honest(&apart) },
+        SimulatedUpstream { latency: 1, tricks: vec![UpstreamTrick::NewPlace], ..honest(&chain) },
     ] {
-        let stage = Stage { chains: chains.clone(), foreign: Vec::new(), false_tops: Vec::new() };
+        let stage = ScenarioData { chains: chains.clone(), foreign: Vec::new(), false_tops: Vec::new() };
         let config = ClientConfig { min_depth: 1, ..ClientConfig::default() };
         let mut play = Play::new(stage, vec![first, honest(&chain)], config, time);
         assert!(play.sync(60_000));
@@ -161,8 +161,8 @@ fn an_upstream_on_a_longer_but_lighter_branch_is_asked_last() {
     }
     let time = chains.block(&other).header.timestamp;
     let (chain, longer) = (chains.branch(main), chains.branch(other));
-    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
-    let upstreams = vec![Upstream { latency: 1, ..honest(&longer) }, honest(&chain)];
+    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let upstreams = vec![SimulatedUpstream { latency: 1, ..honest(&longer) }, honest(&chain)];
     let mut play = Play::new(stage, upstreams, ClientConfig::default(), time);
     assert!(play.sync(60_000));
     play.run(20_000);

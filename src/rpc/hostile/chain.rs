@@ -108,7 +108,7 @@ pub(super) fn unmined(header: Header) -> SealedHeader {
 
 /// A block that follows all rules, except perhaps proof of work.
 #[derive(Clone)]
-pub(super) struct Block {
+pub(super) struct ScenarioBlock {
     pub(super) header: SealedHeader,
     /// The uncles that the header commits to; `None` if no upstream can serve them.
     pub(super) uncles: Option<Vec<SealedHeader>>,
@@ -122,7 +122,7 @@ pub(super) struct Block {
     pub(super) facts: Facts,
 }
 
-impl Block {
+impl ScenarioBlock {
     pub(super) fn number(&self) -> u64 {
         self.header.number
     }
@@ -153,10 +153,10 @@ pub(super) struct Wish {
 /// All blocks of a scenario.
 #[derive(Clone)]
 pub(super) struct Chains {
-    blocks: HashMap<B256, Arc<Block>>,
+    blocks: HashMap<B256, Arc<ScenarioBlock>>,
     pub(super) nodes: BTreeMap<B256, Bytes>,
     /// The trusted block, and the headers below it.
-    pub(super) base: Arc<Block>,
+    pub(super) base: Arc<ScenarioBlock>,
     pub(super) below: Vec<SealedHeader>,
     mark: u64,
 }
@@ -199,7 +199,7 @@ fn new_start(difficulty: u64) -> Chains {
         gas_used: 0,
         ..header(network, START)
     });
-    let base = Arc::new(Block {
+    let base = Arc::new(ScenarioBlock {
         header: block,
         uncles: Some(Vec::new()),
         good_uncles: true,
@@ -239,15 +239,15 @@ impl Chains {
         Checkpoint { number: START, hash: self.base.hash(), total_difficulty: Some(U256::from(START_TOTAL)) }
     }
 
-    pub(super) fn get(&self, hash: &B256) -> Option<&Arc<Block>> {
+    pub(super) fn get(&self, hash: &B256) -> Option<&Arc<ScenarioBlock>> {
         self.blocks.get(hash)
     }
 
-    pub(super) fn block(&self, hash: &B256) -> &Arc<Block> {
+    pub(super) fn block(&self, hash: &B256) -> &Arc<ScenarioBlock> {
         &self.blocks[hash]
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Block>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ScenarioBlock>> {
         self.blocks.values()
     }
 
@@ -326,7 +326,7 @@ impl Chains {
         let (header, facts, receipts) = self.draft(parent, &wish);
         let header = if wish.free { unmined(header) } else { mine(header) };
         let hash = header.hash();
-        let block = Block {
+        let block = ScenarioBlock {
             header,
             uncles: (!wish.hidden).then_some(wish.uncles),
             good_uncles: !wish.bad_uncles,
@@ -367,7 +367,7 @@ impl Chains {
 }
 
 /// Work of a block's uncles; `None` if it cannot be proven.
-pub(super) fn uncle_work(block: &Block) -> Option<U256> {
+pub(super) fn uncle_work(block: &ScenarioBlock) -> Option<U256> {
     let uncles = block.uncles.as_ref().filter(|_| block.good_uncles && block.shows_work)?;
     Some(uncles.iter().map(|uncle| uncle.difficulty.value()).sum())
 }

@@ -4,16 +4,16 @@ use fastrand::Rng;
 
 use super::{
     chain::{Chains, DIFFICULTIES, START, Wish, signed, unmined},
-    oracle::{At, Probe},
+    oracle::{BlockSelector, Probe},
     store::{HANDS, Hand, eclipse, long, written},
-    upstream::{Foreign, Stage, TRICKS, Trick, Upstream},
+    upstream::{Foreign, ScenarioData, SimulatedUpstream, TRICKS, UpstreamTrick},
 };
 use crate::{
     consensus::{
         difficulty,
         testing::{child, mine},
     },
-    light::{ClientConfig, MAX_BRANCH, Unproven},
+    light::{ClientConfig, MAX_BRANCH, UnprovenPolicy},
     types::{B256, Header, SealedHeader, U256},
 };
 
@@ -22,7 +22,7 @@ const TIMELY: u64 = 2_000;
 
 /// The subject of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Setting {
+pub(super) enum ScenarioKind {
     Usual,
     /// The chain has too little work in some hours.
     Low,
@@ -40,7 +40,7 @@ pub(super) enum Setting {
 
 /// The drawn parameters of a scenario, without its chains.
 pub(super) struct Drawn {
-    pub(super) setting: Setting,
+    pub(super) setting: ScenarioKind,
     pub(super) hand: Option<Hand>,
     /// The tips of the honest chain, of an attacker's chain, and of abandoned branches.
     pub(super) main: B256,
@@ -50,8 +50,8 @@ pub(super) struct Drawn {
 
 /// The upstreams of a scenario.
 pub(super) struct Cast {
-    pub(super) stage: Stage,
-    pub(super) upstreams: Vec<Upstream>,
+    pub(super) stage: ScenarioData,
+    pub(super) upstreams: Vec<SimulatedUpstream>,
     pub(super) honest: bool,
 }
 
@@ -102,19 +102,19 @@ fn with_false_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
 /// verify.
 pub(super) fn draw(random: &mut Rng) -> (Chains, Drawn) {
     let setting = match random.u64(..1_000) {
-        0..2 => Setting::Long,
-        2..4 => Setting::Eclipsed,
-        4..90 => Setting::Low,
-        90..170 => Setting::Unsynced,
-        170..240 => Setting::Stale,
-        240..460 => Setting::Store,
-        _ => Setting::Usual,
+        0..2 => ScenarioKind::Long,
+        2..4 => ScenarioKind::Eclipsed,
+        4..90 => ScenarioKind::Low,
+        90..170 => ScenarioKind::Unsynced,
+        170..240 => ScenarioKind::Stale,
+        240..460 => ScenarioKind::Store,
+        _ => ScenarioKind::Usual,
     };
     let nothing = Drawn { setting, hand: None, main: B256::ZERO, attack: None, sides: Vec::new() };
-    if setting == Setting::Long {
+    if setting == ScenarioKind::Long {
         return (long().chains.clone(), Drawn { main: long().tip, ..nothing });
     }
-    if setting == Setting::Eclipsed {
+    if setting == ScenarioKind::Eclipsed {
         return (eclipse().chains.clone(), Drawn { main: eclipse().tip, ..nothing });
     }
     let difficulty = if random.u64(..100) < 4 { DIFFICULTIES[2] } else { DIFFICULTIES[random.usize(..2)] };
@@ -172,7 +172,7 @@ pub(super) fn draw(random: &mut Rng) -> (Chains, Drawn) {
         }
         sides.push(tip);
     }
-    if setting == Setting::Low {
+    if setting == ScenarioKind::Low {
         main = chains.mine(main, Wish { later: 7_200 + random.u64(..100_000), ..Wish::default() });
     }
     let best = |chains: &Chains| attack.iter().chain(&sides).map(|tip| chains.work(*tip)).max();
@@ -185,9 +185,9 @@ pub(super) fn draw(random: &mut Rng) -> (Chains, Drawn) {
 /// The content of the store.
 pub(super) fn store(random: &mut Rng, chains: &mut Chains, drawn: &mut Drawn) -> Option<Vec<Vec<u8>>> {
     match drawn.setting {
-        Setting::Long => return Some(long().pages.clone()),
-        Setting::Eclipsed => return Some(eclipse().pages.clone()),
-        Setting::Store => {}
+        ScenarioKind::Long => return Some(long().pages.clone()),
+        ScenarioKind::Eclipsed => return Some(eclipse().pages.clone()),
+        ScenarioKind::Store => {}
         _ => return None,
     }
     let hand = *random.choice(&HANDS).unwrap();
@@ -204,14 +204,14 @@ pub(super) fn store(random: &mut Rng, chains: &mut Chains, drawn: &mut Drawn) ->
     Some(pages)
 }
 
-pub(super) fn config(random: &mut Rng, setting: Setting) -> ClientConfig {
+pub(super) fn config(random: &mut Rng, setting: ScenarioKind) -> ClientConfig {
     let unproven = match random.u64(..20) {
-        0 => Unproven::Quorum(2),
-        1 => Unproven::Trust,
-        _ => Unproven::Refuse,
+        0 => UnprovenPolicy::Quorum(2),
+        1 => UnprovenPolicy::Trust,
+        _ => UnprovenPolicy::Refuse,
     };
     let max_age = match setting {
-        Setting::Stale => 60 + random.u64(..3_600),
+        ScenarioKind::Stale => 60 + random.u64(..3_600),
         _ if random.u64(..100) < 20 => 100_000,
         _ => 0,
     };
@@ -263,10 +263,10 @@ fn false_tops(random: &mut Rng, chains: &Chains, tip: B256, easy: bool) -> Vec<S
 /// Draws the upstreams, of which some may be honest.
 pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast {
     let foreign = foreign(random, &mut chains, drawn);
-    let long = matches!(drawn.setting, Setting::Long | Setting::Eclipsed);
-    let least = if drawn.setting == Setting::Unsynced { 2 } else { 1 };
+    let long = matches!(drawn.setting, ScenarioKind::Long | ScenarioKind::Eclipsed);
+    let least = if drawn.setting == ScenarioKind::Unsynced { 2 } else { 1 };
     let count = least + random.u64(..4 - least);
-    let honest = drawn.setting == Setting::Long || random.u64(..100) < 65;
+    let honest = drawn.setting == ScenarioKind::Long || random.u64(..100) < 65;
     let place = random.u64(..count);
     let mut tops = Vec::new();
     let upstreams = (0..count).map(|index| {
@@ -280,19 +280,19 @@ pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast 
         let mut tricks = Vec::new();
         if !honest {
             tricks.extend((0..random.u64(..3)).map(|_| *random.choice(&TRICKS).unwrap()));
-            tricks.extend((random.u64(..100) < 6).then_some(Trick::NewPlace));
+            tricks.extend((random.u64(..100) < 6).then_some(UpstreamTrick::NewPlace));
         }
         let tip = match drawn.attack {
             Some(attack) if !honest && random.u64(..100) < 60 => attack,
             _ => drawn.main,
         };
-        for (trick, easy) in [(Trick::NoWork, false), (Trick::EasyWork, true)] {
+        for (trick, easy) in [(UpstreamTrick::NoWork, false), (UpstreamTrick::EasyWork, true)] {
             if tricks.contains(&trick) {
                 tops.extend(false_tops(random, &chains, tip, easy));
             }
         }
         let latency = if honest { 50 + random.u64(..300) } else { 1 << random.u64(..15) };
-        Upstream {
+        SimulatedUpstream {
             chain: chains.branch(tip),
             valid: chains.is_valid(tip),
             tricks,
@@ -302,14 +302,14 @@ pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast 
             random: Rng::with_seed(random.u64(..)),
         }
     });
-    let upstreams: Vec<Upstream> = upstreams.collect();
+    let upstreams: Vec<SimulatedUpstream> = upstreams.collect();
     // An upstream on the honest chain without any trick is honest too.
-    let useful = |upstream: &Upstream| upstream.is_honest() && upstream.latency <= TIMELY;
+    let useful = |upstream: &SimulatedUpstream| upstream.is_honest() && upstream.latency <= TIMELY;
     let honest = upstreams.iter().any(|who| useful(who) && who.chain.last() == Some(&drawn.main));
-    Cast { stage: Stage { chains, foreign, false_tops: tops }, upstreams, honest }
+    Cast { stage: ScenarioData { chains, foreign, false_tops: tops }, upstreams, honest }
 }
 
-fn at(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> At {
+fn at(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> BlockSelector {
     let chains = &stage.chains;
     let branch = chains.branch(drawn.main);
     let hash = |random: &mut Rng| match random.u64(..20) {
@@ -327,17 +327,17 @@ fn at(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> At {
     let head = chains.block(&drawn.main).number();
     let number = random.u64(START - 4..head + 3);
     match random.u64(..20) {
-        0..4 => At::Tag("latest"),
-        4 => At::Tag(random.choice(["pending", "safe", "finalized"]).unwrap()),
-        5..8 => At::Number(number),
-        8 => At::NumberMap(number),
-        9..15 => At::Hash(hash(random)),
-        _ => At::Map(hash(random), random.u64(..100) < 30),
+        0..4 => BlockSelector::Tag("latest"),
+        4 => BlockSelector::Tag(random.choice(["pending", "safe", "finalized"]).unwrap()),
+        5..8 => BlockSelector::Number(number),
+        8 => BlockSelector::NumberMap(number),
+        9..15 => BlockSelector::Hash(hash(random)),
+        _ => BlockSelector::Map(hash(random), random.u64(..100) < 30),
     }
 }
 
 /// Draws a request about the scenario.
-pub(super) fn probe(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> Probe {
+pub(super) fn probe(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> Probe {
     let chains = &stage.chains;
     let at = at(random, stage, drawn);
     let place = match random.u64(..100) < 70 {
@@ -352,7 +352,7 @@ pub(super) fn probe(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> Probe {
     match random.u64(..26) {
         0 => Probe::Height,
         1..4 => match at {
-            At::Hash(hash) => Probe::BlockByHash(hash),
+            BlockSelector::Hash(hash) => Probe::BlockByHash(hash),
             at => Probe::Block(at),
         },
         4..7 => Probe::Balance(at),
@@ -360,7 +360,9 @@ pub(super) fn probe(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> Probe {
         9 => Probe::Nonce(at, place),
         10..13 => {
             let top = match at {
-                At::Hash(hash) | At::Map(hash, _) => chains.get(&hash).map(|block| block.number()),
+                BlockSelector::Hash(hash) | BlockSelector::Map(hash, _) => {
+                    chains.get(&hash).map(|block| block.number())
+                }
                 _ => None,
             };
             let top = top.unwrap_or_else(|| chains.block(&drawn.main).number());
@@ -377,11 +379,12 @@ pub(super) fn probe(random: &mut Rng, stage: &Stage, drawn: &Drawn) -> Probe {
             let head = chains.block(&drawn.main).number();
             let from = random.u64(START..head);
             let to = random.u64(from..=head);
-            let to = if random.u64(..100) < 30 { At::Tag("latest") } else { At::Number(to) };
-            Probe::Logs(At::Number(from), to)
+            let to =
+                if random.u64(..100) < 30 { BlockSelector::Tag("latest") } else { BlockSelector::Number(to) };
+            Probe::Logs(BlockSelector::Number(from), to)
         }
         24 => match at {
-            At::Hash(hash) => Probe::LogsOf(hash),
+            BlockSelector::Hash(hash) => Probe::LogsOf(hash),
             _ => Probe::Height,
         },
         _ => Probe::Trace(at),

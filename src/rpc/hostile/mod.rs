@@ -16,13 +16,13 @@ use fastrand::Rng;
 use serde_json::json;
 
 use self::{
-    draw::{Cast, Drawn, Setting},
-    oracle::{Probe, Seen, Verdict},
+    draw::{Cast, Drawn, ScenarioKind},
+    oracle::{ClientKnowledge, Probe, Verdict},
     play::Play,
     store::Hand,
-    upstream::Upstream,
+    upstream::SimulatedUpstream,
 };
-use crate::light::{ClientConfig, Unproven};
+use crate::light::{ClientConfig, UnprovenPolicy};
 
 /// Scenarios of an ordinary test run.
 const SCENARIOS: u64 = 300;
@@ -38,7 +38,7 @@ const QUESTION_LIMIT: u64 = 60_000;
 
 /// Results of all scenarios.
 #[derive(Default)]
-struct Tally {
+struct ScenarioTally {
     /// Answers given as proven, and answers marked as unproven.
     proven: u64,
     marked: u64,
@@ -50,7 +50,7 @@ struct Tally {
 }
 
 /// A running scenario.
-struct Run<'a> {
+struct ScenarioRun<'a> {
     seed: u64,
     play: Play,
     random: Rng,
@@ -59,13 +59,13 @@ struct Run<'a> {
     /// Whether the gate must refuse every request.
     closed: bool,
     honest: bool,
-    tally: &'a mut Tally,
+    tally: &'a mut ScenarioTally,
 }
 
-impl Run<'_> {
+impl ScenarioRun<'_> {
     fn fail(&self, words: &str) -> ! {
         let upstreams = self.play.upstreams.iter().map(|upstream| {
-            let Upstream { tricks, forger, latency, binary, chain, .. } = upstream;
+            let SimulatedUpstream { tricks, forger, latency, binary, chain, .. } = upstream;
             format!("{tricks:?} forger {forger} {latency} ms {binary:?} on {:?}", chain.last().unwrap())
         });
         let upstreams: Vec<String> = upstreams.collect();
@@ -109,13 +109,13 @@ impl Run<'_> {
         let began = self.play.now;
         let answer = self.play.send(method, &params);
         let took = self.play.now - began;
-        let seen = Seen {
+        let seen = ClientKnowledge {
             stage: &self.play.stage,
             branch,
             closed: self.closed,
             min_depth: self.config.min_depth,
             honest: self.honest,
-            credulous: self.config.unproven != Unproven::Refuse,
+            credulous: self.config.unproven != UnprovenPolicy::Refuse,
         };
         let verdict = seen.judge(&probe, &answer);
         if let Verdict::Wrong(words) = verdict {
@@ -191,16 +191,17 @@ impl Run<'_> {
     }
 }
 
-fn scenario(seed: u64, tally: &mut Tally) {
+fn scenario(seed: u64, tally: &mut ScenarioTally) {
     let mut random = Rng::with_seed(seed);
     let (mut chains, mut drawn) = draw::draw(&mut random);
     let pages = draw::store(&mut random, &mut chains, &mut drawn);
     let config = draw::config(&mut random, drawn.setting);
     let Cast { stage, upstreams, honest } = draw::cast(&mut random, chains, &drawn);
     let time = stage.chains.all().map(|block| block.header.timestamp).max().unwrap();
-    let late = if drawn.setting == Setting::Stale { config.max_age + 1 + random.u64(..10_000) } else { 0 };
+    let late =
+        if drawn.setting == ScenarioKind::Stale { config.max_age + 1 + random.u64(..10_000) } else { 0 };
     let play = Play::new(stage, upstreams, config.clone(), time + late);
-    let mut run = Run { seed, play, random, drawn, config, closed: true, honest, tally };
+    let mut run = ScenarioRun { seed, play, random, drawn, config, closed: true, honest, tally };
     if let Some(pages) = &pages {
         let outcome = run.play.restore(pages);
         if run.drawn.hand == Some(Hand::Own) && outcome.is_err() {
@@ -208,7 +209,7 @@ fn scenario(seed: u64, tally: &mut Tally) {
         }
         run.ask_some(1);
     }
-    if run.drawn.setting == Setting::Unsynced {
+    if run.drawn.setting == ScenarioKind::Unsynced {
         run.play.run_without_last(4_000);
         run.ask_some(6);
         run.closed = false;
@@ -216,17 +217,20 @@ fn scenario(seed: u64, tally: &mut Tally) {
     run.play.sync(LIMIT);
     run.play.run(SETTLE);
     let synced = run.play.client.sync().is_synced();
-    let low = run.drawn.setting == Setting::Low && run.play.head() == Some(run.drawn.main);
-    run.closed = !synced || low || run.drawn.setting == Setting::Stale;
+    let low = run.drawn.setting == ScenarioKind::Low && run.play.head() == Some(run.drawn.main);
+    run.closed = !synced || low || run.drawn.setting == ScenarioKind::Stale;
     if run.honest && !synced {
         run.fail("not synchronized");
     }
     run.check_head();
     run.ask_some(7);
-    if let Some(pages) = pages.filter(|_| run.drawn.setting == Setting::Eclipsed) {
+    if let Some(pages) = pages.filter(|_| run.drawn.setting == ScenarioKind::Eclipsed) {
         run.begin_again(&pages);
     }
-    if matches!(run.drawn.setting, Setting::Usual | Setting::Store) && synced && run.random.u64(..100) < 40 {
+    if matches!(run.drawn.setting, ScenarioKind::Usual | ScenarioKind::Store)
+        && synced
+        && run.random.u64(..100) < 40
+    {
         run.grow();
         run.ask_some(3);
     }
@@ -244,11 +248,11 @@ fn random_scenarios() {
         Some(seed) => seed..seed + 1,
         None => first..first + number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS),
     };
-    let (mut tally, began, count) = (Tally::default(), Instant::now(), seeds.end - seeds.start);
+    let (mut tally, began, count) = (ScenarioTally::default(), Instant::now(), seeds.end - seeds.start);
     for seed in seeds {
         scenario(seed, &mut tally);
     }
-    let Tally { proven, marked, asked, right, slowest } = tally;
+    let ScenarioTally { proven, marked, asked, right, slowest } = tally;
     let seconds = began.elapsed().as_secs_f64();
     println!(
         "{count} scenarios in {seconds:.1} s: {proven} answers as proven, 0 of them wrong; {marked} marked"

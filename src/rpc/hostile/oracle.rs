@@ -5,14 +5,14 @@ use alloy_primitives::hex;
 use serde_json::{Value, json};
 
 use super::{
-    chain::{Block, CONTRACT, RICH, START, signed},
-    upstream::Stage,
+    chain::{CONTRACT, RICH, START, ScenarioBlock, signed},
+    upstream::ScenarioData,
 };
 use crate::types::{B256, SealedHeader, U256};
 
 /// How a request selects its block.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum At {
+pub(super) enum BlockSelector {
     Tag(&'static str),
     Number(u64),
     NumberMap(u64),
@@ -21,7 +21,7 @@ pub(super) enum At {
     Map(B256, bool),
 }
 
-impl At {
+impl BlockSelector {
     pub(super) fn to_json(self) -> Value {
         match self {
             Self::Tag(tag) => json!(tag),
@@ -37,25 +37,25 @@ impl At {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Probe {
     Height,
-    Block(At),
+    Block(BlockSelector),
     BlockByHash(B256),
-    Balance(At),
-    Cell(At),
-    Nonce(At, usize),
+    Balance(BlockSelector),
+    Cell(BlockSelector),
+    Nonce(BlockSelector, usize),
     /// A call that returns the hash of the block with this number.
-    CallHash(At, u64),
-    UncleCount(At),
-    Uncle(At, usize),
-    TransactionCount(At),
-    Verification(At),
+    CallHash(BlockSelector, u64),
+    UncleCount(BlockSelector),
+    Uncle(BlockSelector, usize),
+    TransactionCount(BlockSelector),
+    Verification(BlockSelector),
     /// An index into `signed`, and whether the signed transaction is given too.
     Transaction(usize, bool),
     Receipt(usize, bool),
     UnknownTransaction,
-    Logs(At, At),
+    Logs(BlockSelector, BlockSelector),
     LogsOf(B256),
     /// A trace of a block; its content is not checked.
-    Trace(At),
+    Trace(BlockSelector),
 }
 
 impl Probe {
@@ -80,15 +80,17 @@ impl Probe {
                 let call = json!({ "to": CONTRACT, "data": format!("{:#066x}", U256::from(number)) });
                 ("eth_call", json!([call, at.to_json()]))
             }
-            Self::UncleCount(At::Hash(hash)) => ("eth_getUncleCountByBlockHash", json!([hash])),
+            Self::UncleCount(BlockSelector::Hash(hash)) => ("eth_getUncleCountByBlockHash", json!([hash])),
             Self::UncleCount(at) => ("eth_getUncleCountByBlockNumber", json!([at.to_json()])),
-            Self::Uncle(At::Hash(hash), index) => {
+            Self::Uncle(BlockSelector::Hash(hash), index) => {
                 ("eth_getUncleByBlockHashAndIndex", json!([hash, format!("{index:#x}")]))
             }
             Self::Uncle(at, index) => {
                 ("eth_getUncleByBlockNumberAndIndex", json!([at.to_json(), format!("{index:#x}")]))
             }
-            Self::TransactionCount(At::Hash(hash)) => ("eth_getBlockTransactionCountByHash", json!([hash])),
+            Self::TransactionCount(BlockSelector::Hash(hash)) => {
+                ("eth_getBlockTransactionCountByHash", json!([hash]))
+            }
             Self::TransactionCount(at) => ("eth_getBlockTransactionCountByNumber", json!([at.to_json()])),
             Self::Verification(at) => ("rootlight_verification", json!([at.to_json()])),
             Self::Transaction(place, whole) => ("eth_getTransactionByHash", raw(place, whole)),
@@ -98,7 +100,7 @@ impl Probe {
                 ("eth_getLogs", json!([{ "fromBlock": from.to_json(), "toBlock": to.to_json() }]))
             }
             Self::LogsOf(hash) => ("eth_getLogs", json!([{ "blockHash": hash }])),
-            Self::Trace(At::Hash(hash)) => ("debug_traceBlockByHash", json!([hash])),
+            Self::Trace(BlockSelector::Hash(hash)) => ("debug_traceBlockByHash", json!([hash])),
             Self::Trace(at) => {
                 ("trace_filter", json!([{ "fromBlock": at.to_json(), "toBlock": at.to_json() }]))
             }
@@ -119,8 +121,8 @@ pub(super) enum Verdict {
 }
 
 /// What the client can know when it answers.
-pub(super) struct Seen<'a> {
-    pub(super) stage: &'a Stage,
+pub(super) struct ClientKnowledge<'a> {
+    pub(super) stage: &'a ScenarioData,
     /// The client's chain, from the checkpoint to its head.
     pub(super) branch: Vec<B256>,
     /// Whether the gate must refuse every request.
@@ -133,8 +135,8 @@ pub(super) struct Seen<'a> {
 }
 
 /// The block that a request selects.
-enum Found<'a> {
-    Block(&'a Block),
+enum SelectedBlock<'a> {
+    Block(&'a ScenarioBlock),
     /// A header below the checkpoint.
     Below(&'a SealedHeader),
     /// No such block on this chain.
@@ -145,58 +147,62 @@ enum Found<'a> {
     Hidden,
 }
 
-impl<'a> Seen<'a> {
-    fn head(&self) -> &'a Block {
+impl<'a> ClientKnowledge<'a> {
+    fn head(&self) -> &'a ScenarioBlock {
         self.stage.chains.block(self.branch.last().unwrap())
     }
 
-    fn at(&self, number: u64) -> Found<'a> {
+    fn at(&self, number: u64) -> SelectedBlock<'a> {
         match number.checked_sub(START).map(|place| self.branch.get(place as usize)) {
-            Some(Some(hash)) => Found::Block(self.stage.chains.block(hash)),
-            Some(None) => Found::Nothing,
+            Some(Some(hash)) => SelectedBlock::Block(self.stage.chains.block(hash)),
+            Some(None) => SelectedBlock::Nothing,
             None => {
                 let mut below = self.stage.chains.below.iter();
-                below.find(|header| header.number == number).map_or(Found::Unproven, Found::Below)
+                below
+                    .find(|header| header.number == number)
+                    .map_or(SelectedBlock::Unproven, SelectedBlock::Below)
             }
         }
     }
 
-    fn by_hash(&self, hash: B256) -> Found<'a> {
+    fn by_hash(&self, hash: B256) -> SelectedBlock<'a> {
         let mut below = self.stage.chains.below.iter();
         match (self.stage.chains.get(&hash), below.find(|header| header.hash() == hash)) {
-            (Some(block), _) => Found::Block(block),
-            (None, Some(header)) => Found::Below(header),
-            (None, None) => Found::Unproven,
+            (Some(block), _) => SelectedBlock::Block(block),
+            (None, Some(header)) => SelectedBlock::Below(header),
+            (None, None) => SelectedBlock::Unproven,
         }
     }
 
-    fn depth(&self, block: &Block) -> u64 {
+    fn depth(&self, block: &ScenarioBlock) -> u64 {
         if !self.branch.contains(&block.hash()) {
             return 0;
         }
         self.head().number() - block.number()
     }
 
-    fn find(&self, at: At) -> Found<'a> {
+    fn find(&self, at: BlockSelector) -> SelectedBlock<'a> {
         let head = self.head().number();
         let found = match at {
-            At::Tag("safe") => self.at(head - 12),
-            At::Tag("finalized") => self.at(head - 120),
-            At::Tag(_) => self.at(head),
-            At::Number(number) | At::NumberMap(number) => self.at(number),
-            At::Hash(hash) | At::Map(hash, _) => self.by_hash(hash),
+            BlockSelector::Tag("safe") => self.at(head - 12),
+            BlockSelector::Tag("finalized") => self.at(head - 120),
+            BlockSelector::Tag(_) => self.at(head),
+            BlockSelector::Number(number) | BlockSelector::NumberMap(number) => self.at(number),
+            BlockSelector::Hash(hash) | BlockSelector::Map(hash, _) => self.by_hash(hash),
         };
-        let canonical = !matches!(at, At::Map(_, true));
+        let canonical = !matches!(at, BlockSelector::Map(_, true));
         match found {
-            Found::Block(block) if self.depth(block) < self.min_depth => Found::Hidden,
-            Found::Below(header) if head - header.number < self.min_depth => Found::Hidden,
-            Found::Block(block) if !canonical && !self.branch.contains(&block.hash()) => Found::Hidden,
+            SelectedBlock::Block(block) if self.depth(block) < self.min_depth => SelectedBlock::Hidden,
+            SelectedBlock::Below(header) if head - header.number < self.min_depth => SelectedBlock::Hidden,
+            SelectedBlock::Block(block) if !canonical && !self.branch.contains(&block.hash()) => {
+                SelectedBlock::Hidden
+            }
             found => found,
         }
     }
 
     /// The logs of a block: block hash, transaction hash and index of each.
-    fn logs(block: &Block) -> Vec<Value> {
+    fn logs(block: &ScenarioBlock) -> Vec<Value> {
         let mut index = 0;
         let mut all = Vec::new();
         for (place, receipt) in block.transactions.iter().zip(&block.receipts) {
@@ -237,19 +243,21 @@ impl<'a> Seen<'a> {
         }
         if let Some(at) = probe.at() {
             match self.find(at) {
-                Found::Hidden if is_none(result) && level == Some("unproven-absence") => {
+                SelectedBlock::Hidden if is_none(result) && level == Some("unproven-absence") => {
                     return Verdict::Marked;
                 }
-                Found::Hidden => return Verdict::Wrong("about a block that is too young or off the chain"),
-                Found::Unproven if level == Some("unproven-absence") && is_none(result) => {
+                SelectedBlock::Hidden => {
+                    return Verdict::Wrong("about a block that is too young or off the chain");
+                }
+                SelectedBlock::Unproven if level == Some("unproven-absence") && is_none(result) => {
                     return Verdict::Right;
                 }
-                Found::Unproven => return Verdict::Wrong("about a block without a proven branch"),
-                Found::Nothing if is_none(result) && level.is_none() => return Verdict::Right,
-                Found::Nothing => return Verdict::Wrong("no such block"),
-                Found::Below(header) => return judge_below(probe, header, result),
+                SelectedBlock::Unproven => return Verdict::Wrong("about a block without a proven branch"),
+                SelectedBlock::Nothing if is_none(result) && level.is_none() => return Verdict::Right,
+                SelectedBlock::Nothing => return Verdict::Wrong("no such block"),
+                SelectedBlock::Below(header) => return judge_below(probe, header, result),
                 // An uncle is shown with its own uncles, and whether it has any may be unproven.
-                Found::Block(block)
+                SelectedBlock::Block(block)
                     if level.is_some() && matches!(probe, Probe::Uncle(..)) && !result.is_null() =>
                 {
                     return match self.judge_block(probe, block, result) {
@@ -257,13 +265,13 @@ impl<'a> Seen<'a> {
                         wrong => wrong,
                     };
                 }
-                Found::Block(block) if level == Some("unproven-absence") => {
+                SelectedBlock::Block(block) if level == Some("unproven-absence") => {
                     // If no upstream serves it, all upstreams report that a side block does not exist.
                     let shown = self.honest && self.stage.chains.is_valid(block.hash());
                     let gone = is_none(result) && !shown;
                     return if gone { Verdict::Marked } else { Verdict::Wrong("reported as absent") };
                 }
-                Found::Block(block) => return self.judge_block(probe, block, result),
+                SelectedBlock::Block(block) => return self.judge_block(probe, block, result),
             }
         }
         let right = match *probe {
@@ -287,15 +295,15 @@ impl<'a> Seen<'a> {
                 self.mined(place).is_some_and(|block| self.depth(block) >= self.min_depth)
             }
             Probe::Logs(from, to) => {
-                let open = |at| matches!(self.find(at), Found::Block(_));
+                let open = |at| matches!(self.find(at), SelectedBlock::Block(_));
                 open(from) && open(to)
             }
             Probe::CallHash(at, number) => {
                 let far = number < START - self.stage.chains.below.len() as u64;
-                !far && matches!(self.find(at), Found::Block(block) if self.reachable(block))
+                !far && matches!(self.find(at), SelectedBlock::Block(block) if self.reachable(block))
             }
             _ => match probe.at().map(|at| self.find(at)) {
-                Some(Found::Block(block)) => {
+                Some(SelectedBlock::Block(block)) => {
                     // An uncle is shown with its own uncles, which may not exist.
                     let uncle = match (probe, &block.uncles) {
                         (Probe::Uncle(_, index), Some(uncles)) => uncles.get(*index),
@@ -314,14 +322,14 @@ impl<'a> Seen<'a> {
                         && (!uncles || block.uncles.is_some())
                         && (!logs || self.branch.contains(&block.hash()))
                 }
-                Some(Found::Below(_)) => !state && matches!(probe, Probe::Verification(_)),
+                Some(SelectedBlock::Below(_)) => !state && matches!(probe, Probe::Verification(_)),
                 _ => false,
             },
         }
     }
 
     /// Whether a block is on the chain, or on a branch short enough to be connected to it.
-    fn reachable(&self, block: &Block) -> bool {
+    fn reachable(&self, block: &ScenarioBlock) -> bool {
         if !self.branch.contains(&block.hash()) && !self.stage.chains.is_valid(block.hash()) {
             return false;
         }
@@ -329,7 +337,7 @@ impl<'a> Seen<'a> {
         branch.iter().filter(|hash| !self.branch.contains(hash)).count() <= crate::light::MAX_BRANCH
     }
 
-    fn mined(&self, place: usize) -> Option<&'a Block> {
+    fn mined(&self, place: usize) -> Option<&'a ScenarioBlock> {
         let mut blocks = self.branch.iter().map(|hash| &**self.stage.chains.block(hash));
         blocks.find(|block| block.transactions.contains(&place))
     }
@@ -378,9 +386,9 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn judge_range(&self, from: At, to: At, result: &Value) -> bool {
-        let number = |at: At| match at {
-            At::Number(number) | At::NumberMap(number) => number,
+    fn judge_range(&self, from: BlockSelector, to: BlockSelector, result: &Value) -> bool {
+        let number = |at: BlockSelector| match at {
+            BlockSelector::Number(number) | BlockSelector::NumberMap(number) => number,
             _ => self.head().number(),
         };
         let deepest = self.head().number().saturating_sub(self.min_depth);
@@ -391,7 +399,7 @@ impl<'a> Seen<'a> {
         told_logs(result) == expected
     }
 
-    fn judge_block(&self, probe: &Probe, block: &Block, result: &Value) -> Verdict {
+    fn judge_block(&self, probe: &Probe, block: &ScenarioBlock, result: &Value) -> Verdict {
         let facts = &block.facts;
         let right = match *probe {
             Probe::Block(_) | Probe::BlockByHash(_) => self.is_block(block, result),
@@ -434,7 +442,7 @@ impl<'a> Seen<'a> {
         if right { Verdict::Right } else { Verdict::Wrong("not what the block has") }
     }
 
-    fn is_block(&self, block: &Block, shown: &Value) -> bool {
+    fn is_block(&self, block: &ScenarioBlock, shown: &Value) -> bool {
         let uncles: Option<Vec<B256>> =
             block.uncles.as_ref().map(|uncles| uncles.iter().map(SealedHeader::hash).collect());
         let transactions: Vec<B256> = block.transactions.iter().map(|place| signed()[*place].hash).collect();
@@ -450,7 +458,7 @@ impl<'a> Seen<'a> {
             && total_fits
     }
 
-    fn is_verification(&self, block: &Block, told: &Value) -> bool {
+    fn is_verification(&self, block: &ScenarioBlock, told: &Value) -> bool {
         let canonical = self.branch.contains(&block.hash());
         let chains = &self.stage.chains;
         let on_top = chains.work(self.head().hash()).saturating_sub(chains.work(block.hash()));
@@ -469,7 +477,7 @@ impl<'a> Seen<'a> {
 
 impl Probe {
     /// The block that the whole request is about.
-    fn at(&self) -> Option<At> {
+    fn at(&self) -> Option<BlockSelector> {
         match *self {
             Self::Block(at)
             | Self::Balance(at)
@@ -481,7 +489,7 @@ impl Probe {
             | Self::TransactionCount(at)
             | Self::Trace(at)
             | Self::Verification(at) => Some(at),
-            Self::BlockByHash(hash) | Self::LogsOf(hash) => Some(At::Hash(hash)),
+            Self::BlockByHash(hash) | Self::LogsOf(hash) => Some(BlockSelector::Hash(hash)),
             _ => None,
         }
     }

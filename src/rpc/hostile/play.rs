@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::upstream::{Stage, Upstream};
+use super::upstream::{ScenarioData, SimulatedUpstream};
 use crate::{
     light::{
-        ClientConfig, KeptFault, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest,
+        ClientConfig, HeaderStoreFault, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest,
         UpstreamResponse,
     },
     rpc::{Client, SessionStep},
@@ -17,8 +17,8 @@ const TIMEOUT: u64 = 10_000;
 
 pub(super) struct Play {
     pub(super) client: Client,
-    pub(super) stage: Stage,
-    pub(super) upstreams: Vec<Upstream>,
+    pub(super) stage: ScenarioData,
+    pub(super) upstreams: Vec<SimulatedUpstream>,
     /// Milliseconds since the start.
     pub(super) now: u64,
     /// Wall clock at the start, in seconds.
@@ -31,7 +31,12 @@ pub(super) struct Play {
 }
 
 impl Play {
-    pub(super) fn new(stage: Stage, upstreams: Vec<Upstream>, config: ClientConfig, epoch: u64) -> Self {
+    pub(super) fn new(
+        stage: ScenarioData,
+        upstreams: Vec<SimulatedUpstream>,
+        config: ClientConfig,
+        epoch: u64,
+    ) -> Self {
         let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
         let config = ClientConfig { version: "Rootlight/test".into(), upstreams: names, ..config };
         let network = super::chain::network().clone();
@@ -43,7 +48,7 @@ impl Play {
         Self { client, stage, upstreams, now: 0, epoch, told: 0, due, apart }
     }
 
-    pub(super) fn restore(&mut self, pages: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
+    pub(super) fn restore(&mut self, pages: &[Vec<u8>]) -> Result<Option<u64>, HeaderStoreFault> {
         self.client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()))
     }
 

@@ -22,13 +22,13 @@ use crate::{
 const WINDOW: u64 = 449;
 
 /// A header with the uncles that are stored with it.
-type Kept = (SealedHeader, Vec<SealedHeader>);
+type StoredHeader = (SealedHeader, Vec<SealedHeader>);
 
 /// Well-formed pages with any headers.
-fn pages(headers: &[Kept]) -> Vec<Vec<u8>> {
+fn pages(headers: &[StoredHeader]) -> Vec<Vec<u8>> {
     let first = START - WINDOW;
     let last = headers.iter().map(|(header, _)| header.number).max().unwrap_or(START);
-    let entry = |(header, uncles): &Kept| {
+    let entry = |(header, uncles): &StoredHeader| {
         let uncles: Vec<Vec<u8>> =
             uncles.iter().map(|uncle| uncle.header().encode(HeaderForm::Full)).collect();
         let uncles = list_of(uncles.iter().map(Vec::as_slice));
@@ -46,7 +46,7 @@ fn pages(headers: &[Kept]) -> Vec<Vec<u8>> {
 }
 
 /// The headers of a branch and those below the checkpoint, as an honest client stores them.
-fn kept(chains: &Chains, tip: B256) -> Vec<Kept> {
+fn kept(chains: &Chains, tip: B256) -> Vec<StoredHeader> {
     let below = chains.below.iter().map(|header| (header.clone(), Vec::new()));
     let branch = chains.branch(tip).into_iter().map(|hash| {
         let block = chains.block(&hash);
@@ -190,7 +190,8 @@ pub(super) fn long() -> &'static Long {
         for _ in 0..HONEST {
             tip = chains.mine(tip, Wish::default());
         }
-        let work = |all: &[Kept]| all.iter().map(|(header, _)| header.difficulty.value()).sum::<U256>();
+        let work =
+            |all: &[StoredHeader]| all.iter().map(|(header, _)| header.difficulty.value()).sum::<U256>();
         let (claimed, shown) = (work(&headers[1..]), work(&headers[headers.len() - REPROVEN..]));
         assert!(shown < chains.work(tip) && chains.work(tip) < claimed);
         Long { pages: pages(&headers), chains, tip }

@@ -4,7 +4,7 @@ use alloy_primitives::hex;
 use fastrand::Rng;
 use serde_json::{Value, json, value::RawValue};
 
-use super::chain::{Block, CONTRACT, Chains, RICH, signed};
+use super::chain::{CONTRACT, Chains, RICH, ScenarioBlock, signed};
 use crate::{
     light::{RequestFailure, UpstreamRequest, UpstreamResponse, encode_headers},
     state::keys,
@@ -17,7 +17,7 @@ use crate::{
 
 /// How an upstream departs from honest responses.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Trick {
+pub(super) enum UpstreamTrick {
     /// Never responds.
     Silent,
     /// Responds to some requests only.
@@ -63,27 +63,27 @@ pub(super) enum Trick {
 }
 
 /// The tricks that are drawn with equal probability.
-pub(super) const TRICKS: [Trick; 20] = [
-    Trick::Silent,
-    Trick::Lossy(30),
-    Trick::Truncated,
-    Trick::Digits(30),
-    Trick::NoTransactions,
-    Trick::SaysPending,
-    Trick::OldPlace,
-    Trick::WrongPlace,
-    Trick::ShowsReplaced,
-    Trick::NoBlocks,
-    Trick::HidesUncles,
-    Trick::FalseUncles,
-    Trick::Boasts,
-    Trick::NoProofs,
-    Trick::OldState,
-    Trick::OtherAccount,
-    Trick::OmitsLogs,
-    Trick::SwapsEvidence,
-    Trick::NoWork,
-    Trick::EasyWork,
+pub(super) const TRICKS: [UpstreamTrick; 20] = [
+    UpstreamTrick::Silent,
+    UpstreamTrick::Lossy(30),
+    UpstreamTrick::Truncated,
+    UpstreamTrick::Digits(30),
+    UpstreamTrick::NoTransactions,
+    UpstreamTrick::SaysPending,
+    UpstreamTrick::OldPlace,
+    UpstreamTrick::WrongPlace,
+    UpstreamTrick::ShowsReplaced,
+    UpstreamTrick::NoBlocks,
+    UpstreamTrick::HidesUncles,
+    UpstreamTrick::FalseUncles,
+    UpstreamTrick::Boasts,
+    UpstreamTrick::NoProofs,
+    UpstreamTrick::OldState,
+    UpstreamTrick::OtherAccount,
+    UpstreamTrick::OmitsLogs,
+    UpstreamTrick::SwapsEvidence,
+    UpstreamTrick::NoWork,
+    UpstreamTrick::EasyWork,
 ];
 
 /// A header that was made up, with a state root whose state can be proven.
@@ -92,7 +92,7 @@ pub(super) struct Foreign {
 }
 
 /// The data that the upstreams of a scenario have.
-pub(super) struct Stage {
+pub(super) struct ScenarioData {
     pub(super) chains: Chains,
     pub(super) foreign: Vec<Foreign>,
     /// Headers with no proof of work, or with too little difficulty, on top of some chain.
@@ -100,10 +100,10 @@ pub(super) struct Stage {
 }
 
 /// A simulated upstream.
-pub(super) struct Upstream {
+pub(super) struct SimulatedUpstream {
     /// Its chain, from the checkpoint up.
     pub(super) chain: Vec<B256>,
-    pub(super) tricks: Vec<Trick>,
+    pub(super) tricks: Vec<UpstreamTrick>,
     /// Whether it serves made-up headers and proves their states.
     pub(super) forger: bool,
     /// Milliseconds from a request to its response.
@@ -131,21 +131,23 @@ fn hash_of(value: &Value) -> Option<B256> {
     value.as_str()?.parse().ok()
 }
 
-impl Upstream {
+impl SimulatedUpstream {
     /// Whether it responds as a reference node does.
     pub(super) fn is_honest(&self) -> bool {
         self.tricks.is_empty() && !self.forger && self.valid && self.binary != Some(false)
     }
 
-    fn does(&self, trick: Trick) -> bool {
+    fn does(&self, trick: UpstreamTrick) -> bool {
         self.tricks.contains(&trick)
     }
 
-    pub(super) fn answer(&mut self, stage: &Stage, call: &UpstreamRequest) -> UpstreamResponse {
+    pub(super) fn answer(&mut self, stage: &ScenarioData, call: &UpstreamRequest) -> UpstreamResponse {
         for trick in self.tricks.clone() {
             match trick {
-                Trick::Silent => return failed("timed out"),
-                Trick::Lossy(percent) if self.random.u64(..100) < percent => return failed("timed out"),
+                UpstreamTrick::Silent => return failed("timed out"),
+                UpstreamTrick::Lossy(percent) if self.random.u64(..100) < percent => {
+                    return failed("timed out");
+                }
                 _ => {}
             }
         }
@@ -154,8 +156,8 @@ impl Upstream {
         let mut text = value.to_string();
         for trick in self.tricks.clone() {
             match trick {
-                Trick::Truncated if self.random.u64(..100) < 40 => text.truncate(text.len() / 2),
-                Trick::Digits(percent) if self.random.u64(..100) < percent => {
+                UpstreamTrick::Truncated if self.random.u64(..100) < 40 => text.truncate(text.len() / 2),
+                UpstreamTrick::Digits(percent) if self.random.u64(..100) < percent => {
                     let place = self.random.usize(..text.len());
                     let digit = if text.as_bytes()[place] == b'1' { "2" } else { "1" };
                     text.replace_range(place..=place, digit);
@@ -167,14 +169,14 @@ impl Upstream {
     }
 
     /// Its block at a height.
-    fn at<'a>(&self, stage: &'a Stage, number: u64) -> Option<&'a Block> {
+    fn at<'a>(&self, stage: &'a ScenarioData, number: u64) -> Option<&'a ScenarioBlock> {
         let first = stage.chains.base.number();
         let place = usize::try_from(number.checked_sub(first)?).ok()?;
         self.chain.get(place).map(|hash| &**stage.chains.block(hash))
     }
 
     /// Its header at a height, also below the checkpoint and above the mined blocks.
-    fn header_at(&self, stage: &Stage, number: u64) -> Option<SealedHeader> {
+    fn header_at(&self, stage: &ScenarioData, number: u64) -> Option<SealedHeader> {
         let header = match self.at(stage, number) {
             Some(block) => block.header.clone(),
             None if number < stage.chains.base.number() => {
@@ -185,8 +187,8 @@ impl Upstream {
         Some(self.shown(stage, header))
     }
 
-    fn false_top<'a>(&self, stage: &'a Stage, number: u64) -> Option<&'a SealedHeader> {
-        let tops = self.does(Trick::NoWork) || self.does(Trick::EasyWork);
+    fn false_top<'a>(&self, stage: &'a ScenarioData, number: u64) -> Option<&'a SealedHeader> {
+        let tops = self.does(UpstreamTrick::NoWork) || self.does(UpstreamTrick::EasyWork);
         let parent = |header: &&SealedHeader| {
             let below = |hash: &B256| *hash == header.parent_hash;
             header.number == number
@@ -197,16 +199,16 @@ impl Upstream {
     }
 
     /// The header as it serves it; fields that the hash does not cover may be changed.
-    fn shown(&self, stage: &Stage, header: SealedHeader) -> SealedHeader {
-        if !self.does(Trick::SwapsEvidence) || header.number > stage.chains.base.number() {
+    fn shown(&self, stage: &ScenarioData, header: SealedHeader) -> SealedHeader {
+        if !self.does(UpstreamTrick::SwapsEvidence) || header.number > stage.chains.base.number() {
             return header;
         }
         swapped(&header)
     }
 
     /// Returns the block with this hash, whether it is on the chain of this upstream or not.
-    fn by_hash(&self, stage: &Stage, hash: B256) -> Option<SealedHeader> {
-        if self.does(Trick::NoBlocks) {
+    fn by_hash(&self, stage: &ScenarioData, hash: B256) -> Option<SealedHeader> {
+        if self.does(UpstreamTrick::NoBlocks) {
             return None;
         }
         let foreign = stage.foreign.iter().find(|foreign| foreign.header.hash() == hash);
@@ -217,13 +219,18 @@ impl Upstream {
             .map(|header| self.shown(stage, header.clone()))
     }
 
-    fn says(&mut self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
+    fn says(
+        &mut self,
+        stage: &ScenarioData,
+        method: &str,
+        params: &[Value],
+    ) -> Result<Value, RequestFailure> {
         let first = params.first().cloned().unwrap_or_default();
         Ok(match method {
             "eth_blockNumber" => {
                 let tops =
                     (0..).take_while(|more| self.false_top(stage, self.height(stage) + 1 + more).is_some());
-                let boast = if self.does(Trick::Boasts) { 1_000_000 } else { 0 };
+                let boast = if self.does(UpstreamTrick::Boasts) { 1_000_000 } else { 0 };
                 json!(format!("{:#x}", self.height(stage) + tops.count() as u64 + boast))
             }
             "rootlight_getHeaders" => return self.headers(stage, params),
@@ -254,7 +261,7 @@ impl Upstream {
             "eth_getTransactionReceipt" => self.receipt(stage, hash_of(&first).unwrap_or_default()),
             "rsk_getRawTransactionReceiptByHash" => {
                 let hash = hash_of(&first).unwrap_or_default();
-                match self.place(stage, hash).filter(|_| !self.does(Trick::OmitsLogs)) {
+                match self.place(stage, hash).filter(|_| !self.does(UpstreamTrick::OmitsLogs)) {
                     Some((block, index)) => json!(hex::encode_prefixed(block.receipts[index].encode())),
                     None => Value::Null,
                 }
@@ -266,28 +273,30 @@ impl Upstream {
         })
     }
 
-    fn height(&self, stage: &Stage) -> u64 {
+    fn height(&self, stage: &ScenarioData) -> u64 {
         stage.chains.base.number() + self.chain.len() as u64 - 1
     }
 
-    fn headers(&self, stage: &Stage, params: &[Value]) -> Result<Value, RequestFailure> {
+    fn headers(&self, stage: &ScenarioData, params: &[Value]) -> Result<Value, RequestFailure> {
         let Some(uncles) = self.binary else { return unknown() };
         let (first, count) = (number_of(&params[0]).unwrap_or(0), number_of(&params[1]).unwrap_or(0));
         let mut all = Vec::new();
         for number in first..first + count.min(600) {
             let Some(header) = self.header_at(stage, number) else { continue };
             let list = self.at(stage, number).and_then(|block| block.uncles.clone()).unwrap_or_default();
-            let list = if !uncles || self.does(Trick::HidesUncles) { Vec::new() } else { list };
+            let list = if !uncles || self.does(UpstreamTrick::HidesUncles) { Vec::new() } else { list };
             all.push((header, list));
         }
         let list = all.iter().map(|(header, uncles)| (header.header(), Some(&uncles[..])));
         Ok(json!(encode_headers(list)))
     }
 
-    fn uncle(&self, stage: &Stage, block: Option<&Block>, index: usize) -> Value {
-        let Some(block) = block.filter(|_| !self.does(Trick::HidesUncles)) else { return Value::Null };
+    fn uncle(&self, stage: &ScenarioData, block: Option<&ScenarioBlock>, index: usize) -> Value {
+        let Some(block) = block.filter(|_| !self.does(UpstreamTrick::HidesUncles)) else {
+            return Value::Null;
+        };
         let uncles = block.uncles.as_deref().unwrap_or_default();
-        let uncle = match self.does(Trick::FalseUncles) {
+        let uncle = match self.does(UpstreamTrick::FalseUncles) {
             true if index < uncles.len() => Some(&stage.chains.base.header),
             _ => uncles.get(index),
         };
@@ -295,7 +304,7 @@ impl Upstream {
     }
 
     /// The location of a transaction on its chain.
-    fn place<'a>(&self, stage: &'a Stage, hash: B256) -> Option<(&'a Block, usize)> {
+    fn place<'a>(&self, stage: &'a ScenarioData, hash: B256) -> Option<(&'a ScenarioBlock, usize)> {
         let place = signed().iter().position(|sent| sent.hash == hash)?;
         self.chain.iter().find_map(|block| {
             let block = stage.chains.block(block);
@@ -303,8 +312,8 @@ impl Upstream {
         })
     }
 
-    fn receipt(&self, stage: &Stage, hash: B256) -> Value {
-        if self.does(Trick::NoTransactions) || self.does(Trick::SaysPending) {
+    fn receipt(&self, stage: &ScenarioData, hash: B256) -> Value {
+        if self.does(UpstreamTrick::NoTransactions) || self.does(UpstreamTrick::SaysPending) {
             return Value::Null;
         }
         let Some((block, index)) = self.place(stage, hash) else { return Value::Null };
@@ -314,33 +323,35 @@ impl Upstream {
         let receipt = &block.receipts[index];
         let mut told =
             json!(RpcReceipt::new(receipt, &sent.transaction, hash, sent.sender, &at, before as u64));
-        let before = self.at(stage, block.number() - 1).filter(|_| self.does(Trick::WrongPlace));
-        let other = match self.does(Trick::OldPlace) {
+        let before = self.at(stage, block.number() - 1).filter(|_| self.does(UpstreamTrick::WrongPlace));
+        let other = match self.does(UpstreamTrick::OldPlace) {
             true => Some((stage.chains.base.number() - 200, B256::repeat_byte(0x55))),
-            false if self.does(Trick::NewPlace) => self.chain.last().map(|hash| (self.height(stage), *hash)),
+            false if self.does(UpstreamTrick::NewPlace) => {
+                self.chain.last().map(|hash| (self.height(stage), *hash))
+            }
             false => before.map(|block| (block.number(), block.hash())),
         };
         if let Some((number, hash)) = other {
             (told["blockNumber"], told["blockHash"]) = (json!(format!("{number:#x}")), json!(hash));
         }
-        if self.does(Trick::OmitsLogs) {
+        if self.does(UpstreamTrick::OmitsLogs) {
             told["logs"] = json!([]);
         }
         told
     }
 
-    fn transaction(&self, stage: &Stage, hash: B256) -> Value {
+    fn transaction(&self, stage: &ScenarioData, hash: B256) -> Value {
         let Some(sent) = signed().iter().find(|sent| sent.hash == hash) else { return Value::Null };
-        if self.does(Trick::NoTransactions) {
+        if self.does(UpstreamTrick::NoTransactions) {
             return Value::Null;
         }
-        let place = self.place(stage, hash).filter(|_| !self.does(Trick::SaysPending));
+        let place = self.place(stage, hash).filter(|_| !self.does(UpstreamTrick::SaysPending));
         let at = place.map(|(block, index)| Location {
             block_hash: block.hash(),
             block_number: block.number(),
             index: index as u64,
         });
-        let waits = self.does(Trick::SaysPending) || self.does(Trick::ShowsReplaced);
+        let waits = self.does(UpstreamTrick::SaysPending) || self.does(UpstreamTrick::ShowsReplaced);
         if at.is_none() && !waits {
             return Value::Null;
         }
@@ -348,7 +359,7 @@ impl Upstream {
     }
 
     /// The state root of a block by number or hash.
-    fn root(&self, stage: &Stage, block: &Value) -> Option<B256> {
+    fn root(&self, stage: &ScenarioData, block: &Value) -> Option<B256> {
         let header = match hash_of(block) {
             Some(hash) => self.by_hash(stage, hash)?,
             None => {
@@ -360,18 +371,18 @@ impl Upstream {
                 self.header_at(stage, number).or_else(|| foreign(number))?
             }
         };
-        let old = self.does(Trick::OldState);
+        let old = self.does(UpstreamTrick::OldState);
         let parent = stage.chains.get(&header.parent_hash).filter(|_| old);
         Some(parent.map_or(header.state_root, |parent| parent.header.state_root))
     }
 
-    fn proof(&self, stage: &Stage, params: &[Value]) -> Result<Value, RequestFailure> {
-        if self.does(Trick::NoProofs) {
+    fn proof(&self, stage: &ScenarioData, params: &[Value]) -> Result<Value, RequestFailure> {
+        if self.does(UpstreamTrick::NoProofs) {
             return unknown();
         }
         let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
         let other = if address == RICH { CONTRACT } else { RICH };
-        let address = if self.does(Trick::OtherAccount) { other } else { address };
+        let address = if self.does(UpstreamTrick::OtherAccount) { other } else { address };
         let Some(root) = self.root(stage, &params[2]) else { return Ok(Value::Null) };
         let way = |key: &[u8]| -> Vec<String> {
             let nodes = trie::prove(&stage.chains.nodes, root, key).unwrap_or_default();
@@ -385,7 +396,7 @@ impl Upstream {
         Ok(json!({ "accountProof": way(&keys::account_key(&address)), "storageProof": slots }))
     }
 
-    fn value(&self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
+    fn value(&self, stage: &ScenarioData, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
         let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
         let (key, block) = match method {
             "eth_getCode" => (keys::code_key(&address).to_vec(), &params[1]),
@@ -413,7 +424,7 @@ fn raw(header: Option<SealedHeader>) -> Value {
 }
 
 /// A block object as nodes return it.
-fn block_json(stage: &Stage, header: Option<SealedHeader>, full: bool) -> Value {
+fn block_json(stage: &ScenarioData, header: Option<SealedHeader>, full: bool) -> Value {
     let Some(header) = header else { return Value::Null };
     let block = stage.chains.get(&header.hash());
     let places = block.map_or(&[][..], |block| &block.transactions);

@@ -18,9 +18,9 @@ use crate::{
     engine::{Level, View},
     exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call_watched},
     rpc::{
-        call::{Place, arguments, block},
+        call::{CallBlock, arguments, block},
         error::RpcError,
-        method::{CALL, Done, Failure, Method, verified},
+        method::{CALL, Failure, HandlerOutput, Method, verified},
         params::Params,
         revert::reason,
     },
@@ -61,10 +61,10 @@ struct Accessed {
     storage_keys: Vec<B256>,
 }
 
-fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let place = Place::inside(block(view, &param)?);
-    let mut touched = Touched::default();
+    let place = CallBlock::inside(block(view, &param)?);
+    let mut touched = TouchedState::default();
     let result = place.run(view, |context, limits| {
         call_watched(context, &message, &overrides, limits, Some(&mut touched))
     })?;
@@ -81,21 +81,21 @@ fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<Done, Failu
 }
 
 /// A frame whose contract may not have its address yet.
-struct Open {
+struct OpenFrame {
     contract: Option<Address>,
     slots: BTreeSet<U256>,
 }
 
 /// The accounts and cells that a run touches.
 #[derive(Default)]
-struct Touched {
+struct TouchedState {
     accounts: BTreeMap<Address, BTreeSet<U256>>,
     /// Accounts that every transaction touches: the callee or the new contract, and native contracts.
     known: BTreeSet<Address>,
-    open: Vec<Open>,
+    open: Vec<OpenFrame>,
 }
 
-impl Touched {
+impl TouchedState {
     /// The list. The sender, the callee and native contracts are only in it if their cells are touched.
     fn list(self, from: Option<Address>) -> Vec<Accessed> {
         let Self { accounts, mut known, .. } = self;
@@ -114,7 +114,7 @@ impl Touched {
     }
 }
 
-impl Inspector for Touched {
+impl Inspector for TouchedState {
     fn wants_steps(&self) -> bool {
         true
     }
@@ -126,7 +126,7 @@ impl Inspector for Touched {
         if frame.native {
             self.known.extend(frame.to);
         }
-        self.open.push(Open { contract: frame.context, slots: BTreeSet::new() });
+        self.open.push(OpenFrame { contract: frame.context, slots: BTreeSet::new() });
     }
 
     fn frame_end(&mut self, end: FrameClose) {

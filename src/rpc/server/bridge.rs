@@ -10,9 +10,9 @@ use crate::{
     engine::{Level, View},
     exec::{CallMessage, CallOutcome, call},
     rpc::{
-        call::Place,
+        call::CallBlock,
         error::RpcError,
-        method::{Done, Failure, Method, verified},
+        method::{Failure, HandlerOutput, Method, verified},
         params::Params,
     },
     state::StateOverride,
@@ -41,10 +41,10 @@ struct BridgeState {
     rsk_txs_waiting_for_signatures: Vec<String>,
 }
 
-fn bridge_state(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn bridge_state(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let message =
         CallMessage { to: Some(BRIDGE), data: Bytes::copy_from_slice(&STATE), ..CallMessage::default() };
-    let place = Place::inside(view.head()?);
+    let place = CallBlock::inside(view.head()?);
     let none = StateOverride::default();
     let result = place.run(view, |context, limits| call(context, &message, &none, limits))?;
     let CallOutcome::Success { output, .. } = result.into_outcome() else {

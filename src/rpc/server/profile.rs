@@ -7,7 +7,7 @@ use crate::{
         chain,
         connection::Connection,
         dev,
-        method::{Done, Failure, Handler, Method, Pages, done},
+        method::{Failure, Handler, HandlerOutput, Method, PageAccess, done},
         params::Params,
         rootlight, table, trace,
     },
@@ -29,12 +29,12 @@ const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "persona
 
 /// Rows of the hosted profile that replace the row of the same name.
 static HOSTED: &[Method] = &[
-    Method { handler: Handler::Read(none), pages: Pages::Any, ..dev::ACCOUNTS },
-    Method { handler: Handler::Read(none), pages: Pages::Any, ..dev::PENDING },
-    Method { handler: Handler::Read(numbered_peers), pages: Pages::Any, ..chain::PEER_LIST },
+    Method { handler: Handler::Read(none), pages: PageAccess::Any, ..dev::ACCOUNTS },
+    Method { handler: Handler::Read(none), pages: PageAccess::Any, ..dev::PENDING },
+    Method { handler: Handler::Read(numbered_peers), pages: PageAccess::Any, ..chain::PEER_LIST },
     Method {
         handler: Handler::Read(rootlight::numbered_upstreams),
-        pages: Pages::Any,
+        pages: PageAccess::Any,
         ..rootlight::UPSTREAMS
     },
     Method { handler: Handler::Read(hosted_modules), ..MODULES },
@@ -70,7 +70,7 @@ impl Profile {
             Self::Node => true,
             Self::Hosted => {
                 let row = own_row(method).unwrap_or(method);
-                row.pages == Pages::Any && !LEFT_OUT.contains(&row.namespace())
+                row.pages == PageAccess::Any && !LEFT_OUT.contains(&row.namespace())
             }
         }
     }
@@ -98,22 +98,22 @@ fn hosted() -> impl Iterator<Item = &'static Method> {
 }
 
 /// `eth_accounts` of a service that holds no keys.
-fn none(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn none(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     done(&[(); 0], Level::Local)
 }
 
 /// `net_peerList` of a service, whose callers need not know the operator's network.
-fn numbered_peers(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn numbered_peers(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     done(&chain::numbered(view), Level::Local)
 }
 
 /// `rpc_modules` with the namespaces of the hosted profile.
-fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     table::modules_of(hosted())
 }
 
 /// `rpc.discover` with the methods of the hosted profile.
-fn hosted_document(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn hosted_document(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     described(view, hosted())
 }
 

@@ -11,7 +11,7 @@ use super::row::read;
 use crate::{
     engine::{Level, View},
     rpc::{
-        method::{AT_BLOCK, Done, Failure, Method, contract_of, required, verified},
+        method::{AT_BLOCK, Failure, HandlerOutput, Method, contract_of, required, verified},
         params::Params,
         state,
     },
@@ -30,7 +30,7 @@ const ROW: Method = read(
 
 pub(super) const METHODS: &[Method] = &[Method { aliases: &["rsk_getProof"], ..ROW }];
 
-fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn proof(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     verified(&state::proof_with(view, params, leaf_first)?)
 }
 

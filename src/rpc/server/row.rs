@@ -2,7 +2,7 @@
 
 use crate::{
     engine::Level,
-    rpc::method::{Handler, Method, Pages, Param, Read, told},
+    rpc::method::{Handler, Method, PageAccess, Param, Read, doc_text},
 };
 
 /// The row of a method that only reads.
@@ -13,6 +13,6 @@ pub(super) const fn read(
     (level, cost): (Level, u32),
     handler: Read,
 ) -> Method {
-    let (result, doc, handler) = (told(result), told(doc), Handler::Read(handler));
-    Method { name, aliases: &[], params, result, level, cost, pages: Pages::Any, doc, handler }
+    let (result, doc, handler) = (doc_text(result), doc_text(doc), Handler::Read(handler));
+    Method { name, aliases: &[], params, result, level, cost, pages: PageAccess::Any, doc, handler }
 }

@@ -7,7 +7,7 @@ use crate::{
     engine::{Level, View},
     rpc::{
         dispatch::Dispatcher,
-        method::{Done, Failure, Handler, Method, done},
+        method::{Failure, Handler, HandlerOutput, Method, done},
         table,
     },
 };
@@ -45,6 +45,6 @@ pub fn dispatcher() -> Arc<Dispatcher> {
 pub(super) fn described(
     view: &dyn View,
     rows: impl Iterator<Item = &'static Method>,
-) -> Result<Done, Failure> {
+) -> Result<HandlerOutput, Failure> {
     done(&discover::document(view.policy().version, rows), Level::Local)
 }

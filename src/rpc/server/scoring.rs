@@ -9,7 +9,10 @@ use crate::{
     light::PinnedHead,
     rpc::{
         error::RpcError,
-        method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, done, required, told},
+        method::{
+            BRIEF_COST, Failure, Handler, HandlerOutput, Method, PageAccess, Param, Read, doc_text, done,
+            required,
+        },
         params::Params,
     },
     types::bans::{AddressRange, BanRefusal, Bans},
@@ -22,8 +25,8 @@ const fn operated(
     (result, doc): (&'static str, &'static str),
     handler: Read,
 ) -> Method {
-    let (result, doc, handler) = (told(result), told(doc), Handler::Read(handler));
-    let (level, pages) = (Level::Local, Pages::Operator);
+    let (result, doc, handler) = (doc_text(result), doc_text(doc), Handler::Read(handler));
+    let (level, pages) = (Level::Local, PageAccess::Operator);
     Method { name, aliases: &[], params, result, level, cost: BRIEF_COST, pages, doc, handler }
 }
 
@@ -68,7 +71,7 @@ pub(super) const METHODS: &[Method] = &[
     operated("sco_reputationSummary", &[], ("reputation summary", "The sums of sco_peerList."), summary),
 ];
 
-fn summary(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+fn summary(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     done(&Summary::of(&scores(view)), Level::Local)
 }
 

@@ -11,7 +11,7 @@ use crate::{
         call_object, dev,
         envelope::Call,
         filters, logs,
-        method::{Method, Subject},
+        method::{Method, ParamSubject},
         params::{BlockParam, Params},
         trace,
     },
@@ -28,7 +28,7 @@ impl Call {
     /// The filter that the call polls, reads or removes.
     pub fn filter(&self) -> Option<u128> {
         let row = self.row.filter(|row| row.is_about_filters())?;
-        let about = row.params.first().is_some_and(|param| param.subject == Subject::Filter);
+        let about = row.params.first().is_some_and(|param| param.subject == ParamSubject::Filter);
         filters::id(self.params().filter(|_| about)?).ok()?
     }
 
@@ -38,7 +38,7 @@ impl Call {
         let named = row.params.iter().enumerate().flat_map(|(position, param)| match param.kind {
             "BLOCK" => params.call_block(position).into_iter().collect(),
             "LOG_FILTER" => logs::ends(params, position),
-            "TRACE_FILTER" => trace::Filter::ends(params),
+            "TRACE_FILTER" => trace::TraceFilter::ends(params),
             _ => Vec::new(),
         });
         let number = |block| match block {
@@ -58,18 +58,21 @@ impl Method {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return Some(all) };
         for (position, param) in self.params.iter().enumerate() {
             match param.subject {
-                Subject::Plain | Subject::Account | Subject::Overrides | Subject::Filter | Subject::Block => {
-                }
-                Subject::Contract => all.push(params.address(position).ok()?),
-                Subject::Call => all.push(call_object::message(params).ok()?.to?),
-                Subject::Transaction => all.push(dev::receiver(params)?),
-                Subject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
-                Subject::Logs => all.extend(logs::senders(params, position)?),
-                Subject::Subscription if filters::is_of_logs(params) => {
+                ParamSubject::Plain
+                | ParamSubject::Account
+                | ParamSubject::Overrides
+                | ParamSubject::Filter
+                | ParamSubject::Block => {}
+                ParamSubject::Contract => all.push(params.address(position).ok()?),
+                ParamSubject::Call => all.push(call_object::message(params).ok()?.to?),
+                ParamSubject::Transaction => all.push(dev::receiver(params)?),
+                ParamSubject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
+                ParamSubject::Logs => all.extend(logs::senders(params, position)?),
+                ParamSubject::Subscription if filters::is_of_logs(params) => {
                     all.extend(logs::senders(params, position)?);
                 }
-                Subject::Subscription => {}
-                Subject::Traces => all.extend(trace::Filter::receivers(params)?),
+                ParamSubject::Subscription => {}
+                ParamSubject::Traces => all.extend(trace::TraceFilter::receivers(params)?),
             }
         }
         Some(all)
@@ -79,6 +82,6 @@ impl Method {
     pub fn overrides(&self, values: &[Box<RawValue>]) -> bool {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return false };
         let has_some = || call_object::overrides(params).map_or(true, |given| !given.accounts.is_empty());
-        self.params.iter().any(|param| param.subject == Subject::Overrides) && has_some()
+        self.params.iter().any(|param| param.subject == ParamSubject::Overrides) && has_some()
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     engine::{Level, View},
     rpc::{
         error::ParamError,
-        method::{Done, Failure, Method, done, required},
+        method::{Failure, HandlerOutput, Method, done, required},
         params::Params,
     },
 };
@@ -30,14 +30,14 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-fn submit_work(_: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn submit_work(_: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     sized(params, 0, 8)?;
     sized(params, 1, 32)?;
     sized(params, 2, 32)?;
     done(&false, Level::Local)
 }
 
-fn submit_hashrate(_: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn submit_hashrate(_: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     sized(params, 0, 32)?;
     sized(params, 1, 32)?;
     done(&true, Level::Local)

@@ -13,7 +13,7 @@ use crate::{
     rpc::{
         error::ParamError,
         lookup::find,
-        method::{Done, Failure, verified},
+        method::{Failure, HandlerOutput, verified},
         params::{BlockParam, Params, block_param, parse_address},
     },
     state::Facts,
@@ -24,7 +24,7 @@ use crate::{
 const MAX_TRACES: usize = 10_000;
 
 /// What depends on the profile. The specification has a column for each.
-struct Rules {
+struct FilterRules {
     /// The first block if the filter names none.
     from: BlockParam,
     /// The largest `count`, and the default.
@@ -33,7 +33,7 @@ struct Rules {
     blocks: u64,
 }
 
-impl Rules {
+impl FilterRules {
     /// Refuses a range.
     fn check(&self, from: u64, to: u64) -> Result<(), ParamError> {
         if from > to {
@@ -46,9 +46,9 @@ impl Rules {
     }
 }
 
-const NODE: Rules = Rules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
+const NODE: FilterRules = FilterRules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
 
-const HOSTED: Rules = Rules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
+const HOSTED: FilterRules = FilterRules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -87,7 +87,7 @@ impl Addresses {
 
 /// A trace filter.
 #[derive(Debug)]
-pub struct Filter {
+pub struct TraceFilter {
     /// The first block.
     pub from: BlockParam,
     /// The last block.
@@ -102,7 +102,7 @@ pub struct Filter {
     pub count: usize,
 }
 
-impl Filter {
+impl TraceFilter {
     /// The ends of the range; none of a filter that cannot be read.
     pub fn ends(params: Params<'_>) -> Vec<BlockParam> {
         Self::read(params, &NODE).map_or_else(|_| Vec::new(), |filter| vec![filter.from, filter.to])
@@ -125,7 +125,7 @@ impl Filter {
         Ok(Some((filter, from, to)))
     }
 
-    fn read(params: Params<'_>, rules: &Rules) -> Result<Self, ParamError> {
+    fn read(params: Params<'_>, rules: &FilterRules) -> Result<Self, ParamError> {
         let given: Option<FilterObject<'_>> =
             params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
         let given = given.ok_or(ParamError::TraceFilter)?;
@@ -183,18 +183,18 @@ fn number(
     }
 }
 
-pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     filter_by(&NODE, view, params)
 }
 
 /// `trace_filter` of the hosted profile.
 #[cfg(all(feature = "dev", feature = "light"))]
-pub(in crate::rpc) fn hosted(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+pub(in crate::rpc) fn hosted(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     filter_by(&HOSTED, view, params)
 }
 
-fn filter_by(rules: &Rules, view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let filter = Filter::read(params, rules)?;
+fn filter_by(rules: &FilterRules, view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let filter = TraceFilter::read(params, rules)?;
     let Some(from) = find(view, &filter.from)? else { return verified(&[(); 0]) };
     let to = match find(view, &filter.to)? {
         Some(to) => to.number,
@@ -206,7 +206,7 @@ fn filter_by(rules: &Rules, view: &dyn View, params: Params<'_>) -> Result<Done,
 
 fn collect(
     view: &dyn View,
-    filter: &Filter,
+    filter: &TraceFilter,
     from: BlockHeader,
     to: u64,
 ) -> Result<Vec<shape::RpcTrace>, Failure> {
@@ -214,8 +214,8 @@ fn collect(
     if to.saturating_sub(from.number) >= max {
         return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
     }
-    let mut found = Found { entries: Vec::new(), skip: filter.after, room: MAX_TRACE_BYTES };
-    let mut lacking = Facts::new();
+    let mut found = TraceCollector { entries: Vec::new(), skip: filter.after, room: MAX_TRACE_BYTES };
+    let mut missing = Facts::new();
     // The pending block and blocks of other branches are in no index.
     let canonical = view.is_canonical(BlockRef { number: from.number, hash: from.hash() });
     let start = from.number.saturating_add(u64::from(!canonical));
@@ -230,8 +230,8 @@ fn collect(
         let Some(header) = header else { break };
         let block = match traces(view, &header, CALLS, None) {
             // Later blocks are tried too, so that all missing facts are requested together.
-            Err(Failure::Stop(Stop::Lacking(facts))) => {
-                lacking.extend(facts);
+            Err(Failure::Stop(Stop::Missing(facts))) => {
+                missing.extend(facts);
                 Vec::new()
             }
             traced => traced?,
@@ -243,14 +243,14 @@ fn collect(
             break;
         }
     }
-    if !lacking.is_empty() {
-        return Err(Failure::Stop(Stop::Lacking(lacking)));
+    if !missing.is_empty() {
+        return Err(Failure::Stop(Stop::Missing(missing)));
     }
     Ok(found.entries)
 }
 
 /// The entries that a filter has found so far.
-struct Found {
+struct TraceCollector {
     entries: Vec<shape::RpcTrace>,
     /// How many of the next entries are left out.
     skip: usize,
@@ -258,7 +258,7 @@ struct Found {
     room: usize,
 }
 
-impl Found {
+impl TraceCollector {
     /// Adds the entries of a transaction, up to `most` in all.
     fn add(&mut self, shown: Vec<shape::RpcTrace>, most: usize) -> Result<(), Failure> {
         let skipped = self.skip.min(shown.len());

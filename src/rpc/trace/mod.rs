@@ -9,7 +9,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{Done, Failure, Method, Subject, THE_BLOCK, absent, required, verified},
+    method::{Failure, HandlerOutput, Method, ParamSubject, THE_BLOCK, absent, required, verified},
     params::Params,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     exec::trace::TransactionTrace,
 };
 
-pub use filter::Filter;
+pub use filter::TraceFilter;
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) use filter::hosted as hosted_filter;
 pub use replay::traced_block;
@@ -55,7 +55,7 @@ pub(super) const METHODS: &[Method] = &[
 
 pub(super) const FILTER: Method = Method::read(
     "trace_filter",
-    &[required("filter", "TRACE_FILTER").of(Subject::Traces)],
+    &[required("filter", "TRACE_FILTER").of(ParamSubject::Traces)],
     "array of trace objects",
     "The traces of the transactions in a range of blocks, selected by sender and receiver.",
     filter::filter,
@@ -76,12 +76,12 @@ fn of_transaction(
     }
 }
 
-fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let Some((header, traces)) = of_transaction(view, params)? else { return absent() };
     Ok(verified(&shape::traces(&header, &traces))?.about(&header))
 }
 
-fn get(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn get(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let positions: Vec<String> = params.value(1, "an array of positions")?.unwrap_or_default();
     let position = match positions.as_slice() {
         [] => return Err(ParamError::NoPosition.into()),
@@ -100,7 +100,7 @@ fn position_index(text: &str) -> Result<usize, ParamError> {
     }
 }
 
-fn block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+fn block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let param = traced_block(params.block(0))?;
     let Some(header) = find(view, &param)? else { return absent() };
     verified(&shape::traces(&header, &traces(view, &header, CALLS, None)?))

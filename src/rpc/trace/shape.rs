@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcTrace {
-    action: Action,
+    action: RpcAction,
     block_hash: B256,
     block_number: u64,
     transaction_hash: B256,
@@ -27,7 +27,7 @@ pub(super) struct RpcTrace {
     kind: &'static str,
     subtraces: usize,
     trace_address: Vec<usize>,
-    result: Option<Outcome>,
+    result: Option<RpcTraceResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -45,7 +45,7 @@ impl RpcTrace {
 
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Action {
+struct RpcAction {
     #[serde(skip_serializing_if = "Option::is_none")]
     call_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ struct Action {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome {
+struct RpcTraceResult {
     gas_used: Quantity,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Data>,
@@ -89,7 +89,7 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
 
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
-    let places = places(calls);
+    let places = trace_addresses(calls);
     let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((places.get(&index)?, node)));
     shown
         .map(|(place, node)| RpcTrace {
@@ -109,24 +109,24 @@ pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec
 
 /// The position of an entry in the tree of shown entries.
 #[derive(Debug, Default)]
-struct Place {
+struct TraceAddress {
     address: Vec<usize>,
     children: usize,
 }
 
 /// The positions of the shown entries by their index. Calls of native contracts are left out, as in the reference node.
-fn places(calls: &CallTrace) -> BTreeMap<usize, Place> {
-    let mut places = BTreeMap::<usize, Place>::new();
+fn trace_addresses(calls: &CallTrace) -> BTreeMap<usize, TraceAddress> {
+    let mut places = BTreeMap::<usize, TraceAddress>::new();
     for (index, node) in calls.nodes.iter().enumerate() {
         let Some(parent) = node.parent else {
-            places.insert(index, Place::default());
+            places.insert(index, TraceAddress::default());
             continue;
         };
         let Some(above) = places.get_mut(&parent).filter(|_| !left_out(node)) else { continue };
         let mut address = above.address.clone();
         address.push(above.children);
         above.children = above.children.saturating_add(1);
-        places.insert(index, Place { address, children: 0 });
+        places.insert(index, TraceAddress { address, children: 0 });
     }
     places
 }
@@ -143,37 +143,37 @@ fn kind(node: &TraceNode) -> &'static str {
     }
 }
 
-fn action(node: &TraceNode) -> Action {
+fn action(node: &TraceNode) -> RpcAction {
     match &node.action {
-        TraceAction::Destruction { contract, beneficiary, balance } => Action {
+        TraceAction::Destruction { contract, beneficiary, balance } => RpcAction {
             address: Some(*contract),
             refund_address: Some(*beneficiary),
             balance: Some(Quantity(*balance)),
-            ..Action::default()
+            ..RpcAction::default()
         },
         TraceAction::Frame(start) if start.kind.creates() => creation(start, node.parent.is_some()),
-        TraceAction::Frame(start) => Action {
+        TraceAction::Frame(start) => RpcAction {
             call_type: call_type(start.kind),
             from: Some(start.from),
             to: start.to,
             gas: Some(start.gas.into()),
             input: Some(start.input.clone().into()),
             value: Some(Quantity(start.value)),
-            ..Action::default()
+            ..RpcAction::default()
         },
     }
 }
 
 /// The action of a contract creation. Only creations by contracts name the opcode.
-fn creation(start: &FrameStart, inner: bool) -> Action {
+fn creation(start: &FrameStart, inner: bool) -> RpcAction {
     let method = if start.kind == FrameKind::Create2 { "create2" } else { "create" };
-    Action {
+    RpcAction {
         from: Some(start.from),
         gas: Some(start.gas.into()),
         init: Some(start.input.clone().into()),
         creation_method: inner.then_some(method),
         value: Some(Quantity(start.value)),
-        ..Action::default()
+        ..RpcAction::default()
     }
 }
 
@@ -187,10 +187,10 @@ fn call_type(kind: FrameKind) -> Option<&'static str> {
     }
 }
 
-fn outcome(node: &TraceNode, close: &FrameClose) -> Outcome {
+fn outcome(node: &TraceNode, close: &FrameClose) -> RpcTraceResult {
     let creates = node.frame().is_some_and(|start| start.kind.creates());
     let data = Data(close.output.clone());
-    Outcome {
+    RpcTraceResult {
         gas_used: close.gas_used.into(),
         output: (!creates).then(|| data.clone()),
         code: creates.then_some(data),

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde_json::value::RawValue;
 
 use super::members::for_each_member;
-use super::slots::Slot;
+use super::slots::RawMember;
 use crate::types::error::{FieldError, FieldRule};
 use crate::types::number::from_digits;
 
@@ -23,13 +23,13 @@ const MAX_HEX_DIGITS: usize = 64;
 
 /// A field with its name, which errors state.
 #[derive(Clone, Copy)]
-pub(super) struct Field<'a> {
+pub(super) struct JsonField<'a> {
     name: &'static str,
     text: Option<&'a str>,
 }
 
-impl<'a> Field<'a> {
-    pub(super) fn new(name: &'static str, slot: Slot<'a>) -> Self {
+impl<'a> JsonField<'a> {
+    pub(super) fn new(name: &'static str, slot: RawMember<'a>) -> Self {
         Self { name, text: slot.map(RawValue::get) }
     }
 
@@ -137,13 +137,13 @@ impl<'a> Field<'a> {
     }
 
     /// The elements of an array; empty if the field is missing.
-    pub(super) fn elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
+    pub(super) fn elements(&self) -> Result<Vec<JsonField<'a>>, FieldError> {
         let Some(text) = self.text else { return Ok(Vec::new()) };
         let (mut items, mut fits) = (Vec::new(), true);
         let read = for_each_member(text, &mut |item| {
             fits = items.len() < MAX_ELEMENTS;
             if fits {
-                items.push(Field::new(self.name, Some(item).filter(|item| item.get() != "null")));
+                items.push(JsonField::new(self.name, Some(item).filter(|item| item.get() != "null")));
             }
             fits
         });
@@ -152,7 +152,7 @@ impl<'a> Field<'a> {
     }
 
     /// The elements of an array; an error if the field is missing.
-    pub(super) fn required_elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
+    pub(super) fn required_elements(&self) -> Result<Vec<JsonField<'a>>, FieldError> {
         self.text()?;
         self.elements()
     }

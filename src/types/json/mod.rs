@@ -28,7 +28,7 @@ pub(crate) use object::Object;
 pub use read_header::{JsonBlock, JsonTransactions, block_from_json, block_with_header, header_from_json};
 pub use read_receipt::{log_from_json, receipt_from_json};
 pub use read_transaction::{location_from_json, transaction_from_json};
-pub(crate) use slots::{Names, Slot, read_slots, slots};
+pub(crate) use slots::{MemberNames, RawMember, read_slots, slots};
 pub use write_block::{BlockParts, RpcBlock, RpcTransactions};
 pub use write_head::RpcHead;
 pub use write_hex::{Data, Quantity};

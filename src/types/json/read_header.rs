@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, Bloom, Bytes, U256};
 
 use super::error::JsonError;
-use super::field::{Field, MAX_HEADER_FIELD_BYTES};
+use super::field::{JsonField, MAX_HEADER_FIELD_BYTES};
 use super::read_transaction::transaction_from_json;
-use super::slots::{Slot, slots};
+use super::slots::{RawMember, slots};
 use crate::types::error::{FieldError, FieldRule, FirstError};
 use crate::types::header::{Header, HeaderShape, HeaderVersion, SealedHeader};
 use crate::types::number::{RawUint, SignedUint};
@@ -130,8 +130,8 @@ pub fn block_with_header(json: &str, header: SealedHeader, chain_id: u64) -> Res
 
 impl RawBlock<'_> {
     fn block(&self, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
-        let total = Field::new("block.totalDifficulty", self.total_difficulty);
-        let size = Field::new("block.size", self.size);
+        let total = JsonField::new("block.totalDifficulty", self.total_difficulty);
+        let size = JsonField::new("block.size", self.size);
         Ok(JsonBlock {
             header,
             uncles: self.uncle_hashes()?,
@@ -148,7 +148,7 @@ impl RawBlock<'_> {
     ) -> Result<SealedHeader, JsonError> {
         let claimed = match claimed {
             Some(hash) => hash,
-            None => Field::new("block.hash", self.hash).hash()?,
+            None => JsonField::new("block.hash", self.hash).hash()?,
         };
         let header = self.fields(shape_of)?;
         Candidates::of(&header, self).search(header, claimed)
@@ -156,17 +156,18 @@ impl RawBlock<'_> {
 
     /// The header with the most likely byte form of each field.
     fn fields(&self, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Header, JsonError> {
-        let number = Field::new("block.number", self.number).uint63()?;
+        let number = JsonField::new("block.number", self.number).uint63()?;
         let shape = shape_of(number);
         let edges = shape.edges && shape.version != HeaderVersion::V0;
-        let price = Field::new("block.minimumGasPrice", self.minimum_gas_price);
-        let mut read = Fields::default();
-        let bloom = read.0.of(Field::new("block.logsBloom", self.logs_bloom).fixed::<256>().map(Bloom::from));
+        let price = JsonField::new("block.minimumGasPrice", self.minimum_gas_price);
+        let mut read = FieldReader::default();
+        let bloom =
+            read.0.of(JsonField::new("block.logsBloom", self.logs_bloom).fixed::<256>().map(Bloom::from));
         let header = Header {
             shape,
             parent_hash: read.hash("block.parentHash", self.parent_hash),
             uncles_hash: read.hash("block.sha3Uncles", self.sha3_uncles),
-            coinbase: read.0.of(miner(Field::new("block.miner", self.miner))),
+            coinbase: read.0.of(miner(JsonField::new("block.miner", self.miner))),
             state_root: read.hash("block.stateRoot", self.state_root),
             transactions_root: read.hash("block.transactionsRoot", self.transactions_root),
             receipts_root: read.hash("block.receiptsRoot", self.receipts_root),
@@ -204,11 +205,11 @@ impl RawBlock<'_> {
     }
 
     fn uncle_hashes(&self) -> Result<Vec<B256>, FieldError> {
-        Field::new("block.uncles", self.uncles).elements()?.iter().map(Field::hash).collect()
+        JsonField::new("block.uncles", self.uncles).elements()?.iter().map(JsonField::hash).collect()
     }
 
     fn stated_uncle_count(&self) -> Result<u32, FieldError> {
-        let uncles = Field::new("block.uncles", self.uncles);
+        let uncles = JsonField::new("block.uncles", self.uncles);
         let count = uncles.elements()?.len();
         match i32::try_from(count) {
             Ok(count) => Ok(count.unsigned_abs()),
@@ -218,7 +219,7 @@ impl RawBlock<'_> {
 
     /// The sublist edges; the reference node prints them as signed 16-bit values.
     fn edges(&self) -> Result<Vec<u16>, FieldError> {
-        let field = Field::new("block.rskPteEdges", self.rsk_pte_edges);
+        let field = JsonField::new("block.rskPteEdges", self.rsk_pte_edges);
         let items = field.elements()?;
         if items.len() > MAX_HEADER_FIELD_BYTES / 2 {
             let limit = MAX_HEADER_FIELD_BYTES / 2;
@@ -239,9 +240,9 @@ impl RawBlock<'_> {
     }
 
     fn transactions(&self, chain_id: u64) -> Result<JsonTransactions, JsonError> {
-        let items = Field::new("block.transactions", self.transactions).elements()?;
-        if items.first().is_none_or(Field::is_string) {
-            let hashes: Result<Vec<B256>, FieldError> = items.iter().map(Field::hash).collect();
+        let items = JsonField::new("block.transactions", self.transactions).elements()?;
+        if items.first().is_none_or(JsonField::is_string) {
+            let hashes: Result<Vec<B256>, FieldError> = items.iter().map(JsonField::hash).collect();
             return Ok(JsonTransactions::Hashes(hashes?));
         }
         items
@@ -254,29 +255,29 @@ impl RawBlock<'_> {
 
 /// Reads fields by their types.
 #[derive(Default)]
-struct Fields(FirstError);
+struct FieldReader(FirstError);
 
-impl Fields {
-    fn hash(&mut self, name: &'static str, slot: Slot<'_>) -> B256 {
-        self.0.of(Field::new(name, slot).hash())
+impl FieldReader {
+    fn hash(&mut self, name: &'static str, slot: RawMember<'_>) -> B256 {
+        self.0.of(JsonField::new(name, slot).hash())
     }
 
-    fn uint(&mut self, name: &'static str, slot: Slot<'_>) -> U256 {
-        self.0.of(Field::new(name, slot).uint())
+    fn uint(&mut self, name: &'static str, slot: RawMember<'_>) -> U256 {
+        self.0.of(JsonField::new(name, slot).uint())
     }
 
-    fn uint63(&mut self, name: &'static str, slot: Slot<'_>) -> u64 {
-        self.0.of(Field::new(name, slot).uint63())
+    fn uint63(&mut self, name: &'static str, slot: RawMember<'_>) -> u64 {
+        self.0.of(JsonField::new(name, slot).uint63())
     }
 
     /// Bytes; none if the field is missing.
-    fn data(&mut self, name: &'static str, slot: Slot<'_>) -> Bytes {
-        self.0.of(Field::new(name, slot).data_or_empty(MAX_HEADER_FIELD_BYTES))
+    fn data(&mut self, name: &'static str, slot: RawMember<'_>) -> Bytes {
+        self.0.of(JsonField::new(name, slot).data_or_empty(MAX_HEADER_FIELD_BYTES))
     }
 }
 
 /// The fee receiver: an address, or `0x` for none.
-fn miner(field: Field<'_>) -> Result<Option<alloy_primitives::Address>, FieldError> {
+fn miner(field: JsonField<'_>) -> Result<Option<alloy_primitives::Address>, FieldError> {
     if field.is_present() && field.json()? == "\"0x\"" {
         return Ok(None);
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Bloom, Bytes};
 
 use super::error::JsonError;
-use super::field::Field;
+use super::field::JsonField;
 use super::slots::slots;
 use crate::types::bloom::logs_bloom;
 use crate::types::error::{FieldError, FieldRule};
@@ -37,20 +37,20 @@ slots! {
 /// [`Receipt::read_zero_byte_data_as_empty`].
 pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
     let raw = RawReceipt::from_json(json).map_err(|error| JsonError::of("receipt", &error))?;
-    let logs: Vec<Log> = Field::new("receipt.logs", raw.logs)
+    let logs: Vec<Log> = JsonField::new("receipt.logs", raw.logs)
         .required_elements()?
         .iter()
         .map(|log| log_from_json(log.json()?))
         .collect::<Result<_, _>>()?;
-    let bloom = Field::new("receipt.logsBloom", raw.logs_bloom);
+    let bloom = JsonField::new("receipt.logsBloom", raw.logs_bloom);
     let logs_bloom = if bloom.is_present() { Bloom::from(bloom.fixed::<256>()?) } else { logs_bloom(&logs) };
-    let gas = Field::new("receipt.cumulativeGasUsed", raw.cumulative_gas_used);
+    let gas = JsonField::new("receipt.cumulativeGasUsed", raw.cumulative_gas_used);
     Ok(Receipt {
-        success: success(Field::new("receipt.status", raw.status))?,
+        success: success(JsonField::new("receipt.status", raw.status))?,
         cumulative_gas_used: gas.uint63()?,
         logs_bloom,
         logs,
-        gas_used: Field::new("receipt.gasUsed", raw.gas_used).uint63()?,
+        gas_used: JsonField::new("receipt.gasUsed", raw.gas_used).uint63()?,
     })
 }
 
@@ -58,16 +58,16 @@ pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
 pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
     let raw = RawLog::from_json(json).map_err(|error| JsonError::of("log", &error))?;
     let topics: Result<Vec<_>, FieldError> =
-        Field::new("log.topics", raw.topics).required_elements()?.iter().map(Field::hash).collect();
+        JsonField::new("log.topics", raw.topics).required_elements()?.iter().map(JsonField::hash).collect();
     Ok(Log {
-        address: Field::new("log.address", raw.address).address()?,
+        address: JsonField::new("log.address", raw.address).address()?,
         topics: topics?,
-        data: Field::new("log.data", raw.data).data(usize::MAX)?,
+        data: JsonField::new("log.data", raw.data).data(usize::MAX)?,
     })
 }
 
 /// Reads a status: 1 is success, 0 failure.
-fn success(field: Field<'_>) -> Result<bool, FieldError> {
+fn success(field: JsonField<'_>) -> Result<bool, FieldError> {
     match u64::try_from(field.uint()?) {
         Ok(0) => Ok(false),
         Ok(1) => Ok(true),

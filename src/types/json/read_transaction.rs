@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use alloy_primitives::{B256, U256};
 
 use super::error::JsonError;
-use super::field::Field;
-use super::slots::{Slot, slots};
+use super::field::JsonField;
+use super::slots::{RawMember, slots};
 use super::write_transaction::Location;
 use crate::types::error::FieldRule;
 use crate::types::number::RawUint;
@@ -49,7 +49,7 @@ pub fn transaction_from_json(
     let raw = RawTransaction::from_json(json).map_err(|error| JsonError::of("transaction", &error))?;
     let claimed = match claimed {
         Some(hash) => hash,
-        None => Field::new("transaction.hash", raw.hash).hash()?,
+        None => JsonField::new("transaction.hash", raw.hash).hash()?,
     };
     let tx = raw.fields()?;
     search(tx, claimed, chain_id)
@@ -59,23 +59,23 @@ pub fn transaction_from_json(
 /// pending transaction.
 pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
     let raw = RawLocation::from_json(json).map_err(|error| JsonError::of("transaction", &error))?;
-    let block = Field::new("transaction.blockHash", raw.block_hash);
+    let block = JsonField::new("transaction.blockHash", raw.block_hash);
     if !block.is_present() {
         return Ok(None);
     }
     Ok(Some(Location {
         block_hash: block.hash()?,
-        block_number: Field::new("transaction.blockNumber", raw.block_number).uint63()?,
-        index: Field::new("transaction.transactionIndex", raw.transaction_index).uint63()?,
+        block_number: JsonField::new("transaction.blockNumber", raw.block_number).uint63()?,
+        index: JsonField::new("transaction.transactionIndex", raw.transaction_index).uint63()?,
     }))
 }
 
 impl RawTransaction<'_> {
     fn fields(&self) -> Result<Transaction, JsonError> {
-        let number = |name, slot| Field::new(name, slot).uint();
+        let number = |name, slot| JsonField::new(name, slot).uint();
         // Old nodes show the signature of the REMASC transaction as null.
-        let optional = |name, slot: Slot<'_>| {
-            let field = Field::new(name, slot);
+        let optional = |name, slot: RawMember<'_>| {
+            let field = JsonField::new(name, slot);
             if field.is_present() { field.uint() } else { Ok(U256::ZERO) }
         };
         let v = optional("transaction.v", self.v)?;
@@ -83,11 +83,11 @@ impl RawTransaction<'_> {
             nonce: RawUint::minimal(number("transaction.nonce", self.nonce)?),
             gas_price: gas_price(number("transaction.gasPrice", self.gas_price)?),
             gas_limit: RawUint::minimal(number("transaction.gas", self.gas)?),
-            to: Field::new("transaction.to", self.to).optional_address()?,
+            to: JsonField::new("transaction.to", self.to).optional_address()?,
             value: number("transaction.value", self.value)?,
-            data: Field::new("transaction.input", self.input).data_or_empty(usize::MAX)?,
+            data: JsonField::new("transaction.input", self.input).data_or_empty(usize::MAX)?,
             v: u8::try_from(v)
-                .map_err(|_| Field::new("transaction.v", self.v).error(FieldRule::TooLarge(8)))?,
+                .map_err(|_| JsonField::new("transaction.v", self.v).error(FieldRule::TooLarge(8)))?,
             r: optional("transaction.r", self.r)?,
             s: optional("transaction.s", self.s)?,
         })

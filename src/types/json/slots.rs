@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::members::{MembersError, for_each_named};
 
 /// The raw text of a member. A missing member and null are `None`.
-pub(crate) type Slot<'a> = Option<&'a RawValue>;
+pub(crate) type RawMember<'a> = Option<&'a RawValue>;
 
 /// The two names under which a member is read. Most have one, which stands here twice.
-pub(crate) type Names = [&'static str; 2];
+pub(crate) type MemberNames = [&'static str; 2];
 
 /// Reads the members with these names into the slots of the same places, which are empty. Other members are skipped,
 /// but must be JSON too.
@@ -21,8 +21,8 @@ pub(crate) type Names = [&'static str; 2];
 /// The text is not a JSON object, or names a member twice.
 pub(crate) fn read_slots<'a>(
     text: &'a str,
-    names: &[Names],
-    slots: &mut [Slot<'a>],
+    names: &[MemberNames],
+    slots: &mut [RawMember<'a>],
 ) -> Result<(), MembersError> {
     let mut twice = None;
     for_each_named(text, &mut |written, value| {
@@ -53,7 +53,7 @@ fn unescaped(written: &str) -> Option<String> {
     Some(name)
 }
 
-/// Defines a structure of [`Slot`]s, with a function `from_json` that fills it from the text of an object. Each member has its
+/// Defines a structure of [`RawMember`]s, with a function `from_json` that fills it from the text of an object. Each member has its
 /// name in JSON, and after `or` another one that is read too.
 macro_rules! slots {
     (
@@ -64,7 +64,7 @@ macro_rules! slots {
     ) => {
         $(#[$meta])*
         $vis struct $type<'a> {
-            $($(#[$doc])* $member_vis $member: $crate::types::json::Slot<'a>,)+
+            $($(#[$doc])* $member_vis $member: $crate::types::json::RawMember<'a>,)+
         }
 
         impl<'a> $type<'a> {
@@ -73,7 +73,7 @@ macro_rules! slots {
             /// # Errors
             /// The text is not a JSON object, or names a member twice.
             $vis fn from_json(text: &'a str) -> Result<Self, $crate::types::json::MembersError> {
-                const NAMES: &[$crate::types::json::Names] = &[$(slots!(@names $name $($other)?),)+];
+                const NAMES: &[$crate::types::json::MemberNames] = &[$(slots!(@names $name $($other)?),)+];
                 let mut slots = [None; NAMES.len()];
                 $crate::types::json::read_slots(text, NAMES, &mut slots)?;
                 let [$($member),+] = slots;
@@ -95,7 +95,7 @@ mod tests {
     use super::MembersError;
 
     slots! {
-        struct Sample {
+        struct SampleObject {
             first: "first",
             second: "secondName" or "older",
         }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn members_are_read_by_name_and_others_are_skipped() {
         let read = |text| {
-            let Sample { first, second } = Sample::from_json(text).unwrap();
+            let SampleObject { first, second } = SampleObject::from_json(text).unwrap();
             (first.map(RawValue::get), second.map(RawValue::get))
         };
         assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn repeated_members_and_other_texts_are_refused() {
-        let error = |text| Sample::from_json(text).err();
+        let error = |text| SampleObject::from_json(text).err();
         for (text, name) in [
             (r#"{"first":1,"first":2}"#, "first"),
             (r#"{"first":null,"first":2}"#, "first"),

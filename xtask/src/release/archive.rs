@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::{VERSION, commit_time, folder};
-use super::program::{TARGETS, Target};
-use crate::shell::{Cmd, Log, root};
-use crate::steps::Outcome;
+use super::program::{ReleaseTarget, TARGETS};
+use crate::shell::{Cmd, StepOutput, root};
+use crate::steps::StepResult;
 
 /// Files of the repository that go with the program.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -16,7 +16,7 @@ const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "rootlight.bash"), ("fish", "rootlight.fish"), ("zsh", "_rootlight")];
 
 /// Packs a program with its documents, manual pages and completion scripts.
-pub(super) fn program(log: &mut Log, target: &Target) -> Outcome {
+pub(super) fn program(log: &mut StepOutput, target: &ReleaseTarget) -> StepResult {
     let name = format!("rootlight-{VERSION}-{}", target.triple);
     let stage = folder().join("stage").join(&name);
     make(&stage)?;
@@ -39,7 +39,8 @@ pub(super) fn program(log: &mut Log, target: &Target) -> Outcome {
 /// Writes manual pages and completion scripts. They are the same for all targets, so any program that runs here serves.
 fn manual(stage: &Path) -> Result<(), String> {
     let run = |args: &[&str]| {
-        let runnable = TARGETS.iter().filter(|target| target.path().exists()).find_map(Target::command);
+        let runnable =
+            TARGETS.iter().filter(|target| target.path().exists()).find_map(ReleaseTarget::command);
         let output = runnable.ok_or("no program was built that runs here")?.args(args).output();
         let output = output.map_err(|e| format!("{args:?}: {e}"))?;
         if output.status.success() { Ok(output.stdout) } else { Err(format!("{args:?}: {}", output.status)) }
@@ -61,7 +62,7 @@ pub(super) fn npm_file() -> PathBuf {
 
 /// Packs the npm package. `files` in pkg/package.json says what it holds; the script `prepack` there adds the documents and
 /// the checksums of the modules.
-pub(super) fn npm(log: &mut Log) -> Outcome {
+pub(super) fn npm(log: &mut StepOutput) -> StepResult {
     let manifest =
         fs::read_to_string(root().join("pkg/package.json")).map_err(|e| format!("pkg/package.json: {e}"))?;
     if !manifest.contains(&format!("\"version\": \"{VERSION}\"")) {
@@ -84,7 +85,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
 }
 
-fn size(path: &Path) -> Outcome {
+fn size(path: &Path) -> StepResult {
     let bytes = path.metadata().map_err(|e| format!("{}: {e}", path.display()))?.len();
     Ok(format!("{bytes} bytes"))
 }

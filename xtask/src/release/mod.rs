@@ -16,12 +16,12 @@ mod trial;
 use std::fs;
 use std::process::ExitCode;
 
-use crate::shell::{Cmd, Log};
-use crate::steps::{Outcome, Run};
+use crate::shell::{Cmd, StepOutput};
+use crate::steps::{StepResult, SuiteRun};
 use crate::{page, tools, wasm};
 
 use files::folder;
-use program::{TARGETS, Target};
+use program::{ReleaseTarget, TARGETS};
 
 /// `cargo xtask release [TARGET..]`: all targets without a name.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
         eprintln!("no target is called {unknown}; there are: {}", names.join(", "));
         return ExitCode::from(2);
     }
-    let run = Run::new(false);
+    let run = SuiteRun::new(false);
     if run.step("empty the folder", empty) {
         // The programs embed the page, which contains the package's modules.
         packages(&run);
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 }
 
 /// For `cargo xtask test --full`: the program for this machine's processor, built and tried.
-pub(crate) fn check(log: &mut Log) -> Outcome {
+pub(crate) fn check(log: &mut StepOutput) -> StepResult {
     empty(log)?;
     let Some(target) = TARGETS.iter().find(|target| target.native()) else {
         return Ok("no release is made for this machine's processor".into());
@@ -60,7 +60,7 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     Ok(note)
 }
 
-fn programs(run: &Run, target: &'static Target) {
+fn programs(run: &SuiteRun, target: &'static ReleaseTarget) {
     let name = target.triple;
     let _ = run.step(&format!("{name}: tools"), |log| program::tools(log, target))
         && run.step(&format!("{name}: build"), |log| program::build(log, target))
@@ -68,7 +68,7 @@ fn programs(run: &Run, target: &'static Target) {
         && run.step(&format!("{name}: archive"), |log| archive::program(log, target));
 }
 
-fn packages(run: &Run) {
+fn packages(run: &SuiteRun) {
     let ready = run.step("setup: npm packages", tools::npm_packages)
         && run.step("setup: rust targets", tools::rust_targets)
         && run.step("setup: bindgen", tools::bindgen);
@@ -80,7 +80,7 @@ fn packages(run: &Run) {
     let _ = built && run.step("npm package", archive::npm) && run.step("npm package: trial", trial::npm);
 }
 
-fn empty(_: &mut Log) -> Outcome {
+fn empty(_: &mut StepOutput) -> StepResult {
     let folder = folder();
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -92,7 +92,7 @@ fn empty(_: &mut Log) -> Outcome {
 }
 
 /// Writes SHA256SUMS, which `sha256sum --check` reads.
-fn checksums(log: &mut Log) -> Outcome {
+fn checksums(log: &mut StepOutput) -> StepResult {
     let entries = fs::read_dir(folder()).map_err(|e| format!("{}: {e}", folder().display()))?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut files: Vec<String> = names.filter(|name| name.ends_with("gz")).collect();

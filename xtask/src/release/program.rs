@@ -4,12 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::shell::{Cmd, Log, find, target_dir};
-use crate::steps::Outcome;
+use crate::shell::{Cmd, StepOutput, find, target_dir};
+use crate::steps::StepResult;
 use crate::{tools, wasm};
 
 /// A platform of the release.
-pub(super) struct Target {
+pub(super) struct ReleaseTarget {
     pub(super) triple: &'static str,
     /// Rust's name for the processor.
     processor: &'static str,
@@ -26,8 +26,8 @@ pub(super) struct Target {
 }
 
 /// Platforms that the program is built for. Rust includes the C library musl for both.
-pub(super) const TARGETS: [Target; 2] = [
-    Target {
+pub(super) const TARGETS: [ReleaseTarget; 2] = [
+    ReleaseTarget {
         triple: "x86_64-unknown-linux-musl",
         processor: "x86_64",
         container: "amd64",
@@ -36,7 +36,7 @@ pub(super) const TARGETS: [Target; 2] = [
         packages: &["musl-tools"],
         emulator: "qemu-x86_64-static",
     },
-    Target {
+    ReleaseTarget {
         triple: "aarch64-unknown-linux-musl",
         processor: "aarch64",
         container: "arm64",
@@ -47,7 +47,7 @@ pub(super) const TARGETS: [Target; 2] = [
     },
 ];
 
-impl Target {
+impl ReleaseTarget {
     /// Whether this machine's processor runs the program.
     pub(super) fn native(&self) -> bool {
         self.processor == std::env::consts::ARCH
@@ -76,14 +76,14 @@ impl Target {
 }
 
 /// Installs Rust's target and the C compiler.
-pub(super) fn tools(log: &mut Log, target: &Target) -> Outcome {
+pub(super) fn tools(log: &mut StepOutput, target: &ReleaseTarget) -> StepResult {
     log.run(Cmd::new("rustup target add").arg(target.triple))?;
     let missing = if find(target.compiler).is_none() { target.packages } else { &[] };
     tools::debian_packages(log, missing)
 }
 
 /// Builds the program and puts it into the folder of the container.
-pub(super) fn build(log: &mut Log, target: &Target) -> Outcome {
+pub(super) fn build(log: &mut StepOutput, target: &ReleaseTarget) -> StepResult {
     let variable = target.triple.replace('-', "_");
     let cargo = format!("CARGO_TARGET_{}", variable.to_uppercase());
     let mut build =

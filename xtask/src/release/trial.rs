@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::archive::npm_file;
 use super::files::{VERSION, folder};
-use super::program::Target;
-use crate::shell::{Cmd, Log, ask};
-use crate::steps::Outcome;
+use super::program::ReleaseTarget;
+use crate::shell::{Cmd, StepOutput, ask};
+use crate::steps::StepResult;
 
 /// The user that `Containerfile` names.
 const USER: &str = "65532:65532";
@@ -24,11 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const COMPILED_IN: &str = "no certificate authorities: those compiled in are used";
 
 /// Runs the program three times: its version, a development chain, and a connection with TLS.
-pub(super) fn run(_: &mut Log, target: &Target) -> Outcome {
+pub(super) fn run(_: &mut StepOutput, target: &ReleaseTarget) -> StepResult {
     let Some(emulator) = target.emulator() else {
         return Ok("NOT TRIED: this machine cannot run the program; install qemu-user-static".into());
     };
-    let room = Room::prepare(target, emulator)?;
+    let room = TrialRoot::prepare(target, emulator)?;
     let version = text(&room.output(&["--version"])?.stdout);
     if version.trim() != format!("rootlight {}", VERSION) {
         return Err(format!("--version printed '{version}'"));
@@ -54,7 +54,7 @@ process.exit();
 ";
 
 /// Unpacks the npm package like npm, and runs the script.
-pub(super) fn npm(log: &mut Log) -> Outcome {
+pub(super) fn npm(log: &mut StepOutput) -> StepResult {
     let folder = folder().join("trial/npm");
     let package = folder.join("node_modules/rootlight");
     fs::create_dir_all(&package).map_err(|e| format!("{}: {e}", package.display()))?;
@@ -66,14 +66,14 @@ pub(super) fn npm(log: &mut Log) -> Outcome {
 }
 
 /// The root folder of the trial.
-struct Room {
+struct TrialRoot {
     folder: PathBuf,
     /// Name of the emulator in this folder.
     emulator: Option<String>,
 }
 
-impl Room {
-    fn prepare(target: &Target, emulator: Option<PathBuf>) -> Result<Self, String> {
+impl TrialRoot {
+    fn prepare(target: &ReleaseTarget, emulator: Option<PathBuf>) -> Result<Self, String> {
         let folder = folder().join("trial").join(target.triple);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let copy = |from: &Path, name: &str| {

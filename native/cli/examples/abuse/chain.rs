@@ -13,12 +13,12 @@ use crate::http::{post, result};
 pub(crate) const BLOCKS: u64 = 600;
 
 /// The chain's server, which ends when dropped.
-pub(crate) struct Chain {
+pub(crate) struct ChainServer {
     child: Mutex<Child>,
     pub(crate) address: SocketAddr,
 }
 
-impl Chain {
+impl ChainServer {
     /// Starts a chain whose first [`BLOCKS`] blocks have a transaction with this many bytes of logs each.
     pub(crate) async fn start(log_bytes: usize) -> Self {
         let this = std::env::current_exe().expect("this program");
@@ -69,7 +69,7 @@ impl Chain {
     }
 }
 
-impl Drop for Chain {
+impl Drop for ChainServer {
     fn drop(&mut self) {
         self.end();
     }

@@ -12,7 +12,7 @@ use rootlight::engine::DevNode;
 use rootlight::trie::NodeSource;
 use rootlight::types::{B256, SealedHeader, U256};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_node::peer_server::{LocalChain, PeerChain, PeerServer, ServedBlock, ServedHead};
+use rootlight_node::peer_server::{LocalChain, PeerChain, PeerHead, PeerServer, ServedBlock};
 use rootlight_p2p::message::{Message, Request};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{Event, Session, SessionConfig};
@@ -92,13 +92,13 @@ async fn grow(address: SocketAddr) {
 }
 
 /// A peer of the attacked server.
-struct Peer {
+struct AttackingPeer {
     stream: TcpStream,
     session: Session,
     began: Instant,
 }
 
-impl Peer {
+impl AttackingPeer {
     /// Connects from an address of this machine, and sends the first packet of the handshake.
     async fn connect(from: &str) -> Option<Self> {
         let (port, _) = SERVED.get()?;
@@ -170,7 +170,7 @@ async fn unread() -> Words {
     let flooding = together(24, move |index| async move {
         let (mut sent, from) = (0, format!("127.0.0.{}", 10 + index % 3));
         while Instant::now() < until {
-            let Some(mut peer) = Peer::dial(&from).await else {
+            let Some(mut peer) = AttackingPeer::dial(&from).await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -187,7 +187,7 @@ async fn unread() -> Words {
     let watching = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (mut asked, mut answered) = (0, 0);
-        let mut peer = Peer::dial("127.0.0.20").await;
+        let mut peer = AttackingPeer::dial("127.0.0.20").await;
         while let Some(peer) = peer.as_mut().filter(|_| Instant::now() < until) {
             asked += 1;
             answered += u64::from(peer.is_answered(asked).await);
@@ -206,16 +206,16 @@ async fn handshakes() -> Words {
     let until = Instant::now() + LONG;
     let holding = together(40, move |index| async move {
         let from = format!("127.0.0.{}", 10 + index % 4);
-        let mut held = 0;
+        let mut reserved = 0;
         while Instant::now() < until {
             if index % 2 == 0 {
-                let peer = Peer::dial(&from).await;
-                held += u32::from(peer.is_some());
+                let peer = AttackingPeer::dial(&from).await;
+                reserved += u32::from(peer.is_some());
                 tokio::time::sleep(Duration::from_secs(3)).await;
                 continue;
             }
-            let Some(mut peer) = Peer::connect(&from).await else { continue };
-            held += 1;
+            let Some(mut peer) = AttackingPeer::connect(&from).await else { continue };
+            reserved += 1;
             for byte in peer.session.take_output() {
                 if Instant::now() > until || peer.stream.write_all(&[byte]).await.is_err() {
                     break;
@@ -223,14 +223,14 @@ async fn handshakes() -> Words {
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
         }
-        held
+        reserved
     });
     let watching = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (mut tried, mut served) = (0, 0);
         while Instant::now() < until {
             tried += 1;
-            let peer = timeout(PATIENCE, Peer::dial(&format!("127.0.0.{}", 20 + tried % 50))).await;
+            let peer = timeout(PATIENCE, AttackingPeer::dial(&format!("127.0.0.{}", 20 + tried % 50))).await;
             if let Ok(Some(mut peer)) = peer {
                 served += u32::from(peer.is_answered(1).await);
             }
@@ -238,11 +238,11 @@ async fn handshakes() -> Words {
         }
         (tried, served)
     };
-    let (held, (tried, served)) = tokio::join!(holding, watching);
-    let held: u32 = held.into_iter().sum();
+    let (reserved, (tried, served)) = tokio::join!(holding, watching);
+    let reserved: u32 = reserved.into_iter().sum();
     words(
-        held >= 32 && tried > 0 && served == tried,
-        format!("{held} places taken by four addresses, {served} of {tried} newcomers served"),
+        reserved >= 32 && tried > 0 && served == tried,
+        format!("{reserved} places taken by four addresses, {served} of {tried} newcomers served"),
     )
 }
 
@@ -250,7 +250,7 @@ async fn handshakes() -> Words {
 struct Newest(LocalChain);
 
 impl PeerChain for Newest {
-    fn head(&self) -> Option<ServedHead> {
+    fn head(&self) -> Option<PeerHead> {
         self.0.head()
     }
 
@@ -276,7 +276,7 @@ impl PeerChain for Newest {
         }
     }
 
-    fn submit(&self, peer: rootlight_limits::caller_id::Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, peer: rootlight_limits::caller_id::CallerId, transactions: Vec<Vec<u8>>) {
         self.0.submit(peer, transactions);
     }
 

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::attack::{Attack, Doing, UPSTREAM, Words, words};
 use crate::http::{call, post, together};
-use crate::peer::{Given, Peer, header, root, transactions};
+use crate::peer::{BlockResponses, FakePeer, header, root, transactions};
 use crate::watch;
 
 /// Headers of the peer.
@@ -44,11 +44,11 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
 }
 
 /// Headers whose bodies have these transactions.
-fn given(count: usize, data: usize, gas_limit: u64) -> Given {
+fn given(count: usize, data: usize, gas_limit: u64) -> BlockResponses {
     let body = transactions(count, data);
     let root = root(&body);
     let of = |number| Header { timestamp: number, ..header(100, root, gas_limit, 40) };
-    Given { headers: (0..HEADERS).map(of).collect(), body }
+    BlockResponses { headers: (0..HEADERS).map(of).collect(), body }
 }
 
 /// The hashes that clients ask for.
@@ -58,7 +58,7 @@ async fn peer(count: usize, data: usize, gas_limit: u64) -> String {
     let given = given(count, data, gas_limit);
     let hashes = given.headers.iter().map(|header| header.clone().seal().hash().to_string()).collect();
     HASHES.get_or_init(|| hashes);
-    let peer = Peer::start(9_000_000, given);
+    let peer = FakePeer::start(9_000_000, given);
     format!("light --network mainnet --peer {}", peer.address)
 }
 

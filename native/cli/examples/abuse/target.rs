@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 /// A running server, which ends when dropped.
-pub(crate) struct Target {
+pub(crate) struct TargetServer {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
-impl Target {
+impl TargetServer {
     /// Starts the program with these arguments, separated by spaces, on a free port.
     pub(crate) fn start(binary: &str, arguments: &str) -> Self {
         let mut child = Command::new(binary)
@@ -46,7 +46,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for TargetServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

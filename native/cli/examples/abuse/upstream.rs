@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::attack::{Attack, UPSTREAM, Words, words};
-use crate::chain::{BLOCKS, Chain};
+use crate::chain::{BLOCKS, ChainServer};
 use crate::http::{call, post, together};
 use crate::watch;
 
@@ -45,7 +45,7 @@ static PADDED: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The honest chain, which lives as long as this process.
-static CHAIN: Mutex<Option<Arc<Chain>>> = Mutex::new(None);
+static CHAIN: Mutex<Option<Arc<ChainServer>>> = Mutex::new(None);
 
 /// Ends the honest chain's server.
 pub(crate) fn end() {
@@ -83,7 +83,7 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
 async fn server(way: Way, log_bytes: usize) -> String {
     let of_chain = !matches!(way, Way::Blocks | Way::Members);
     if of_chain {
-        let chain = Arc::new(Chain::start(log_bytes).await);
+        let chain = Arc::new(ChainServer::start(log_bytes).await);
         *CHAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(chain);
     }
     let mut arguments = match (way, of_chain) {

@@ -33,18 +33,18 @@ pub(crate) const NETWORK: &str = r#"{
 }"#;
 
 /// A header with its uncles.
-pub(crate) type Block = (HeaderCandidate, Vec<SealedHeader>);
+pub(crate) type HeaderAndUncles = (HeaderCandidate, Vec<SealedHeader>);
 
 /// A file of blocks. Each block is preceded by its length and holds the header and its uncles, each preceded
 /// by its own length.
-pub(crate) struct Chain {
+pub(crate) struct BlockFile {
     file: File,
     pub(crate) network: Network,
     /// Offset of each block, then the length of the file.
     places: Vec<u64>,
 }
 
-impl Chain {
+impl BlockFile {
     /// Opens the file of an earlier run, or mines a new chain.
     pub(crate) fn open_or_make(headers: u64) -> Self {
         let path = std::env::temp_dir().join(format!("rootlight-cold-{headers}.blocks"));
@@ -82,7 +82,7 @@ impl Chain {
         self.block(number).expect("a block of the chain").0.header().hash()
     }
 
-    pub(crate) fn block(&self, number: u64) -> Option<Block> {
+    pub(crate) fn block(&self, number: u64) -> Option<HeaderAndUncles> {
         let index = usize::try_from(number.checked_sub(START - BELOW)?).ok()?;
         let (from, to) = (*self.places.get(index)?, *self.places.get(index + 1)?);
         let mut bytes = vec![0; (to - from - 4) as usize];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::chain::Chain;
+use crate::chain::BlockFile;
 
 /// CORS headers. A page sends a preflight request before it posts JSON.
 const ALLOWED: &str = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: content-type\r\n\
@@ -19,15 +19,15 @@ const ALLOWED: &str = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-He
 const FIGURES: &str = "cold_figures";
 
 /// The upstream's address, and counters of what it received and sent.
-pub(crate) struct Upstream {
+pub(crate) struct HeaderServer {
     pub(crate) address: SocketAddr,
     pub(crate) headers: Arc<AtomicU64>,
     pub(crate) bytes: Arc<AtomicU64>,
     pub(crate) questions: Arc<AtomicU64>,
 }
 
-impl Upstream {
-    pub(crate) async fn start(chain: Arc<Chain>) -> Self {
+impl HeaderServer {
+    pub(crate) async fn start(chain: Arc<BlockFile>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let (headers, bytes, questions) = Default::default();
@@ -42,9 +42,9 @@ impl Upstream {
     }
 }
 
-type Counters = (Arc<AtomicU64>, Arc<AtomicU64>, Arc<AtomicU64>);
+type TrafficCounters = (Arc<AtomicU64>, Arc<AtomicU64>, Arc<AtomicU64>);
 
-async fn connection(mut stream: TcpStream, chain: Arc<Chain>, counters: Counters) -> Option<()> {
+async fn connection(mut stream: TcpStream, chain: Arc<BlockFile>, counters: TrafficCounters) -> Option<()> {
     let (headers, bytes, questions) = counters;
     let mut read = Vec::new();
     loop {
@@ -85,7 +85,7 @@ async fn connection(mut stream: TcpStream, chain: Arc<Chain>, counters: Counters
     }
 }
 
-fn respond(question: &Value, chain: &Chain, headers: &AtomicU64) -> String {
+fn respond(question: &Value, chain: &BlockFile, headers: &AtomicU64) -> String {
     match question.as_array() {
         Some(calls) => {
             Value::Array(calls.iter().map(|call| answer(call, chain, headers)).collect()).to_string()
@@ -94,7 +94,7 @@ fn respond(question: &Value, chain: &Chain, headers: &AtomicU64) -> String {
     }
 }
 
-fn answer(call: &Value, chain: &Chain, headers: &AtomicU64) -> Value {
+fn answer(call: &Value, chain: &BlockFile, headers: &AtomicU64) -> Value {
     let number = |index: usize| {
         let text = call["params"][index].as_str().unwrap_or_default();
         u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)

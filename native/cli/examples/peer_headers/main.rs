@@ -23,7 +23,7 @@ mod chain;
 mod served;
 
 use chain::START;
-use served::{Served, network};
+use served::{CountedChain, network};
 
 /// Headers above the start.
 const HEADERS: u64 = 12_000;
@@ -44,7 +44,8 @@ async fn serve() {
     let identity = identity();
     let id = *identity.id();
     let place = "127.0.0.1:0".parse().expect("an address");
-    let server = PeerServer::bind(identity, Arc::new(Served::new(HEADERS)), place).await.expect("a port");
+    let server =
+        PeerServer::bind(identity, Arc::new(CountedChain::new(HEADERS)), place).await.expect("a port");
     println!("{id}@{}", server.address());
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     let _ = ended.await;
@@ -78,7 +79,7 @@ async fn main() {
     if std::env::args().nth(1).is_some_and(|mode| mode == "serve") {
         return serve().await;
     }
-    let chain = Served::new(HEADERS);
+    let chain = CountedChain::new(HEADERS);
     let program = std::env::current_exe().expect("this program");
     let server = Command::new(program).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut server = server.expect("a process");

@@ -7,10 +7,10 @@ use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
-use rootlight_node::peer_server::{PeerChain, ServedBlock, ServedHead};
+use rootlight_node::peer_server::{PeerChain, PeerHead, ServedBlock};
 use tokio::sync::watch;
 
-use super::chain::{BELOW, Chain, NETWORK, START};
+use super::chain::{BELOW, BlockFile, NETWORK, START};
 
 /// The rules of the chain, under the name of a network whose peers may have any block 0.
 pub(crate) fn network() -> Network {
@@ -18,17 +18,17 @@ pub(crate) fn network() -> Network {
 }
 
 /// A mined chain, and what was asked of it.
-pub(crate) struct Served {
-    chain: Chain,
+pub(crate) struct CountedChain {
+    chain: BlockFile,
     numbers: BTreeMap<B256, u64>,
     /// The number of the newest header of each run that was asked for, and its length.
     pub(crate) runs: Mutex<Vec<(u64, usize)>>,
 }
 
-impl Served {
+impl CountedChain {
     /// Mines a chain with so many headers above its start, or takes that of an earlier run.
     pub(crate) fn new(headers: u64) -> Self {
-        let chain = Chain::open_or_make(headers);
+        let chain = BlockFile::open_or_make(headers);
         let numbers = (START - BELOW..=chain.head()).map(|number| (chain.hash(number), number)).collect();
         Self { chain, numbers, runs: Mutex::default() }
     }
@@ -43,11 +43,11 @@ impl Served {
     }
 }
 
-impl PeerChain for Served {
-    fn head(&self) -> Option<ServedHead> {
+impl PeerChain for CountedChain {
+    fn head(&self) -> Option<PeerHead> {
         let head = self.at(self.newest())?;
         let block = BlockRef { number: head.number, hash: head.hash() };
-        Some(ServedHead { block, parent: head.parent_hash, total_difficulty: U256::from(1) })
+        Some(PeerHead { block, parent: head.parent_hash, total_difficulty: U256::from(1) })
     }
 
     fn hash_at(&self, number: u64) -> Option<B256> {
@@ -79,7 +79,7 @@ impl PeerChain for Served {
 
     fn with_state(&self, _: u64, _: &mut dyn FnMut(B256, &dyn NodeSource)) {}
 
-    fn submit(&self, _: rootlight_limits::caller_id::Peer, _: Vec<Vec<u8>>) {}
+    fn submit(&self, _: rootlight_limits::caller_id::CallerId, _: Vec<Vec<u8>>) {}
 
     fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
         Vec::new()

@@ -10,8 +10,8 @@ use rootlight_upstream::{SharedUpstream, UpstreamError, call};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::plan::Plan;
-use super::report::{Outcome, Step, Subject};
+use super::plan::DoctorPlan;
+use super::report::{DoctorStep, StepOutcome, StepSubject};
 
 /// The Bridge contract, which has an account on every network.
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
@@ -27,31 +27,31 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Whether an upstream answers, and for this chain.
-pub(super) async fn chain_id(plan: &Plan, upstream: &SharedUpstream) -> Step {
+pub(super) async fn chain_id(plan: &DoctorPlan, upstream: &SharedUpstream) -> DoctorStep {
     let started = Instant::now();
     let answer = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
     let id = plan.network.chain_id;
     let (outcome, seen) = match answer {
-        Some(Ok(text)) if text.get() == format!("\"{id:#x}\"") => (Outcome::Ok, format!("chain id {id}")),
+        Some(Ok(text)) if text.get() == format!("\"{id:#x}\"") => (StepOutcome::Ok, format!("chain id {id}")),
         Some(Ok(text)) => {
-            (Outcome::Failed, format!("its chain id is {}, that of the network is {id:#x}", text.get()))
+            (StepOutcome::Failed, format!("its chain id is {}, that of the network is {id:#x}", text.get()))
         }
         // Peers are not asked for it, so a recording of them has none.
-        Some(Err(error @ UpstreamError::NotRecorded(_))) => (Outcome::Skipped, error.to_string()),
-        Some(Err(error)) => (Outcome::Failed, error.to_string()),
-        None => (Outcome::Failed, "no response".into()),
+        Some(Err(error @ UpstreamError::NotRecorded(_))) => (StepOutcome::Skipped, error.to_string()),
+        Some(Err(error)) => (StepOutcome::Failed, error.to_string()),
+        None => (StepOutcome::Failed, "no response".into()),
     };
-    Step::new(Subject::ChainId, upstream.name(), started, outcome, seen)
+    DoctorStep::new(StepSubject::ChainId, upstream.name(), started, outcome, seen)
         .advised("look at the URL, its key and the network; --network names the chain that is expected")
 }
 
 /// Reads the chain of some upstreams, until a moment at the latest.
 pub(super) async fn read(
-    plan: &Plan,
+    plan: &DoctorPlan,
     source: &str,
     upstreams: Vec<SharedUpstream>,
     until: Instant,
-) -> Vec<Step> {
+) -> Vec<DoctorStep> {
     let recorded = upstreams.iter().all(|upstream| upstream.name().starts_with("replay:"));
     // Blocks of a recording are old, and regtest mines when it is told to.
     let max_age = if recorded || plan.is_idle { 0 } else { MAX_AGE };
@@ -59,27 +59,27 @@ pub(super) async fn read(
     let options =
         LightOptions { max_age, message_timeout: ANSWER_TIMEOUT, limits, ..LightOptions::default() };
     let service = LightService::start(plan.network.clone(), plan.start, upstreams, options);
-    let reader = Reader { source, service, until };
+    let reader = ChainReader { source, service, until };
     let headers = reader.headers().await;
-    if headers.outcome != Outcome::Ok {
-        let skip = |subject| Step::skipped(subject, source, "no header was verified");
-        return vec![headers, skip(Subject::Head), skip(Subject::State)];
+    if headers.outcome != StepOutcome::Ok {
+        let skip = |subject| DoctorStep::skipped(subject, source, "no header was verified");
+        return vec![headers, skip(StepSubject::Head), skip(StepSubject::State)];
     }
     let (head, number) = reader.head().await;
     let state = match number {
         Some(number) => reader.state(&number).await,
-        None => Step::skipped(Subject::State, source, "no head was verified"),
+        None => DoctorStep::skipped(StepSubject::State, source, "no head was verified"),
     };
     vec![headers, head, state]
 }
 
-struct Reader<'a> {
+struct ChainReader<'a> {
     source: &'a str,
     service: LightService,
     until: Instant,
 }
 
-impl Reader<'_> {
+impl ChainReader<'_> {
     /// Asks the light client; an error is its message.
     async fn ask(&self, method: &str, params: Value) -> Result<Value, String> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -102,7 +102,7 @@ impl Reader<'_> {
     }
 
     /// Waits until the head is reached, synchronization stops, or the time is over.
-    async fn headers(&self) -> Step {
+    async fn headers(&self) -> DoctorStep {
         let started = Instant::now();
         let reach = async {
             loop {
@@ -120,8 +120,8 @@ impl Reader<'_> {
             .map(|name| status[name].as_str().and_then(number).unwrap_or_default());
         let verified = last.saturating_sub(first);
         let outcome = match status["synced"] == true || verified > 0 {
-            true => Outcome::Ok,
-            false => Outcome::Failed,
+            true => StepOutcome::Ok,
+            false => StepOutcome::Failed,
         };
         let mut seen = match verified {
             0 => format!("no header above the start, block {first}"),
@@ -133,18 +133,18 @@ impl Reader<'_> {
         if let Some(fault) = status["fault"].as_str() {
             seen.push_str(&format!("; stopped: {fault}"));
         }
-        if outcome == Outcome::Failed {
+        if outcome == StepOutcome::Failed {
             seen.extend(complaints(&upstreams).map(|text| format!("; {text}")));
         }
         let details = json!({ "sync": status, "upstreams": upstreams });
-        Step::new(Subject::Headers, self.source, started, outcome, seen).detailed(details).advised(
+        DoctorStep::new(StepSubject::Headers, self.source, started, outcome, seen).detailed(details).advised(
             "nobody gave headers that link to the start and have their work: give it more time with --for, name other nodes \
              with --peer or --upstream, and look at --checkpoint if you gave one",
         )
     }
 
     /// The head as callers get it, and its number.
-    async fn head(&self) -> (Step, Option<String>) {
+    async fn head(&self) -> (DoctorStep, Option<String>) {
         let started = Instant::now();
         let (outcome, seen, details) = match self.ask("eth_getBlockByNumber", json!(["latest", false])).await
         {
@@ -153,12 +153,12 @@ impl Reader<'_> {
                     ["number", "hash", "timestamp"].map(|name| block[name].clone());
                 let height = number.as_str().and_then(self::number).unwrap_or_default();
                 let seen = format!("block {height} {}", hash.as_str().unwrap_or_default());
-                (Outcome::Ok, seen, json!({ "number": number, "hash": hash, "timestamp": timestamp }))
+                (StepOutcome::Ok, seen, json!({ "number": number, "hash": hash, "timestamp": timestamp }))
             }
-            Err(error) => (Outcome::Failed, error, Value::Null),
+            Err(error) => (StepOutcome::Failed, error, Value::Null),
         };
         let number = details["number"].as_str().map(str::to_owned);
-        let step = Step::new(Subject::Head, self.source, started, outcome, seen).detailed(details).advised(
+        let step = DoctorStep::new(StepSubject::Head, self.source, started, outcome, seen).detailed(details).advised(
             "give it more time with --for; on mainnet --checkpoint work starts near the head; a head that is too old means \
              that new blocks are withheld, or that this machine's clock is wrong",
         );
@@ -166,7 +166,7 @@ impl Reader<'_> {
     }
 
     /// A balance at the head, proven.
-    async fn state(&self, head: &str) -> Step {
+    async fn state(&self, head: &str) -> DoctorStep {
         let started = Instant::now();
         let mut answer = Err(String::new());
         for tried in 0..TRIES {
@@ -183,13 +183,16 @@ impl Reader<'_> {
         let (outcome, seen) = match &answer {
             Ok(balance) => {
                 let balance: U256 = balance.as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
-                (Outcome::Ok, format!("the Bridge's balance, {balance} wei, is proven from the state root"))
+                (
+                    StepOutcome::Ok,
+                    format!("the Bridge's balance, {balance} wei, is proven from the state root"),
+                )
             }
-            Err(error) => (Outcome::Failed, error.clone()),
+            Err(error) => (StepOutcome::Failed, error.clone()),
         };
         let details =
             json!({ "account": BRIDGE, "balance": answer.ok(), "upstreams": self.upstreams().await });
-        Step::new(Subject::State, self.source, started, outcome, seen).detailed(details).advised(
+        DoctorStep::new(StepSubject::State, self.source, started, outcome, seen).detailed(details).advised(
             "peers: a node with snapshot service is needed, which few have; name one with --peer. Upstreams: the method \
              eth_getProof is needed, which some providers switch off",
         )

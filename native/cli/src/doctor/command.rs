@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
-use rootlight_limits::outside::output;
+use rootlight_limits::sanitize::output;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_limits::{Limits, files};
 use rootlight_node::light::start;
@@ -14,7 +14,7 @@ use rootlight_p2p::network::PeerNetwork;
 use rootlight_upstream::p2p::find::BootHost;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 
-use super::{Outcome, Plan, Report, Step, examine};
+use super::{DoctorPlan, DoctorReport, DoctorStep, StepOutcome, examine};
 use crate::error::CommandError;
 use crate::find_args::DoctorArgs;
 use crate::print::say;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
     let peers = PeerNetwork::of(&network);
     let is_idle = peers.as_ref().is_some_and(discovery::is_private);
     let floor = SyncOptions::default().work_floor;
-    let plan = Plan {
+    let plan = DoctorPlan {
         boot: boot_hosts(args, &network)?,
         start: start(args.checkpoint.as_deref(), &network, floor, unix_time())
             .map_err(|error| CommandError::Usage(error.to_string()))?,
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         recordings: args.report.as_deref().map(recordings),
         network,
     };
-    let mut tell = |step: &Step| {
+    let mut tell = |step: &DoctorStep| {
         if !args.json {
             say!("{}", text(step));
         }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         let config = || HttpConfig { limits: plan.limits.clone(), ..HttpConfig::one_of_several() };
         let open = |text: &String| upstream::open_with(text, config());
         let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
-        examine(&Plan { upstreams, ..plan }, &mut tell).await.map_err(CommandError::failed)
+        examine(&DoctorPlan { upstreams, ..plan }, &mut tell).await.map_err(CommandError::failed)
     })?;
     let json = serde_json::to_string_pretty(&report).map_err(CommandError::failed)?;
     if args.json {
@@ -80,14 +80,14 @@ fn recordings(report: &Path) -> PathBuf {
     folder.into()
 }
 
-fn text(step: &Step) -> String {
+fn text(step: &DoctorStep) -> String {
     let mark = match step.outcome {
-        Outcome::Ok => "ok     ",
-        Outcome::Failed => "FAILED ",
-        Outcome::Skipped => "skipped",
+        StepOutcome::Ok => "ok     ",
+        StepOutcome::Failed => "FAILED ",
+        StepOutcome::Skipped => "skipped",
     };
     let mut text = format!("{mark} {}, {}: {}", step.source, step.subject.name(), step.seen);
-    if step.outcome != Outcome::Skipped {
+    if step.outcome != StepOutcome::Skipped {
         text.push_str(&format!(" ({} ms)", step.milliseconds));
     }
     if let Some(help) = &step.help {
@@ -96,7 +96,7 @@ fn text(step: &Step) -> String {
     text
 }
 
-fn conclude(report: &Report, quiet: bool) -> Result<(), CommandError> {
+fn conclude(report: &DoctorReport, quiet: bool) -> Result<(), CommandError> {
     if !report.proven_by.is_empty() {
         if !quiet {
             say!("a verified head and a proof of state: from {}", report.proven_by.join(", "));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::{LocalBoxFuture, join_all};
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::Start;
+use rootlight_node::light::LightStart;
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_upstream::SharedUpstream;
 use rootlight_upstream::p2p::find::{Finder, SlotOptions, start_slots};
@@ -14,8 +14,8 @@ use rootlight_upstream::p2p::{Identity, IdentityError, PeerAddress, PeerUpstream
 use rootlight_upstream::record::{RecordError, RecordedUpstream, Recording};
 use tokio::time::Instant;
 
-use super::plan::Plan;
-use super::report::{Node, Outcome, PEERS, Report, Step, Steps, Subject};
+use super::plan::DoctorPlan;
+use super::report::{DialledNode, DoctorReport, DoctorStep, PEERS, StepOutcome, StepSubject, Steps};
 use super::{chain, nodes};
 
 /// Most nodes that are found and asked at a time.
@@ -25,7 +25,7 @@ const SLOTS: usize = 4;
 const FINDING_SHARE: u32 = 3;
 
 /// The steps of peers, or of one upstream.
-type Source<'a> = LocalBoxFuture<'a, Vec<Step>>;
+type SourceSteps<'a> = LocalBoxFuture<'a, Vec<DoctorStep>>;
 
 /// Why nothing was tried.
 #[derive(Debug, thiserror::Error)]
@@ -44,13 +44,16 @@ pub enum DoctorError {
 ///
 /// # Errors
 /// [`DoctorError`]; a step that fails is no error.
-pub async fn examine(plan: &Plan, tell: &mut dyn FnMut(&Step)) -> Result<Report, DoctorError> {
+pub async fn examine(
+    plan: &DoctorPlan,
+    tell: &mut dyn FnMut(&DoctorStep),
+) -> Result<DoctorReport, DoctorError> {
     let (started, at) = (Instant::now(), unix_time());
     let after = |time: Duration| started.checked_add(time).unwrap_or(started);
     let until = after(plan.limit);
     let mut steps = Steps { all: Vec::new(), tell };
     let mut recordings = Recordings { plan, begun: Vec::new() };
-    let (mut sources, mut nodes) = (Vec::<Source<'_>>::new(), Vec::new());
+    let (mut sources, mut nodes) = (Vec::<SourceSteps<'_>>::new(), Vec::new());
     if let Some(peers) = PeerNetwork::of(&plan.network) {
         let finding = after(plan.limit.checked_div(FINDING_SHARE).unwrap_or_default());
         let (finder, dialled) = nodes::find(plan, peers.id, &identity(plan)?, finding, &mut steps).await;
@@ -64,7 +67,7 @@ pub async fn examine(plan: &Plan, tell: &mut dyn FnMut(&Step)) -> Result<Report,
     for source in join_all(sources).await {
         source.into_iter().for_each(|step| steps.add(step));
     }
-    Ok(Report {
+    Ok(DoctorReport {
         version: env!("CARGO_PKG_VERSION"),
         network: plan.network.name.clone(),
         chain_id: plan.network.chain_id,
@@ -78,10 +81,10 @@ pub async fn examine(plan: &Plan, tell: &mut dyn FnMut(&Step)) -> Result<Report,
 }
 
 /// Who we are to nodes: someone new each time, because a node admits one connection of each key.
-fn identity(plan: &Plan) -> Result<Arc<Identity>, IdentityError> {
+fn identity(plan: &DoctorPlan) -> Result<Arc<Identity>, IdentityError> {
     let genesis = match plan.start {
         // A chain of tests may have another block 0 than its network's.
-        Start::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
+        LightStart::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
         _ => plan.network.genesis_hash,
     };
     let identity = Identity::open(&plan.network, genesis, None)?;
@@ -90,16 +93,16 @@ fn identity(plan: &Plan) -> Result<Arc<Identity>, IdentityError> {
 
 /// The steps of reading the chain from peers: those that are named, and some of those that were found.
 fn by_peers<'a>(
-    plan: &'a Plan,
+    plan: &'a DoctorPlan,
     finder: Option<Finder>,
-    nodes: &[Node],
+    nodes: &[DialledNode],
     recordings: &mut Recordings<'_>,
     until: Instant,
-) -> Result<Source<'a>, DoctorError> {
+) -> Result<SourceSteps<'a>, DoctorError> {
     let connected = nodes.iter().filter(|node| node.error.is_none()).count();
     if connected == 0 {
-        let skip = |subject| Step::skipped(subject, PEERS, "no node shook hands");
-        let skipped = [Subject::Headers, Subject::Head, Subject::State].map(skip);
+        let skip = |subject| DoctorStep::skipped(subject, PEERS, "no node shook hands");
+        let skipped = [StepSubject::Headers, StepSubject::Head, StepSubject::State].map(skip);
         return Ok(Box::pin(async move { skipped.into() }));
     }
     let (identity, network, nodes) =
@@ -118,31 +121,31 @@ fn by_peers<'a>(
 }
 
 /// The steps of reading the chain from one upstream.
-async fn by_upstream(plan: &Plan, upstreams: Vec<SharedUpstream>, until: Instant) -> Vec<Step> {
+async fn by_upstream(plan: &DoctorPlan, upstreams: Vec<SharedUpstream>, until: Instant) -> Vec<DoctorStep> {
     let Some(upstream) = upstreams.first().cloned() else { return Vec::new() };
     let reached = chain::chain_id(plan, &upstream).await;
     let mut steps = match reached.outcome {
-        Outcome::Failed => {
-            let skip = |subject| Step::skipped(subject, upstream.name(), "the upstream is of no use");
-            [Subject::Headers, Subject::Head, Subject::State].map(skip).into()
+        StepOutcome::Failed => {
+            let skip = |subject| DoctorStep::skipped(subject, upstream.name(), "the upstream is of no use");
+            [StepSubject::Headers, StepSubject::Head, StepSubject::State].map(skip).into()
         }
-        Outcome::Ok | Outcome::Skipped => chain::read(plan, upstream.name(), upstreams, until).await,
+        StepOutcome::Ok | StepOutcome::Skipped => chain::read(plan, upstream.name(), upstreams, until).await,
     };
     steps.insert(0, reached);
     steps
 }
 
 /// The sources that gave both a verified head and a proof of state.
-fn proven_by(steps: &[Step]) -> Vec<String> {
+fn proven_by(steps: &[DoctorStep]) -> Vec<String> {
     let has = |source: &str, subject| {
-        let one = |step: &Step| {
-            (step.source.as_str(), step.subject, step.outcome) == (source, subject, Outcome::Ok)
+        let one = |step: &DoctorStep| {
+            (step.source.as_str(), step.subject, step.outcome) == (source, subject, StepOutcome::Ok)
         };
         steps.iter().any(one)
     };
     let mut proven: Vec<String> = Vec::new();
-    for Step { source, .. } in steps {
-        if has(source, Subject::Head) && has(source, Subject::State) && !proven.contains(source) {
+    for DoctorStep { source, .. } in steps {
+        if has(source, StepSubject::Head) && has(source, StepSubject::State) && !proven.contains(source) {
             proven.push(source.clone());
         }
     }
@@ -151,7 +154,7 @@ fn proven_by(steps: &[Step]) -> Vec<String> {
 
 /// The recordings that were begun.
 struct Recordings<'a> {
-    plan: &'a Plan,
+    plan: &'a DoctorPlan,
     begun: Vec<(PathBuf, Arc<Recording>)>,
 }
 

@@ -16,5 +16,5 @@ mod plan;
 mod report;
 
 pub use examine::{DoctorError, examine};
-pub use plan::Plan;
-pub use report::{Node, Outcome, Report, Step, Subject};
+pub use plan::DoctorPlan;
+pub use report::{DialledNode, DoctorReport, DoctorStep, StepOutcome, StepSubject};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use rootlight_limits::outside::{cell, outside};
+use rootlight_limits::sanitize::{cell, sanitize};
 use rootlight_p2p::discovery::canonical;
 use rootlight_upstream::p2p::find::{
     BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeBook, Visit, addresses_of, crawl, visit,
@@ -16,8 +16,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::plan::Plan;
-use super::report::{Node, Outcome, PEERS, Step, Steps, Subject};
+use super::plan::DoctorPlan;
+use super::report::{DialledNode, DoctorStep, PEERS, StepOutcome, StepSubject, Steps};
 
 /// Nodes to shake hands with before the search ends early.
 const ENOUGH_NODES: usize = 8;
@@ -34,12 +34,12 @@ const NO_BOOT_HOST: &str =
 /// Looks the boot hosts up, asks them for nodes, and shakes hands with some of those, and with the named ones. Returns what
 /// goes on to look for nodes, and the nodes that were dialled.
 pub(super) async fn find(
-    plan: &Plan,
+    plan: &DoctorPlan,
     network: u64,
     identity: &Arc<Identity>,
     until: Instant,
     steps: &mut Steps<'_>,
-) -> (Option<Finder>, Vec<Node>) {
+) -> (Option<Finder>, Vec<DialledNode>) {
     let hosts = look_up(&plan.boot, steps).await;
     let started = Instant::now();
     let named = join_all(plan.peers.iter().map(|address| async {
@@ -68,12 +68,12 @@ pub(super) async fn find(
             Some(finder)
         }
         Ok(None) => {
-            steps.add(Step::skipped(Subject::Discovery, PEERS, NO_BOOT_HOST));
+            steps.add(DoctorStep::skipped(StepSubject::Discovery, PEERS, NO_BOOT_HOST));
             None
         }
         Err(error) => {
             let seen = format!("no UDP socket: {error}");
-            steps.add(Step::new(Subject::Discovery, PEERS, started, Outcome::Failed, seen));
+            steps.add(DoctorStep::new(StepSubject::Discovery, PEERS, started, StepOutcome::Failed, seen));
             None
         }
     };
@@ -82,27 +82,28 @@ pub(super) async fn find(
 }
 
 /// A boot host and its addresses.
-struct Host<'a> {
+struct ResolvedHost<'a> {
     host: &'a BootHost,
     addresses: Result<Vec<SocketAddr>, LookupError>,
 }
 
-impl Host<'_> {
+impl ResolvedHost<'_> {
     fn addresses(&self) -> &[SocketAddr] {
         self.addresses.as_deref().unwrap_or_default()
     }
 }
 
-async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<Host<'a>> {
+async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<ResolvedHost<'a>> {
     if boot.is_empty() {
-        steps.add(Step::skipped(Subject::Dns, PEERS, NO_BOOT_HOST));
+        steps.add(DoctorStep::skipped(StepSubject::Dns, PEERS, NO_BOOT_HOST));
         return Vec::new();
     }
     let started = Instant::now();
-    let lookups = boot.iter().map(|host| async move { Host { host, addresses: addresses_of(host).await } });
+    let lookups =
+        boot.iter().map(|host| async move { ResolvedHost { host, addresses: addresses_of(host).await } });
     let hosts = join_all(lookups).await;
     let known = hosts.iter().filter(|host| !host.addresses().is_empty()).count();
-    let outcome = if known > 0 { Outcome::Ok } else { Outcome::Failed };
+    let outcome = if known > 0 { StepOutcome::Ok } else { StepOutcome::Failed };
     let mut seen = format!("{known} of {} boot hosts have an address", hosts.len());
     if let Some((host, error)) = hosts.iter().find_map(|one| Some((one.host, one.addresses.as_ref().err()?)))
     {
@@ -113,7 +114,7 @@ async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<Host<'a
         json!({ "host": host.host.to_string(), "addresses": host.addresses(), "error": error })
     });
     let details = details.collect();
-    let step = Step::new(Subject::Dns, PEERS, started, outcome, seen);
+    let step = DoctorStep::new(StepSubject::Dns, PEERS, started, outcome, seen);
     steps.add(step.detailed(details).advised(
         "look at this machine's DNS server; a node with a known address can be named: --bootnode HOST:PORT or --peer \
          ID@HOST:PORT",
@@ -122,7 +123,7 @@ async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<Host<'a
 }
 
 /// Shakes hands with the nodes that are found, until there are enough, or nothing new comes.
-async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Vec<Node> {
+async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Vec<DialledNode> {
     let duration = until.saturating_duration_since(Instant::now());
     let options = CrawlOptions { identity: identity.clone(), duration };
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -148,20 +149,20 @@ async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Ve
     nodes
 }
 
-fn dialled(place: String, outcome: Result<Visit, PeerError>) -> Node {
+fn dialled(place: String, outcome: Result<Visit, PeerError>) -> DialledNode {
     match outcome {
-        Err(error) => Node {
+        Err(error) => DialledNode {
             place,
             client: None,
             capabilities: Vec::new(),
             said: serde_json::Value::Null,
-            error: Some(outside(error).to_string()),
+            error: Some(sanitize(error).to_string()),
         },
         Ok(visit) => {
             let capabilities = visit.hello.capabilities.iter();
             let snap =
                 visit.snap.map(|snap| json!({ "checkpoint": snap.block, "stateBytes": snap.trie_size }));
-            Node {
+            DialledNode {
                 place,
                 client: Some(cell(&visit.hello.client_id).to_string()),
                 capabilities: capabilities
@@ -178,28 +179,29 @@ fn dialled(place: String, outcome: Result<Visit, PeerError>) -> Node {
     }
 }
 
-fn discovered(finder: &Finder, hosts: &[Host<'_>], started: Instant) -> Step {
+fn discovered(finder: &Finder, hosts: &[ResolvedHost<'_>], started: Instant) -> DoctorStep {
     let answered: BTreeSet<SocketAddr> = finder.boot_answers().into_iter().collect();
-    let has_answered =
-        |host: &Host<'_>| host.addresses().iter().any(|address| answered.contains(&canonical(*address)));
+    let has_answered = |host: &ResolvedHost<'_>| {
+        host.addresses().iter().any(|address| answered.contains(&canonical(*address)))
+    };
     let silent: Vec<String> =
         hosts.iter().filter(|host| !has_answered(host)).map(|host| host.host.to_string()).collect();
     let (count, learnt) = (hosts.len().saturating_sub(silent.len()), finder.book().nodes().len());
-    let outcome = if learnt > 0 { Outcome::Ok } else { Outcome::Failed };
+    let outcome = if learnt > 0 { StepOutcome::Ok } else { StepOutcome::Failed };
     let seen = format!("{count} of {} boot hosts answered; nodes that answer: {learnt}", hosts.len());
     let details = json!({ "silent": silent, "answered": answered, "nodes": learnt });
-    Step::new(Subject::Discovery, PEERS, started, outcome, seen).detailed(details).advised(
+    DoctorStep::new(StepSubject::Discovery, PEERS, started, outcome, seen).detailed(details).advised(
         "no answer came over UDP: a firewall may block it, or the boot hosts are away; name another with --bootnode \
          HOST:PORT, or a node with --peer ID@HOST:PORT, which needs TCP only",
     )
 }
 
-fn shaken(nodes: &[Node], started: Instant) -> Step {
+fn shaken(nodes: &[DialledNode], started: Instant) -> DoctorStep {
     if nodes.is_empty() {
-        return Step::skipped(Subject::Handshake, PEERS, "no node is known");
+        return DoctorStep::skipped(StepSubject::Handshake, PEERS, "no node is known");
     }
-    let connected: Vec<&Node> = nodes.iter().filter(|node| node.error.is_none()).collect();
-    let serves = |node: &&&Node| node.capabilities.iter().any(|one| one.starts_with("snap/"));
+    let connected: Vec<&DialledNode> = nodes.iter().filter(|node| node.error.is_none()).collect();
+    let serves = |node: &&&DialledNode| node.capabilities.iter().any(|one| one.starts_with("snap/"));
     let states = connected.iter().filter(serves).count();
     let mut seen = format!(
         "{} of {} nodes shook hands, {states} of them with snapshot service",
@@ -210,8 +212,8 @@ fn shaken(nodes: &[Node], started: Instant) -> Step {
     for reason in reasons.into_iter().take(MAX_REASONS) {
         seen.push_str(&format!("; {reason}"));
     }
-    let outcome = if connected.is_empty() { Outcome::Failed } else { Outcome::Ok };
-    Step::new(Subject::Handshake, PEERS, started, outcome, seen).advised(
+    let outcome = if connected.is_empty() { StepOutcome::Failed } else { StepOutcome::Ok };
+    DoctorStep::new(StepSubject::Handshake, PEERS, started, outcome, seen).advised(
         "outgoing TCP connections to the nodes' ports may be blocked, or the nodes have no place left; try again later, \
          or name a node with --peer ID@HOST:PORT",
     )

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use rootlight::consensus::Network;
 use rootlight_limits::Limits;
-use rootlight_node::light::Start;
+use rootlight_node::light::LightStart;
 use rootlight_upstream::SharedUpstream;
 use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::p2p::find::BootHost;
 
 /// What is tried.
-pub struct Plan {
+pub struct DoctorPlan {
     /// The chain.
     pub network: Network,
     /// Where headers begin.
-    pub start: Start,
+    pub start: LightStart,
     /// Hosts to ask for nodes.
     pub boot: Vec<BootHost>,
     /// Whether nodes at private addresses are taken.

@@ -1,6 +1,6 @@
 //! The steps and the report.
 
-use rootlight_limits::outside::outside;
+use rootlight_limits::sanitize::sanitize;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ pub(super) const PEERS: &str = "peers";
 /// What a step tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Subject {
+pub enum StepSubject {
     /// Addresses of the boot hosts.
     Dns,
     /// Questions for nodes, over UDP.
@@ -28,7 +28,7 @@ pub enum Subject {
     State,
 }
 
-impl Subject {
+impl StepSubject {
     /// The name in text.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -47,7 +47,7 @@ impl Subject {
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It worked.
     Ok,
     /// It did not work.
@@ -58,13 +58,13 @@ pub enum Outcome {
 
 /// One step.
 #[derive(Debug, Clone, Serialize)]
-pub struct Step {
+pub struct DoctorStep {
     /// What was tried.
-    pub subject: Subject,
+    pub subject: StepSubject,
     /// Of whom: `peers`, or the name of an upstream.
     pub source: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
     /// What was seen, or why it failed.
     pub seen: String,
     /// What to do, if it did not work.
@@ -77,28 +77,28 @@ pub struct Step {
     pub details: Value,
 }
 
-impl Step {
+impl DoctorStep {
     /// A step that ends now. Upstreams and peers write parts of what was seen.
     pub(super) fn new(
-        subject: Subject,
+        subject: StepSubject,
         source: &str,
         started: Instant,
-        outcome: Outcome,
+        outcome: StepOutcome,
         seen: String,
     ) -> Self {
         let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let seen = outside(seen).to_string();
+        let seen = sanitize(seen).to_string();
         Self { subject, source: source.into(), outcome, seen, help: None, milliseconds, details: Value::Null }
     }
 
     /// A step that is not tried, and why.
-    pub(super) fn skipped(subject: Subject, source: &str, reason: &str) -> Self {
-        Self::new(subject, source, Instant::now(), Outcome::Skipped, reason.into())
+    pub(super) fn skipped(subject: StepSubject, source: &str, reason: &str) -> Self {
+        Self::new(subject, source, Instant::now(), StepOutcome::Skipped, reason.into())
     }
 
     /// The same with advice, unless it has worked.
     pub(super) fn advised(mut self, help: &str) -> Self {
-        self.help = (self.outcome == Outcome::Failed).then(|| help.to_owned());
+        self.help = (self.outcome == StepOutcome::Failed).then(|| help.to_owned());
         self
     }
 
@@ -111,7 +111,7 @@ impl Step {
 
 /// A node that was dialled. What it says is proven by nothing.
 #[derive(Debug, Clone, Serialize)]
-pub struct Node {
+pub struct DialledNode {
     /// Its place, `ID@HOST:PORT`.
     pub place: String,
     /// What its client calls itself.
@@ -131,7 +131,7 @@ pub struct Node {
 /// What was tried, and what came of it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct DoctorReport {
     /// Version of this program.
     pub version: &'static str,
     /// Name of the network.
@@ -145,28 +145,28 @@ pub struct Report {
     /// Sources that gave both a verified head and a proof of state.
     pub proven_by: Vec<String>,
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DoctorStep>,
     /// The nodes that were dialled.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DialledNode>,
     /// Folders that `--upstream replay:FOLDER` reads.
     pub recordings: Vec<String>,
 }
 
-impl Report {
+impl DoctorReport {
     /// The first step that failed.
-    pub fn first_failure(&self) -> Option<&Step> {
-        self.steps.iter().find(|step| step.outcome == Outcome::Failed)
+    pub fn first_failure(&self) -> Option<&DoctorStep> {
+        self.steps.iter().find(|step| step.outcome == StepOutcome::Failed)
     }
 }
 
 /// The steps so far, and who is told of each.
 pub(super) struct Steps<'a> {
-    pub(super) all: Vec<Step>,
-    pub(super) tell: &'a mut dyn FnMut(&Step),
+    pub(super) all: Vec<DoctorStep>,
+    pub(super) tell: &'a mut dyn FnMut(&DoctorStep),
 }
 
 impl Steps<'_> {
-    pub(super) fn add(&mut self, step: Step) {
+    pub(super) fn add(&mut self, step: DoctorStep) {
         (self.tell)(&step);
         self.all.push(step);
     }

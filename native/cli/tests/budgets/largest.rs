@@ -16,7 +16,7 @@ use rootlight_p2p::message::{Message, Push, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
-use rootlight_server::service::{Caller, HeldReply, Service};
+use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::{HttpConfig, HttpUpstream, Upstream as _, UpstreamError, UpstreamResult};
 use serde_json::json;
@@ -25,8 +25,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::common::{config, start_service};
-use crate::peer::{Given, LONG, Peer, genesis, header, root, transactions};
-use crate::watch::{OF_ONE, Watch};
+use crate::peer::{BlockResponses, FakePeer, LONG, genesis, header, root, transactions};
+use crate::watch::{BudgetWatch, OF_ONE};
 use crate::within;
 
 /// Number of blocks that are asked for at the same time.
@@ -37,14 +37,19 @@ fn by_hash(number: u64) -> UpstreamRequest {
 }
 
 /// Asks a peer that gives this, and returns the errors. Memory and the runtime are watched.
-async fn asked(what: &str, best: u64, given: Given, requests: Vec<UpstreamRequest>) -> Vec<UpstreamError> {
+async fn asked(
+    what: &str,
+    best: u64,
+    given: BlockResponses,
+    requests: Vec<UpstreamRequest>,
+) -> Vec<UpstreamError> {
     let _alone = super::UPSTREAMS.lock().await;
-    let (peer, limits) = (Peer::start(best, given), Limits::new());
+    let (peer, limits) = (FakePeer::start(best, given), Limits::new());
     let upstream = peer.upstream(&limits);
-    let watch = Watch::start(&limits);
-    let (results, held) = upstream.request_held(requests).await;
+    let watch = BudgetWatch::start(&limits);
+    let (results, reserved) = upstream.request_reserved(requests).await;
     assert!(peer.answered.load(Ordering::SeqCst) > 0, "{what}: the peer was asked");
-    drop(held);
+    drop(reserved);
     let errors: Vec<UpstreamError> = results.into_iter().filter_map(Result::err).collect();
     println!("{what}: {:?}", errors.first());
     watch.check(what, 0);
@@ -71,7 +76,13 @@ fn says(errors: &[UpstreamError], words: &str) -> bool {
 
 /// Sends eight requests to a peer that gives this, and sends them again until a response arrives in time. Checks that each
 /// response that arrives in time fails with these words. On a loaded machine all eight long responses may arrive too late.
-async fn says_in_time(what: &str, best: u64, given: &Given, requests: &[UpstreamRequest], words: &str) {
+async fn says_in_time(
+    what: &str,
+    best: u64,
+    given: &BlockResponses,
+    requests: &[UpstreamRequest],
+    words: &str,
+) {
     let said = |error: &UpstreamError| error.to_string().contains(words);
     let late = |error: &UpstreamError| matches!(error, UpstreamError::Silent(_) | UpstreamError::NoRoom);
     for _ in 0..20 {
@@ -85,11 +96,15 @@ async fn says_in_time(what: &str, best: u64, given: &Given, requests: &[Upstream
 }
 
 /// The headers have the hashes that they are asked for by, so the peer chooses everything in them.
-fn block(gas_limit: u64, transactions_root: B256, body: Vec<Vec<u8>>) -> (Given, Vec<UpstreamRequest>) {
+fn block(
+    gas_limit: u64,
+    transactions_root: B256,
+    body: Vec<Vec<u8>>,
+) -> (BlockResponses, Vec<UpstreamRequest>) {
     let header = header(100, transactions_root, gas_limit, 40);
     let hash = header.clone().seal().hash();
     let request = || UpstreamRequest::new("eth_getBlockByHash", json!([hash, true]).to_string());
-    (Given { headers: vec![header], body }, (0..BLOCKS).map(|_| request()).collect())
+    (BlockResponses { headers: vec![header], body }, (0..BLOCKS).map(|_| request()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -137,15 +152,15 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
     let _alone = super::UPSTREAMS.lock().await;
     let body = transactions(300, 5_000);
     let (given, requests) = block(6_800_000, root(&body), body);
-    let (peer, limits) = (Peer::start(200, given), Limits::new());
+    let (peer, limits) = (FakePeer::start(200, given), Limits::new());
     let upstream = peer.upstream(&limits);
     let (mut left, mut rounds) = (14, 0);
     while left > 0 {
-        let (results, held) = upstream.request_held(requests[..left].to_vec()).await;
+        let (results, reserved) = upstream.request_reserved(requests[..left].to_vec()).await;
         let given = results.iter().filter(|result| result.is_ok()).count();
         assert!(given > 0, "round {rounds}: {:?}", results.first());
         assert!(limits.upstreams().taken() <= OF_ONE);
-        drop(held);
+        drop(reserved);
         left -= given;
         rounds += 1;
     }
@@ -158,9 +173,9 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
 pub(crate) struct Long;
 
 impl Service for Long {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, _: &'a Caller, message: Request) -> BoxFuture<'a, ReservedReply> {
         let result = to_raw_value(&"7".repeat(6 << 20)).unwrap();
-        Box::pin(std::future::ready(HeldReply::of(Reply::to(message, vec![Ok(result)]))))
+        Box::pin(std::future::ready(ReservedReply::of(Reply::to(message, vec![Ok(result)]))))
     }
 }
 
@@ -197,7 +212,7 @@ async fn unfinished_messages_end_for_room() -> bool {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let mut asking = Vec::new();
     for _ in 0..6 {
-        let (peer, request) = (Peer::start_unfinished(200, given.clone()), requests[0].clone());
+        let (peer, request) = (FakePeer::start_unfinished(200, given.clone()), requests[0].clone());
         let (tell, limits) = (tell.clone(), limits.clone());
         asking.push(tokio::spawn(async move {
             let upstream = peer.upstream(&limits);
@@ -209,13 +224,14 @@ async fn unfinished_messages_end_for_room() -> bool {
     // Two of their messages and not a third fit in what peers may take.
     taken(&limits, 24 << 20).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let (results, held) = chosen.request_held(vec![UpstreamRequest::new("eth_call", "[]".into())]).await;
+    let (results, reserved) =
+        chosen.request_reserved(vec![UpstreamRequest::new("eth_call", "[]".into())]).await;
     let length = results[0].as_ref().map(|text| text.get().len());
     assert!(length.as_ref().is_ok_and(|length| *length > 5 << 20), "{length:?}");
-    drop(held);
+    drop(reserved);
     let body = transactions(400, 5_000);
     let (given, requests) = block(6_800_000, root(&body), body);
-    let honest = Peer::start(200, given);
+    let honest = FakePeer::start(200, given);
     let upstream = honest.upstream(&limits);
     let mut results = Vec::new();
     // They are left while others wait for the room.
@@ -249,7 +265,7 @@ async fn unfinished_messages_end_for_room() -> bool {
 async fn every_other_response_at_its_largest_is_within_the_budget() {
     let header = header(100, B256::ZERO, 1, 40);
     let hash = header.clone().seal().hash();
-    let given = Given { headers: vec![header], body: Vec::new() };
+    let given = BlockResponses { headers: vec![header], body: Vec::new() };
     let of = |method, params: serde_json::Value| {
         (0..8).map(|_| UpstreamRequest::new(method, params.to_string())).collect::<Vec<_>>()
     };
@@ -308,7 +324,7 @@ async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting()
     let mut asking = Vec::new();
     for _ in 0..3 {
         let upstream = unfinished_upstream(&limits).await;
-        asking.push(tokio::spawn(async move { upstream.request_held(call()).await }));
+        asking.push(tokio::spawn(async move { upstream.request_reserved(call()).await }));
     }
     // They leave too little for the response of another one.
     taken(&limits, 58 << 20).await;
@@ -331,9 +347,9 @@ async fn pushes_at_their_largest_are_dropped_within_the_budget_and_longer_ones_e
     let key = NodeKey::from_bytes(&[3; 32]).unwrap();
     let port = listener.local_addr().unwrap().port();
     let address = PeerAddress { id: *key.id(), host: "127.0.0.1".into(), port };
-    let (peer, limits) = (Peer { address, answered: Arc::default() }, Limits::new());
+    let (peer, limits) = (FakePeer { address, answered: Arc::default() }, Limits::new());
     let upstream = peer.upstream(&limits);
-    let watch = Watch::start(&limits);
+    let watch = BudgetWatch::start(&limits);
     let (mut stream, _) = listener.accept().await.unwrap();
     let network = PeerNetwork::of(&Network::mainnet()).unwrap();
     let config = SessionConfig::new("peer", network.id, genesis(), network.genesis_difficulty());

@@ -5,7 +5,7 @@ use super::*;
 use std::net::IpAddr;
 
 use reqwest::header::{HeaderValue, ORIGIN};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 /// Bytes of the answer budget that the pages of one caller get.
@@ -57,7 +57,7 @@ async fn a_body_of_a_page_waits_for_the_part_of_pages_alone() {
             None => request.send(),
         }
     };
-    let pages = Peer { page: 7, ..Peer::new(from) }.asker();
+    let pages = CallerId { page: 7, ..CallerId::new(from) }.asker();
     let spent = server.limits.requests().take_within(pages, 8 << 20, Duration::from_secs(1)).await.unwrap();
     assert_eq!(ask(Some(PAGE)).await.unwrap().status(), 503);
     assert_eq!(ask(None).await.unwrap().status(), 200, "programs have their own half");

@@ -76,13 +76,13 @@ pub fn root(transactions: &[Vec<u8>]) -> B256 {
 
 /// What the peer gives for blocks: one of the headers, and the body for all of them.
 #[derive(Clone)]
-pub struct Given {
+pub struct BlockResponses {
     pub headers: Vec<Header>,
     pub body: Vec<Vec<u8>>,
 }
 
 /// The payload of a response: blocks with `given` as their contents, everything else at its largest.
-pub fn respond(id: u64, request: Request, given: &Given) -> Option<Vec<u8>> {
+pub fn respond(id: u64, request: Request, given: &BlockResponses) -> Option<Vec<u8>> {
     let encode = |response: Response<'_>| Some(Message::Response { id, response }.encode());
     match request {
         Request::BlockHash { .. } => {
@@ -126,22 +126,22 @@ pub fn respond(id: u64, request: Request, given: &Given) -> Option<Vec<u8>> {
 }
 
 /// A peer that serves one connection.
-pub struct Peer {
+pub struct FakePeer {
     pub address: PeerAddress,
     pub answered: Arc<AtomicUsize>,
 }
 
-impl Peer {
-    pub fn start(best: u64, given: Given) -> Self {
+impl FakePeer {
+    pub fn start(best: u64, given: BlockResponses) -> Self {
         Self::start_with(best, given, false)
     }
 
     /// A peer that sends no message of more than a megabyte to its end.
-    pub fn start_unfinished(best: u64, given: Given) -> Self {
+    pub fn start_unfinished(best: u64, given: BlockResponses) -> Self {
         Self::start_with(best, given, true)
     }
 
-    fn start_with(best: u64, given: Given, unfinished: bool) -> Self {
+    fn start_with(best: u64, given: BlockResponses, unfinished: bool) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -172,7 +172,7 @@ async fn speak(
     mut stream: TcpStream,
     key: NodeKey,
     best: u64,
-    given: Given,
+    given: BlockResponses,
     unfinished: bool,
     answered: Arc<AtomicUsize>,
 ) -> Option<()> {

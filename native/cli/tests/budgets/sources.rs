@@ -8,14 +8,14 @@ use futures::future::join_all;
 use futures::{SinkExt as _, StreamExt as _};
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError, UpstreamResult, WsUpstream};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::watch::Watch;
+use crate::watch::BudgetWatch;
 
 /// Length of a response just below the limit, in bytes.
 const LONG: usize = (12 << 20) - 4096;
@@ -30,7 +30,7 @@ const SINGLE: usize = 4;
 
 /// What a source makes of its responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ResponseStyle {
     /// One text.
     Text,
     /// A text of escapes, which is shorter once decoded.
@@ -55,21 +55,21 @@ enum Kind {
     Endless,
 }
 
-const KINDS: [Kind; 11] = [
-    Kind::Text,
-    Kind::Escapes,
-    Kind::Numbers,
-    Kind::Nested,
-    Kind::Members,
-    Kind::Error,
-    Kind::Beside,
-    Kind::Unasked,
-    Kind::Blank,
-    Kind::Garbage,
-    Kind::Endless,
+const KINDS: [ResponseStyle; 11] = [
+    ResponseStyle::Text,
+    ResponseStyle::Escapes,
+    ResponseStyle::Numbers,
+    ResponseStyle::Nested,
+    ResponseStyle::Members,
+    ResponseStyle::Error,
+    ResponseStyle::Beside,
+    ResponseStyle::Unasked,
+    ResponseStyle::Blank,
+    ResponseStyle::Garbage,
+    ResponseStyle::Endless,
 ];
 
-impl Kind {
+impl ResponseStyle {
     /// The response to a call or to a batch, with nearly [`LONG`] bytes.
     fn response(self, message: &Value) -> String {
         let ids: Vec<&Value> = match message {
@@ -130,20 +130,20 @@ fn fill(mut out: String, piece: &str, bytes: usize) -> String {
 }
 
 /// A source that answers in this way, over HTTP or over WebSocket.
-struct Source {
+struct LargeSource {
     url: String,
     answered: Arc<AtomicUsize>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for Source {
+impl Drop for LargeSource {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Source {
-    async fn start(kind: Kind, is_websocket: bool) -> Self {
+impl LargeSource {
+    async fn start(kind: ResponseStyle, is_websocket: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let scheme = if is_websocket { "ws" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr().unwrap());
@@ -173,11 +173,11 @@ impl Source {
 }
 
 /// Makes a response apart from the threads whose waiting time is watched.
-async fn made(kind: Kind, message: Value) -> Option<String> {
+async fn made(kind: ResponseStyle, message: Value) -> Option<String> {
     tokio::task::spawn_blocking(move || kind.response(&message)).await.ok()
 }
 
-async fn serve(mut stream: TcpStream, kind: Kind, answered: &AtomicUsize) -> Option<()> {
+async fn serve(mut stream: TcpStream, kind: ResponseStyle, answered: &AtomicUsize) -> Option<()> {
     let mut read = Vec::new();
     loop {
         let body = loop {
@@ -199,7 +199,7 @@ async fn serve(mut stream: TcpStream, kind: Kind, answered: &AtomicUsize) -> Opt
     }
 }
 
-async fn speak(stream: TcpStream, kind: Kind, answered: &AtomicUsize) -> Option<()> {
+async fn speak(stream: TcpStream, kind: ResponseStyle, answered: &AtomicUsize) -> Option<()> {
     let mut socket = tokio_tungstenite::accept_async(stream).await.ok()?;
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
@@ -215,25 +215,25 @@ fn call(number: usize) -> UpstreamRequest {
 }
 
 /// The errors of calls. Their results are dropped before their room is.
-fn outcomes_of((results, held): (Vec<UpstreamResult>, Held)) -> Vec<Option<UpstreamError>> {
+fn outcomes_of((results, reserved): (Vec<UpstreamResult>, Reservation)) -> Vec<Option<UpstreamError>> {
     let outcomes = results.into_iter().map(Result::err).collect();
-    drop(held);
+    drop(reserved);
     outcomes
 }
 
 /// Asks a source of this kind, in one batch and by single calls at the same time, while another client asks an honest one.
-async fn asked(kind: Kind, is_websocket: bool) -> Vec<UpstreamError> {
+async fn asked(kind: ResponseStyle, is_websocket: bool) -> Vec<UpstreamError> {
     let what = format!("{kind:?} over {}", if is_websocket { "WebSocket" } else { "HTTP" });
     let _alone = super::UPSTREAMS.lock().await;
     let (honest, limits) = (super::start(super::config()).await, Limits::new());
     let honest = HttpUpstream::new(&honest.url("/"), super::within(&limits)).unwrap();
-    let source = Source::start(kind, is_websocket).await;
+    let source = LargeSource::start(kind, is_websocket).await;
     let upstream = source.upstream(&limits);
-    let watch = Watch::start(&limits);
+    let watch = BudgetWatch::start(&limits);
     let long = async {
-        let batch = upstream.request_held((0..CALLS).map(call).collect()).await;
+        let batch = upstream.request_reserved((0..CALLS).map(call).collect()).await;
         let mut outcomes = outcomes_of(batch);
-        let single = (0..SINGLE).map(|number| upstream.request_held(vec![call(number)]));
+        let single = (0..SINGLE).map(|number| upstream.request_reserved(vec![call(number)]));
         outcomes.extend(join_all(single.map(|asked| async { outcomes_of(asked.await) })).await.concat());
         outcomes
     };
@@ -253,7 +253,8 @@ async fn asked(kind: Kind, is_websocket: bool) -> Vec<UpstreamError> {
     let errors: Vec<UpstreamError> = results.into_iter().flatten().collect();
     println!("{what}: {} errors, first {:.200?}", errors.len(), errors.first());
     watch.check(&what, OF_HONEST);
-    let read = !(is_websocket && matches!(kind, Kind::Garbage | Kind::Endless | Kind::Unasked));
+    let read = !(is_websocket
+        && matches!(kind, ResponseStyle::Garbage | ResponseStyle::Endless | ResponseStyle::Unasked));
     assert!(!read || watch.most() >= LONG, "{what}: {} bytes took room", watch.most());
     drop(upstream);
     for _ in 0..200 {
@@ -266,9 +267,9 @@ async fn asked(kind: Kind, is_websocket: bool) -> Vec<UpstreamError> {
 }
 
 /// Errors say which limit was reached and have no long text of the source.
-fn check(kind: Kind, errors: &[UpstreamError]) {
+fn check(kind: ResponseStyle, errors: &[UpstreamError]) {
     assert!(errors.iter().all(|error| error.to_string().len() < 10_000), "{kind:?}");
-    let fails = matches!(kind, Kind::Garbage | Kind::Endless | Kind::Error);
+    let fails = matches!(kind, ResponseStyle::Garbage | ResponseStyle::Endless | ResponseStyle::Error);
     assert!(!fails || errors.len() == CALLS + SINGLE, "{kind:?}: {errors:.300?}");
 }
 

@@ -22,22 +22,26 @@ fn resident() -> u64 {
 }
 
 /// Watches the budget of upstream responses, memory and the runtime's threads until it is dropped.
-pub(crate) struct Watch {
+pub(crate) struct BudgetWatch {
     over: Arc<AtomicBool>,
-    held: Arc<AtomicUsize>,
+    reserved: Arc<AtomicUsize>,
     grown: Arc<AtomicU64>,
     late: Arc<AtomicU64>,
 }
 
-impl Watch {
+impl BudgetWatch {
     pub(crate) fn start(limits: &Arc<Limits>) -> Self {
-        let watch =
-            Self { over: Arc::default(), held: Arc::default(), grown: Arc::default(), late: Arc::default() };
-        let (over, held, grown) = (watch.over.clone(), watch.held.clone(), watch.grown.clone());
+        let watch = Self {
+            over: Arc::default(),
+            reserved: Arc::default(),
+            grown: Arc::default(),
+            late: Arc::default(),
+        };
+        let (over, reserved, grown) = (watch.over.clone(), watch.reserved.clone(), watch.grown.clone());
         let (limits, before) = (limits.clone(), resident());
         std::thread::spawn(move || {
             while !over.load(Ordering::SeqCst) {
-                held.fetch_max(limits.upstreams().taken(), Ordering::SeqCst);
+                reserved.fetch_max(limits.upstreams().taken(), Ordering::SeqCst);
                 grown.fetch_max(resident().saturating_sub(before), Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -55,12 +59,12 @@ impl Watch {
 
     /// The most bytes of the budget that were taken.
     pub(crate) fn most(&self) -> usize {
-        self.held.load(Ordering::SeqCst)
+        self.reserved.load(Ordering::SeqCst)
     }
 
     /// Checks what was seen, while this many bytes are held for others.
     pub(crate) fn check(&self, what: &str, of_others: usize) {
-        let (most, grown) = (self.held.load(Ordering::SeqCst), self.grown.load(Ordering::SeqCst));
+        let (most, grown) = (self.reserved.load(Ordering::SeqCst), self.grown.load(Ordering::SeqCst));
         let late = Duration::from_millis(self.late.load(Ordering::SeqCst));
         println!("{what}: {most} bytes held, grown by {grown}, late by {late:?}");
         assert!(most <= OF_ONE + of_others, "{what}: {most} bytes of one source");
@@ -69,7 +73,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for BudgetWatch {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
     }

@@ -13,9 +13,9 @@ use rootlight::light::UpstreamRequest;
 use rootlight::local::LocalChain;
 use rootlight::types::{B256, Block, BlockBody};
 use rootlight_node::follow::{
-    Fetched, FollowError, FollowOptions, Target, fetch_blocks, fetch_uncles, follow,
+    Fetched, FollowError, FollowOptions, FollowTarget, fetch_blocks, fetch_uncles, follow,
 };
-use rootlight_node::store::{Persist, Store};
+use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
@@ -67,12 +67,12 @@ fn genesis(history: Option<u64>) -> LocalChain {
     LocalChain::new(Arc::new(Network::regtest()), header, state, history).unwrap()
 }
 
-struct Kept {
+struct StoredFollower {
     chain: Mutex<LocalChain>,
-    persist: Mutex<Persist>,
+    persist: Mutex<ChainPersistence>,
 }
 
-impl Target for Kept {
+impl FollowTarget for StoredFollower {
     fn head(&self) -> u64 {
         self.chain.lock().unwrap().head().number
     }
@@ -87,13 +87,13 @@ impl Target for Kept {
             chain.import(block, None)?;
             uncles.into_iter().for_each(|uncle| drop(chain.import(uncle, None)));
         }
-        let settled = chain.take_settled();
+        let settled = chain.take_block_states();
         Ok(self.persist.lock().unwrap().save(chain.view(), settled, None)?)
     }
 }
 
 /// Follows until the upstream's head is reached for the first time, and returns its height.
-async fn caught_up(target: Arc<dyn Target>, upstream: SharedUpstream, network: Arc<Network>) -> u64 {
+async fn caught_up(target: Arc<dyn FollowTarget>, upstream: SharedUpstream, network: Arc<Network>) -> u64 {
     let (reached, done) = tokio::sync::oneshot::channel();
     let mut reached = Some(reached);
     let following = follow(target, upstream, network, FollowOptions::default(), move |head| {
@@ -111,9 +111,9 @@ async fn a_followed_chain_is_restored_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let network = Arc::new(Network::regtest());
     let mut chain = genesis(None);
-    let open = || Store::opener(folder.path(), Network::regtest().genesis_hash);
-    let persist = Persist::restore(open(), &mut chain, None, false).unwrap();
-    let target = Arc::new(Kept { chain: Mutex::new(chain), persist: Mutex::new(persist) });
+    let open = || ChainStore::opener(folder.path(), Network::regtest().genesis_hash);
+    let persist = ChainPersistence::restore(open(), &mut chain, None, false).unwrap();
+    let target = Arc::new(StoredFollower { chain: Mutex::new(chain), persist: Mutex::new(persist) });
 
     assert_eq!(caught_up(target.clone(), Arc::new(Complete(recording)), network).await, 676);
     let end = target.chain.lock().unwrap().snapshot();
@@ -131,7 +131,7 @@ async fn a_followed_chain_is_restored_from_disk() {
 
     for history in [None, Some(20)] {
         let mut again = genesis(history);
-        let persist = Persist::restore(open(), &mut again, history, false).unwrap();
+        let persist = ChainPersistence::restore(open(), &mut again, history, false).unwrap();
         drop(persist);
         assert_eq!(again.head().hash(), end.head().hash());
         assert_eq!(again.view().head_state().root(), end.head_state().root());
@@ -192,7 +192,7 @@ async fn invalid_or_missing_uncle_blocks_do_not_end_the_import() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_whose_execution_gives_another_root_ends_following() {
     struct Strict(Mutex<LocalChain>);
-    impl Target for Strict {
+    impl FollowTarget for Strict {
         fn head(&self) -> u64 {
             self.0.lock().unwrap().head().number
         }
@@ -220,12 +220,12 @@ async fn a_block_whose_execution_gives_another_root_ends_following() {
 }
 
 /// An upstream that notes the highest block that it was asked for.
-struct Asked {
+struct NotingUpstream {
     inner: Complete,
     highest: Arc<AtomicU64>,
 }
 
-impl Upstream for Asked {
+impl Upstream for NotingUpstream {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         for call in calls.iter().filter(|call| call.method == "eth_getBlockByNumber") {
             let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
@@ -249,7 +249,7 @@ struct Patient {
     ahead: Mutex<Vec<Option<u64>>>,
 }
 
-impl Target for Patient {
+impl FollowTarget for Patient {
     fn head(&self) -> u64 {
         self.head.load(Ordering::Relaxed)
     }
@@ -289,7 +289,7 @@ async fn the_next_windows_are_fetched_while_one_is_imported() {
         highest: highest.clone(),
         ahead: Mutex::default(),
     });
-    let upstream = Arc::new(Asked { inner: Complete(recording), highest });
+    let upstream = Arc::new(NotingUpstream { inner: Complete(recording), highest });
     assert_eq!(caught_up(target.clone(), upstream, Arc::new(Network::regtest())).await, 676);
     let ahead = target.ahead.lock().unwrap().clone();
     assert_eq!(ahead.len(), 10, "{ahead:?}");

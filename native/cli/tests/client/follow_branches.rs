@@ -14,9 +14,9 @@ use rootlight::exec::GenesisBlock;
 use rootlight::light::UpstreamRequest;
 use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::B256;
-use rootlight_node::follow::{Fetched, FollowError, FollowOptions, Target, follow};
+use rootlight_node::follow::{Fetched, FollowError, FollowOptions, FollowTarget, follow};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_node::store::{Persist, Store};
+use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A development chain as an upstream.
-struct Dev(LocalService);
+struct DevUpstream(LocalService);
 
-impl Dev {
+impl DevUpstream {
     /// A chain that mines on request, with this genesis block.
     fn on(network: Network) -> Arc<Self> {
         let entropy = Entropy::from_system().unwrap();
@@ -51,7 +51,7 @@ impl Dev {
     }
 }
 
-impl Upstream for Dev {
+impl Upstream for DevUpstream {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         common::answers(&self.0, calls)
     }
@@ -62,14 +62,14 @@ impl Upstream for Dev {
 }
 
 /// A chain on disk.
-struct Kept(Mutex<(LocalChain, Persist)>);
+struct StoredChain(Mutex<(LocalChain, ChainPersistence)>);
 
-impl Kept {
+impl StoredChain {
     fn open(folder: &std::path::Path, history: Option<u64>) -> Arc<Self> {
         let (network, genesis) = (Arc::new(Network::regtest()), GenesisBlock::regtest());
-        let open = Store::opener(folder, network.genesis_hash);
+        let open = ChainStore::opener(folder, network.genesis_hash);
         let mut chain = LocalChain::new(network, genesis.header, genesis.state, history).unwrap();
-        let persist = Persist::restore(open, &mut chain, history, false).unwrap();
+        let persist = ChainPersistence::restore(open, &mut chain, history, false).unwrap();
         Arc::new(Self(Mutex::new((chain, persist))))
     }
 
@@ -78,7 +78,7 @@ impl Kept {
     }
 }
 
-impl Target for Kept {
+impl FollowTarget for StoredChain {
     fn head(&self) -> u64 {
         self.0.lock().unwrap().0.head().number
     }
@@ -92,7 +92,7 @@ impl Target for Kept {
         for Fetched { block, .. } in blocks {
             chain.import(block, None)?;
         }
-        let settled = chain.take_settled();
+        let settled = chain.take_block_states();
         Ok(persist.save(chain.view(), settled, None)?)
     }
 }
@@ -102,7 +102,11 @@ fn quick() -> FollowOptions {
 }
 
 /// Follows until this block is the head, or following ends.
-async fn until_head(target: Arc<Kept>, upstream: SharedUpstream, wanted: String) -> Option<FollowError> {
+async fn until_head(
+    target: Arc<StoredChain>,
+    upstream: SharedUpstream,
+    wanted: String,
+) -> Option<FollowError> {
     let network = Arc::new(Network::regtest());
     let (reached, done) = tokio::sync::oneshot::channel();
     let (mut reached, seen) = (Some(reached), target.clone());
@@ -130,13 +134,13 @@ async fn until_head(target: Arc<Kept>, upstream: SharedUpstream, wanted: String)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_below_the_history_names_the_step_that_ends_it() {
-    let dev = Dev::on(Network::regtest());
+    let dev = DevUpstream::on(Network::regtest());
     dev.mine(10).await;
     let fork = dev.ask("evm_snapshot", "[]").await;
     dev.mine(30).await;
     let folder = tempfile::tempdir().unwrap();
     let old = dev.head().await;
-    assert!(until_head(Kept::open(folder.path(), Some(5)), dev.clone(), old.1).await.is_none());
+    assert!(until_head(StoredChain::open(folder.path(), Some(5)), dev.clone(), old.1).await.is_none());
     dev.ask("evm_revert", &json!([fork]).to_string()).await;
     dev.ask("evm_increaseTime", "[1000]").await;
     dev.mine(60).await;
@@ -144,35 +148,35 @@ async fn a_reorganisation_below_the_history_names_the_step_that_ends_it() {
     assert_eq!(number, 70);
     // Without the step it ends again.
     for history in [5, 5, 29] {
-        let target = Kept::open(folder.path(), Some(history));
+        let target = StoredChain::open(folder.path(), Some(history));
         assert_eq!(target.head(), 40);
         let error = until_head(target, dev.clone(), new.clone()).await.expect("following ends");
         assert!(matches!(error, FollowError::TooDeep { fork: 10, depth: 30 }), "{error}");
         assert!(error.to_string().contains("--history 30 or more"), "{error}");
     }
-    assert!(until_head(Kept::open(folder.path(), Some(30)), dev.clone(), new.clone()).await.is_none());
+    assert!(until_head(StoredChain::open(folder.path(), Some(30)), dev.clone(), new.clone()).await.is_none());
     // Afterwards any history will do.
     dev.mine(3).await;
     let (_, newest) = dev.head().await;
-    assert!(until_head(Kept::open(folder.path(), Some(5)), dev, newest).await.is_none());
+    assert!(until_head(StoredChain::open(folder.path(), Some(5)), dev, newest).await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_without_history_follows_a_reorganisation_of_any_depth() {
-    let dev = Dev::on(Network::regtest());
+    let dev = DevUpstream::on(Network::regtest());
     dev.mine(1).await;
     let fork = dev.ask("evm_snapshot", "[]").await;
     dev.mine(30).await;
     let folder = tempfile::tempdir().unwrap();
     let old = dev.head().await;
-    assert!(until_head(Kept::open(folder.path(), Some(0)), dev.clone(), old.1).await.is_none());
+    assert!(until_head(StoredChain::open(folder.path(), Some(0)), dev.clone(), old.1).await.is_none());
     dev.ask("evm_revert", &json!([fork]).to_string()).await;
     dev.ask("evm_increaseTime", "[1000]").await;
     dev.mine(40).await;
     let (_, new) = dev.head().await;
-    let ended = until_head(Kept::open(folder.path(), Some(0)), dev.clone(), new.clone()).await;
+    let ended = until_head(StoredChain::open(folder.path(), Some(0)), dev.clone(), new.clone()).await;
     assert!(matches!(ended, Some(FollowError::TooDeep { fork: 1, depth: 30 })), "{ended:?}");
-    assert!(until_head(Kept::open(folder.path(), None), dev, new).await.is_none());
+    assert!(until_head(StoredChain::open(folder.path(), None), dev, new).await.is_none());
 }
 
 /// A chain that drops the blocks of another branch, as one does that has no room for more.
@@ -181,7 +185,7 @@ struct Forgets {
     imports: AtomicUsize,
 }
 
-impl Target for Forgets {
+impl FollowTarget for Forgets {
     fn head(&self) -> u64 {
         0
     }
@@ -204,8 +208,8 @@ impl Target for Forgets {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_that_is_dropped_again_ends_following_in_words() {
-    let dev = Dev::on(Network::regtest());
+async fn a_branch_that_is_dropped_again_ends_following_with_a_reason() {
+    let dev = DevUpstream::on(Network::regtest());
     dev.mine(100).await;
     let target = Arc::new(Forgets { last: Mutex::default(), imports: AtomicUsize::new(0) });
     let following = follow(target.clone(), dev, Arc::new(Network::regtest()), quick(), |_| {});
@@ -222,7 +226,7 @@ struct Clocked {
     imports: AtomicUsize,
 }
 
-impl Target for Clocked {
+impl FollowTarget for Clocked {
     fn head(&self) -> u64 {
         self.chain.lock().unwrap().head().number
     }
@@ -247,7 +251,7 @@ async fn a_block_ahead_of_the_clock_is_waited_for() {
         Network::from_json(r#"{"name":"timed","params":{"futureBound":"0x21c"},"rules":{"rskip179":-1}}"#)
             .unwrap();
     let config = DevConfig::reference_on(network.clone());
-    let dev = Dev::on(network);
+    let dev = DevUpstream::on(network);
     dev.mine(3).await;
     let late = dev.ask("eth_getBlockByNumber", r#"["latest",false]"#).await;
     let time = u64::from_str_radix(&late["timestamp"].as_str().unwrap()[2..], 16).unwrap();

@@ -24,7 +24,7 @@ const ACCOUNTS: u32 = 60;
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 
 /// A chain of this process as an upstream that can be slow with proofs, or give false ones.
-struct Backend {
+struct SlowBackend {
     chain: Arc<LocalService>,
     name: &'static str,
     /// Time that a proof takes, in milliseconds; [`u64::MAX`] for ever.
@@ -39,7 +39,7 @@ fn address(account: u32) -> String {
     format!("{:#042x}", 0x0100_0000 + account)
 }
 
-impl Backend {
+impl SlowBackend {
     async fn one(&self, request: UpstreamRequest) -> UpstreamResult {
         let is_proof = request.method == "eth_getProof";
         if is_proof {
@@ -62,7 +62,7 @@ impl Backend {
     }
 }
 
-impl Upstream for Backend {
+impl Upstream for SlowBackend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             futures::future::join_all(requests.into_iter().map(|request| self.one(request))).await
@@ -74,19 +74,19 @@ impl Upstream for Backend {
     }
 }
 
-struct World {
+struct SpreadFixture {
     chain: Arc<LocalService>,
-    backends: [Arc<Backend>; 2],
+    backends: [Arc<SlowBackend>; 2],
     light: LightService,
 }
 
-impl World {
+impl SpreadFixture {
     async fn new() -> Self {
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let backend = |name| {
             let (chain, proofs) = (chain.clone(), AtomicUsize::new(0));
             let (lies, swallows) = (false.into(), false.into());
-            Arc::new(Backend { chain, name, delay: AtomicU64::new(0), lies, swallows, proofs })
+            Arc::new(SlowBackend { chain, name, delay: AtomicU64::new(0), lies, swallows, proofs })
         };
         let backends = ["first", "second"].map(backend);
         for account in 0..2 * ACCOUNTS {
@@ -124,14 +124,14 @@ impl World {
     }
 
     fn demerits(&self) -> [u32; 2] {
-        let upstreams = self.light.vitals().upstreams;
+        let upstreams = self.light.chain_status().upstreams;
         [0, 1].map(|index| upstreams[index].demerits)
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_upstreams_take_turns() {
-    let world = World::new().await;
+    let world = SpreadFixture::new().await;
     world.ask_all(0..ACCOUNTS).await;
     let [first, second] = world.proofs();
     assert!(first >= 5 && second >= 5, "{first} and {second}");
@@ -140,8 +140,8 @@ async fn equal_upstreams_take_turns() {
 
 /// Without a second upstream each message to the first would fail after its time.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upstream_that_hangs_holds_up_no_message() {
-    let world = World::new().await;
+async fn messages_are_answered_while_one_upstream_hangs() {
+    let world = SpreadFixture::new().await;
     world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
     world.ask_all(0..ACCOUNTS).await;
     let [hanging, other] = world.proofs();
@@ -151,7 +151,7 @@ async fn an_upstream_that_hangs_holds_up_no_message() {
 /// Otherwise half of all messages would wait for its usual time, which grows as it hangs.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_hangs_loses_its_turns() {
-    let world = World::new().await;
+    let world = SpreadFixture::new().await;
     world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
     world.ask_all(0..ACCOUNTS).await;
     let before = world.proofs();
@@ -164,8 +164,8 @@ async fn an_upstream_that_hangs_loses_its_turns() {
 
 /// Each of these would fail at the time limit of the message. The other one could lie, so nobody is blamed.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upstream_that_swallows_transactions_holds_up_none() {
-    let world = World::new().await;
+async fn transactions_are_sent_while_one_upstream_does_not_respond() {
+    let world = SpreadFixture::new().await;
     world.backends[0].swallows.store(true, Ordering::SeqCst);
     for nonce in 0..4 {
         let fields = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00", "nonce": format!("{nonce:#x}")}]);
@@ -180,7 +180,7 @@ async fn an_upstream_that_swallows_transactions_holds_up_none() {
 /// The slow upstream is asked when the spare one is refuted, and only the liar is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_false_answer_of_the_spare_is_its_own() {
-    let world = World::new().await;
+    let world = SpreadFixture::new().await;
     world.backends[0].delay.store(400, Ordering::SeqCst);
     world.backends[1].lies.store(true, Ordering::SeqCst);
     // The liar is the spare of some of these, and asked first by the others, until it rests.

@@ -15,9 +15,9 @@ use rootlight::light::{SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::rpc::envelope::Call;
 use rootlight::rpc::{Message, Reply, RpcError};
 use rootlight::types::HeaderForm;
-use rootlight_node::light::{FILE, LightOptions, LightService, SET_ASIDE, Start};
-use rootlight_node::store::StoreError;
-use rootlight_server::service::{Caller, HeldReply, Service};
+use rootlight_node::light::{FILE, LightOptions, LightService, LightStart, SET_ASIDE};
+use rootlight_node::store::ChainStoreError;
+use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_upstream::{self as upstream, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn checkpoint_at(headers: &[HeaderCandidate], place: usize) -> Checkpoint {
 }
 
 /// An upstream that has these headers up to a head that may grow, and nothing else.
-struct Node {
+struct HeaderUpstream {
     headers: Vec<HeaderCandidate>,
     head: AtomicUsize,
     /// Number of headers by which the head grows with each request for the height.
@@ -55,7 +55,7 @@ struct Node {
     asked: Mutex<Vec<UpstreamRequest>>,
 }
 
-impl Node {
+impl HeaderUpstream {
     fn new(headers: Vec<HeaderCandidate>, head: usize, growth: usize) -> Arc<Self> {
         Arc::new(Self { headers, head: head.into(), growth, asked: Mutex::default() })
     }
@@ -112,7 +112,7 @@ fn params(call: &UpstreamRequest) -> Vec<Value> {
     serde_json::from_str(&call.params).unwrap()
 }
 
-impl Upstream for Node {
+impl Upstream for HeaderUpstream {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             self.asked.lock().unwrap().extend(calls.iter().cloned());
@@ -134,10 +134,10 @@ impl Upstream for Node {
 }
 
 /// The same upstream behind a server on loopback.
-struct Served(Arc<Node>);
+struct ServedUpstream(Arc<HeaderUpstream>);
 
-impl Service for Served {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+impl Service for ServedUpstream {
+    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let one = |call: &Call| {
                 let params: Vec<Value> =
@@ -148,7 +148,7 @@ impl Service for Served {
                     .map_err(|_| RpcError::Host { code: -32601, text: "method not found".into(), data: None })
             };
             let outcomes = message.calls().map(one).collect();
-            HeldReply::of(Reply::to(message, outcomes))
+            ReservedReply::of(Reply::to(message, outcomes))
         })
     }
 }
@@ -159,7 +159,7 @@ fn options() -> LightOptions {
     LightOptions { sync, max_age: 0, ..LightOptions::default() }
 }
 
-fn resume(node: &Arc<Node>, folder: &Path) -> Result<LightService, StoreError> {
+fn resume(node: &Arc<HeaderUpstream>, folder: &Path) -> Result<LightService, ChainStoreError> {
     let start = checkpoint(&node.headers);
     LightService::resume(Network::mainnet(), start, vec![node.clone()], options(), folder)
 }
@@ -200,7 +200,7 @@ async fn close(service: LightService, folder: &Path) {
 async fn a_start_by_work_reads_and_writes_no_store() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::new(headers.clone(), 1_199, 0);
+    let node = HeaderUpstream::new(headers.clone(), 1_199, 0);
     let trusting = resume(&node, folder.path()).unwrap();
     assert_eq!(head(&trusting).await.0, node.number(1_199));
     close(trusting, folder.path()).await;
@@ -208,7 +208,7 @@ async fn a_start_by_work_reads_and_writes_no_store() {
     let mut network = Network::mainnet();
     let difficulty = "1000000000000000000000".parse().unwrap();
     network.work_start = Some(WorkStart { difficulty, from: node.number(0), headers: 1_000 });
-    let start = Start::Work(network.work_start.unwrap());
+    let start = LightStart::Work(network.work_start.unwrap());
     let upstreams: Vec<Arc<dyn Upstream>> = vec![node.clone()];
     let service = LightService::resume(network, start, upstreams, options(), folder.path()).unwrap();
     service.settled(Duration::from_secs(60)).await;
@@ -230,7 +230,7 @@ async fn a_start_by_work_reads_and_writes_no_store() {
 async fn a_warm_start_fetches_only_headers_from_the_stored_head_on() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::new(headers.clone(), 1_099, 0);
+    let node = HeaderUpstream::new(headers.clone(), 1_099, 0);
     let cold = Instant::now();
     let service = resume(&node, folder.path()).unwrap();
     let (number, hash) = head(&service).await;
@@ -240,7 +240,7 @@ async fn a_warm_start_fetches_only_headers_from_the_stored_head_on() {
     assert!(asked >= 1_099, "{asked}");
     close(service, folder.path()).await;
 
-    let node = Node::new(headers.clone(), 1_199, 0);
+    let node = HeaderUpstream::new(headers.clone(), 1_199, 0);
     let warm = Instant::now();
     let service = resume(&node, folder.path()).unwrap();
     assert_eq!(head(&service).await, (node.number(1_199), raw(&headers[1_199])));
@@ -263,7 +263,7 @@ async fn mainnet_headers_are_served_after_a_cold_and_a_warm_start() {
     let folder = tempfile::tempdir().unwrap();
     let start = checkpoint_at(&headers, 0);
     for name in ["cold", "warm"] {
-        let node = Node::new(headers.clone(), 1_199, 0);
+        let node = HeaderUpstream::new(headers.clone(), 1_199, 0);
         let began = Instant::now();
         let opened =
             LightService::resume(Network::mainnet(), start, vec![node.clone()], options(), folder.path());
@@ -282,11 +282,11 @@ async fn mainnet_headers_are_served_after_a_cold_and_a_warm_start() {
 async fn another_checkpoint_or_network_sets_the_file_aside() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::new(headers.clone(), 700, 0);
+    let node = HeaderUpstream::new(headers.clone(), 700, 0);
     let service = resume(&node, folder.path()).unwrap();
     head(&service).await;
     assert!(
-        matches!(resume(&node, folder.path()), Err(StoreError::Database(_))),
+        matches!(resume(&node, folder.path()), Err(ChainStoreError::Database(_))),
         "the file is in use, which is not its fault"
     );
     close(service, folder.path()).await;
@@ -336,7 +336,7 @@ async fn serves_only_true_headers(service: &LightService, headers: &[HeaderCandi
 async fn a_damaged_store_is_detected_and_replaced() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::new(headers.clone(), 1_199, 0);
+    let node = HeaderUpstream::new(headers.clone(), 1_199, 0);
     let service = resume(&node, folder.path()).unwrap();
     head(&service).await;
     close(service, folder.path()).await;
@@ -417,8 +417,8 @@ async fn a_killed_process_leaves_a_usable_store() {
             folder = tempfile::tempdir().unwrap();
         }
         let reached = 460 + (round % 8) as usize * 85;
-        let node = Node::new(headers.clone(), reached, 1);
-        let server = common::start_service(common::config(), Arc::new(Served(node))).await;
+        let node = HeaderUpstream::new(headers.clone(), reached, 1);
+        let server = common::start_service(common::config(), Arc::new(ServedUpstream(node))).await;
         let mut child = start_worker(&server.url("/"), folder.path());
         let began = Instant::now();
         while !folder.path().join("opened").exists() {
@@ -434,7 +434,7 @@ async fn a_killed_process_leaves_a_usable_store() {
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let whole = Node::new(headers.clone(), 1_199, 0);
+        let whole = HeaderUpstream::new(headers.clone(), 1_199, 0);
         let copy = tempfile::tempdir().unwrap();
         std::fs::copy(folder.path().join(FILE), copy.path().join(FILE)).unwrap();
         let service = resume(&whole, copy.path()).unwrap();

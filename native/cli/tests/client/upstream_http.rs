@@ -22,18 +22,18 @@ enum Act {
 }
 
 #[derive(Clone, Default)]
-struct Node {
+struct FakeHttpNode {
     script: Arc<Mutex<VecDeque<Act>>>,
     seen: Arc<Mutex<Vec<Value>>>,
     /// Longest batch that the node accepts.
     batch: Option<usize>,
 }
 
-fn answer_to(request: &Value) -> Value {
+fn answer_message(request: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": request["params"][0]})
 }
 
-async fn handle(State(node): State<Node>, headers: HeaderMap, body: String) -> Response {
+async fn handle(State(node): State<FakeHttpNode>, headers: HeaderMap, body: String) -> Response {
     assert_eq!(headers["content-type"], "application/json");
     let message: Value = serde_json::from_str(&body).unwrap();
     node.seen.lock().unwrap().push(message.clone());
@@ -56,15 +56,17 @@ async fn handle(State(node): State<Node>, headers: HeaderMap, body: String) -> R
                     .to_string();
                 (StatusCode::BAD_REQUEST, text).into_response()
             }
-            Value::Array(members) => Value::from(members.iter().rev().map(answer_to).collect::<Vec<_>>())
-                .to_string()
-                .into_response(),
-            single => answer_to(single).to_string().into_response(),
+            Value::Array(members) => {
+                Value::from(members.iter().rev().map(answer_message).collect::<Vec<_>>())
+                    .to_string()
+                    .into_response()
+            }
+            single => answer_message(single).to_string().into_response(),
         },
     }
 }
 
-async fn serve(node: Node) -> String {
+async fn serve(node: FakeHttpNode) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret-key", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(handle).with_state(node)).await });
@@ -79,11 +81,11 @@ fn config() -> HttpConfig {
     }
 }
 
-fn node(script: impl IntoIterator<Item = Act>) -> Node {
-    Node { script: Arc::new(Mutex::new(script.into_iter().collect())), ..Node::default() }
+fn node(script: impl IntoIterator<Item = Act>) -> FakeHttpNode {
+    FakeHttpNode { script: Arc::new(Mutex::new(script.into_iter().collect())), ..FakeHttpNode::default() }
 }
 
-async fn upstream(node: &Node, config: HttpConfig) -> HttpUpstream {
+async fn upstream(node: &FakeHttpNode, config: HttpConfig) -> HttpUpstream {
     HttpUpstream::new(&serve(node.clone()).await, config).unwrap()
 }
 
@@ -115,7 +117,7 @@ async fn batches_keep_the_order_of_the_calls() {
 
 #[tokio::test]
 async fn a_refused_batch_is_halved_and_later_batches_stay_short() {
-    let node = Node { batch: Some(3), ..node([]) };
+    let node = FakeHttpNode { batch: Some(3), ..node([]) };
     let upstream = upstream(&node, HttpConfig { batch: 8, ..config() }).await;
     assert!(upstream.request(calls(8)).await.iter().all(Result::is_ok));
     node.seen.lock().unwrap().clear();

@@ -37,7 +37,7 @@ enum Act {
 }
 
 #[derive(Default)]
-struct Node {
+struct FakeWsNode {
     script: Mutex<VecDeque<Act>>,
     connections: AtomicUsize,
     subscribed: AtomicUsize,
@@ -45,30 +45,30 @@ struct Node {
     batch: Option<usize>,
 }
 
-impl Node {
+impl FakeWsNode {
     fn with(script: &[Act]) -> Arc<Self> {
         Arc::new(Self { script: Mutex::new(script.iter().copied().collect()), ..Self::default() })
     }
 }
 
-fn answer_to(request: &Value) -> Value {
+fn answer_message(request: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": request["params"][0]})
 }
 
-fn answer(node: &Node, message: &Value) -> String {
+fn answer(node: &FakeWsNode, message: &Value) -> String {
     match message {
         Value::Array(members) if node.batch.is_some_and(|most| members.len() > most) => {
             json!({"id": null, "error": {"code": -32600, "message": "Cannot dispatch batch requests"}})
                 .to_string()
         }
         Value::Array(members) => {
-            Value::from(members.iter().rev().map(answer_to).collect::<Vec<_>>()).to_string()
+            Value::from(members.iter().rev().map(answer_message).collect::<Vec<_>>()).to_string()
         }
-        single => answer_to(single).to_string(),
+        single => answer_message(single).to_string(),
     }
 }
 
-async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> {
+async fn run_session(node: Arc<FakeWsNode>, stream: tokio::net::TcpStream) -> Option<()> {
     let mut socket = tokio_tungstenite::accept_async(stream).await.ok()?;
     node.connections.fetch_add(1, Ordering::SeqCst);
     loop {
@@ -117,12 +117,12 @@ async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> 
     }
 }
 
-async fn listen(node: Arc<Node>, address: &str) -> SocketAddr {
+async fn listen(node: Arc<FakeWsNode>, address: &str) -> SocketAddr {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(converse(node.clone(), stream));
+            tokio::spawn(run_session(node.clone(), stream));
         }
     });
     address
@@ -137,7 +137,7 @@ fn config() -> HttpConfig {
     }
 }
 
-async fn serve(node: &Arc<Node>) -> WsUpstream {
+async fn serve(node: &Arc<FakeWsNode>) -> WsUpstream {
     let address = listen(node.clone(), "127.0.0.1:0").await;
     WsUpstream::new(&format!("ws://{address}/secret-key"), config()).unwrap()
 }
@@ -156,7 +156,7 @@ async fn all_answered(upstream: &WsUpstream, count: usize) {
 
 #[tokio::test]
 async fn many_requests_share_one_connection() {
-    let node = Node::with(&[]);
+    let node = FakeWsNode::with(&[]);
     let upstream = serve(&node).await;
     let questions = (0..20).map(|_| all_answered(&upstream, 105));
     futures::future::join_all(questions).await;
@@ -168,7 +168,8 @@ async fn many_requests_share_one_connection() {
 
 #[tokio::test]
 async fn no_request_is_lost_when_the_connection_breaks_or_hangs() {
-    let node = Node::with(&[Act::UpstreamResponse, Act::Break, Act::UpstreamResponse, Act::Hang, Act::Break]);
+    let node =
+        FakeWsNode::with(&[Act::UpstreamResponse, Act::Break, Act::UpstreamResponse, Act::Hang, Act::Break]);
     let upstream = serve(&node).await;
     for _ in 0..4 {
         all_answered(&upstream, 50).await;
@@ -179,7 +180,7 @@ async fn no_request_is_lost_when_the_connection_breaks_or_hangs() {
 
 #[tokio::test]
 async fn a_batch_that_is_too_long_is_halved() {
-    let node = Arc::new(Node { batch: Some(6), ..Node::default() });
+    let node = Arc::new(FakeWsNode { batch: Some(6), ..FakeWsNode::default() });
     let upstream = serve(&node).await;
     all_answered(&upstream, 20).await;
     all_answered(&upstream, 40).await;
@@ -188,7 +189,7 @@ async fn a_batch_that_is_too_long_is_halved() {
 /// Responses with ids of no call are ignored.
 #[tokio::test]
 async fn responses_to_unknown_ids_are_dropped() {
-    let node = Node::with(&[Act::Foreign, Act::Foreign]);
+    let node = FakeWsNode::with(&[Act::Foreign, Act::Foreign]);
     let upstream = serve(&node).await;
     all_answered(&upstream, 1).await;
     all_answered(&upstream, 5).await;
@@ -199,7 +200,7 @@ async fn responses_to_unknown_ids_are_dropped() {
 #[tokio::test]
 async fn messages_that_honest_upstreams_send_unasked_are_dropped() {
     for act in [Act::Strays(40), Act::Notices(2_000), Act::Pings(2_000)] {
-        let node = Node::with(&[act]);
+        let node = FakeWsNode::with(&[act]);
         let upstream = serve(&node).await;
         all_answered(&upstream, 1).await;
         all_answered(&upstream, 5).await;
@@ -211,7 +212,7 @@ async fn messages_that_honest_upstreams_send_unasked_are_dropped() {
 #[tokio::test]
 async fn a_flood_of_messages_that_were_not_asked_for_ends_the_connection_and_is_a_fault() {
     for act in [Act::Strays(200), Act::Notices(7_000), Act::Pings(7_000)] {
-        let node = Node::with(&[act]);
+        let node = FakeWsNode::with(&[act]);
         let address = listen(node.clone(), "127.0.0.1:0").await;
         // The node writes what it writes at once, in debug builds too.
         let patient = HttpConfig { timeout: Duration::from_secs(20), ..config() };
@@ -229,7 +230,7 @@ async fn a_flood_of_messages_that_were_not_asked_for_ends_the_connection_and_is_
 
 #[tokio::test]
 async fn the_number_of_tries_is_limited() {
-    let node = Node::with(&[Act::Break; 64]);
+    let node = FakeWsNode::with(&[Act::Break; 64]);
     let upstream = serve(&node).await;
     let result = upstream.request(calls(1)).await.remove(0);
     assert!(matches!(result, Err(UpstreamError::Transport(_))), "{result:?}");
@@ -239,7 +240,7 @@ async fn the_number_of_tries_is_limited() {
 
 #[tokio::test]
 async fn an_upstream_that_never_answers_ends_in_a_timeout() {
-    let node = Node::with(&[Act::Hang; 64]);
+    let node = FakeWsNode::with(&[Act::Hang; 64]);
     let upstream = serve(&node).await;
     let result = upstream.request(calls(1)).await.remove(0);
     assert_eq!(result.unwrap_err(), UpstreamError::Timeout(500));
@@ -247,7 +248,7 @@ async fn an_upstream_that_never_answers_ends_in_a_timeout() {
 
 #[tokio::test]
 async fn responses_above_the_size_limit_are_refused() {
-    let node = Node::with(&[Act::Flood(200_000)]);
+    let node = FakeWsNode::with(&[Act::Flood(200_000)]);
     let upstream = serve(&node).await;
     let result = upstream.request(calls(1)).await.remove(0);
     assert_eq!(result.unwrap_err(), UpstreamError::TooLarge(100_000));
@@ -256,7 +257,7 @@ async fn responses_above_the_size_limit_are_refused() {
 
 #[tokio::test]
 async fn a_batch_with_a_response_above_the_size_limit_is_halved() {
-    let node = Node::with(&[Act::Flood(200_000), Act::UpstreamResponse, Act::Flood(200_000)]);
+    let node = FakeWsNode::with(&[Act::Flood(200_000), Act::UpstreamResponse, Act::Flood(200_000)]);
     let upstream = serve(&node).await;
     all_answered(&upstream, 8).await;
     assert_eq!(node.connections.load(Ordering::SeqCst), 3);
@@ -270,7 +271,7 @@ async fn requests_to_a_dead_upstream_fail_at_once_until_it_returns() {
     let asked = Instant::now();
     assert!(upstream.request(calls(1)).await.remove(0).is_err());
     assert!(asked.elapsed() < Duration::from_millis(400), "other upstreams can be asked at once");
-    listen(Node::with(&[]), &free.to_string()).await;
+    listen(FakeWsNode::with(&[]), &free.to_string()).await;
     let since = Instant::now();
     while upstream.request(calls(1)).await.remove(0).is_err() {
         assert!(since.elapsed() < Duration::from_secs(10));
@@ -280,7 +281,7 @@ async fn requests_to_a_dead_upstream_fail_at_once_until_it_returns() {
 
 #[tokio::test]
 async fn a_notification_signals_a_new_block() {
-    let node = Node::with(&[Act::Announce]);
+    let node = FakeWsNode::with(&[Act::Announce]);
     let upstream = serve(&node).await;
     let heads = upstream.heads().unwrap();
     all_answered(&upstream, 1).await;

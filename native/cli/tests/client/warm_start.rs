@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use alloy_primitives::keccak256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
-use rootlight::light::{HeaderSync, PAGE_HEADERS, Page, SyncOptions, UpstreamRequest, encode_headers};
+use rootlight::light::{HeaderPage, HeaderSync, PAGE_HEADERS, SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::types::rlp::list_of;
 use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_node::light::{FILE, HeaderStore, LightOptions, LightService};
@@ -61,7 +61,7 @@ fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHe
         if (number - (START - BELOW)).is_multiple_of(PAGE_HEADERS) || number > START + blocks {
             let list = list_of(entries.iter().map(Vec::as_slice));
             let index = (number - 1 - (START - BELOW)) / PAGE_HEADERS;
-            pages.push(Page { index, bytes: [&keccak256(&list)[..], &list].concat() });
+            pages.push(HeaderPage { index, bytes: [&keccak256(&list)[..], &list].concat() });
             entries.clear();
         }
         if pages.len() == 512 {
@@ -104,7 +104,7 @@ impl Upstream for Newest {
 }
 
 /// A store, and what a client needs to start from it.
-struct Kept {
+struct StoredHeaders {
     folder: tempfile::TempDir,
     network: Network,
     checkpoint: Checkpoint,
@@ -112,7 +112,7 @@ struct Kept {
     blocks: u64,
 }
 
-impl Kept {
+impl StoredHeaders {
     fn new(blocks: u64) -> Self {
         let (folder, network) = (tempfile::tempdir().unwrap(), network());
         let (checkpoint, newest) = store(folder.path(), &network, blocks);
@@ -164,7 +164,7 @@ impl Kept {
 /// Only the newest pages are read before the first answer; the headers below are proven in the background.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_longer_than_memory_is_proven_in_the_background() {
-    let (first, proven) = Kept::new(16_000).start().await;
+    let (first, proven) = StoredHeaders::new(16_000).start().await;
     assert!(first < proven);
 }
 
@@ -173,7 +173,7 @@ async fn a_store_longer_than_memory_is_proven_in_the_background() {
 #[ignore = "writes a store of 600 MB; its times are only meaningful on an idle machine"]
 async fn warm_start_times() {
     for (blocks, limit) in [(2_880, 300), (500_000, 1_000)] {
-        let kept = Kept::new(blocks);
+        let kept = StoredHeaders::new(blocks);
         let mut best = Duration::MAX;
         for _ in 0..3 {
             best = best.min(kept.start().await.0);

@@ -12,7 +12,7 @@ use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_cluster::{ChainSource, IndexSource, with_index};
 use rootlight_index::testkit::{PostgresServer, client_config};
 use rootlight_index::{Database, IndexError, Loader, LoaderOptions, Setup};
-use rootlight_node::light::{LightOptions, LightService, Start};
+use rootlight_node::light::{LightOptions, LightService, LightStart};
 use rootlight_server::service::Service;
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
@@ -26,7 +26,7 @@ const START: u64 = 600;
 const LOWEST: u64 = START - 449;
 
 /// The recording as a backend that can be without bodies and receipts, and counts the requests for bodies.
-struct Backend {
+struct PartialBackend {
     replay: Replay,
     lacks_blocks: AtomicBool,
     bodies: AtomicUsize,
@@ -41,7 +41,7 @@ fn is_of_block(request: &UpstreamRequest) -> bool {
         || request.method.starts_with("rsk_getRawTransactionReceipt")
 }
 
-impl Upstream for Backend {
+impl Upstream for PartialBackend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let count = |counter: &AtomicUsize, wanted: fn(&UpstreamRequest) -> bool| {
@@ -77,12 +77,12 @@ fn options(index: bool) -> LightOptions {
     LightOptions { sync, max_age: 0, index, ..LightOptions::default() }
 }
 
-fn at(replay: &Replay, number: u64) -> Start {
+fn at(replay: &Replay, number: u64) -> LightStart {
     let hash = replay.block(number).unwrap().0;
-    Start::At(Checkpoint { number, hash, total_difficulty: None })
+    LightStart::At(Checkpoint { number, hash, total_difficulty: None })
 }
 
-async fn started(start: Start, upstreams: Vec<SharedUpstream>, index: bool) -> LightService {
+async fn started(start: LightStart, upstreams: Vec<SharedUpstream>, index: bool) -> LightService {
     let light = LightService::start(Network::regtest(), start, upstreams, options(index));
     light.settled(Duration::from_secs(60)).await;
     assert_eq!(light.health().block_number, Some(HEAD));
@@ -90,15 +90,15 @@ async fn started(start: Start, upstreams: Vec<SharedUpstream>, index: bool) -> L
 }
 
 /// A client with an index, and one that proves the whole recording.
-struct Setting {
+struct IndexFixture {
     server: PostgresServer,
-    backend: Arc<Backend>,
+    backend: Arc<PartialBackend>,
     index: Arc<IndexSource>,
     front: LightService,
     truth: LightService,
 }
 
-impl Setting {
+impl IndexFixture {
     async fn new() -> Option<Self> {
         Self::with_traces(false).await
     }
@@ -111,7 +111,8 @@ impl Setting {
         let truth = started(at(&open(), 0), vec![recorded.clone()], false).await;
         load(&server, recorded, traces).await;
         let zero = || AtomicUsize::new(0);
-        let backend = Backend { replay: open(), lacks_blocks: false.into(), bodies: zero(), foreign: zero() };
+        let backend =
+            PartialBackend { replay: open(), lacks_blocks: false.into(), bodies: zero(), foreign: zero() };
         let backend = Arc::new(backend);
         let network = Arc::new(Network::regtest());
         let index = IndexSource::open(&server.address("postgres"), network, 8 << 20).await.unwrap();
@@ -168,7 +169,7 @@ async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
 /// The backend has neither bodies nor receipts, so everything here is from the index.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_index_gives_blocks_that_are_proven_and_older_ones_that_are_not() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     setting.backend.lacks_blocks.store(true, Ordering::SeqCst);
     let last = HEAD - 10;
     let (given, truth) = setting.logs(LOWEST, last).await;
@@ -200,7 +201,7 @@ async fn the_index_gives_blocks_that_are_proven_and_older_ones_that_are_not() {
 /// The reference node's own traces, which nothing proves, and uncles, which match the hash in the header.
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_and_uncles_of_older_blocks_are_those_of_the_source() {
-    let Some(setting) = Setting::with_traces(true).await else { return };
+    let Some(setting) = IndexFixture::with_traces(true).await else { return };
     let (mut traces, mut uncles) = (0, 0);
     // The header below the lowest one is known by its hash, and proven by it.
     for number in 0..LOWEST - 1 {
@@ -263,7 +264,7 @@ async fn traces_and_uncles_of_older_blocks_are_those_of_the_source() {
 /// A message may have a head that is older than the newest blocks of the index, so the backend gives their bodies.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_backend_is_asked_for_the_newest_bodies_alone() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     let (given, truth) = setting.logs(LOWEST, HEAD).await;
     assert_eq!((&given["result"], &given["level"]), (&truth, &Value::Null));
     let bodies = setting.backend.bodies.load(Ordering::SeqCst);
@@ -275,7 +276,7 @@ async fn the_backend_is_asked_for_the_newest_bodies_alone() {
 /// Rows that do not match the header are not passed on, so that neither the answer nor the backend's record suffers.
 #[tokio::test(flavor = "multi_thread")]
 async fn false_rows_of_proven_blocks_change_nothing() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     setting.sql("UPDATE rootlight.logs SET data = '\\x00'").await;
     setting.sql("UPDATE rootlight.receipts SET success = NOT success").await;
     let (given, truth) = setting.logs(LOWEST, HEAD).await;
@@ -288,7 +289,7 @@ async fn false_rows_of_proven_blocks_change_nothing() {
 /// A block that the chain does not have, at a height that the client proves: the index lags behind a reorganisation.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_of_another_branch_are_not_passed_on() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     setting.sql("UPDATE rootlight.blocks SET hash = sha256(hash) WHERE number = 300").await;
     let (given, _) = setting.logs(1, HEAD).await;
     let message = given["error"]["message"].as_str().unwrap();
@@ -299,7 +300,7 @@ async fn blocks_of_another_branch_are_not_passed_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_database_the_backends_answer_what_they_can() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     setting.server.end("QUIT");
     let (given, truth) = setting.logs(LOWEST, HEAD).await;
     assert_eq!((&given["result"], &given["level"]), (&truth, &Value::Null));
@@ -324,7 +325,7 @@ async fn without_its_database_the_backends_answer_what_they_can() {
 /// A partition that was dropped is not an outage, and its blocks are named.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_that_the_index_lacks_are_named() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     setting.sql("DELETE FROM rootlight.ranges WHERE first_block = 0").await;
     let (given, _) = setting.logs(1, LOWEST).await;
     let message = given["error"]["message"].as_str().unwrap();
@@ -338,7 +339,7 @@ async fn blocks_that_the_index_lacks_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_of_another_network_is_refused_and_one_that_is_away_is_not() {
-    let Some(setting) = Setting::new().await else { return };
+    let Some(setting) = IndexFixture::new().await else { return };
     let address = setting.server.address("postgres");
     let refused = IndexSource::open(&address, Arc::new(Network::mainnet()), 8 << 20).await.unwrap_err();
     assert!(matches!(refused, IndexError::OtherNetwork { .. }), "{refused}");

@@ -10,11 +10,11 @@ use rootlight_cluster::keys::{ClusterKeys, Level, MAX_PAGE};
 use rootlight_cluster::serve::{AdminPage, AdminParts, AdminToken};
 use rootlight_index::testkit::PostgresServer;
 use rootlight_node::local::LocalOptions;
-use rootlight_server::{Entry, ServerConfig};
+use rootlight_server::{AdmissionRules, ServerConfig};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::common::{self, Running};
+use crate::common::{self, RunningServer};
 use crate::servers::{Servers, cluster, wait_until};
 use crate::setup::Service;
 
@@ -23,21 +23,21 @@ const TOKEN: &str = "a-token-of-the-tests-0123456789-xyz";
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'&\u{202e}</script>";
 
 /// Two front ends, and the admin page of the first.
-struct World {
+struct AdminFixture {
     service: Service,
-    front_ends: Vec<Running>,
+    front_ends: Vec<RunningServer>,
     url: String,
     client: reqwest::Client,
     task: JoinHandle<()>,
 }
 
-impl Drop for World {
+impl Drop for AdminFixture {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl World {
+impl AdminFixture {
     async fn start(servers: &Servers, prefix: &str) -> Option<Self> {
         let service = Service::start(servers, prefix, 2).await?;
         Some(Self::of(service, servers, prefix).await)
@@ -47,7 +47,7 @@ impl World {
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let mut front_ends = Vec::new();
         for access in &service.front_ends {
-            let entry = Entry { keys: Some(access.access()), ..Entry::default() };
+            let entry = AdmissionRules { keys: Some(access.access()), ..AdmissionRules::default() };
             let config = ServerConfig { entry, ..common::config() };
             front_ends.push(common::start_service(config, chain.clone()).await);
         }
@@ -116,7 +116,7 @@ fn assert_careful(headers: &HeaderMap) {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_operator_is_answered() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = World::start(&servers, "admin-guard").await else { return };
+    let Some(world) = AdminFixture::start(&servers, "admin-guard").await else { return };
     let url = |path: &str| format!("{}{path}", world.url);
     let path = "/api/overview";
     assert_eq!(world.ask(path, json!({})).await.0, 200);
@@ -169,7 +169,7 @@ async fn only_the_operator_is_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_wrong_tokens_are_not_looked_at() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = World::start(&servers, "admin-attempts").await else { return };
+    let Some(world) = AdminFixture::start(&servers, "admin-attempts").await else { return };
     let guess = async |token: &str| {
         let request = world.client.post(format!("{}/api/overview", world.url));
         let request = request.header(CONTENT_TYPE, "application/json").body("{}");
@@ -194,7 +194,7 @@ async fn many_wrong_tokens_are_not_looked_at() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_made_here_work_at_once_and_revoked_ones_stop() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = World::start(&servers, "admin-keys").await else { return };
+    let Some(world) = AdminFixture::start(&servers, "admin-keys").await else { return };
     let change = json!({"name": HOSTILE, "perSecond": 1_000, "methods": "eth_chainId"});
     let made = world.done("/api/keys/create", json!({"change": change})).await;
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
@@ -239,7 +239,7 @@ async fn keys_made_here_work_at_once_and_revoked_ones_stop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_change_nothing() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = World::start(&servers, "admin-members").await else { return };
+    let Some(world) = AdminFixture::start(&servers, "admin-members").await else { return };
     let made = world.done("/api/keys/create", json!({"change": {"name": "shop", "perSecond": 5}})).await;
     let id = made["id"].as_str().unwrap();
     let changes = [
@@ -295,7 +295,7 @@ async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_c
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_secret_is_refused_after_the_same_look_ups_as_an_unknown_id() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = World::start(&servers, "admin-secrets").await else { return };
+    let Some(world) = AdminFixture::start(&servers, "admin-secrets").await else { return };
     let made = world.done("/api/keys/create", json!({"change": {}})).await;
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     let secret = |text: &str| format!("{text}.{}", "A".repeat(43));
@@ -314,7 +314,7 @@ async fn a_wrong_secret_is_refused_after_the_same_look_ups_as_an_unknown_id() {
 }
 
 /// The usage of the only key is that of the service.
-async fn used(world: &World, id: &str) {
+async fn used(world: &AdminFixture, id: &str) {
     for access in &world.service.front_ends {
         access.flush().await.unwrap();
     }
@@ -337,7 +337,7 @@ async fn used(world: &World, id: &str) {
 }
 
 /// All ids of a search, page by page.
-async fn search(world: &World, text: &str, most: u64) -> Vec<String> {
+async fn search(world: &AdminFixture, text: &str, most: u64) -> Vec<String> {
     let (mut ids, mut after) = (Vec::new(), Value::Null);
     loop {
         let page = world.done("/api/keys/list", json!({"search": text, "after": after, "most": most})).await;
@@ -355,7 +355,7 @@ async fn search(world: &World, text: &str, most: u64) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_listed_and_searched_in_pages() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = World::start(&servers, "admin-list").await else { return };
+    let Some(world) = AdminFixture::start(&servers, "admin-list").await else { return };
     let client = world.service.database.connect().await.unwrap();
     // Ids such as wwwwwwwx; names such as "Key 12", "SHOP 12" and "w 12".
     let insert = "INSERT INTO service.keys (id, name, hash, created, rules) \
@@ -409,7 +409,7 @@ async fn the_page_tells_that_store_and_database_are_away() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "admin-away", 1).await else { return };
-    let world = World::of(service, &servers, "admin-away").await;
+    let world = AdminFixture::of(service, &servers, "admin-away").await;
     let health = async || {
         let overview = world.done("/api/overview", json!({})).await;
         (overview["store"]["up"] == true, overview["database"]["report"].is_object())

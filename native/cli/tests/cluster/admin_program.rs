@@ -14,13 +14,13 @@ use rootlight_server::service::Service as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{self, Running};
+use crate::common::{self, RunningServer};
 use crate::servers::{Servers, cluster, wait_until};
 use crate::setup::database;
 
 /// A chain with two backends, and a front end with an admin page.
-struct World {
-    backends: Vec<Running>,
+struct AdminProgramFixture {
+    backends: Vec<RunningServer>,
     _servers: Arc<Servers>,
     _postgres: Arc<PostgresServer>,
     folder: TempDir,
@@ -30,7 +30,7 @@ struct World {
     page: String,
 }
 
-impl Drop for World {
+impl Drop for AdminProgramFixture {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -44,7 +44,7 @@ fn serve(place: &[String], token: &Path) -> Command {
     command
 }
 
-impl World {
+impl AdminProgramFixture {
     async fn start() -> Option<Self> {
         let (servers, postgres) = (cluster()?, postgres()?);
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
@@ -93,10 +93,10 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_makes_a_token_and_tells_the_health_of_its_backends() {
-    let Some(mut world) = World::start().await else { return };
+    let Some(mut world) = AdminProgramFixture::start().await else { return };
     assert_eq!(world.token().len(), 43);
     assert!(world.page.starts_with("http://127.0.0.1:"), "{}", world.page);
-    let healthy = async |world: &World| {
+    let healthy = async |world: &AdminProgramFixture| {
         let overview = world.ask("api/overview", json!({})).await;
         let backends = overview["backends"].as_array().unwrap();
         backends.iter().filter(|backend| backend["healthy"] == true).count()
@@ -113,7 +113,7 @@ async fn the_program_makes_a_token_and_tells_the_health_of_its_backends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_others_can_read_is_refused_at_the_start() {
-    let Some(world) = World::start().await else { return };
+    let Some(world) = AdminProgramFixture::start().await else { return };
     let token = world.folder.path().join("readable");
     fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
     fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -136,7 +136,7 @@ INSERT INTO service.usage_class_totals VALUES ('eth', 24123456), ('rsk', 512345)
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Node.js, Chromium and the packages of www: run by `cargo xtask test --full`"]
 async fn the_page_works_in_a_browser() {
-    let world = World::start().await.expect("a store and PostgreSQL");
+    let world = AdminProgramFixture::start().await.expect("a store and PostgreSQL");
     // Something for the charts to show.
     let client = database(&world.place[1]).connect().await.unwrap();
     client.batch_execute(USED).await.unwrap();

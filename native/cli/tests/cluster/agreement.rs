@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use rootlight::types::BlockRef;
 use rootlight_cluster::store::{FromRedisValue as _, HotStore, Script, Value};
 
-use crate::agreed::{Display, Entry, LIFETIME, Part, Told, assures};
+use crate::head_agreement::{EntryRule, HeadDisplay, HeadsReply, LIFETIME, Participant, assures};
 use crate::servers::{Servers, cluster};
 
 const KEY: &str = "heads:1";
@@ -29,12 +29,12 @@ fn block(number: u64) -> BlockRef {
 }
 
 /// What a front end has verified, and what its messages see. A chain is its height.
-struct Heights {
+struct ModelHeights {
     verified: Cell<u64>,
     pinned: Cell<Option<u64>>,
 }
 
-impl Display for Heights {
+impl HeadDisplay for ModelHeights {
     type Chain = u64;
 
     fn head_of(chain: &u64) -> BlockRef {
@@ -64,7 +64,7 @@ impl Display for Heights {
 }
 
 /// A report on its way.
-struct Report {
+struct HeadReport {
     from: usize,
     number: u64,
     arguments: Vec<String>,
@@ -74,16 +74,16 @@ struct Report {
 /// A front end.
 struct FrontEnd {
     name: String,
-    display: Heights,
-    part: Part<u64>,
-    entry: Entry,
+    display: ModelHeights,
+    part: Participant<u64>,
+    entry: EntryRule,
     /// How long its clock stood still while the others' went on.
     slept: Duration,
     /// Until which step it neither reports nor takes an answer.
     busy: u64,
     /// The number of the report that it waits for.
     awaits: Option<u64>,
-    answer: Option<(Told, Instant)>,
+    answer: Option<(HeadsReply, Instant)>,
 }
 
 /// What the store has lost, until all front ends have reported or stopped answering.
@@ -96,7 +96,7 @@ struct Loss {
 
 /// A message of a caller at a front end, step by step.
 #[derive(Clone, Copy)]
-enum Message {
+enum CallerMessage {
     Came { at: usize, floor: u64 },
     Looked { at: usize, floor: u64, shown: Option<u64> },
     Assured { at: usize, floor: u64 },
@@ -131,10 +131,10 @@ struct Model {
     time: Duration,
     tip: u64,
     front_ends: Vec<FrontEnd>,
-    reports: Vec<Report>,
+    reports: Vec<HeadReport>,
     sent: u64,
     steps: u64,
-    callers: Vec<Option<Message>>,
+    callers: Vec<Option<CallerMessage>>,
     /// The latest block of an answer that was sent.
     seen: u64,
     /// The same, also if that block was forgotten.
@@ -176,9 +176,9 @@ impl Model {
         let script = Script::new(&text);
         let front_end = |number: usize| FrontEnd {
             name: format!("f{number}"),
-            display: Heights { verified: Cell::new(1), pinned: Cell::new(None) },
-            part: Part::default(),
-            entry: Entry::Held,
+            display: ModelHeights { verified: Cell::new(1), pinned: Cell::new(None) },
+            part: Participant::default(),
+            entry: EntryRule::Held,
             slept: Duration::ZERO,
             busy: 0,
             awaits: None,
@@ -233,12 +233,12 @@ impl Model {
         let work = B256::from(U256::from(newest));
         let arguments = front_end.part.report(&front_end.display, &front_end.name, &blocks, work).to_vec();
         front_end.awaits = Some(self.sent);
-        self.reports.push(Report { from, number: self.sent, arguments, sent });
+        self.reports.push(HeadReport { from, number: self.sent, arguments, sent });
     }
 
     /// The store executes a report, whether somebody still waits for it or not.
     async fn execute(&mut self, at: usize) {
-        let Report { from, number, mut arguments, sent } = self.reports.swap_remove(at);
+        let HeadReport { from, number, mut arguments, sent } = self.reports.swap_remove(at);
         self.before.push(self.store.command("HGETALL", KEY, &[]).await.unwrap());
         let surplus = self.before.len().saturating_sub(12);
         self.before.drain(..surplus);
@@ -249,7 +249,7 @@ impl Model {
         let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
         let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
         let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
-        let told = Told { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
+        let told = HeadsReply { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
         if self.faults.store && told.at > self.last_shown && self.random.u64(..8) == 0 {
             self.loses_at = Some(self.steps + self.random.u64(..60));
         }
@@ -280,7 +280,7 @@ impl Model {
 
     /// All front ends have reported after a loss, or stopped answering. If none of those that reported knew of the last block, it
     /// is forgotten, and what was seen of it counts no more.
-    fn forget(&mut self, told: &Told) {
+    fn forget(&mut self, told: &HeadsReply) {
         let Some(loss) = self.loss.take_if(|_| told.part != "fresh") else { return };
         if loss.known < loss.shown {
             assert!(self.faults.pauses, "front ends that report knew of the last block, seed {}", self.seed);
@@ -291,14 +291,14 @@ impl Model {
         }
     }
 
-    fn obey(&mut self, number: usize) {
+    fn apply_reply(&mut self, number: usize) {
         if self.is_busy(number) {
             return;
         }
         let front_end = &mut self.front_ends[number];
         let Some((told, sent)) = front_end.answer.take() else { return };
         front_end.awaits = None;
-        let step = front_end.part.obey(&told, sent, &front_end.display);
+        let step = front_end.part.apply_reply(&told, sent, &front_end.display);
         front_end.entry = step.entry.unwrap_or(front_end.entry);
         let (covers, served) = (front_end.part.covers(), front_end.display.served().unwrap().number);
         self.note(|_| format!("f{number} obeys {step:?}, covers {covers}, serves {served}"));
@@ -314,27 +314,29 @@ impl Model {
     /// Takes a caller's message one step further.
     async fn ask(&mut self, caller: usize) {
         let next = match self.callers[caller] {
-            None => Some(Message::Came { at: self.random.usize(..FRONT_ENDS), floor: self.seen }),
-            Some(Message::Came { at, floor }) => {
-                Some(Message::Looked { at, floor, shown: self.shown().await })
+            None => Some(CallerMessage::Came { at: self.random.usize(..FRONT_ENDS), floor: self.seen }),
+            Some(CallerMessage::Came { at, floor }) => {
+                Some(CallerMessage::Looked { at, floor, shown: self.shown().await })
             }
-            Some(Message::Looked { at, floor, shown }) => {
+            Some(CallerMessage::Looked { at, floor, shown }) => {
                 let covers = self.front_ends[at].part.covers();
                 Some(match assures(shown, covers) {
-                    true => Message::Assured { at, floor },
-                    false => Message::Came { at, floor },
+                    true => CallerMessage::Assured { at, floor },
+                    false => CallerMessage::Came { at, floor },
                 })
             }
-            Some(Message::Assured { at, floor }) => match self.front_ends[at].entry {
-                Entry::Until(end) if self.own_time(at) < end => Some(Message::Entered { at, floor }),
-                Entry::Behind => None,
-                _ => Some(Message::Assured { at, floor }),
+            Some(CallerMessage::Assured { at, floor }) => match self.front_ends[at].entry {
+                EntryRule::Until(end) if self.own_time(at) < end => {
+                    Some(CallerMessage::Entered { at, floor })
+                }
+                EntryRule::Behind => None,
+                _ => Some(CallerMessage::Assured { at, floor }),
             },
-            Some(Message::Entered { at, floor }) => {
+            Some(CallerMessage::Entered { at, floor }) => {
                 let block = self.front_ends[at].display.served().unwrap().number;
-                Some(Message::Answered { at, floor, block })
+                Some(CallerMessage::Answered { at, floor, block })
             }
-            Some(Message::Answered { at, floor, block }) => {
+            Some(CallerMessage::Answered { at, floor, block }) => {
                 let seed = self.seed;
                 if block < floor {
                     self.trace.iter().for_each(|line| println!("{line}"));
@@ -346,7 +348,7 @@ impl Model {
                 None
             }
         };
-        if let Some(Message::Answered { at, floor, block }) = next {
+        if let Some(CallerMessage::Answered { at, floor, block }) = next {
             self.note(|_| format!("f{at} answers {block}, floor {floor}"));
         }
         self.callers[caller] = next;
@@ -414,7 +416,7 @@ impl Model {
                 let at = self.random.usize(..self.reports.len());
                 self.execute(at).await;
             }
-            460..560 => self.obey(front_end),
+            460..560 => self.apply_reply(front_end),
             // The front end gives the report up. The store may still execute it, at any time.
             560..564 => (self.front_ends[front_end].awaits, self.front_ends[front_end].answer) = (None, None),
             564..566 if !self.reports.is_empty() => {
@@ -444,10 +446,10 @@ impl Model {
                 while let Some(at) = self.reports.iter().position(|report| report.from == number) {
                     self.execute(at).await;
                 }
-                self.obey(number);
+                self.apply_reply(number);
             }
             let shows = |front_end: &FrontEnd| {
-                let open = matches!(front_end.entry, Entry::Until(_));
+                let open = matches!(front_end.entry, EntryRule::Until(_));
                 open && front_end.display.served().is_some_and(|head| head.number == self.tip)
             };
             if self.front_ends.iter().all(shows) {

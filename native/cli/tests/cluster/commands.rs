@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use rootlight_server::keys::{KeyText, Keys as _};
+use rootlight_server::keys::{KeyLookup as _, KeyText};
 use serde_json::Value;
 
 use crate::servers::{Servers, cluster, wait_until};

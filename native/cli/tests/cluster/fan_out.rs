@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 
 use crate::common::outcome;
-use crate::front_ends::World;
+use crate::front_ends::FrontEndsFixture;
 
 /// The front end that has the lead, when exactly one has it.
-async fn lead(world: &World) -> usize {
+async fn lead(world: &FrontEndsFixture) -> usize {
     let count = world.front_ends.len();
     let leads = || (0..count).filter(|at| world.metric(*at, "fan_out_lead") == 1).collect::<Vec<_>>();
     world.until("one lead", async || leads().len() == 1).await;
@@ -16,7 +16,7 @@ async fn lead(world: &World) -> usize {
 }
 
 /// Mines a block with a log, and waits until all front ends have its contents.
-async fn one_block(world: &World) -> serde_json::Value {
+async fn one_block(world: &FrontEndsFixture) -> serde_json::Value {
     let count = world.front_ends.len();
     let known =
         |at: usize| world.metric(at, "fan_out_contents_told") + world.metric(at, "fan_out_contents_taken");
@@ -29,9 +29,9 @@ async fn one_block(world: &World) -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_front_end_asks_for_the_contents_of_new_blocks() {
-    let Some(mut world) = World::new("fan-out", 3).await else { return };
+    let Some(mut world) = FrontEndsFixture::new("fan-out", 3).await else { return };
     let leader = lead(&world).await;
-    let asked = |world: &World| -> Vec<usize> {
+    let asked = |world: &FrontEndsFixture| -> Vec<usize> {
         world.asked.iter().map(|asked| asked.load(Ordering::SeqCst)).collect()
     };
     let before = asked(&world);
@@ -67,8 +67,8 @@ async fn one_front_end_asks_for_the_contents_of_new_blocks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_writes_to_the_store_tells_no_front_end_of_blocks() {
-    let Some(world) = World::new("fan-out-forged", 2).await else { return };
+async fn unsealed_announcements_of_blocks_are_ignored() {
+    let Some(world) = FrontEndsFixture::new("fan-out-forged", 2).await else { return };
     let leader = lead(&world).await;
     one_block(&world).await;
     let taken = world.metric(1 - leader, "fan_out_headers_taken");

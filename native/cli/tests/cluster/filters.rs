@@ -7,7 +7,7 @@ use rootlight_server::service::Service as _;
 use serde_json::{Value, json};
 
 use crate::common::outcome;
-use crate::front_ends::World;
+use crate::front_ends::FrontEndsFixture;
 use crate::pending::{ask, caller};
 use crate::servers::Servers;
 
@@ -21,13 +21,13 @@ fn large() -> Value {
 }
 
 /// The bytes that a filter has in the store.
-async fn bytes(world: &World, id: &Value) -> u64 {
+async fn bytes(world: &FrontEndsFixture, id: &Value) -> u64 {
     let number = u128::from_str_radix(id.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap();
     let value = [b"value".to_vec()];
     world.stores[0].command("HSTRLEN", &format!("filter:33:{number:x}"), &value).await.unwrap()
 }
 
-async fn total(world: &World, ids: &[Value]) -> u64 {
+async fn total(world: &FrontEndsFixture, ids: &[Value]) -> u64 {
     let mut total = 0;
     for id in ids {
         total += bytes(world, id).await;
@@ -38,7 +38,7 @@ async fn total(world: &World, ids: &[Value]) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_filters_of_one_owner_take_no_more_than_their_budget_of_bytes() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "budget", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "budget", 1).await;
     let mut ids = Vec::new();
     for _ in 0..12 {
         ids.push(world.ask("eth_newFilter", large()).await);
@@ -71,7 +71,7 @@ async fn the_filters_of_one_owner_take_no_more_than_their_budget_of_bytes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_nearly_full_takes_no_new_filters_and_goes_on_otherwise() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "nearly-full", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "nearly-full", 1).await;
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     let info = world.servers.ask(0, "INFO memory");
     let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:")).unwrap();
@@ -91,7 +91,7 @@ async fn a_store_that_is_nearly_full_takes_no_new_filters_and_goes_on_otherwise(
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_have_connections_of_their_own() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "connections", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "connections", 1).await;
     let commands = || world.metric(0, "store_command_seconds_count");
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     let before = commands();
@@ -105,7 +105,7 @@ async fn filters_have_connections_of_their_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_of_other_rights_or_of_another_key_do_not_exist_at_any_front_end() {
-    let Some(world) = World::new("rights", 3).await else { return };
+    let Some(world) = FrontEndsFixture::new("rights", 3).await else { return };
     let (wide, narrow, other) = (caller(1, 1), caller(1, 2), caller(2, 1));
     let mut ids = Vec::new();
     for (method, params) in [
@@ -139,7 +139,7 @@ async fn filters_of_other_rights_or_of_another_key_do_not_exist_at_any_front_end
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_does_not_remove_the_filters_of_another_key_whose_ids_it_knows() {
-    let Some(world) = World::new("foreign-ids", 2).await else { return };
+    let Some(world) = FrontEndsFixture::new("foreign-ids", 2).await else { return };
     let (owner, stranger) = (caller(1, 1), caller(2, 1));
     let id = ask(&world, 0, &owner, "eth_newFilter", large()).await;
     for at in 0..2 {

@@ -7,7 +7,7 @@ use rootlight_cluster::store::{HotStore, Script};
 use serde_json::{Value, json};
 
 use crate::common::outcome;
-use crate::front_ends::{ALICE, World};
+use crate::front_ends::{ALICE, FrontEndsFixture};
 use crate::servers::Servers;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -29,7 +29,7 @@ async fn put(store: &HotStore, key: &str, command: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_another_kind_is_none_for_scripts_and_commands() {
+async fn a_store_key_of_another_type_is_removed_by_scripts_and_commands() {
     let Some(servers) = Servers::single(&[]) else { return };
     let store = servers.connect("foreign").await;
     let script = |text: &'static str| Script::new(text);
@@ -51,7 +51,7 @@ async fn a_key_of_another_kind_is_none_for_scripts_and_commands() {
             assert_eq!(field.unwrap(), None, "{kind:?}");
         }
         put(&store, "k", kind).await;
-        assert!(store.set_spare("k", b"value", HOUR).await.unwrap(), "{kind:?}");
+        assert!(store.set_if_roomy("k", b"value", HOUR).await.unwrap(), "{kind:?}");
         assert_eq!(store.get("k").await.unwrap().unwrap(), b"value", "{kind:?}");
     }
     // Another error stays one, and removes nothing.
@@ -63,7 +63,7 @@ async fn a_key_of_another_kind_is_none_for_scripts_and_commands() {
 }
 
 /// Sends a transaction of this nonce, and returns its hash.
-async fn send(world: &World, nonce: u64) -> Value {
+async fn send(world: &FrontEndsFixture, nonce: u64) -> Value {
     let transaction = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208",
         "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);
     let raw = world.of_chain("eth_signTransaction", transaction).await;
@@ -71,7 +71,7 @@ async fn send(world: &World, nonce: u64) -> Value {
 }
 
 /// Polls a filter of pending transactions until it tells of one.
-async fn told(world: &World, filter: &Value, hash: &Value, what: &str) {
+async fn told(world: &FrontEndsFixture, filter: &Value, hash: &Value, what: &str) {
     let mut found = Vec::new();
     world
         .until(what, async || {
@@ -84,9 +84,9 @@ async fn told(world: &World, filter: &Value, hash: &Value, what: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pending_transactions_are_told_whatever_their_stream_was_made() {
+async fn pending_transactions_are_reported_after_their_stream_was_replaced() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "foreign-sent", 2).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "foreign-sent", 2).await;
     world.of_chain("evm_setAutomine", json!([false])).await;
     let old = world.ask("eth_newPendingTransactionFilter", json!([])).await;
     let first = send(&world, 1).await;
@@ -130,9 +130,9 @@ async fn pending_transactions_are_told_whatever_their_stream_was_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn filters_are_made_and_polled_whatever_the_list_of_their_owner_was_made() {
+async fn filters_work_after_the_list_of_their_owner_was_replaced() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "foreign-own", 2).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "foreign-own", 2).await;
     let (store, own) = (&world.stores[0], "own:33:7f000001");
     let kept = world.ask("eth_newBlockFilter", json!([])).await;
     assert_eq!(store.command::<u64>("HLEN", own, &[]).await.unwrap(), 1);
@@ -165,7 +165,7 @@ async fn filters_are_made_and_polled_whatever_the_list_of_their_owner_was_made()
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_learn_nothing_of_the_store_when_it_refuses() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "foreign-text", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "foreign-text", 1).await;
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     for setting in ["min-replicas-to-write 1", "maxmemory 1"] {
         let (name, _) = setting.split_once(' ').unwrap();

@@ -14,10 +14,10 @@ use rootlight::dev::Mining;
 use rootlight::light::UpstreamRequest;
 use rootlight_cluster::serve::{FrontEnd, FrontEndParts, NewBlocks};
 use rootlight_cluster::store::HotStore;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::service::{Caller, Service, Terms};
+use rootlight_server::service::{Caller, CallerTerms, Service};
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
@@ -32,14 +32,14 @@ const LOGS: &str = "0x6005600c60003960056000f360006000a000";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A chain of this process as a backend.
-pub(crate) struct Backend {
+pub(crate) struct ChainBackend {
     chain: Arc<LocalService>,
     /// Counts the requests for proofs and receipts.
     asked: Arc<AtomicUsize>,
     before_proof: BeforeProof,
 }
 
-impl Backend {
+impl ChainBackend {
     pub(crate) fn new(chain: Arc<LocalService>) -> Self {
         Self { chain, asked: Arc::default(), before_proof: Arc::default() }
     }
@@ -48,7 +48,7 @@ impl Backend {
 /// What is done once, before the next proof is given.
 pub(crate) type BeforeProof = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-impl Upstream for Backend {
+impl Upstream for ChainBackend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let mut results = Vec::new();
@@ -73,7 +73,7 @@ impl Upstream for Backend {
 }
 
 /// A chain, and front ends that share a store.
-pub(crate) struct World {
+pub(crate) struct FrontEndsFixture {
     chain: Arc<LocalService>,
     pub(crate) servers: Arc<Servers>,
     pub(crate) front_ends: Vec<Arc<FrontEnd>>,
@@ -87,7 +87,7 @@ pub(crate) struct World {
     pub(crate) prefix: String,
 }
 
-impl World {
+impl FrontEndsFixture {
     /// The value of a metric of a front end, by its name or a counter's.
     pub(crate) fn metric(&self, front_end: usize, name: &str) -> u64 {
         let (mut registry, mut text) = (Registry::default(), String::new());
@@ -137,31 +137,34 @@ impl World {
 
     async fn add(&mut self, name: &str) {
         let store = self.servers.connect(&self.prefix).await;
-        let store_of_heads = self.servers.connect(&self.prefix).await;
-        let store_of_values = self.servers.connect(&self.prefix).await;
-        self.stores.push(store_of_heads.clone());
+        let heads_store = self.servers.connect(&self.prefix).await;
+        let values_store = self.servers.connect(&self.prefix).await;
+        self.stores.push(heads_store.clone());
         let asked = Arc::<AtomicUsize>::default();
         self.asked.push(asked.clone());
-        let backend: SharedUpstream =
-            Arc::new(Backend { chain: self.chain.clone(), asked, before_proof: self.before_proof.clone() });
+        let backend: SharedUpstream = Arc::new(ChainBackend {
+            chain: self.chain.clone(),
+            asked,
+            before_proof: self.before_proof.clone(),
+        });
         let (backends, new_blocks) = NewBlocks::watch(vec![backend]);
         let network = Network::regtest();
         let genesis = self.of_chain("eth_getBlockByNumber", json!(["0x0", false])).await["hash"].clone();
         let start = start_checkpoint(Some(&format!("0:{}", genesis.as_str().unwrap())), &network).unwrap();
-        let options = LightOptions { host_tells_sent: true, ..LightOptions::default() };
+        let options = LightOptions { host_announces_sent: true, ..LightOptions::default() };
         let light = Arc::new(LightService::start(network, start, backends, options));
         let (secret, name) = (B256::repeat_byte(7), name.to_owned());
         let parts = FrontEndParts {
             light,
             new_blocks,
             store,
-            store_of_heads,
-            store_of_values,
+            heads_store,
+            values_store,
             access: None,
             secret,
             chain: 33,
             name,
-            kept_bytes: 16 << 20,
+            answer_cache_bytes: 16 << 20,
         };
         self.front_ends.push(Arc::new(FrontEnd::start(parts)));
     }
@@ -209,13 +212,13 @@ pub(crate) fn number(value: &Value) -> u64 {
 /// earlier block than one that any caller had before the message was sent. Returns how many answers there were, and how often
 /// the head was another one.
 async fn watch_head(
-    world: Arc<World>,
+    world: Arc<FrontEndsFixture>,
     key: Option<u32>,
     seen: Arc<AtomicU64>,
     (last, store_fails): (u64, bool),
 ) -> (u32, u32) {
-    let terms = Terms { key, ..Terms::default() };
-    let caller = Caller::on(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms);
+    let terms = CallerTerms { key, ..CallerTerms::default() };
+    let caller = Caller::on(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms);
     let (mut answers, mut heads, mut head) = (0, 0, 0);
     while head < last {
         for (method, params) in
@@ -225,7 +228,7 @@ async fn watch_head(
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             let floor = seen.load(Ordering::SeqCst);
             let answer = world.front_ends[turn]
-                .answer_to(&caller, common::read_message(message.to_string().as_bytes()))
+                .answer_message(&caller, common::read_message(message.to_string().as_bytes()))
                 .await;
             let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
             if answer.get("error").is_some() {
@@ -251,10 +254,10 @@ const CALLERS: [Option<u32>; 6] = [None, None, None, Some(1), Some(1), Some(2)];
 
 /// Watches the head by all callers while blocks are mined and something else goes on, which may be that the store fails.
 async fn watch(
-    world: World,
+    world: FrontEndsFixture,
     (blocks, pause): (u64, Duration),
     store_fails: bool,
-    mut before_block: impl AsyncFnMut(&World, u64),
+    mut before_block: impl AsyncFnMut(&FrontEndsFixture, u64),
 ) {
     let (world, seen) = (Arc::new(world), Arc::<AtomicU64>::default());
     let last = number(&world.of_chain("eth_blockNumber", json!([])).await) + blocks;
@@ -274,7 +277,7 @@ async fn watch(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_back() {
-    let Some(world) = World::new("head", 3).await else { return };
+    let Some(world) = FrontEndsFixture::new("head", 3).await else { return };
     watch(world, (40, Duration::from_millis(60)), false, async |world, block| {
         if block == 21 {
             // The store forgets everything.
@@ -290,7 +293,7 @@ async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_b
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "ends", 3).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "ends", 3).await;
     watch(world, (60, Duration::from_millis(80)), true, async |world, block| {
         let key = format!("{}:heads:33", world.prefix);
         match block % 12 {
@@ -310,7 +313,7 @@ async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_is_shown_by_all_front_ends_at_once() {
-    let Some(world) = World::new("reorganisation", 3).await else { return };
+    let Some(world) = FrontEndsFixture::new("reorganisation", 3).await else { return };
     let before = world.of_chain("evm_snapshot", json!([])).await;
     for _ in 0..3 {
         world.of_chain("evm_mine", json!([])).await;
@@ -341,7 +344,7 @@ async fn a_reorganisation_is_shown_by_all_front_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_is_polled_at_any_front_end_and_outlives_the_one_that_made_it() {
-    let Some(mut world) = World::new("filters", 3).await else { return };
+    let Some(mut world) = FrontEndsFixture::new("filters", 3).await else { return };
     let logs = world.ask("eth_newFilter", json!([{"address": world.contract}])).await;
     let blocks = world.ask("eth_newBlockFilter", json!([])).await;
     assert_eq!(world.ask("eth_getFilterChanges", json!([logs])).await, json!([]));
@@ -374,7 +377,7 @@ async fn a_filter_is_polled_at_any_front_end_and_outlives_the_one_that_made_it()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_of_one_filter_at_the_same_time_report_everything_once() {
-    let Some(world) = World::new("polls", 3).await else { return };
+    let Some(world) = FrontEndsFixture::new("polls", 3).await else { return };
     let world = Arc::new(world);
     let id = world.ask("eth_newBlockFilter", json!([])).await;
     let polls = (0..6).map(|_| {
@@ -407,7 +410,7 @@ async fn polls_of_one_filter_at_the_same_time_report_everything_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_sent_at_one_front_end_are_pending_at_all() {
-    let Some(world) = World::new("sent", 3).await else { return };
+    let Some(world) = FrontEndsFixture::new("sent", 3).await else { return };
     let polled = world.ask("eth_newPendingTransactionFilter", json!([])).await;
     world.of_chain("evm_setAutomine", json!([false])).await;
     let mut sent = Vec::new();

@@ -31,20 +31,20 @@ return 1";
 
 /// What a front end was told.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct FrontEndReply {
     part: String,
     round: u64,
     next: String,
     shown: String,
 }
 
-struct World {
+struct HeadsFixture {
     store: Arc<HotStore>,
     script: Script,
     _servers: Arc<Servers>,
 }
 
-impl World {
+impl HeadsFixture {
     /// Front ends a and b that show block 1.
     async fn new(name: &str) -> Option<Self> {
         let servers = cluster()?;
@@ -68,7 +68,13 @@ impl World {
     }
 
     /// A report: the shown block that is known, the round of the stop and whether messages are kept out, the blocks.
-    async fn report(&self, name: &str, shown: &str, (ack, closed): (u64, bool), blocks: &str) -> Told {
+    async fn report(
+        &self,
+        name: &str,
+        shown: &str,
+        (ack, closed): (u64, bool),
+        blocks: &str,
+    ) -> FrontEndReply {
         self.report_with((name, LIFETIME, PATIENCE), shown, (ack, closed), blocks).await
     }
 
@@ -78,7 +84,7 @@ impl World {
         shown: &str,
         (ack, closed): (u64, bool),
         blocks: &str,
-    ) -> Told {
+    ) -> FrontEndReply {
         let (knows, ack, closed) = (u8::from(!shown.is_empty()), ack.to_string(), u8::from(closed));
         let work = format!("{:064x}", blocks.len());
         let (knows, closed) = (knows.to_string(), closed.to_string());
@@ -87,7 +93,7 @@ impl World {
         let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
         let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
         let round = u64::from_redis_value(told[1].clone()).unwrap();
-        Told { part: text(0), round, next: text(2), shown: text(3) }
+        FrontEndReply { part: text(0), round, next: text(2), shown: text(3) }
     }
 
     /// Lets both front ends report as they do, by reports that count for 300 ms, until both show the newest of these blocks, but
@@ -147,7 +153,7 @@ async fn pause() {
 async fn a_front_end_that_is_left_out_holds_up_the_next_block_until_it_has_learned_of_it() {
     // Whether the report of the other one or its own leaves it out.
     for own in [false, true] {
-        let Some(world) = World::new(&format!("left-out-{own}")).await else { return };
+        let Some(world) = HeadsFixture::new(&format!("left-out-{own}")).await else { return };
         world.report("b", "a:1", (0, false), TWO).await;
         pause().await;
         if own {
@@ -175,7 +181,7 @@ async fn a_front_end_that_is_left_out_holds_up_the_next_block_until_it_has_learn
 
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
-    let Some(world) = World::new("clock").await else { return };
+    let Some(world) = HeadsFixture::new("clock").await else { return };
     // The clock goes back by an hour. A front end that reports no more is waited for no longer than before.
     let soon = |name: &'static str| (name, "300", "0");
     for name in ["a", "b"] {
@@ -194,7 +200,7 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     assert_eq!(shown, "b:2", "the store's clock went back");
 
     // It goes forward by an hour. A front end that has just reported still counts.
-    let Some(world) = World::new("clock-forward").await else { return };
+    let Some(world) = HeadsFixture::new("clock-forward").await else { return };
     world.report("b", "a:1", (0, false), TWO).await;
     world.move_times(-3_600_000).await;
     let patient = ("b", LIFETIME, "3000000");
@@ -206,7 +212,7 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
 
 /// What somebody who can write to the store may put there, once.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_into_the_store_does_not_hold_the_head_for_long() {
+async fn foreign_values_in_the_store_delay_the_head_only_briefly() {
     let far = "9000000000000";
     let ghost = format!("{far} z:9 1 0 {} z:9,", "f".repeat(64));
     for (number, fields) in [
@@ -244,15 +250,15 @@ async fn what_is_written_into_the_store_does_not_hold_the_head_for_long() {
     .into_iter()
     .enumerate()
     {
-        let Some(mut world) = World::new(&format!("forged-{number}")).await else { return };
+        let Some(mut world) = HeadsFixture::new(&format!("forged-{number}")).await else { return };
         let fields_of_hash = fields.map(|text| text.as_bytes().to_vec());
         world.store.command::<i64>("HSET", KEY, &fields_of_hash).await.unwrap();
         assert_eq!(world.shows(TWO).await, "b:2", "{fields:?}");
     }
-    let Some(mut world) = World::new("forged-type").await else { return };
+    let Some(mut world) = HeadsFixture::new("forged-type").await else { return };
     world.store.set(KEY, b"text", Duration::from_secs(600)).await.unwrap();
     assert_eq!(world.shows(TWO).await, "b:2");
-    let Some(mut world) = World::new("forged-many").await else { return };
+    let Some(mut world) = HeadsFixture::new("forged-many").await else { return };
     let many = "for at = 1, 5000 do redis.call('HSET', KEYS[1], 'm:' .. at, 'x') end return 1";
     assert_eq!(world.store.script::<u8>(&Script::new(many), KEY, &[]).await.unwrap(), 1);
     assert_eq!(world.shows(TWO).await, "b:2");
@@ -260,8 +266,8 @@ async fn what_is_written_into_the_store_does_not_hold_the_head_for_long() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lead_and_a_filter_that_somebody_has_taken_for_ever_are_free() {
-    let Some(world) = World::new("taken").await else { return };
+async fn a_lead_and_a_filter_taken_without_an_expiry_are_released() {
+    let Some(world) = HeadsFixture::new("taken").await else { return };
     let store = &world.store;
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
     let script = Script::new(include_str!("../../../cluster/src/serve/lead.lua"));

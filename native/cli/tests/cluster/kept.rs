@@ -6,7 +6,7 @@ use rootlight_server::service::Service;
 use serde_json::{Value, json};
 
 use crate::common::outcome;
-use crate::front_ends::World;
+use crate::front_ends::FrontEndsFixture;
 
 /// Blocks until a block is final, and a few more.
 const LATER: usize = 125;
@@ -14,19 +14,19 @@ const LATER: usize = 125;
 /// Somebody whose balance changes.
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
-async fn mine(world: &World, blocks: usize) {
+async fn mine(world: &FrontEndsFixture, blocks: usize) {
     for _ in 0..blocks {
         world.of_chain("evm_mine", json!([])).await;
     }
     world.reached().await;
 }
 
-fn asked(world: &World) -> [usize; 2] {
+fn asked(world: &FrontEndsFixture) -> [usize; 2] {
     [0, 1].map(|index| world.asked[index].load(Ordering::SeqCst))
 }
 
 /// Waits until the first front end has written so many answers to the store.
-async fn written(world: &World, count: u64) {
+async fn written(world: &FrontEndsFixture, count: u64) {
     crate::servers::wait_until("the answers in the store", || async {
         world.metric(0, "kept_answers_written") >= count
     })
@@ -35,7 +35,7 @@ async fn written(world: &World, count: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
-    let Some(world) = World::new("kept", 2).await else { return };
+    let Some(world) = FrontEndsFixture::new("kept", 2).await else { return };
     world.log().await;
     let block = world.of_chain("eth_getBlockByNumber", json!(["latest", false])).await;
     let receipt = ("eth_getTransactionReceipt", json!([block["transactions"][0]]));
@@ -68,7 +68,7 @@ async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_about_a_transaction_is_kept_with_the_block_that_has_it() {
-    let Some(world) = World::new("kept-transaction", 1).await else { return };
+    let Some(world) = FrontEndsFixture::new("kept-transaction", 1).await else { return };
     world.log().await;
     let block = world.of_chain("eth_getBlockByNumber", json!(["latest", false])).await;
     mine(&world, LATER).await;
@@ -86,8 +86,8 @@ async fn an_answer_about_a_transaction_is_kept_with_the_block_that_has_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_write_to_the_store_is_no_answer() {
-    let Some(world) = World::new("forged", 2).await else { return };
+async fn unsealed_answers_in_the_store_are_ignored() {
+    let Some(world) = FrontEndsFixture::new("forged", 2).await else { return };
     mine(&world, LATER).await;
     let code = json!([BOB, "0x1"]);
     let told = outcome(&*world.front_ends[0], "eth_getCode", code.clone()).await.unwrap();
@@ -110,7 +110,7 @@ async fn what_others_write_to_the_store_is_no_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deep_reorganisation_brings_back_no_answer_of_the_other_branch() {
-    let Some(world) = World::new("kept-branch", 2).await else { return };
+    let Some(world) = FrontEndsFixture::new("kept-branch", 2).await else { return };
     let start = world.of_chain("evm_snapshot", json!([])).await;
     let send = json!([{"from": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266", "to": BOB, "value": "0x5"}]);
     world.of_chain("eth_sendTransaction", send).await;

@@ -10,7 +10,8 @@ use futures::future::join_all;
 use rootlight_cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys, Level};
 use rootlight_index::testkit::PostgresServer;
 use rootlight_server::keys::{
-    Change, Filters as _, KeyError, Keys as _, Quotas as _, Record, Rules, Topic, Unavailable,
+    FilterOwners as _, KeyChange, KeyError, KeyLookup as _, KeyRecord, KeyRules, Quotas as _, Topic,
+    Unavailable,
 };
 
 use crate::servers::{Servers, cluster, wait_until};
@@ -24,8 +25,8 @@ async fn is_revoked(access: &ClusterAccess, id: &str) -> bool {
 async fn a_key_is_the_same_everywhere_and_a_revocation_reaches_all_front_ends() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "same", 3).await else { return };
-    let record = service.key(&Change { name: Some("shop".into()), ..Change::default() }).await;
-    let other = service.key(&Change::default()).await;
+    let record = service.key(&KeyChange { name: Some("shop".into()), ..KeyChange::default() }).await;
+    let other = service.key(&KeyChange::default()).await;
     let mut changes: Vec<_> =
         service.front_ends.iter().map(|access| access.access().fanout.listen(Topic::Keys)).collect();
     for access in &service.front_ends {
@@ -43,7 +44,7 @@ async fn a_key_is_the_same_everywhere_and_a_revocation_reaches_all_front_ends() 
     assert!(!is_revoked(&service.front_ends[0], &other.id).await);
     // The second time it changes nothing, and a limit cannot be changed any more.
     service.admin.revoke(&record.id).await.unwrap();
-    let refused = service.admin.limit(&record.id, &Change::default()).await.unwrap_err();
+    let refused = service.admin.limit(&record.id, &KeyChange::default()).await.unwrap_err();
     assert!(matches!(refused, ClusterKeyError::Key(KeyError::Revoked(_))));
 }
 
@@ -52,11 +53,11 @@ async fn a_change_is_learnt_of_without_an_announcement_and_with_the_store_alone(
     let Some(servers) = cluster() else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "silent", 2).await else { return };
-    let record = service.key(&Change::default()).await;
+    let record = service.key(&KeyChange::default()).await;
     assert!(!is_revoked(&service.front_ends[1], &record.id).await);
     // Without the store, the command tells the database only.
     let silent = ClusterKeys::open(service.database.clone(), None).await.unwrap();
-    silent.limit(&record.id, &Change { name: Some("new".into()), ..Change::default() }).await.unwrap();
+    silent.limit(&record.id, &KeyChange { name: Some("new".into()), ..KeyChange::default() }).await.unwrap();
     for access in &service.front_ends {
         wait_until("the change", || async { access.find(&record.id).await.unwrap().unwrap().name == "new" })
             .await;
@@ -74,12 +75,12 @@ async fn a_change_is_learnt_of_without_an_announcement_and_with_the_store_alone(
 
 /// Polls are counted instead of seconds, which depend on the machine: there are two of them in a second.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_that_nobody_announces_is_effective_after_two_polls() {
+async fn an_unannounced_revocation_takes_effect_after_two_polls() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "polls", 3).await else { return };
     let silent = ClusterKeys::open(service.database.clone(), None).await.unwrap();
     for _ in 0..5 {
-        let record = service.key(&Change::default()).await;
+        let record = service.key(&KeyChange::default()).await;
         for access in &service.front_ends {
             assert!(!is_revoked(access, &record.id).await);
         }
@@ -101,22 +102,22 @@ async fn a_revocation_that_nobody_announces_is_effective_after_two_polls() {
 async fn a_copy_that_no_front_end_has_put_into_the_store_counts_for_nothing() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(service) = Service::start(&servers, "forged", 1).await else { return };
-    let record = service.key(&Change { per_second: Some(1), ..Change::default() }).await;
+    let record = service.key(&KeyChange { per_second: Some(1), ..KeyChange::default() }).await;
     let store = servers.connect("forged").await;
     let name = format!("key:{}", record.id);
     wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
     let copy = store.get(&name).await.unwrap().unwrap();
-    let operator = Record {
+    let operator = KeyRecord {
         id: "dddddddd".into(),
         number: u32::MAX,
         hash: B256::repeat_byte(3),
-        rules: Rules { operator: true, ..Rules::default() },
-        ..Record::clone(&record)
+        rules: KeyRules { operator: true, ..KeyRules::default() },
+        ..KeyRecord::clone(&record)
     };
     let raised =
-        Record { id: record.id.clone(), hash: record.hash, number: record.number, ..operator.clone() };
-    let json = |record: &Record| serde_json::to_vec(record).unwrap();
-    let forged = |head: &[u8], record: &Record| [head, &json(record)].concat();
+        KeyRecord { id: record.id.clone(), hash: record.hash, number: record.number, ..operator.clone() };
+    let json = |record: &KeyRecord| serde_json::to_vec(record).unwrap();
+    let forged = |head: &[u8], record: &KeyRecord| [head, &json(record)].concat();
     for (id, value) in [
         // The copy of another key, as it is and with a revision that none reaches.
         ("aaaaaaaa", copy.clone()),
@@ -154,8 +155,8 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "stale", 1).await else { return };
-    let change = Change { operator: Some(true), ..Change::default() };
-    let (record, other) = (service.key(&change).await, service.key(&Change::default()).await);
+    let change = KeyChange { operator: Some(true), ..KeyChange::default() };
+    let (record, other) = (service.key(&change).await, service.key(&KeyChange::default()).await);
     let store = servers.connect("stale").await;
     let name = format!("key:{}", record.id);
     wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
@@ -204,7 +205,7 @@ async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
 async fn a_damaged_row_makes_no_other_key_unknown() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "damaged", 1).await else { return };
-    let (bad, good) = (service.key(&Change::default()).await, service.key(&Change::default()).await);
+    let (bad, good) = (service.key(&KeyChange::default()).await, service.key(&KeyChange::default()).await);
     let client = service.database.connect().await.unwrap();
     let damage = format!(
         "UPDATE service.state SET revision = revision + 1; UPDATE service.keys SET rules = '\"x\"', \
@@ -265,7 +266,7 @@ async fn keys_of_the_store_are_found_while_the_database_stalls_under_unknown_ids
     let store = servers.connect("flood").await;
     let mut keys = Vec::new();
     for _ in 0..6 {
-        keys.push(service.key(&Change::default()).await);
+        keys.push(service.key(&KeyChange::default()).await);
     }
     for key in &keys {
         let name = format!("key:{}", key.id);
@@ -306,8 +307,9 @@ async fn usage_is_written_exactly_once_across_restarts_of_the_database() {
     let Some(servers) = cluster() else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "usage", 2).await else { return };
-    let record = service.key(&Change { per_second: Some(10), burst: Some(1), ..Change::default() }).await;
-    let free = service.key(&Change::default()).await;
+    let record =
+        service.key(&KeyChange { per_second: Some(10), burst: Some(1), ..KeyChange::default() }).await;
+    let free = service.key(&KeyChange::default()).await;
     let mut admitted = 0;
     for turn in 0..300_u64 {
         for access in &service.front_ends {
@@ -348,7 +350,7 @@ async fn a_flush_whose_commit_was_not_confirmed_counts_once() {
     let Some(servers) = cluster() else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "commit", 1).await else { return };
-    let (access, key) = (&service.front_ends[0], service.key(&Change::default()).await);
+    let (access, key) = (&service.front_ends[0], service.key(&KeyChange::default()).await);
     let taken = AtomicU64::new(0);
     let take = async |requests: u32| {
         access.take(&key, &charge(requests)).await.unwrap();
@@ -384,11 +386,11 @@ async fn a_flush_whose_commit_was_not_confirmed_counts_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_refused_when_nobody_can_be_asked_for_long() {
+async fn keys_are_refused_after_a_long_outage_of_store_and_database() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "grace", 1).await else { return };
-    let record = service.key(&Change::default()).await;
+    let record = service.key(&KeyChange::default()).await;
     let store = servers.connect("grace").await;
     let short = Duration::from_secs(2);
     let access = ClusterAccess::open_with(&service.database, store, short).await.unwrap();

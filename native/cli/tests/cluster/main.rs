@@ -4,9 +4,6 @@
 mod admin;
 mod admin_program;
 // What front ends decide, for the model of them.
-#[allow(dead_code)]
-#[path = "../../../cluster/src/serve/agreed.rs"]
-mod agreed;
 mod agreement;
 mod commands;
 #[path = "../common/mod.rs"]
@@ -15,6 +12,9 @@ mod fan_out;
 mod filters;
 mod foreign;
 mod front_ends;
+#[allow(dead_code)]
+#[path = "../../../cluster/src/serve/head_agreement.rs"]
+mod head_agreement;
 // The model of the script that counts.
 #[allow(dead_code)]
 mod heads;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use futures::StreamExt as _;
 use rootlight_cluster::keys::{ClusterAccess, Decision, Level, MAX_PAGE};
-use rootlight_server::keys::{Change, KeyText, Keys as _, Quotas as _};
+use rootlight_server::keys::{KeyChange, KeyLookup as _, KeyText, Quotas as _};
 
 use crate::servers::{Servers, wait_until};
 use crate::setup::{Service, charge};
@@ -92,11 +92,11 @@ async fn median<F: Future<Output = ()>>(mut work: impl FnMut() -> F) -> f64 {
 }
 
 async fn prepare(service: &Service, count: u64) {
-    let change = Change {
+    let change = KeyChange {
         per_second: Some(50),
         per_day: Some(25_000),
         methods: Some("eth_*,net_*".into()),
-        ..Change::default()
+        ..KeyChange::default()
     };
     service.admin.create(&change).await.unwrap();
     let client = service.database.connect().await.unwrap();

@@ -2,24 +2,31 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use rootlight_limits::caller_id::Peer;
-use rootlight_server::service::{Caller, Service as _, Terms};
+use rootlight_limits::caller_id::CallerId;
+use rootlight_server::service::{Caller, CallerTerms, Service as _};
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::front_ends::{ALICE, World};
+use crate::front_ends::{ALICE, FrontEndsFixture};
 
 /// A caller with a key of these rights, who can receive notifications.
 pub(crate) fn caller(key: u32, rights: u64) -> Caller {
-    let terms = Terms { key: Some(key), rights, ..Terms::default() };
-    Caller::on(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms).with_subscriptions(8)
+    let terms = CallerTerms { key: Some(key), rights, ..CallerTerms::default() };
+    Caller::on(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms).with_subscriptions(8)
 }
 
 /// What a front end answers to a caller: a result or an error.
-pub(crate) async fn ask(world: &World, at: usize, caller: &Caller, method: &str, params: Value) -> Value {
+pub(crate) async fn ask(
+    world: &FrontEndsFixture,
+    at: usize,
+    caller: &Caller,
+    method: &str,
+    params: Value,
+) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer =
-        world.front_ends[at].answer_to(caller, common::read_message(message.to_string().as_bytes())).await;
+    let answer = world.front_ends[at]
+        .answer_message(caller, common::read_message(message.to_string().as_bytes()))
+        .await;
     let mut answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
     let part = if answer.get("error").is_some() { "error" } else { "result" };
     answer[part].take()
@@ -35,7 +42,7 @@ struct Listener {
 }
 
 impl Listener {
-    async fn new(world: &World, key: u32) -> Self {
+    async fn new(world: &FrontEndsFixture, key: u32) -> Self {
         let caller = caller(key, 0);
         let filter = ask(world, 0, &caller, "eth_newPendingTransactionFilter", json!([])).await;
         let mut subscriptions = Vec::new();
@@ -48,7 +55,7 @@ impl Listener {
     }
 
     /// Asks for the news of all, the filter at this front end.
-    async fn poll(&mut self, world: &World, at: usize) {
+    async fn poll(&mut self, world: &FrontEndsFixture, at: usize) {
         let found = ask(world, at, &self.caller, "eth_getFilterChanges", json!([self.filter])).await;
         self.by_filter.extend(found.as_array().unwrap_or_else(|| panic!("{found}")).clone());
         for (at, subscription) in self.subscriptions.iter().enumerate() {
@@ -63,7 +70,7 @@ impl Listener {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_transactions_are_announced_at_all_front_ends_once_and_to_their_sender_only() {
-    let Some(world) = World::new("pending", 3).await else { return };
+    let Some(world) = FrontEndsFixture::new("pending", 3).await else { return };
     world.of_chain("evm_setAutomine", json!([false])).await;
     let mut listeners = [Listener::new(&world, 1).await, Listener::new(&world, 2).await];
     let mut sent = [Vec::new(), Vec::new()];

@@ -1,13 +1,13 @@
 //! A database that lacks the last changes of keys, as a replica does that became the primary.
 
 use rootlight_cluster::keys::ClusterKeys;
-use rootlight_server::keys::{Change, Keys as _};
+use rootlight_server::keys::{KeyChange, KeyLookup as _};
 
 use crate::servers::{Servers, wait_until};
 use crate::setup::Service;
 
-fn named(name: &str) -> Change {
-    Change { name: Some(name.to_owned()), ..Change::default() }
+fn named(name: &str) -> KeyChange {
+    KeyChange { name: Some(name.to_owned()), ..KeyChange::default() }
 }
 
 /// Revisions that the database lacked, and the state that it went back to.
@@ -40,7 +40,7 @@ async fn a_database_that_lost_changes_is_followed_and_later_revocations_are_lear
     let Some(service) = Service::start(&servers, "lost", 2).await else { return };
     // The command does not announce anything: it knows no store.
     let silent = ClusterKeys::open(service.database.clone(), None).await.unwrap();
-    let (changed, leaked) = (service.key(&named("before")).await, service.key(&Change::default()).await);
+    let (changed, leaked) = (service.key(&named("before")).await, service.key(&KeyChange::default()).await);
     known_everywhere(&service, &leaked.id, "").await;
     // A revision that the time does not reach: the clock of the new primary is behind that of the old one.
     let far = 9_000_000_000_000;
@@ -61,7 +61,7 @@ async fn a_database_that_lost_changes_is_followed_and_later_revocations_are_lear
 async fn changes_after_a_loss_have_revisions_that_no_front_end_knows() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(service) = Service::start(&servers, "again", 1).await else { return };
-    let (changed, leaked) = (service.key(&named("before")).await, service.key(&Change::default()).await);
+    let (changed, leaked) = (service.key(&named("before")).await, service.key(&KeyChange::default()).await);
     for change in 0..4 {
         service.admin.limit(&changed.id, &named(&format!("change {change}"))).await.unwrap();
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rootlight_cluster::keys::{ClusterAccess, Decision};
 use rootlight_cluster::store::Script;
-use rootlight_server::keys::{Change, Charge, Gcra, Quotas as _, Rate, Record, Window};
+use rootlight_server::keys::{Charge, Gcra, KeyChange, KeyRecord, LimitPeriod, Quotas as _, Rate};
 
 use crate::servers::{Servers, cluster, wait_until};
 use crate::setup::{Service, charge};
@@ -170,7 +170,7 @@ async fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most(
 }
 
 /// Sends messages over all front ends as fast as they are answered; returns the weight that was admitted.
-async fn flood(front_ends: &[Arc<ClusterAccess>], record: &Record, time: Duration) -> u64 {
+async fn flood(front_ends: &[Arc<ClusterAccess>], record: &KeyRecord, time: Duration) -> u64 {
     let end = Instant::now() + time;
     let message = charge(1);
     let one = |access: Arc<ClusterAccess>| {
@@ -199,7 +199,7 @@ fn leases(rps: u64, front_ends: u64) -> u64 {
 async fn three_front_ends_together_admit_the_limit() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "sum", 3).await else { return };
-    let record = service.key(&Change { per_second: Some(200), ..Change::default() }).await;
+    let record = service.key(&KeyChange { per_second: Some(200), ..KeyChange::default() }).await;
     let started = Instant::now();
     let admitted = flood(&service.front_ends, &record, Duration::from_secs(2)).await;
     let passed = started.elapsed().as_secs_f64();
@@ -213,7 +213,7 @@ async fn three_front_ends_together_admit_the_limit() {
 async fn a_key_far_below_its_limit_asks_the_store_rarely() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "leases", 1).await else { return };
-    let change = Change { per_second: Some(10_000), per_day: Some(10_000_000), ..Change::default() };
+    let change = KeyChange { per_second: Some(10_000), per_day: Some(10_000_000), ..KeyChange::default() };
     let record = service.key(&change).await;
     let access = &service.front_ends[0];
     for _ in 0..2_000 {
@@ -231,7 +231,8 @@ async fn a_key_far_below_its_limit_asks_the_store_rarely() {
 async fn many_messages_at_once_share_questions_and_refusals_cost_none() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "burst", 1).await else { return };
-    let record = service.key(&Change { per_second: Some(1), burst: Some(300), ..Change::default() }).await;
+    let record =
+        service.key(&KeyChange { per_second: Some(1), burst: Some(300), ..KeyChange::default() }).await;
     let access = &service.front_ends[0];
     let one = charge(1);
     let taken = join_all((0..1_000).map(|_| access.take(&record, &one))).await;
@@ -240,7 +241,7 @@ async fn many_messages_at_once_share_questions_and_refusals_cost_none() {
     let calls = access.metrics().store_calls();
     assert!(calls <= 10, "{calls} questions");
     let refused = access.take(&record, &charge(300)).await.unwrap_err();
-    assert_eq!((refused.window, refused.standing.limit), (Window::Second, 300));
+    assert_eq!((refused.window, refused.standing.limit), (LimitPeriod::Second, 300));
     assert!((298..=300).contains(&refused.retry_after), "{}", refused.retry_after);
     // As much as that was refused a moment ago.
     for _ in 0..100 {
@@ -253,7 +254,7 @@ async fn many_messages_at_once_share_questions_and_refusals_cost_none() {
 async fn a_day_is_shared_and_a_heavy_message_needs_the_whole_burst() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "day", 3).await else { return };
-    let record = service.key(&Change { per_day: Some(100), ..Change::default() }).await;
+    let record = service.key(&KeyChange { per_day: Some(100), ..KeyChange::default() }).await;
     let mut admitted = 0;
     for turn in 0..150 {
         admitted += u64::from(service.front_ends[turn % 3].take(&record, &charge(1)).await.is_ok());
@@ -261,9 +262,10 @@ async fn a_day_is_shared_and_a_heavy_message_needs_the_whole_burst() {
     // A lease that was not used is lost; each is at most a sixty-fourth of the day.
     assert!((97..=100).contains(&admitted), "{admitted}");
     let refused = service.front_ends[0].take(&record, &charge(5)).await.unwrap_err();
-    assert_eq!((refused.window, refused.standing.limit), (Window::Day, 100));
+    assert_eq!((refused.window, refused.standing.limit), (LimitPeriod::Day, 100));
 
-    let record = service.key(&Change { per_second: Some(100), burst: Some(10), ..Change::default() }).await;
+    let record =
+        service.key(&KeyChange { per_second: Some(100), burst: Some(10), ..KeyChange::default() }).await;
     let heavy = Charge { requests: 1, weight: 50, classes: vec![("eth", 1)] };
     assert!(service.front_ends[0].take(&record, &heavy).await.is_ok());
     let refused = service.front_ends[1].take(&record, &heavy).await.unwrap_err();
@@ -276,7 +278,7 @@ async fn a_day_is_shared_and_a_heavy_message_needs_the_whole_burst() {
 async fn without_the_store_front_ends_admit_less_and_then_share_again() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(service) = Service::start(&servers, "away", 3).await else { return };
-    let change = Change { per_second: Some(100), burst: Some(60), ..Change::default() };
+    let change = KeyChange { per_second: Some(100), burst: Some(60), ..KeyChange::default() };
     let record = service.key(&change).await;
     for access in &service.front_ends {
         assert!(access.take(&record, &charge(1)).await.is_ok());
@@ -321,7 +323,8 @@ async fn without_the_store_front_ends_admit_less_and_then_share_again() {
 async fn a_failover_and_a_flush_start_the_counters_anew_and_nothing_hangs() {
     let Some(servers) = Servers::cluster(&[]) else { return };
     let Some(service) = Service::start(&servers, "faults", 3).await else { return };
-    let record = service.key(&Change { per_second: Some(100), burst: Some(100), ..Change::default() }).await;
+    let record =
+        service.key(&KeyChange { per_second: Some(100), burst: Some(100), ..KeyChange::default() }).await;
     let master = servers.server_of(&format!("faults:quota:{}", record.id));
     let started = Instant::now();
     let faults = async {
@@ -346,7 +349,7 @@ async fn a_failover_and_a_flush_start_the_counters_anew_and_nothing_hangs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn front_ends_that_somebody_has_noted_in_the_store_take_no_share() {
+async fn foreign_front_end_entries_in_the_store_take_no_share() {
     let Some(servers) = cluster() else { return };
     let store = servers.connect("ghosts").await;
     let ghosts = ["9000000000", "a", "9000000001", "b", "inf", "c"].map(|text| text.as_bytes().to_vec());

@@ -13,7 +13,7 @@ use rootlight_node::local::LocalOptions;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::common::{self, Running};
+use crate::common::{self, RunningServer};
 use crate::servers::{Servers, cluster, wait_until};
 
 /// Longest time until programs have done something, on a busy machine.
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A front end as a program.
-struct Program {
+struct FrontEndProgram {
     child: Child,
     /// Its address, with a slash at the end.
     http: String,
@@ -30,7 +30,7 @@ struct Program {
     metrics: String,
 }
 
-impl Drop for Program {
+impl Drop for FrontEndProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -38,18 +38,18 @@ impl Drop for Program {
 }
 
 /// A chain with two backends, and front ends.
-struct World {
-    backends: [Running; 2],
+struct ServeFixture {
+    backends: [RunningServer; 2],
     servers: Arc<Servers>,
     _postgres: Arc<PostgresServer>,
     index: String,
     key: String,
-    programs: Vec<Program>,
+    programs: Vec<FrontEndProgram>,
     next: AtomicUsize,
     client: reqwest::Client,
 }
 
-impl World {
+impl ServeFixture {
     async fn start() -> Option<Self> {
         let (servers, postgres) = (cluster()?, postgres()?);
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
@@ -97,7 +97,8 @@ impl World {
             command.args(["--backend", &backend.url("")]);
         }
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut program = Program { child, http: String::new(), metrics: format!("http://{free}/metrics") };
+        let mut program =
+            FrontEndProgram { child, http: String::new(), metrics: format!("http://{free}/metrics") };
         let output = program.child.stdout.take().unwrap();
         let read = move || {
             BufReader::new(output).lines().map_while(Result::ok).find(|line| line.starts_with("listening "))
@@ -144,7 +145,7 @@ fn number(value: &Value) -> u64 {
 
 /// The numbers of all new heads that a client learns of which connects to the next front end whenever its connection
 /// breaks, and then fetches what it has missed.
-async fn follow(world: Arc<World>, last: u64) -> Vec<u64> {
+async fn follow(world: Arc<ServeFixture>, last: u64) -> Vec<u64> {
     let mut heads = vec![number(&world.ask("eth_blockNumber", json!([])).await)];
     let started = Instant::now();
     while heads.last().is_none_or(|head| *head < last) {
@@ -177,7 +178,7 @@ async fn follow(world: Arc<World>, last: u64) -> Vec<u64> {
 }
 
 /// Takes contracts from the key: a filter that it has open does not exist any more, at any front end.
-async fn narrow(world: &World, id: &str) {
+async fn narrow(world: &ServeFixture, id: &str) {
     let open = world.ask("eth_newFilter", json!([{}])).await;
     let shop = "0x00000000000000000000000000000000000000aa";
     world.keys(&["limit", id, "--contracts", shop]);
@@ -193,7 +194,7 @@ async fn narrow(world: &World, id: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked() {
-    let Some(mut world) = World::start().await else { return };
+    let Some(mut world) = ServeFixture::start().await else { return };
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     let killed = world.programs[0].child.id().to_string();
     world.next.store(1, Ordering::Relaxed);

@@ -147,10 +147,10 @@ impl Servers {
         };
         owned(folder.path());
         // All are held at once, so that none is given twice.
-        let held: Vec<TcpListener> =
+        let reserved: Vec<TcpListener> =
             (0..count * 2).map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap()).collect();
         let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-        let ports = held.chunks(2).map(|pair| (port(&pair[0]), port(&pair[1]))).collect();
+        let ports = reserved.chunks(2).map(|pair| (port(&pair[0]), port(&pair[1]))).collect();
         for index in 0..count {
             let path = folder.path().join(index.to_string());
             std::fs::create_dir(&path).unwrap();

@@ -6,7 +6,7 @@ use rootlight_cluster::keys::{ClusterAccess, ClusterKeyError, ClusterKeys};
 use rootlight_cluster::store::HotStore;
 use rootlight_index::Database;
 use rootlight_index::testkit::{PostgresServer, client_config, postgres};
-use rootlight_server::keys::{Change, Charge, Keys as _, Record};
+use rootlight_server::keys::{Charge, KeyChange, KeyLookup as _, KeyRecord};
 
 use crate::servers::Servers;
 
@@ -75,7 +75,7 @@ impl Service {
     }
 
     /// Makes a key; returns what a front end finds.
-    pub(crate) async fn key(&self, change: &Change) -> Arc<Record> {
+    pub(crate) async fn key(&self, change: &KeyChange) -> Arc<KeyRecord> {
         let (text, record) = self.admin.create(change).await.unwrap();
         let found = self.front_ends[0].find(text.id()).await.unwrap().unwrap();
         assert_eq!(*found, record);

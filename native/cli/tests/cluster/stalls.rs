@@ -8,7 +8,7 @@ use rootlight_server::service::Service as _;
 use serde_json::{Value, json};
 
 use crate::common::outcome;
-use crate::front_ends::{ALICE, World, number};
+use crate::front_ends::{ALICE, FrontEndsFixture, number};
 use crate::servers::Servers;
 
 /// Longer than a front end tries to put a filter back.
@@ -17,7 +17,7 @@ const STALL: Duration = Duration::from_secs(4);
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_that_failed_while_the_store_stalled_loses_no_event() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "stall", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "stall", 1).await;
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     world.of_chain("evm_mine", json!([])).await;
     world.reached().await;
@@ -63,7 +63,7 @@ async fn a_poll_that_failed_while_the_store_stalled_loses_no_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn front_ends_rest_between_reports_while_the_store_is_away() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "away", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "away", 1).await;
     world.servers.kill(0);
     let store = &world.stores[0];
     world.until("the store is down", async || store.metrics().refused() > 0).await;
@@ -78,7 +78,7 @@ async fn front_ends_rest_between_reports_while_the_store_is_away() {
 
 /// Asks about the next block half a second before it is there. Returns whether it was answered; on a busy machine it may come
 /// too late.
-async fn waits_for_the_next_block(world: &World) -> bool {
+async fn waits_for_the_next_block(world: &FrontEndsFixture) -> bool {
     let front_end = &*world.front_ends[0];
     let next = number(&outcome(front_end, "eth_blockNumber", json!([])).await.unwrap()) + 1;
     let block = |number: u64| json!([format!("{number:#x}"), false]);
@@ -110,7 +110,7 @@ const TRIES: usize = 10;
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_store_messages_wait_for_blocks_that_other_front_ends_may_show() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "ahead", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "ahead", 1).await;
     // All front ends show the same block while the store works.
     assert!(!waits_for_the_next_block(&world).await);
     world.servers.kill(0);
@@ -129,7 +129,7 @@ async fn without_the_store_messages_wait_for_blocks_that_other_front_ends_may_sh
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_wait_for_the_next_blocks_after_the_store_was_emptied_or_a_front_end_left() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let mut world = World::with(Arc::new(servers), "emptied", 2).await;
+    let mut world = FrontEndsFixture::with(Arc::new(servers), "emptied", 2).await;
     for event in ["emptied", "left"] {
         for attempt in 1.. {
             match event {
@@ -158,7 +158,7 @@ return 1";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_front_end_that_refuses_messages_refuses_those_about_next_blocks_at_once() {
-    let Some(world) = World::new("shut", 2).await else { return };
+    let Some(world) = FrontEndsFixture::new("shut", 2).await else { return };
     let store = world.stores[0].clone();
     let ghost = tokio::spawn(async move {
         loop {
@@ -184,9 +184,9 @@ async fn a_front_end_that_refuses_messages_refuses_those_about_next_blocks_at_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_was_sent_is_told_although_its_batch_polls_a_filter_of_a_stalled_store() {
+async fn a_sent_transaction_is_reported_although_its_batch_polls_a_filter_of_a_stalled_store() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = World::with(Arc::new(servers), "sent-stall", 1).await;
+    let world = FrontEndsFixture::with(Arc::new(servers), "sent-stall", 1).await;
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
     let signed = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x1"}]);
     let raw = world.of_chain("eth_signTransaction", signed).await;

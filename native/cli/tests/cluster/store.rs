@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rootlight_cluster::store::{Announcement, HotStore, Layout, Script, StoreConfig, StoreError};
+use rootlight_cluster::store::{Announcement, HotStore, HotStoreError, Script, StoreConfig, StoreLayout};
 
 use crate::servers::{Servers, cluster, wait_until};
 
@@ -37,12 +37,12 @@ async fn values_scripts_and_the_time_work_on_one_server_and_on_a_cluster() {
         use_it(store).await;
     }
     let mut config = cluster.config("said");
-    config.layout = Layout::Cluster;
+    config.layout = StoreLayout::Cluster;
     use_it(&HotStore::connect(&config).await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn announcements_reach_all_front_ends_and_gaps_are_told() {
+async fn announcements_reach_all_front_ends_and_gaps_are_reported() {
     let Some(servers) = cluster() else { return };
     let stores = [servers.connect("news").await, servers.connect("news").await];
     let other = servers.connect("other").await;
@@ -71,8 +71,8 @@ async fn a_store_that_stalls_is_not_waited_for_and_one_that_restarts_is_used_aga
     let mut down = 0;
     for _ in 0..2_000 {
         match store.get("a").await {
-            Err(StoreError::Down) => down += 1,
-            Err(StoreError::Slow | StoreError::Failed(_)) => {}
+            Err(HotStoreError::Down) => down += 1,
+            Err(HotStoreError::Slow | HotStoreError::Failed(_)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -84,7 +84,7 @@ async fn a_store_that_stalls_is_not_waited_for_and_one_that_restarts_is_used_aga
     wait_until("the store counts as up", || async { store.metrics().is_up() }).await;
 
     servers.kill(0);
-    wait_until("the end is noticed", || async { matches!(store.get("a").await, Err(StoreError::Down)) })
+    wait_until("the end is noticed", || async { matches!(store.get("a").await, Err(HotStoreError::Down)) })
         .await;
     servers.run(0);
     wait_until("the store answers", || async { store.get("a").await.is_ok_and(|value| value.is_none()) })
@@ -114,7 +114,7 @@ async fn commands_beyond_the_limit_fail_at_once() {
         servers.signal(0, "CONT");
     };
     let (answers, ()) = tokio::join!(asked, resume);
-    let busy = answers.iter().filter(|answer| matches!(answer, Err(StoreError::Busy(8)))).count();
+    let busy = answers.iter().filter(|answer| matches!(answer, Err(HotStoreError::Busy(8)))).count();
     assert_eq!(busy, 92);
 }
 
@@ -123,9 +123,9 @@ async fn a_full_store_says_so_and_stays_up() {
     let Some(servers) = Servers::single(&["maxmemory=1", "maxmemory-policy=noeviction"]) else { return };
     let store = servers.connect("full").await;
     for _ in 0..10 {
-        assert!(matches!(store.set("a", b"1", HOUR).await, Err(StoreError::Full)));
+        assert!(matches!(store.set("a", b"1", HOUR).await, Err(HotStoreError::Full)));
         let script = Script::new("return redis.call('SET', KEYS[1], 1)");
-        assert!(matches!(store.script::<String>(&script, "a", &[]).await, Err(StoreError::Full)));
+        assert!(matches!(store.script::<String>(&script, "a", &[]).await, Err(HotStoreError::Full)));
         assert_eq!(store.get("a").await.unwrap(), None);
     }
     assert!(store.is_up());
@@ -166,7 +166,7 @@ async fn after_a_failover_the_other_master_is_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_not_there_is_an_error_at_the_start() {
     let config = StoreConfig::parse(&["redis://127.0.0.1:1"], "none").unwrap();
-    assert!(matches!(HotStore::connect(&config).await, Err(StoreError::Unreachable(_))));
+    assert!(matches!(HotStore::connect(&config).await, Err(HotStoreError::Unreachable(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,15 +174,15 @@ async fn a_value_that_others_can_do_without_leaves_half_of_the_memory() {
     let Some(servers) = Servers::single(&[]) else { return };
     let store = servers.connect("spare").await;
     let minute = Duration::from_secs(60);
-    assert!(store.set_spare("one", b"value", minute).await.unwrap());
+    assert!(store.set_if_roomy("one", b"value", minute).await.unwrap());
     assert_eq!(store.get("one").await.unwrap(), Some(b"value".to_vec()));
     let info = servers.ask(0, "INFO memory");
     let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:")).unwrap();
     let used: u64 = used.parse().unwrap();
     assert_eq!(servers.ask(0, &format!("CONFIG SET maxmemory {}", used * 5 / 3)), "OK");
-    assert!(!store.set_spare("two", b"value", minute).await.unwrap());
+    assert!(!store.set_if_roomy("two", b"value", minute).await.unwrap());
     assert_eq!(store.get("two").await.unwrap(), None);
     store.set("three", b"value", minute).await.unwrap();
     assert_eq!(servers.ask(0, &format!("CONFIG SET maxmemory {}", used * 3)), "OK");
-    assert!(store.set_spare("two", b"value", minute).await.unwrap());
+    assert!(store.set_if_roomy("two", b"value", minute).await.unwrap());
 }

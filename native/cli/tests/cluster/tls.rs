@@ -62,7 +62,7 @@ impl Secured {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_with_tls_is_used_if_its_authority_is_known_and_refused_in_words_if_not() {
+async fn a_store_with_tls_is_used_if_its_authority_is_known_and_else_refused_with_a_reason() {
     let Some(store) = Secured::start().await else { return };
     let known = store.folder.path().join(AUTHORITY);
     for host in ["localhost", "127.0.0.1"] {

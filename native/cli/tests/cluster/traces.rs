@@ -18,7 +18,7 @@ use rootlight_upstream::SharedUpstream;
 use serde_json::{Value, json};
 
 use crate::common::{self, outcome};
-use crate::front_ends::{Backend, number};
+use crate::front_ends::{ChainBackend, number};
 use crate::servers::wait_until;
 
 /// Where the client starts; it also knows the 449 headers below.
@@ -32,7 +32,7 @@ const BUSY: u64 = 60;
 const FACTORY: &str = "5f5f5ff0505f5f5f5ff55060fe5f5360015f5ff05000";
 
 /// A chain with transactions of several accounts to several contracts, an index of it, and a client that starts above.
-struct World {
+struct IndexedChain {
     chain: Arc<LocalService>,
     front: LightService,
     accounts: Vec<Value>,
@@ -60,7 +60,7 @@ async fn deploy(chain: &LocalService, from: &Value, code: &str) -> Value {
     receipt["contractAddress"].clone()
 }
 
-impl World {
+impl IndexedChain {
     async fn new() -> Option<Self> {
         let postgres = postgres()?;
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
@@ -98,7 +98,7 @@ impl World {
         load(&chain, &database, &start).await;
         let network = Network::regtest();
         let index = IndexSource::open(&url, Arc::new(network.clone()), 8 << 20).await.unwrap();
-        let backend: SharedUpstream = Arc::new(Backend::new(chain.clone()));
+        let backend: SharedUpstream = Arc::new(ChainBackend::new(chain.clone()));
         let begin = start_checkpoint(Some(&format!("{START}:{above}")), &network).unwrap();
         let front = LightService::start(network, begin, with_index(vec![backend], &index), options(true));
         front.settled(Duration::from_secs(60)).await;
@@ -130,7 +130,7 @@ impl World {
 /// Loads the chain with its traces.
 async fn load(chain: &Arc<LocalService>, database: &Database, start: &str) {
     let network = Network::regtest();
-    let upstreams: Vec<SharedUpstream> = vec![Arc::new(Backend::new(chain.clone()))];
+    let upstreams: Vec<SharedUpstream> = vec![Arc::new(ChainBackend::new(chain.clone()))];
     let begin = start_checkpoint(Some(start), &network).unwrap();
     let light = LightService::start(network.clone(), begin, upstreams.clone(), options(false));
     light.settled(Duration::from_secs(60)).await;
@@ -156,7 +156,7 @@ async fn load(chain: &Arc<LocalService>, database: &Database, start: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_of_older_blocks_are_those_of_the_chain() {
-    let Some(world) = World::new().await else { return };
+    let Some(world) = IndexedChain::new().await else { return };
     for block in 0..=BUSY {
         let at = json!([format!("{block:#x}")]);
         let (given, truth) = world.both("trace_block", at.clone()).await;
@@ -196,7 +196,7 @@ async fn traces_of_older_blocks_are_those_of_the_chain() {
 #[test]
 fn filters_of_traces_give_what_the_chain_gives() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let Some(world) = runtime.block_on(World::new()) else { return };
+    let Some(world) = runtime.block_on(IndexedChain::new()) else { return };
     let head = runtime.block_on(world.head());
     let zero = json!("0x0000000000000000000000000000000000000000");
     let remasc = json!("0x0000000000000000000000000000000001000008");
@@ -235,7 +235,7 @@ fn filters_of_traces_give_what_the_chain_gives() {
 }
 
 /// The newest blocks are not in the index yet: the client executes them, and pages go over both.
-async fn pages_and_newer_blocks(world: &World) {
+async fn pages_and_newer_blocks(world: &IndexedChain) {
     for turn in 0..3 {
         let call = json!([{ "from": world.accounts[turn], "to": world.contracts[1], "gas": "0x30d40", "gasPrice": "0x3938700" }]);
         outcome(&*world.chain, "eth_sendTransaction", call).await.unwrap();

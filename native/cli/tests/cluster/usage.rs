@@ -1,7 +1,7 @@
 //! The usage of many keys, on a database that takes long over many rows.
 
 use rootlight_cluster::keys::ClusterAccess;
-use rootlight_server::keys::{Change, Quotas as _, Record};
+use rootlight_server::keys::{KeyChange, KeyRecord, Quotas as _};
 
 use crate::servers::cluster;
 use crate::setup::{Service, charge};
@@ -18,7 +18,7 @@ const SLOW: &str = "CREATE SEQUENCE statements; \
     CREATE TRIGGER slow AFTER INSERT ON service.usage REFERENCING NEW TABLE AS added \
         FOR EACH STATEMENT EXECUTE FUNCTION slow()";
 
-async fn use_all(access: &ClusterAccess, key: &Record) {
+async fn use_all(access: &ClusterAccess, key: &KeyRecord) {
     let mut key = key.clone();
     for number in 1..=KEYS {
         key.number = number;
@@ -30,7 +30,7 @@ async fn use_all(access: &ClusterAccess, key: &Record) {
 async fn a_full_book_is_written_in_parts_each_of_them_once() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "book", 1).await else { return };
-    let (access, key) = (&service.front_ends[0], service.key(&Change::default()).await);
+    let (access, key) = (&service.front_ends[0], service.key(&KeyChange::default()).await);
     service.database.connect().await.unwrap().batch_execute(SLOW).await.unwrap();
     use_all(access, &key).await;
     // The front end itself writes every few seconds, too; whoever is first meets the error.
@@ -58,12 +58,12 @@ async fn a_full_book_is_written_in_parts_each_of_them_once() {
 async fn usage_that_the_database_refuses_stops_no_other() {
     let Some(servers) = cluster() else { return };
     let Some(service) = Service::start(&servers, "refused", 1).await else { return };
-    let (access, key) = (&service.front_ends[0], service.key(&Change::default()).await);
+    let (access, key) = (&service.front_ends[0], service.key(&KeyChange::default()).await);
     let client = service.database.connect().await.unwrap();
     let full = "INSERT INTO service.usage (number, requests) VALUES (7, 9223372036854775807); \
         ALTER TABLE service.usage_days ADD CHECK (number <> 1500)";
     client.batch_execute(full).await.unwrap();
-    let mut used = Record::clone(&key);
+    let mut used = KeyRecord::clone(&key);
     for number in [u32::MAX, 1 << 31, u32::MAX - 1].into_iter().chain(1..=3_000) {
         used.number = number;
         access.take(&used, &charge(2)).await.unwrap();

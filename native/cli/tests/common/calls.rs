@@ -7,7 +7,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight::rpc::Message;
 use rootlight::rpc::envelope::MAX_BATCH;
 use rootlight_limits::caller_id::Peer;
-use rootlight_server::service::{Caller, HeldReply, Service, dispatcher};
+use rootlight_server::service::{Caller, ReservedReply, Service, dispatcher};
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{UpstreamError, UpstreamResult};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub fn read_message(text: &[u8]) -> Message {
     Message::read(text, dispatcher(), MAX_BATCH)
 }
 
-fn read(answer: HeldReply) -> Value {
+fn read(answer: ReservedReply) -> Value {
     serde_json::from_str(&answer.into_text().unwrap()).unwrap()
 }
 
@@ -32,7 +32,7 @@ pub async fn ask(service: &dyn Service, method: &str, params: Value) -> Value {
 
 /// As [`ask`], for a caller.
 pub async fn ask_as(of: &dyn Service, caller: &Caller, method: &str, params: Value) -> Value {
-    read(of.answer_to(caller, read_message(&message(method, &params))).await)
+    read(of.answer_message(caller, read_message(&message(method, &params))).await)
 }
 
 /// Makes a call; returns its result or its error.
@@ -49,7 +49,7 @@ pub async fn answered(service: &dyn Service, request: UpstreamRequest) -> Upstre
     let caller = Caller::new(Peer::new(Ipv4Addr::LOCALHOST.into()), None);
     let params = serde_json::from_str(&request.params).unwrap();
     let message = Message::of_host(request.method, params, dispatcher());
-    let reply = service.answer_to(&caller, message).await.reply.unwrap();
+    let reply = service.answer_message(&caller, message).await.reply.unwrap();
     if let Ok(result) = &reply.responses()[0].outcome {
         return Ok(result.clone());
     }

@@ -16,8 +16,8 @@ use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
 use rootlight::rpc::{Message, Reply};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_server::service::{Caller, HeldReply, Service};
-use rootlight_server::{Control, Entry, Limits, Operations, Origins, Server, ServerConfig};
+use rootlight_server::service::{Caller, ReservedReply, Service};
+use rootlight_server::{AdmissionRules, Control, Operations, Origins, Server, ServerConfig, ServerLimits};
 use serde_json::Value;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -29,9 +29,9 @@ pub use self::calls::{answered, answers, ask, ask_as, outcome, read_message, rec
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Kills a program that has not ended after [`PATIENCE`], so that the test fails instead of waiting forever.
-pub struct Watch(mpsc::Sender<()>);
+pub struct ProgramWatch(mpsc::Sender<()>);
 
-impl Watch {
+impl ProgramWatch {
     pub fn of(child: &Child) -> Self {
         let (ended, end) = mpsc::channel();
         let id = child.id().to_string();
@@ -60,7 +60,7 @@ pub fn run_with(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let _watch = Watch::of(&child);
+    let _watch = ProgramWatch::of(&child);
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
 }
@@ -80,7 +80,7 @@ pub const fn response_of(bytes: usize) -> usize {
 pub struct Echo;
 
 impl Service for Echo {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let calls = |method| message.calls().any(|call| call.method == method);
             if calls("slow") {
@@ -91,13 +91,13 @@ impl Service for Echo {
                 false => json!(message.bytes()),
             };
             let outcomes = message.entries().iter().map(|_| Ok(to_raw_value(&result).unwrap())).collect();
-            HeldReply::of(Reply::to(message, outcomes))
+            ReservedReply::of(Reply::to(message, outcomes))
         })
     }
 }
 
 /// A running server, which stops when dropped.
-pub struct Running {
+pub struct RunningServer {
     pub address: SocketAddr,
     pub second: Option<SocketAddr>,
     pub control: Control,
@@ -106,7 +106,7 @@ pub struct Running {
     pub task: tokio::task::JoinHandle<()>,
 }
 
-impl Running {
+impl RunningServer {
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -123,8 +123,8 @@ pub fn config() -> ServerConfig {
         ws_port: None,
         origins: Origins::Unnamed,
         hosts: Vec::new(),
-        limits: Limits::default(),
-        entry: Entry::default(),
+        limits: ServerLimits::default(),
+        entry: AdmissionRules::default(),
         operations: Operations::default(),
     }
 }
@@ -137,11 +137,11 @@ pub fn dev_chain(mining: Mining, options: LocalOptions) -> Arc<LocalService> {
     Arc::new(LocalService::new(Box::new(node), options, entropy, None))
 }
 
-pub async fn start(config: ServerConfig) -> Running {
+pub async fn start(config: ServerConfig) -> RunningServer {
     start_service(config, Arc::new(Echo)).await
 }
 
-pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> Running {
+pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> RunningServer {
     let server = Server::bind(config, service).await.unwrap();
     let (address, second, control) = (server.address(), server.second_address(), server.control());
     let limits = server.counts().limits.clone();
@@ -150,7 +150,7 @@ pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> R
     let task = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
-    Running { address, second, control, limits, stop: Some(stop), task }
+    RunningServer { address, second, control, limits, stop: Some(stop), task }
 }
 
 /// Returns a path in the folder with shared recordings. Prints a notice and returns `None` if it does not

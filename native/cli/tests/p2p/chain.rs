@@ -9,10 +9,10 @@ use alloy_primitives::{B256, Bytes, U256, keccak256};
 use flate2::read::GzDecoder;
 use rootlight::consensus::Network;
 use rootlight::trie::NodeSource;
-use rootlight::types::rlp::Reader;
+use rootlight::types::rlp::RlpReader;
 use rootlight::types::{Block, BlockRef, SealedHeader};
-use rootlight_limits::caller_id::Peer;
-use rootlight_node::peer_server::{PeerChain, PeerServer, ServedBlock, ServedHead};
+use rootlight_limits::caller_id::CallerId;
+use rootlight_node::peer_server::{PeerChain, PeerHead, PeerServer, ServedBlock};
 use rootlight_p2p::session::RateLimits;
 use rootlight_upstream::p2p::{Identity, PeerAddress};
 use tokio::sync::watch;
@@ -36,7 +36,7 @@ fn unpacked(path: &Path) -> Vec<u8> {
 
 /// The blocks of a file, at most this many.
 fn decoded(bytes: &[u8], most: usize, network: &Network) -> Vec<(SealedHeader, Block)> {
-    let (mut reader, mut list) = (Reader::new(bytes), Vec::new());
+    let (mut reader, mut list) = (RlpReader::new(bytes), Vec::new());
     while !reader.is_empty() && list.len() < most {
         let rlp = reader.next_raw("block").unwrap();
         let block = Block::decode(rlp, &|number| network.header_shape(number)).unwrap();
@@ -55,7 +55,7 @@ impl RecordedChain {
         let roots = String::from_utf8(unpacked(&folder.join("roots.txt.gz"))).unwrap();
         let sides = decoded(&unpacked(&folder.join("side_blocks.bin.gz")), usize::MAX, &network);
         let list = decoded(&blocks, usize::try_from(head).unwrap() + 1, &network);
-        let (mut reader, mut known) = (Reader::new(&nodes), BTreeMap::new());
+        let (mut reader, mut known) = (RlpReader::new(&nodes), BTreeMap::new());
         while !reader.is_empty() {
             let node = reader.next_str("node").unwrap();
             known.insert(keccak256(node), Bytes::copy_from_slice(node));
@@ -82,10 +82,10 @@ impl RecordedChain {
 }
 
 impl PeerChain for RecordedChain {
-    fn head(&self) -> Option<ServedHead> {
+    fn head(&self) -> Option<PeerHead> {
         let (header, _) = self.blocks.last()?;
         let block = BlockRef { number: header.number, hash: header.hash() };
-        Some(ServedHead {
+        Some(PeerHead {
             block,
             parent: header.parent_hash,
             total_difficulty: self.total_difficulty(block.hash)?,
@@ -120,7 +120,7 @@ impl PeerChain for RecordedChain {
         }
     }
 
-    fn submit(&self, _: Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, _: CallerId, transactions: Vec<Vec<u8>>) {
         self.submitted.lock().unwrap().extend(transactions);
     }
 

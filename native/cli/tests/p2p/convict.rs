@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::chain::RecordedChain;
 use crate::common::ask;
-use crate::hostile_peer::{Peer, Trick};
+use crate::hostile_peer::{HostilePeer, PeerTrick};
 use crate::recorded::light;
 
 /// The head of the chain; the recording has its state and that of block 60.
@@ -20,8 +20,8 @@ const HEAD: u64 = 400;
 const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// A light client whose only upstream is a peer that plays this trick.
-async fn among(chain: &Arc<RecordedChain>, trick: Trick) -> (Peer, LightService) {
-    let peer = Peer::start(chain.clone(), trick, 7).await;
+async fn among(chain: &Arc<RecordedChain>, trick: PeerTrick) -> (HostilePeer, LightService) {
+    let peer = HostilePeer::start(chain.clone(), trick, 7).await;
     let light = light(std::slice::from_ref(&peer.address), Network::regtest().genesis_hash).await;
     (peer, light)
 }
@@ -47,7 +47,7 @@ async fn caught(light: &LightService) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_with_another_hash_than_the_one_asked_for_are_evidence() {
     let Some(chain) = RecordedChain::read(HEAD) else { return };
-    for trick in [Trick::OtherBlock, Trick::Harder] {
+    for trick in [PeerTrick::OtherBlock, PeerTrick::Harder] {
         let (peer, light) = among(&chain, trick).await;
         let rule = caught(&light).await["rule"].as_str().unwrap().to_owned();
         assert!(rule.contains("a header of the peer has the hash"), "{trick:?}: {rule}");
@@ -59,7 +59,7 @@ async fn headers_with_another_hash_than_the_one_asked_for_are_evidence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_of_no_state_at_all_are_evidence() {
     let Some(chain) = RecordedChain::read(HEAD) else { return };
-    let (_peer, light) = among(&chain, Trick::EmptyChunks).await;
+    let (_peer, light) = among(&chain, PeerTrick::EmptyChunks).await;
     assert_eq!(record(&light).await["lies"], 0, "its headers are true");
     let answer = ask(&light, "eth_getBalance", json!([COW, "latest"])).await;
     assert!(answer["error"].is_object(), "{answer}");
@@ -70,14 +70,14 @@ async fn chunks_of_no_state_at_all_are_evidence() {
 
 /// A peer on another branch gives chunks of another state under the same number, and a peer may lack anything.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_honest_peers_may_give_is_no_evidence() {
+async fn responses_of_honest_peers_are_no_evidence() {
     let Some(chain) = RecordedChain::read(HEAD) else { return };
-    let tricks = [Trick::Honest, Trick::OlderState, Trick::NoChunks, Trick::Behind(60)];
+    let tricks = [PeerTrick::Honest, PeerTrick::OlderState, PeerTrick::NoChunks, PeerTrick::Behind(60)];
     // At a time, because silence takes six seconds.
     join_all(tricks.map(|trick| is_not_blamed(&chain, trick))).await;
 }
 
-async fn is_not_blamed(chain: &Arc<RecordedChain>, trick: Trick) {
+async fn is_not_blamed(chain: &Arc<RecordedChain>, trick: PeerTrick) {
     let (_peer, light) = among(chain, trick).await;
     for (method, params) in [
         ("eth_getBalance", json!([COW, "latest"])),
@@ -86,8 +86,8 @@ async fn is_not_blamed(chain: &Arc<RecordedChain>, trick: Trick) {
         ("eth_getTransactionReceipt", json!([format!("0x{}", "17".repeat(32))])),
     ] {
         let answer = ask(&light, method, params).await;
-        let has_state = matches!(trick, Trick::Honest | Trick::Behind(_));
-        let proven = method == "eth_getBlockByNumber" && trick != Trick::Behind(60)
+        let has_state = matches!(trick, PeerTrick::Honest | PeerTrick::Behind(_));
+        let proven = method == "eth_getBlockByNumber" && trick != PeerTrick::Behind(60)
             || method == "eth_getBalance" && has_state;
         let shown = answer["result"].is_string() || answer["result"].is_object();
         assert_eq!(shown, proven, "{trick:?} {method}: {answer}");

@@ -95,12 +95,12 @@ async fn a_light_client_reads_and_sends_by_peers_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_gets_announced_blocks_by_hash_and_is_told_of_transactions() {
+async fn a_peer_gets_announced_blocks_by_hash_and_pending_transactions() {
     let node = dev_chain(Mining::Manual, LocalOptions::default());
     let (_server, address) = serve(Arc::new(LocalChain::new(node.clone()))).await;
     let genesis = ask(&*node, "eth_getBlockByNumber", json!(["0x0", false])).await;
     let genesis = genesis["result"]["hash"].as_str().unwrap().parse().unwrap();
-    let mut peer = Peer::dial(&address, genesis).await;
+    let mut peer = TestPeer::dial(&address, genesis).await;
 
     let accounts = ask(&*node, "eth_accounts", json!([])).await["result"].clone();
     let sent = json!([{ "from": accounts[0], "to": accounts[1], "value": "0x1", "gas": "0x5208" }]);
@@ -130,12 +130,12 @@ async fn a_peer_gets_announced_blocks_by_hash_and_is_told_of_transactions() {
 }
 
 /// A node of the network, as far as a test needs one.
-pub(crate) struct Peer {
+pub(crate) struct TestPeer {
     pub(crate) stream: TcpStream,
     pub(crate) session: Session,
 }
 
-impl Peer {
+impl TestPeer {
     pub(crate) async fn dial(address: &PeerAddress, genesis: B256) -> Self {
         let key = NodeKey::from_bytes(&[7; 32]).unwrap();
         let config = SessionConfig::new("test", 7771, genesis, U256::from(1));

@@ -34,7 +34,7 @@ fn book(folder: Option<&Path>) -> Arc<NodeBook> {
 }
 
 /// A server that is found over UDP, at one port.
-pub(crate) struct Node {
+pub(crate) struct DiscoverableNode {
     id: NodeId,
     address: SocketAddr,
     _server: PeerServer,
@@ -42,7 +42,7 @@ pub(crate) struct Node {
 }
 
 /// Starts a node that asks another one for its place in the network.
-async fn node(chain: Arc<dyn PeerChain>, boot: Option<SocketAddr>) -> Node {
+async fn node(chain: Arc<dyn PeerChain>, boot: Option<SocketAddr>) -> DiscoverableNode {
     let identity = Arc::new(Identity::open(&Network::regtest(), chain.hash_at(0).unwrap(), None).unwrap());
     loop {
         let server =
@@ -51,7 +51,7 @@ async fn node(chain: Arc<dyn PeerChain>, boot: Option<SocketAddr>) -> Node {
         let options = FinderOptions { bind: server.address(), boot };
         // Another program may have the UDP port of this number.
         let Ok(finder) = Finder::serve(&identity, options, book(None)).await else { continue };
-        return Node { id: *identity.id(), address: server.address(), _server: server, finder };
+        return DiscoverableNode { id: *identity.id(), address: server.address(), _server: server, finder };
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::chain::RecordedChain;
 use crate::common::ask;
-use crate::hostile_peer::{Peer, Trick, trick};
+use crate::hostile_peer::{HostilePeer, PeerTrick, trick};
 
 /// Scenarios of an ordinary run.
 const SCENARIOS: u64 = 16;
@@ -41,11 +41,11 @@ const QUESTIONS: u64 = 8;
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// A request, and its true answer.
-type Question = (&'static str, Value, Value);
+type TrueAnswer = (&'static str, Value, Value);
 
 /// Accounts, codes and cells, present and absent, with the answers of the recorded node; blocks with transactions and
 /// uncles; logs that the blooms of all blocks exclude.
-fn questions(chain: &RecordedChain) -> Vec<Question> {
+fn questions(chain: &RecordedChain) -> Vec<TrueAnswer> {
     let path = crate::common::shared("vectors/p2p/chain/keys.json.gz").unwrap();
     let mut text = String::new();
     GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
@@ -79,7 +79,7 @@ fn questions(chain: &RecordedChain) -> Vec<Question> {
 }
 
 /// What of an answer is compared: of code its hash if that was recorded, of a block its hash and how much is in it.
-fn compared(question: &Question, result: &Value, chain: &RecordedChain) -> bool {
+fn compared(question: &TrueAnswer, result: &Value, chain: &RecordedChain) -> bool {
     let (method, _, truth) = question;
     match (*method, truth.as_str()) {
         ("eth_getCode", Some(truth)) if truth.starts_with("keccak:") => {
@@ -137,7 +137,7 @@ impl Digits {
 
 /// The peers of a scenario, and a light client that knows nothing but them and block 0.
 struct Cast {
-    peers: Vec<Peer>,
+    peers: Vec<HostilePeer>,
     light: LightService,
 }
 
@@ -147,13 +147,13 @@ impl Cast {
         let place = random.u64(..count);
         let mut peers = Vec::new();
         for index in 0..count {
-            let trick = if honest && index == place { Trick::Honest } else { trick(random) };
-            peers.push(Peer::start(chain.clone(), trick, random.u64(..)).await);
+            let trick = if honest && index == place { PeerTrick::Honest } else { trick(random) };
+            peers.push(HostilePeer::start(chain.clone(), trick, random.u64(..)).await);
         }
         let (network, genesis) = (Arc::new(Network::regtest()), chain.hash_at(0).unwrap());
         let identity = Arc::new(Identity::open(&network, genesis, None).unwrap());
         let nodes = Arc::new(StateNodes::default());
-        let upstream = |peer: &Peer| -> SharedUpstream {
+        let upstream = |peer: &HostilePeer| -> SharedUpstream {
             let address = peer.address.clone();
             Arc::new(PeerUpstream::new(identity.clone(), address, network.clone(), nodes.clone()))
         };
@@ -169,7 +169,7 @@ impl Cast {
         Self { peers, light: LightService::start(Network::regtest(), checkpoint, upstreams, options) }
     }
 
-    fn tricks(&self) -> Vec<Trick> {
+    fn tricks(&self) -> Vec<PeerTrick> {
         self.peers.iter().map(|peer| peer.trick).collect()
     }
 
@@ -182,13 +182,13 @@ impl Cast {
     async fn blamed(&self) -> Vec<Value> {
         let all = ask(&self.light, "rootlight_upstreams", json!([])).await;
         let all = all["result"].as_array().unwrap_or_else(|| panic!("{all}")).clone();
-        let peers = self.peers.iter().zip(all).filter(|(peer, _)| peer.trick == Trick::Honest);
+        let peers = self.peers.iter().zip(all).filter(|(peer, _)| peer.trick == PeerTrick::Honest);
         peers.map(|(_, status)| status).filter(|status| status["lies"] != json!(0)).collect()
     }
 }
 
 #[derive(Default)]
-struct Tally {
+struct AnswerTally {
     proven: AtomicU64,
     refused: AtomicU64,
 }
@@ -196,10 +196,10 @@ struct Tally {
 /// Asks until the answer is proven if there is an honest peer, else once. An answer that counts as proven is the true one.
 async fn examine(
     cast: &Cast,
-    question: &Question,
+    question: &TrueAnswer,
     honest: bool,
     chain: &RecordedChain,
-    tally: &Tally,
+    tally: &AnswerTally,
 ) -> Result<(), String> {
     let (method, params, _) = question;
     loop {
@@ -230,7 +230,7 @@ async fn examine(
     }
 }
 
-async fn scenario(chain: Arc<RecordedChain>, all: Arc<Vec<Question>>, seed: u64, tally: Arc<Tally>) {
+async fn scenario(chain: Arc<RecordedChain>, all: Arc<Vec<TrueAnswer>>, seed: u64, tally: Arc<AnswerTally>) {
     let mut random = Rng::with_seed(seed);
     let honest = random.u64(..100) < 70;
     let cast = Cast::new(&chain, &mut random, honest).await;
@@ -268,7 +268,7 @@ async fn mixtures_of_peers() {
         Some(seed) => seed..seed + 1,
         None => 0..number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS),
     };
-    let (tally, began, count) = (Arc::new(Tally::default()), Instant::now(), seeds.end - seeds.start);
+    let (tally, began, count) = (Arc::new(AnswerTally::default()), Instant::now(), seeds.end - seeds.start);
     let runs = futures::stream::iter(seeds).map(|seed| {
         let run = tokio::spawn(scenario(chain.clone(), all.clone(), seed, tally.clone()));
         async move { run.await.map_err(|error| (seed, error)) }

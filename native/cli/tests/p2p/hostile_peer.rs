@@ -8,7 +8,7 @@ use fastrand::Rng;
 use rootlight::trie::NodeSource;
 use rootlight::types::rlp::{put_list, put_str};
 use rootlight::types::{BlockRef, SealedHeader, SignedUint};
-use rootlight_node::peer_server::{PeerChain, ServedBlock, ServedHead, respond};
+use rootlight_node::peer_server::{PeerChain, PeerHead, ServedBlock, respond};
 use rootlight_p2p::message::{Chunk, Items, Message, Parent, Push, Response, Status};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeKey, RANDOM_BYTES};
@@ -23,7 +23,7 @@ use crate::chain::RecordedChain;
 
 /// How a peer departs from honesty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trick {
+pub(crate) enum PeerTrick {
     Honest,
     /// Accepts connections and says nothing.
     Deaf,
@@ -80,40 +80,40 @@ pub(crate) enum Trick {
 }
 
 /// Tricks other than honesty.
-pub(crate) fn trick(random: &mut Rng) -> Trick {
+pub(crate) fn trick(random: &mut Rng) -> PeerTrick {
     match random.u64(..25) {
-        0 => Trick::Deaf,
-        1 => Trick::OtherNetwork,
-        2 => Trick::OtherGenesis,
-        3 => Trick::OtherKey,
-        4 => Trick::Garbage,
-        5 => Trick::Leaves(random.u64(..12)),
-        6 => Trick::Silent,
-        7 => Trick::Lossy(random.u64(..100)),
-        8 => Trick::NoChunks,
-        9 => Trick::NoRuns,
-        10 | 11 => Trick::Flips(1 + random.u64(..100)),
-        12 => Trick::Cuts,
-        13 => Trick::Stale,
-        14 => Trick::Pushes,
-        15 => Trick::Boastful,
-        16 => Trick::Behind(random.u64(..400)),
-        17 => Trick::OtherBlock,
-        18 => Trick::FewerTransactions,
-        19 => Trick::NoUncles,
-        20 => Trick::Harder,
-        21 => Trick::CopiedWork,
-        22 => Trick::OlderState,
-        23 => Trick::EmptyChunks,
-        _ if random.u64(..100) < 50 => Trick::FlipsNodes(1 + random.u64(..100)),
-        _ => Trick::MixesNodes(1 + random.u64(..100)),
+        0 => PeerTrick::Deaf,
+        1 => PeerTrick::OtherNetwork,
+        2 => PeerTrick::OtherGenesis,
+        3 => PeerTrick::OtherKey,
+        4 => PeerTrick::Garbage,
+        5 => PeerTrick::Leaves(random.u64(..12)),
+        6 => PeerTrick::Silent,
+        7 => PeerTrick::Lossy(random.u64(..100)),
+        8 => PeerTrick::NoChunks,
+        9 => PeerTrick::NoRuns,
+        10 | 11 => PeerTrick::Flips(1 + random.u64(..100)),
+        12 => PeerTrick::Cuts,
+        13 => PeerTrick::Stale,
+        14 => PeerTrick::Pushes,
+        15 => PeerTrick::Boastful,
+        16 => PeerTrick::Behind(random.u64(..400)),
+        17 => PeerTrick::OtherBlock,
+        18 => PeerTrick::FewerTransactions,
+        19 => PeerTrick::NoUncles,
+        20 => PeerTrick::Harder,
+        21 => PeerTrick::CopiedWork,
+        22 => PeerTrick::OlderState,
+        23 => PeerTrick::EmptyChunks,
+        _ if random.u64(..100) < 50 => PeerTrick::FlipsNodes(1 + random.u64(..100)),
+        _ => PeerTrick::MixesNodes(1 + random.u64(..100)),
     }
 }
 
 /// The recorded chain as a peer shows it.
 struct Bent {
     inner: Arc<RecordedChain>,
-    trick: Trick,
+    trick: PeerTrick,
     random: Mutex<Rng>,
 }
 
@@ -129,12 +129,12 @@ impl NodeSource for BentNodes<'_> {
         let node = self.nodes.node(hash)?;
         let mut random = self.bent.random.lock().unwrap();
         match self.bent.trick {
-            Trick::FlipsNodes(percent) if random.u64(..100) < percent => {
+            PeerTrick::FlipsNodes(percent) if random.u64(..100) < percent => {
                 let mut bytes = node.to_vec();
                 flip(&mut bytes, 0, &mut random);
                 Some(bytes.into())
             }
-            Trick::MixesNodes(percent) if random.u64(..100) < percent => self.nodes.node(&self.root),
+            PeerTrick::MixesNodes(percent) if random.u64(..100) < percent => self.nodes.node(&self.root),
             _ => Some(node),
         }
     }
@@ -151,8 +151,8 @@ impl Bent {
     fn bend(&self, header: SealedHeader) -> SealedHeader {
         let mut inner = header.header().clone();
         match self.trick {
-            Trick::Harder => inner.difficulty = SignedUint::new(inner.difficulty.value() + U256::from(1)),
-            Trick::CopiedWork => {
+            PeerTrick::Harder => inner.difficulty = SignedUint::new(inner.difficulty.value() + U256::from(1)),
+            PeerTrick::CopiedWork => {
                 let Some(parent) = self.inner.header(inner.parent_hash) else { return header };
                 inner.bitcoin_header = parent.bitcoin_header.clone();
                 inner.merkle_proof = parent.merkle_proof.clone();
@@ -166,21 +166,21 @@ impl Bent {
     fn other(&self, hash: B256) -> B256 {
         let parent = || self.inner.header(hash).map(|header| header.parent_hash);
         match self.trick {
-            Trick::OtherBlock => parent().filter(|parent| !parent.is_zero()).unwrap_or(hash),
+            PeerTrick::OtherBlock => parent().filter(|parent| !parent.is_zero()).unwrap_or(hash),
             _ => hash,
         }
     }
 }
 
 impl PeerChain for Bent {
-    fn head(&self) -> Option<ServedHead> {
+    fn head(&self) -> Option<PeerHead> {
         let mut head = self.inner.head()?;
         match self.trick {
-            Trick::Boastful => {
+            PeerTrick::Boastful => {
                 head.block = BlockRef { number: head.block.number + 1_000, hash: B256::repeat_byte(7) };
                 head.total_difficulty += U256::from(u64::MAX);
             }
-            Trick::Behind(number) => {
+            PeerTrick::Behind(number) => {
                 let hash = self.inner.hash_at(number)?;
                 head.block = BlockRef { number, hash };
                 head.parent = self.inner.header(hash)?.parent_hash;
@@ -193,7 +193,7 @@ impl PeerChain for Bent {
 
     fn hash_at(&self, number: u64) -> Option<B256> {
         match self.trick {
-            Trick::Behind(last) if number > last => None,
+            PeerTrick::Behind(last) if number > last => None,
             _ => self.inner.hash_at(number),
         }
     }
@@ -205,8 +205,8 @@ impl PeerChain for Bent {
     fn block(&self, hash: B256) -> Option<ServedBlock> {
         let mut block = self.inner.block(self.other(hash))?;
         match self.trick {
-            Trick::FewerTransactions => drop(block.transactions.pop()),
-            Trick::NoUncles => block.uncles.clear(),
+            PeerTrick::FewerTransactions => drop(block.transactions.pop()),
+            PeerTrick::NoUncles => block.uncles.clear(),
             _ => block.header = self.bend(block.header),
         }
         Some(block)
@@ -217,11 +217,11 @@ impl PeerChain for Bent {
     }
 
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource)) {
-        let number = if self.trick == Trick::OlderState { 60 } else { number };
+        let number = if self.trick == PeerTrick::OlderState { 60 } else { number };
         self.inner.with_state(number, &mut |root, nodes| read(root, &BentNodes { nodes, root, bent: self }));
     }
 
-    fn submit(&self, _: rootlight_limits::caller_id::Peer, _: Vec<Vec<u8>>) {}
+    fn submit(&self, _: rootlight_limits::caller_id::CallerId, _: Vec<Vec<u8>>) {}
 
     fn pending(&self, _: &mut u64) -> Vec<Vec<u8>> {
         Vec::new()
@@ -233,25 +233,25 @@ impl PeerChain for Bent {
 }
 
 /// A peer at a port of this machine; it ends when the value is dropped.
-pub(crate) struct Peer {
+pub(crate) struct HostilePeer {
     pub(crate) address: PeerAddress,
-    pub(crate) trick: Trick,
+    pub(crate) trick: PeerTrick,
     serving: JoinHandle<()>,
 }
 
-impl Drop for Peer {
+impl Drop for HostilePeer {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-impl Peer {
-    pub(crate) async fn start(chain: Arc<RecordedChain>, trick: Trick, seed: u64) -> Self {
+impl HostilePeer {
+    pub(crate) async fn start(chain: Arc<RecordedChain>, trick: PeerTrick, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut random = Rng::with_seed(seed);
         let key = key(&mut random);
-        let named = if trick == Trick::OtherKey { *self::key(&mut random).id() } else { *key.id() };
+        let named = if trick == PeerTrick::OtherKey { *self::key(&mut random).id() } else { *key.id() };
         let address = PeerAddress { id: named, host: "127.0.0.1".into(), port };
         let serving = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -290,8 +290,8 @@ impl Speaker {
     fn config(&self) -> SessionConfig {
         let network = PeerNetwork::of(&rootlight::consensus::Network::regtest()).unwrap();
         let (id, genesis) = match self.bent.trick {
-            Trick::OtherNetwork => (network.id + 1, self.bent.hash_at(0).unwrap()),
-            Trick::OtherGenesis => (network.id, B256::repeat_byte(3)),
+            PeerTrick::OtherNetwork => (network.id + 1, self.bent.hash_at(0).unwrap()),
+            PeerTrick::OtherGenesis => (network.id, B256::repeat_byte(3)),
             _ => (network.id, self.bent.hash_at(0).unwrap()),
         };
         let config = SessionConfig::new("peer", id, genesis, network.genesis_difficulty());
@@ -299,7 +299,7 @@ impl Speaker {
     }
 
     async fn run(mut self, mut stream: TcpStream, key: NodeKey) {
-        if self.bent.trick == Trick::Deaf {
+        if self.bent.trick == PeerTrick::Deaf {
             return std::future::pending().await;
         }
         let secrets =
@@ -322,13 +322,13 @@ impl Speaker {
                 }
             }
             let mut output = session.take_output();
-            if self.bent.trick == Trick::Garbage && session.is_ready() {
+            if self.bent.trick == PeerTrick::Garbage && session.is_ready() {
                 output.extend((0..100).map(|_| self.random.u8(..)));
             }
             if !output.is_empty() && stream.write_all(&output).await.is_err() {
                 return;
             }
-            if self.bent.trick == Trick::HalvedPushes && session.is_ready() {
+            if self.bent.trick == PeerTrick::HalvedPushes && session.is_ready() {
                 let _ = session.send_message(&transactions(100_000), now);
                 for half in session.take_output().chunks(50_000) {
                     let _ = stream.write_all(half).await;
@@ -354,16 +354,16 @@ impl Speaker {
         let Ok(Message::Request { id, request }) = Message::decode(payload) else { return Some(Vec::new()) };
         let kind = request.kind();
         let silent = match self.bent.trick {
-            Trick::Silent => true,
-            Trick::Lossy(percent) => self.random.u64(..100) < percent,
-            Trick::NoChunks | Trick::HalvedPushes => kind == 20,
-            Trick::NoRuns => kind == 22 || kind == 24,
+            PeerTrick::Silent => true,
+            PeerTrick::Lossy(percent) => self.random.u64(..100) < percent,
+            PeerTrick::NoChunks | PeerTrick::HalvedPushes => kind == 20,
+            PeerTrick::NoRuns => kind == 22 || kind == 24,
             _ => false,
         };
         let response = respond(&self.bent, id, request).filter(|_| !silent);
         let Some(response) = response else { return Some(Vec::new()) };
         self.responses += 1;
-        if matches!(self.bent.trick, Trick::Leaves(after) if self.responses > after) {
+        if matches!(self.bent.trick, PeerTrick::Leaves(after) if self.responses > after) {
             return None;
         }
         let mut said = self.pushes();
@@ -373,7 +373,7 @@ impl Speaker {
 
     /// What a peer says unasked: the newest block, with a number that it does not have, and hashes that nobody knows.
     fn pushes(&mut self) -> Vec<Vec<u8>> {
-        if self.bent.trick != Trick::Pushes {
+        if self.bent.trick != PeerTrick::Pushes {
             return Vec::new();
         }
         let hash = B256::repeat_byte(self.random.u8(..));
@@ -394,16 +394,18 @@ impl Speaker {
     fn spoil(&mut self, id: u64, response: Vec<u8>) -> Vec<u8> {
         let mut said = response.clone();
         match self.bent.trick {
-            Trick::Flips(percent) if self.random.u64(..100) < percent => flip(&mut said, 8, &mut self.random),
-            Trick::Cuts => said.truncate(self.random.usize(..said.len())),
-            Trick::Stale => {
+            PeerTrick::Flips(percent) if self.random.u64(..100) < percent => {
+                flip(&mut said, 8, &mut self.random)
+            }
+            PeerTrick::Cuts => said.truncate(self.random.usize(..said.len())),
+            PeerTrick::Stale => {
                 if let Some(Ok(Message::Response { response, .. })) =
                     self.last.as_deref().map(Message::decode)
                 {
                     said = Message::Response { id, response }.encode();
                 }
             }
-            Trick::EmptyChunks => {
+            PeerTrick::EmptyChunks => {
                 if let Ok(Message::Response { response: Response::Chunk(chunk), .. }) =
                     Message::decode(&response)
                 {

@@ -11,9 +11,9 @@ use rootlight::state::Account;
 use rootlight::state::keys::{account_key, code_key, slot_key};
 use rootlight::trie::{NodeSource, Trie};
 use rootlight::types::{Header, SealedHeader};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
-use rootlight_node::peer_server::{LocalChain, PeerChain, ServedBlock, ServedHead};
+use rootlight_node::peer_server::{LocalChain, PeerChain, PeerHead, ServedBlock};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -33,13 +33,13 @@ const TOKEN: Address = Address::repeat_byte(0x70);
 const BALANCE_OF: &str = "0x60043560005260006020526040600020546000526020 6000f3";
 
 /// A chain that counts the chunks that it gives.
-struct Counted {
+struct CountingChain {
     inner: LocalChain,
     chunks: AtomicUsize,
 }
 
-impl PeerChain for Counted {
-    fn head(&self) -> Option<ServedHead> {
+impl PeerChain for CountingChain {
+    fn head(&self) -> Option<PeerHead> {
         self.inner.head()
     }
 
@@ -64,7 +64,7 @@ impl PeerChain for Counted {
         self.inner.with_state(number, read);
     }
 
-    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
         self.inner.submit(peer, transactions);
     }
 
@@ -124,7 +124,8 @@ fn chain(accounts: u64) -> Arc<LocalService> {
 async fn balance_of_on_a_large_state_costs_few_requests() {
     let accounts = std::env::var("ROOTLIGHT_ACCOUNTS").map_or(ACCOUNTS, |text| text.parse().unwrap());
     let node = chain(accounts);
-    let counted = Arc::new(Counted { inner: LocalChain::new(node.clone()), chunks: AtomicUsize::new(0) });
+    let counted =
+        Arc::new(CountingChain { inner: LocalChain::new(node.clone()), chunks: AtomicUsize::new(0) });
     let (_server, address) = serve(counted.clone()).await;
     let mut seen = Vec::new();
     for index in (0..6).map(|sample| sample * (accounts / 6) / 10 * 10) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use rootlight::trie::NodeSource;
 use rootlight::types::SealedHeader;
-use rootlight_limits::caller_id::Peer;
-use rootlight_node::peer_server::{PeerChain, ServedBlock, ServedHead};
+use rootlight_limits::caller_id::CallerId;
+use rootlight_node::peer_server::{PeerChain, PeerHead, ServedBlock};
 use tokio::sync::watch;
 
 use crate::chain::RecordedChain;
@@ -15,7 +15,7 @@ use crate::chain::RecordedChain;
 pub(crate) struct Liar(pub(crate) Arc<RecordedChain>);
 
 impl PeerChain for Liar {
-    fn head(&self) -> Option<ServedHead> {
+    fn head(&self) -> Option<PeerHead> {
         self.0.head()
     }
 
@@ -41,7 +41,7 @@ impl PeerChain for Liar {
         self.0.with_state(number, read);
     }
 
-    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
         self.0.submit(peer, transactions);
     }
 

@@ -19,7 +19,7 @@ mod served;
 
 use crate::common::ask;
 use chain::START;
-use served::{Served, network};
+use served::{CountedChain, network};
 
 /// Headers above the start.
 const HEADERS: u64 = 1_500;
@@ -27,7 +27,7 @@ const HEADERS: u64 = 1_500;
 /// Many headers come in runs of 192 that end at the hashes of the skeleton, each once.
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_come_in_whole_messages() {
-    let chain = Arc::new(Served::new(HEADERS));
+    let chain = Arc::new(CountedChain::new(HEADERS));
     let network = Arc::new(network());
     let identity = || Arc::new(Identity::open(&network, network.genesis_hash, None).unwrap());
     let (served, own) = (identity(), identity());

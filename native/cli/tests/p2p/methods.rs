@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use rootlight::consensus::Network;
-use rootlight::engine::{FollowNode, Node as _};
+use rootlight::engine::{FollowNode, LocalNode as _};
 use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight::rpc::server::methods;
 use rootlight_node::light::LightService;
@@ -79,7 +79,7 @@ const OF_FILTERS: [&str; 5] =
     ["eth_getFilterChanges", "eth_getFilterLogs", "eth_subscribe", "eth_uninstallFilter", "eth_unsubscribe"];
 
 /// How a request may be refused.
-struct Refusal {
+struct RefusalPattern {
     code: i64,
     words: &'static str,
     /// The methods that may be refused so; all if it is empty.
@@ -97,18 +97,22 @@ const BY_TRANSACTION_HASH: &[&str] = &[
     "trace_transaction",
 ];
 
-const REFUSALS: [Refusal; 5] = [
-    Refusal {
+const REFUSALS: [RefusalPattern; 5] = [
+    RefusalPattern {
         code: -32002,
         words: "ask about its block, or add a JSON-RPC upstream",
         methods: BY_TRANSACTION_HASH,
     },
     // An unknown hash.
-    Refusal { code: -32002, words: "a peer says nothing about what it lacks", methods: &[] },
+    RefusalPattern { code: -32002, words: "a peer says nothing about what it lacks", methods: &[] },
     // The state of a side block.
-    Refusal { code: -32002, words: "peers give states of their own branch only", methods: &[] },
-    Refusal { code: -32005, words: "ask for fewer at a time", methods: &["eth_getLogs", "trace_filter"] },
-    Refusal { code: -32601, words: "which a light client does not have", methods: &[] },
+    RefusalPattern { code: -32002, words: "peers give states of their own branch only", methods: &[] },
+    RefusalPattern {
+        code: -32005,
+        words: "ask for fewer at a time",
+        methods: &["eth_getLogs", "trace_filter"],
+    },
+    RefusalPattern { code: -32601, words: "which a light client does not have", methods: &[] },
 ];
 
 /// Requests of a method that an ordinary run asks, at most.
@@ -124,13 +128,13 @@ const TOGETHER: usize = 16;
 const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// The node that has executed the recorded chain, its server, and the light client.
-struct Setting {
+struct MethodsFixture {
     node: Arc<LocalService>,
     light: LightService,
     _server: PeerServer,
 }
 
-async fn setting() -> Option<Setting> {
+async fn setting() -> Option<MethodsFixture> {
     let folder = common::shared("vectors/chain")?;
     let node = executed(&folder);
     // All nodes of this network take more messages a minute than stock ones.
@@ -138,7 +142,7 @@ async fn setting() -> Option<Setting> {
     let (server, address) = serve_within(Arc::new(LocalChain::new(node.clone())), limits).await;
     let light = light_within(&[address], Network::regtest().genesis_hash, limits).await;
     assert!(light.is_synced(), "{:?}", light.health());
-    Some(Setting { node, light, _server: server })
+    Some(MethodsFixture { node, light, _server: server })
 }
 
 /// Executes the recorded chain with its side blocks.
@@ -161,7 +165,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 /// A recorded request, and the recorded result.
-struct Recorded {
+struct RecordedCase {
     file: &'static str,
     method: String,
     params: Value,
@@ -169,15 +173,15 @@ struct Recorded {
 }
 
 /// Every recorded request once, by method.
-fn recorded(folder: &Path) -> BTreeMap<String, Vec<Recorded>> {
-    let (mut seen, mut all) = (BTreeSet::new(), BTreeMap::<String, Vec<Recorded>>::new());
+fn recorded(folder: &Path) -> BTreeMap<String, Vec<RecordedCase>> {
+    let (mut seen, mut all) = (BTreeSet::new(), BTreeMap::<String, Vec<RecordedCase>>::new());
     for file in FILES {
         for line in lines(&folder.join(format!("{file}.jsonl"))) {
             let Some(method) = line["request"]["method"].as_str().map(str::to_owned) else { continue };
             let params = line["request"].get("params").cloned().unwrap_or(json!([]));
             if !ABOUT_THE_NODE.contains(&&*method) && seen.insert(format!("{method} {params}")) {
                 let result = line["response"]["result"].clone();
-                all.entry(method.clone()).or_default().push(Recorded { file, method, params, result });
+                all.entry(method.clone()).or_default().push(RecordedCase { file, method, params, result });
             }
         }
     }
@@ -193,7 +197,7 @@ fn is_of_nothing(params: &Value, answer: &Value) -> bool {
 
 /// What an answer of the light client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum AnswerKind {
     /// As recorded.
     Recorded,
     /// As the node that executed the chain answers, which other tests compare with the recording.
@@ -205,31 +209,31 @@ enum Kind {
 }
 
 /// Judges an answer. The error is what is wrong with it.
-fn judge(asked: &Recorded, ours: &Value, node: &Value) -> Result<Kind, String> {
+fn judge(asked: &RecordedCase, ours: &Value, node: &Value) -> Result<AnswerKind, String> {
     let (error, result) = (&ours["error"], &ours["result"]);
     if !ours["level"].is_null() {
         return Err("not proven".into());
     }
     if error.is_null() {
-        let known = [(&asked.result, Kind::Recorded), (&node["result"], Kind::Executed)];
+        let known = [(&asked.result, AnswerKind::Recorded), (&node["result"], AnswerKind::Executed)];
         let same = |known: &Value| result == known || same_but_total_difficulty(asked, result, known);
         let found = known.into_iter().find(|(known, _)| same(known)).map(|(_, kind)| kind);
         return found.ok_or_else(|| format!("different: {node}"));
     }
     let (code, text) = (&error["code"], error["message"].as_str().unwrap_or_default());
     if *code == node["error"]["code"] {
-        return Ok(Kind::SameError);
+        return Ok(AnswerKind::SameError);
     }
     let advised = REFUSALS.iter().any(|refusal| {
         *code == refusal.code
             && text.contains(refusal.words)
             && (refusal.methods.is_empty() || refusal.methods.contains(&&*asked.method))
     });
-    if advised { Ok(Kind::Refused) } else { Err("refused in other words".into()) }
+    if advised { Ok(AnswerKind::Refused) } else { Err("refused in other words".into()) }
 }
 
 /// Of a side block the header is proven, but not its total difficulty.
-fn same_but_total_difficulty(asked: &Recorded, ours: &Value, theirs: &Value) -> bool {
+fn same_but_total_difficulty(asked: &RecordedCase, ours: &Value, theirs: &Value) -> bool {
     let without = |value: &Value| {
         let mut value = value.clone();
         value.as_object_mut().and_then(|fields| fields.remove("totalDifficulty"));
@@ -248,7 +252,8 @@ async fn recorded_requests_are_answered_or_refused_with_advice() {
         let step = if whole { 1 } else { of_method.len().div_ceil(OF_A_METHOD) };
         of_method.into_iter().step_by(step)
     });
-    let (mut counts, mut wrong, waits) = (BTreeMap::<Kind, usize>::new(), Vec::new(), AtomicUsize::new(0));
+    let (mut counts, mut wrong, waits) =
+        (BTreeMap::<AnswerKind, usize>::new(), Vec::new(), AtomicUsize::new(0));
     let mut answers = futures::stream::iter(chosen)
         .map(|asked| async {
             let node = ask(&*setting.node, &asked.method, asked.params.clone()).await;
@@ -272,7 +277,7 @@ async fn recorded_requests_are_answered_or_refused_with_advice() {
     println!("{counts:?}");
     let shown: Vec<String> = wrong.iter().take(8).map(|text| text.chars().take(700).collect()).collect();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), shown.join("\n"));
-    assert!(counts.len() == 4 && counts[&Kind::Recorded] > 300, "{counts:?}");
+    assert!(counts.len() == 4 && counts[&AnswerKind::Recorded] > 300, "{counts:?}");
 }
 
 /// Parameters for the methods that read and are not among the recorded requests.
@@ -324,9 +329,13 @@ async fn every_method_of_the_table_is_answered_or_refused_by_name() {
             continue;
         }
         let node = ask(&*setting.node, method.name, params.clone()).await;
-        let asked = Recorded { file: "", method: method.name.into(), params, result: Value::Null };
+        let asked = RecordedCase { file: "", method: method.name.into(), params, result: Value::Null };
         let judged = judge(&asked, &answer, &node);
-        assert!(matches!(judged, Ok(Kind::Refused | Kind::SameError)), "{} {answer}", method.name);
+        assert!(
+            matches!(judged, Ok(AnswerKind::Refused | AnswerKind::SameError)),
+            "{} {answer}",
+            method.name
+        );
         refused += 1;
     }
     assert!(answered > 8 && refused > 40, "{answered} {refused}");

@@ -114,7 +114,7 @@ async fn filters_and_the_newest_transaction_need_no_other_upstream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_found_or_executed_is_refused_in_words() {
+async fn missing_and_unexecutable_blocks_are_refused_with_a_reason() {
     let (_node, _server, light, _) = chain().await;
     let unknown = format!("0x{}", "ab".repeat(32));
     for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {

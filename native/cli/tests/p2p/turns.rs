@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
 use rootlight::dev::Mining;
-use rootlight_limits::caller_id::Peer as Connection;
+use rootlight_limits::caller_id::CallerId as Connection;
 use rootlight_node::local::LocalOptions;
 use rootlight_node::peer_server::{LocalChain, PeerChain as _};
 use rootlight_p2p::message::{Message, Request};
@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::chain::{RecordedChain, serve};
 use crate::common::{ask, ask_as, dev_chain};
-use crate::dev::{Peer, follows};
-use crate::hostile_peer::{Peer as BentPeer, Trick, transactions};
+use crate::dev::{TestPeer, follows};
+use crate::hostile_peer::{HostilePeer as BentPeer, PeerTrick, transactions};
 use crate::recorded::light;
 
 /// Longest wait of a well-behaved client beside others: much more than it needs, and less than one silence of a peer.
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LEAVING: Duration = Duration::from_secs(60);
 
 /// Sends requests for so many headers up to the head.
-async fn request(peer: &mut Peer, hash: B256, count: u64, ids: std::ops::Range<u64>) {
+async fn request(peer: &mut TestPeer, hash: B256, count: u64, ids: std::ops::Range<u64>) {
     for id in ids {
         let request = Request::Headers { hash, count };
         // The server's own limit of what it reads is larger.
@@ -42,7 +42,7 @@ async fn request(peer: &mut Peer, hash: B256, count: u64, ids: std::ops::Range<u
 }
 
 /// Waits for the response with this id.
-async fn response(peer: &mut Peer, id: u64) {
+async fn response(peer: &mut TestPeer, id: u64) {
     loop {
         match peer.event().await {
             Event::Message(payload) => {
@@ -63,9 +63,9 @@ async fn a_peer_whose_answers_are_unsent_keeps_no_other_waiting() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
     let (_server, address) = serve(chain).await;
-    let mut silent = Peer::dial(&address, genesis).await;
+    let mut silent = TestPeer::dial(&address, genesis).await;
     request(&mut silent, head, 192, 0..250).await;
-    let mut greedy = Peer::dial(&address, genesis).await;
+    let mut greedy = TestPeer::dial(&address, genesis).await;
     let reading = tokio::spawn(async move {
         for round in 0..5 {
             request(&mut greedy, head, 1, round * 250..(round + 1) * 250).await;
@@ -75,7 +75,7 @@ async fn a_peer_whose_answers_are_unsent_keeps_no_other_waiting() {
         }
         5
     });
-    let mut other = Peer::dial(&address, genesis).await;
+    let mut other = TestPeer::dial(&address, genesis).await;
     let mut id = 0;
     while !reading.is_finished() || id < 5 {
         request(&mut other, head, 1, id..id + 1).await;
@@ -133,7 +133,7 @@ async fn demerits(light: &dyn Service) -> Vec<Value> {
 async fn a_caller_that_makes_up_states_keeps_no_other_waiting() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let genesis = chain.hash_at(0).unwrap();
-    let peer = BentPeer::start(chain, Trick::Honest, 1).await;
+    let peer = BentPeer::start(chain, PeerTrick::Honest, 1).await;
     let light = Arc::new(light(std::slice::from_ref(&peer.address), genesis).await);
     assert!(light.is_synced(), "{:?}", light.health());
     for question in [old_state, made_up] {
@@ -156,7 +156,7 @@ async fn a_caller_that_makes_up_states_keeps_no_other_waiting() {
 async fn a_peer_does_not_hide_its_silence_behind_long_messages() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let genesis = chain.hash_at(0).unwrap();
-    let peer = BentPeer::start(chain, Trick::HalvedPushes, 1).await;
+    let peer = BentPeer::start(chain, PeerTrick::HalvedPushes, 1).await;
     let light = light(std::slice::from_ref(&peer.address), genesis).await;
     assert!(light.is_synced(), "{:?}", light.health());
     let caller = caller(1);
@@ -226,20 +226,20 @@ async fn idle_peers_of_four_addresses_do_not_keep_a_newcomer_out() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
     let (_server, address) = serve(chain).await;
-    let mut held = Vec::new();
+    let mut reserved = Vec::new();
     for last in 2..6 {
         for _ in 0..8 {
             let stream = connect(&format!("127.0.0.{last}"), &address).await.unwrap();
-            held.push(Peer::shake_hands(stream, &address, genesis).await.expect("a place"));
+            reserved.push(TestPeer::shake_hands(stream, &address, genesis).await.expect("a place"));
         }
     }
     for last in 6..9 {
         let stream = connect(&format!("127.0.0.{last}"), &address).await.unwrap();
-        let newcomer = timeout(PATIENCE, Peer::shake_hands(stream, &address, genesis)).await;
+        let newcomer = timeout(PATIENCE, TestPeer::shake_hands(stream, &address, genesis)).await;
         let mut newcomer = newcomer.expect("a handshake in time").expect("a place");
         request(&mut newcomer, head, 1, 1..2).await;
         timeout(PATIENCE, response(&mut newcomer, 1)).await.expect("a response in time");
-        held.push(newcomer);
+        reserved.push(newcomer);
     }
 }
 
@@ -249,14 +249,14 @@ async fn connections_that_do_not_shake_hands_do_not_keep_a_newcomer_out() {
     let Some(chain) = RecordedChain::read(400) else { return };
     let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
     let (_server, address) = serve(chain).await;
-    let mut held = Vec::new();
+    let mut reserved = Vec::new();
     for last in 10..60 {
         for _ in 0..4 {
-            held.push(connect(&format!("127.0.0.{last}"), &address).await.unwrap());
+            reserved.push(connect(&format!("127.0.0.{last}"), &address).await.unwrap());
         }
     }
     let stream = connect("127.0.0.2", &address).await.unwrap();
-    let newcomer = timeout(PATIENCE, Peer::shake_hands(stream, &address, genesis)).await;
+    let newcomer = timeout(PATIENCE, TestPeer::shake_hands(stream, &address, genesis)).await;
     let mut newcomer = newcomer.expect("a handshake in time").expect("a place");
     request(&mut newcomer, head, 1, 1..2).await;
     timeout(PATIENCE, response(&mut newcomer, 1)).await.expect("a response in time");
@@ -279,13 +279,13 @@ async fn unfinished(addresses: Vec<u8>, limit: Duration) {
     let (genesis, head) = (chain.hash_at(0).unwrap(), chain.hash_at(400).unwrap());
     let (_server, address) = serve(chain.clone()).await;
     let long = transactions(2_000_000);
-    let mut held = Vec::new();
+    let mut reserved = Vec::new();
     for last in addresses {
         let stream = connect(&format!("127.0.0.{last}"), &address).await.unwrap();
-        let mut peer = Peer::shake_hands(stream, &address, genesis).await.expect("a place");
+        let mut peer = TestPeer::shake_hands(stream, &address, genesis).await.expect("a place");
         peer.session.send_message(&long, 0).unwrap();
         let output = peer.session.take_output();
-        held.push(tokio::spawn(async move {
+        reserved.push(tokio::spawn(async move {
             // The server reads this when it has room.
             let _ = peer.stream.write_all(&output[..output.len() - 16]).await;
             // They do not leave by themselves while the other one waits.
@@ -293,17 +293,17 @@ async fn unfinished(addresses: Vec<u8>, limit: Duration) {
         }));
     }
     let stream = connect("127.0.0.2", &address).await.unwrap();
-    let mut honest = Peer::shake_hands(stream, &address, genesis).await.expect("a place");
+    let mut honest = TestPeer::shake_hands(stream, &address, genesis).await.expect("a place");
     honest.session.send_message(&long, 0).unwrap();
     let output = honest.session.take_output();
     timeout(limit, honest.stream.write_all(&output)).await.expect("read in time").unwrap();
     request(&mut honest, head, 1, 1..2).await;
     timeout(limit, response(&mut honest, 1)).await.expect("a response in time");
     assert_eq!(chain.submitted.lock().unwrap().len(), 1, "the message was read");
-    held.iter().for_each(tokio::task::JoinHandle::abort);
+    reserved.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-impl Peer {
+impl TestPeer {
     /// Speaks the handshake over this connection.
     async fn shake_hands(
         stream: TcpStream,

@@ -7,7 +7,7 @@ use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::SyncOptions;
 use rootlight::types::B256;
-use rootlight_node::light::{LightOptions, LightService, Start};
+use rootlight_node::light::{LightOptions, LightService, LightStart};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_node::peer_server::{LocalChain, PeerServer};
 use rootlight_server::service::Service as _;
@@ -56,7 +56,7 @@ fn network() -> Network {
 
 /// A light client that trusts no block, of these peers.
 async fn by_work(upstreams: Vec<SharedUpstream>) -> LightService {
-    let start = Start::Work(network().work_start.unwrap());
+    let start = LightStart::Work(network().work_start.unwrap());
     // Blocks so far apart show a fiftieth of the work that the built-in difficulty promises.
     let sync = SyncOptions { work_floor: 1, ..SyncOptions::default() };
     let options = LightOptions { sync, ..LightOptions::default() };

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::process::{Command, Stdio};
 
-use common::{Watch, run};
+use common::{ProgramWatch, run};
 use serde_json::{Value, json};
 
 fn text(bytes: &[u8]) -> String {
@@ -306,7 +306,7 @@ fn listening_on_other_addresses_than_loopback_prints_a_warning() {
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let _watch = common::Watch::of(&child);
+        let _watch = common::ProgramWatch::of(&child);
         let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
         let ready = lines.map_while(Result::ok).any(|line| line.starts_with("listening "));
         child.kill().unwrap();
@@ -336,7 +336,7 @@ fn a_reader_that_stops_early_is_no_failure() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let _watch = Watch::of(&child);
+        let _watch = ProgramWatch::of(&child);
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));

@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use crate::common::{Watch, client};
+use crate::common::{ProgramWatch, client};
 
 /// A line that cannot be written is lost; the request that led to it is answered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_nobody_reads_fails_no_request() {
+async fn requests_succeed_when_the_log_pipe_is_closed() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
         .args(["dev", "--http-port", "0", "--log-level", "info"])
         .env_remove("RUST_LOG")
@@ -18,7 +18,7 @@ async fn a_log_that_nobody_reads_fails_no_request() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let _watch = Watch::of(&child);
+    let _watch = ProgramWatch::of(&child);
     drop(child.stderr.take());
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = output.find(|line| line.starts_with("listening ")).expect("the program says where it listens");

@@ -7,18 +7,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{Watch, client, run, shared};
+use common::{ProgramWatch, client, run, shared};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-struct Dev {
+struct DevProgram {
     child: Child,
     url: String,
     /// The text printed before the ready line.
     banner: String,
 }
 
-impl Dev {
+impl DevProgram {
     fn start(arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
             .args(arguments)
@@ -27,9 +27,9 @@ impl Dev {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // `Dev` ends the process when dropped, also if the test fails below.
+        // `DevProgram` ends the process when dropped, also if the test fails below.
         let mut dev = Self { child, url: String::new(), banner: String::new() };
-        let _watch = Watch::of(&dev.child);
+        let _watch = ProgramWatch::of(&dev.child);
         for line in BufReader::new(dev.child.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
             if let Some(rest) = line.strip_prefix("listening ") {
@@ -65,7 +65,7 @@ impl Dev {
     }
 }
 
-impl Drop for Dev {
+impl Drop for DevProgram {
     fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -76,7 +76,7 @@ const TO: &str = "0x00000000000000000000000000000000000000aa";
 
 #[tokio::test]
 async fn without_a_command_a_chain_with_funded_accounts_runs() {
-    let dev = Dev::start(&[]);
+    let dev = DevProgram::start(&[]);
     assert!(dev.banner.contains("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"), "{}", dev.banner);
     assert!(dev.banner.contains(&dev.url) && dev.banner.contains("Chain id 33"), "{}", dev.banner);
     assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x21");
@@ -90,7 +90,7 @@ async fn without_a_command_a_chain_with_funded_accounts_runs() {
 
 #[tokio::test]
 async fn genesis_regtest_is_the_reference_nodes_and_silent_prints_no_banner() {
-    let dev = Dev::start(&["dev", "--genesis", "regtest", "--silent"]);
+    let dev = DevProgram::start(&["dev", "--genesis", "regtest", "--silent"]);
     assert_eq!(dev.banner, "");
     let block = dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap();
     assert_eq!(block["hash"], rootlight::consensus::Network::regtest().genesis_hash.to_string());
@@ -100,15 +100,16 @@ async fn genesis_regtest_is_the_reference_nodes_and_silent_prints_no_banner() {
 async fn block_0_has_the_time_of_the_start_or_the_given_one() {
     let seconds = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let started = seconds();
-    let block =
-        |dev: Dev| async move { dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap() };
-    let present = block(Dev::start(&["dev"])).await;
+    let block = |dev: DevProgram| async move {
+        dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap()
+    };
+    let present = block(DevProgram::start(&["dev"])).await;
     let time = u64::from_str_radix(&present["timestamp"].as_str().unwrap()[2..], 16).unwrap();
     assert!((started..=seconds()).contains(&time), "{time}");
     let given = ["dev", "--genesis-time", "1800000000"];
-    let fixed = block(Dev::start(&given)).await;
+    let fixed = block(DevProgram::start(&given)).await;
     assert_eq!(fixed["timestamp"], format!("{:#x}", 1_800_000_000));
-    assert_eq!(block(Dev::start(&given)).await["hash"], fixed["hash"]);
+    assert_eq!(block(DevProgram::start(&given)).await["hash"], fixed["hash"]);
 }
 
 #[tokio::test]
@@ -118,14 +119,14 @@ async fn flags_decide_how_reverts_and_older_releases_are_answered() {
     let revert = json!([{ "to": TO }, "latest", { TO: { "code": "0x60006000fd" } }]);
     let poor = json!([{ "from": TO, "to": TO, "value": "0x1" }]);
 
-    let dev = Dev::start(&["dev", "--revert-code", "3"]);
+    let dev = DevProgram::start(&["dev", "--revert-code", "3"]);
     let hash = dev.call("eth_sendTransaction", creation.clone()).await.unwrap();
     let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
     assert_eq!(receipt["status"], "0x0");
     assert_eq!(dev.call("eth_call", revert.clone()).await.unwrap_err()["code"], 3);
     assert_eq!(dev.call("eth_estimateGas", poor.clone()).await.unwrap_err()["code"], -32000);
 
-    let dev = Dev::start(&["dev", "--reject-failing", "--compat", "6.4.0"]);
+    let dev = DevProgram::start(&["dev", "--reject-failing", "--compat", "6.4.0"]);
     let refused = dev.call("eth_sendTransaction", creation).await.unwrap_err();
     assert_eq!(refused["code"], -32015);
     let refused = dev.call("eth_call", revert).await.unwrap_err();
@@ -138,16 +139,16 @@ async fn flags_decide_how_reverts_and_older_releases_are_answered() {
 
 #[tokio::test]
 async fn the_name_of_the_client_can_be_chosen() {
-    let dev = Dev::start(&["dev", "--client-version", "anvil/Rootlight"]);
+    let dev = DevProgram::start(&["dev", "--client-version", "anvil/Rootlight"]);
     assert_eq!(dev.call("web3_clientVersion", json!([])).await.unwrap(), "anvil/Rootlight");
-    let dev = Dev::start(&["dev"]);
+    let dev = DevProgram::start(&["dev"]);
     let own = dev.call("web3_clientVersion", json!([])).await.unwrap();
     assert!(own.as_str().unwrap().starts_with("Rootlight/"), "{own}");
 }
 
 #[tokio::test]
 async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
-    let dev = Dev::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
+    let dev = DevProgram::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
     let accounts = dev.call("eth_accounts", json!([])).await.unwrap();
     for account in accounts.as_array().unwrap() {
         assert!(dev.banner.contains(account.as_str().unwrap()), "{account}: {}", dev.banner);
@@ -170,7 +171,7 @@ async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
 
 #[tokio::test]
 async fn blocks_are_mined_by_the_clock_or_on_request() {
-    let dev = Dev::start(&["dev", "--block-time", "1"]);
+    let dev = DevProgram::start(&["dev", "--block-time", "1"]);
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if dev.height().await != "0x0" {
@@ -179,7 +180,7 @@ async fn blocks_are_mined_by_the_clock_or_on_request() {
     }
     assert_ne!(dev.height().await, "0x0");
 
-    let dev = Dev::start(&["dev", "--block-time", "manual"]);
+    let dev = DevProgram::start(&["dev", "--block-time", "manual"]);
     let hash = dev.send(TO).await;
     assert_eq!(dev.height().await, "0x0");
     dev.call("evm_mine", json!([])).await.unwrap();
@@ -195,7 +196,7 @@ async fn a_killed_chain_opens_at_its_last_block() {
     let arguments = ["dev", "--data-dir", data.to_str().unwrap()];
     let mut hashes = Vec::new();
     for round in 1..=3 {
-        let dev = Dev::start(&arguments);
+        let dev = DevProgram::start(&arguments);
         for earlier in &hashes {
             assert!(dev.call("eth_getTransactionReceipt", json!([earlier])).await.unwrap().is_object());
         }
@@ -205,7 +206,7 @@ async fn a_killed_chain_opens_at_its_last_block() {
     }
     // The time of block 0 is stored, and not that of this start.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let dev = Dev::start(&arguments);
+    let dev = DevProgram::start(&arguments);
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
     assert_eq!(dev.call("eth_getBalance", json!([TO, "0x1"])).await.unwrap(), "0x5");
     other_genesis(&data);
@@ -221,7 +222,7 @@ fn other_genesis(data: &Path) {
 /// An endless loop stops at the gas cap or the time limit; other requests are answered meanwhile.
 #[tokio::test]
 async fn endless_calls_do_not_block_other_requests() {
-    let dev = Dev::start(&["dev", "--call-gas-cap", "9000000000000000000"]);
+    let dev = DevProgram::start(&["dev", "--call-gas-cap", "9000000000000000000"]);
     // JUMPDEST, PUSH1 0, JUMP
     let call = json!([{ "to": TO, "gas": "0x7000000000000000" }, "latest", { TO: { "code": "0x5b600056" } }]);
     let endless: Vec<_> = (0..4).map(|_| dev.call("eth_call", call.clone())).collect();
@@ -262,7 +263,7 @@ fn wrong_options_are_usage_errors() {
 async fn a_follower_serves_proofs_and_witnesses() {
     let Some(folder) = shared("vectors/chain") else { return };
     let upstream = format!("replay:{}", folder.display());
-    let dev = Dev::start(&["follow", "--upstream", &upstream]);
+    let dev = DevProgram::start(&["follow", "--upstream", &upstream]);
     for _ in 0..600 {
         if dev.call("eth_syncing", json!([])).await.unwrap() == false && dev.height().await == "0x2a4" {
             break;

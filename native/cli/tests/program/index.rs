@@ -10,7 +10,7 @@ use common::run;
 use rootlight::consensus::Network;
 use rootlight::engine::LogFilter;
 use rootlight_index::testkit::{PostgresServer, client_config, postgres};
-use rootlight_index::{Database, Proof, Reader, ReaderOptions};
+use rootlight_index::{Database, IndexReader, Proof, ReaderOptions};
 use rootlight_upstream::Upstream;
 use rootlight_upstream::replay::Replay;
 use serde_json::{Value, json};
@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 /// The last block of the recording.
 const HEAD: u64 = 676;
 
-struct Index {
+struct IndexProgram {
     _server: Arc<PostgresServer>,
     recording: String,
     url: String,
     database: Database,
 }
 
-impl Index {
+impl IndexProgram {
     /// A new database; `None` without PostgreSQL or the recording.
     async fn new() -> Option<Self> {
         let recording = format!("replay:{}", common::shared("vectors/chain")?.display());
@@ -63,9 +63,9 @@ impl Index {
         command.spawn().unwrap()
     }
 
-    async fn reader(&self) -> Reader {
+    async fn reader(&self) -> IndexReader {
         let network = Arc::new(Network::regtest());
-        Reader::open(&self.database, network, &ReaderOptions::default()).await.unwrap()
+        IndexReader::open(&self.database, network, &ReaderOptions::default()).await.unwrap()
     }
 
     async fn number(&self, sql: &str) -> i64 {
@@ -75,9 +75,9 @@ impl Index {
 }
 
 /// The recorded block objects and receipts.
-struct Recorded(Replay);
+struct RecordingServer(Replay);
 
-impl Recorded {
+impl RecordingServer {
     async fn ask(&self, method: &'static str, params: Value) -> Value {
         let call = rootlight::light::UpstreamRequest::new(method, params.to_string());
         serde_json::from_str(self.0.request(vec![call]).await.remove(0).unwrap().get()).unwrap()
@@ -90,7 +90,7 @@ fn hex(number: u64) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recorded_chain_is_loaded_as_it_was_recorded_and_proven() {
-    let Some(index) = Index::new().await else { return };
+    let Some(index) = IndexProgram::new().await else { return };
     let loaded = run(&[&index.arguments()[..], &["--once"]].concat());
     assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
     let reader = index.reader().await;
@@ -98,7 +98,7 @@ async fn a_recorded_chain_is_loaded_as_it_was_recorded_and_proven() {
     assert_eq!(index.number("SELECT count(*) FROM rootlight.blocks WHERE proof = 0").await, 0);
 
     let recorded =
-        Recorded(Replay::open(common::shared("vectors/chain").unwrap().to_str().unwrap()).unwrap());
+        RecordingServer(Replay::open(common::shared("vectors/chain").unwrap().to_str().unwrap()).unwrap());
     let logs = reader.logs(&LogFilter::default(), 0, HEAD).all().await.unwrap();
     let mut logs = logs.into_iter();
     for number in 0..=HEAD {
@@ -133,7 +133,7 @@ async fn a_recorded_chain_is_loaded_as_it_was_recorded_and_proven() {
 /// The process is killed at many moments of loading; rows are never partial, and in the end complete.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_indexer_leaves_whole_batches_and_the_next_one_goes_on() {
-    let Some(index) = Index::new().await else { return };
+    let Some(index) = IndexProgram::new().await else { return };
     let progress = "SELECT coalesce(sum(next_block - first_block), 0)::bigint FROM rootlight.ranges";
     let mut most = 0;
     for round in 0..60_u64 {
@@ -172,8 +172,8 @@ async fn a_killed_indexer_leaves_whole_batches_and_the_next_one_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_indexer_says_who_runs() {
-    let Some(index) = Index::new().await else { return };
+async fn a_second_indexer_is_refused_and_names_the_first() {
+    let Some(index) = IndexProgram::new().await else { return };
     let mut first = index.start(&[]);
     let started = Instant::now();
     while index.number("SELECT count(*) FROM rootlight.ranges").await == 0 {
@@ -215,7 +215,7 @@ async fn connections_by_tls_check_the_certificate_of_the_server() {
             None => command.env_remove("SSL_CERT_FILE"),
         };
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let _watch = common::Watch::of(&child);
+        let _watch = common::ProgramWatch::of(&child);
         child.wait_with_output().unwrap()
     };
     let refused = index(None);

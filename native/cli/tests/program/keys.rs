@@ -7,18 +7,18 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use common::{Watch, client, run};
+use common::{ProgramWatch, client, run};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 /// A development chain that needs keys, with all that it logs in a file.
-struct Server {
+struct KeyedProgram {
     child: Child,
     url: String,
     log: PathBuf,
 }
 
-impl Server {
+impl KeyedProgram {
     fn start(folder: &Path) -> Self {
         let log = folder.join("log");
         let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
@@ -30,7 +30,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut server = Self { child, url: String::new(), log };
-        let _watch = Watch::of(&server.child);
+        let _watch = ProgramWatch::of(&server.child);
         for line in BufReader::new(server.child.stdout.take().unwrap()).lines() {
             if let Some(rest) = line.unwrap().strip_prefix("listening ") {
                 server.url = rest.split(' ').next().unwrap().to_owned();
@@ -49,21 +49,21 @@ impl Server {
     /// Ends the server as an operator does.
     fn stop(&mut self) {
         assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        let _watch = Watch::of(&self.child);
+        let _watch = ProgramWatch::of(&self.child);
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-impl Drop for Server {
+impl Drop for KeyedProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-struct Keys(tempfile::TempDir);
+struct KeyFolder(tempfile::TempDir);
 
-impl Keys {
+impl KeyFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -99,9 +99,9 @@ fn id(key: &str) -> &str {
 
 #[tokio::test]
 async fn commands_take_effect_while_the_server_runs_and_survive_its_restart() {
-    let keys = Keys::new();
+    let keys = KeyFolder::new();
     let early = keys.create(&["--name", "early"]);
-    let mut server = Server::start(keys.0.path());
+    let mut server = KeyedProgram::start(keys.0.path());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -123,7 +123,7 @@ async fn commands_take_effect_while_the_server_runs_and_survive_its_restart() {
     server.stop();
     assert!(!keys.0.path().join("keys.redb.sock").exists());
     assert_eq!(keys.list(), listed, "the counters were written at the end");
-    let mut server = Server::start(keys.0.path());
+    let mut server = KeyedProgram::start(keys.0.path());
     assert_eq!((server.status(&early).await, server.status(&late).await), (401, 429));
     server.stop();
     let shown = keys.text(&["list"]);
@@ -145,13 +145,13 @@ async fn commands_take_effect_while_the_server_runs_and_survive_its_restart() {
 
 #[tokio::test]
 async fn a_server_that_is_killed_leaves_a_socket_that_the_next_one_replaces() {
-    let keys = Keys::new();
+    let keys = KeyFolder::new();
     let key = keys.create(&[]);
-    let server = Server::start(keys.0.path());
+    let server = KeyedProgram::start(keys.0.path());
     drop(server);
     assert!(keys.0.path().join("keys.redb.sock").exists());
     assert_eq!(keys.list().len(), 1, "without a server, the commands open the database");
-    let server = Server::start(keys.0.path());
+    let server = KeyedProgram::start(keys.0.path());
     assert_eq!(server.status(&key).await, 200);
     assert_eq!(keys.list().len(), 1);
     keys.text(&["revoke", id(&key)]);
@@ -160,7 +160,7 @@ async fn a_server_that_is_killed_leaves_a_socket_that_the_next_one_replaces() {
 
 #[test]
 fn wrong_usage_is_explained() {
-    let keys = Keys::new();
+    let keys = KeyFolder::new();
     let told = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     for (arguments, code, text) in [
         (&["create", "--methods", "eth_nonsense"][..], 2, "methods: \"eth_nonsense\" is not one"),

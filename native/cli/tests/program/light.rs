@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Watch, client, run};
+use common::{ProgramWatch, client, run};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::consensus::Network;
@@ -16,14 +16,14 @@ use rootlight::types::json::RpcBlock;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-struct Server {
+struct LightProgram {
     child: Child,
     output: BufReader<ChildStdout>,
     http: String,
     ws: String,
 }
 
-impl Server {
+impl LightProgram {
     /// Starts the binary on a free port and waits for the ready line.
     fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
@@ -34,7 +34,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        let (mut line, _watch) = (String::new(), Watch::of(&child));
+        let (mut line, _watch) = (String::new(), ProgramWatch::of(&child));
         output.read_line(&mut line).unwrap();
         let mut parts = line.trim_end().split(' ');
         assert_eq!(parts.next(), Some("listening"), "{line}");
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for LightProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -90,7 +90,7 @@ fn recorded() -> [&'static str; 7] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recording_is_served_through_the_light_client() {
-    let server = Server::start(&recorded());
+    let server = LightProgram::start(&recorded());
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x4b");
     assert_eq!(server.ask("eth_chainId", json!([])).await["result"], "0x21");
     assert!(
@@ -132,14 +132,14 @@ async fn a_recording_is_served_through_the_light_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_stops_the_program_and_silent_prints_nothing_more() {
-    let server = Server::start(&["--silent"]);
+    let server = LightProgram::start(&["--silent"]);
     assert_eq!(server.ask("net_version", json!([])).await["result"], "33");
     assert_eq!(server.stop("-INT"), (Some(0), String::new(), String::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_are_json_on_request() {
-    let server = Server::start(&[&recorded()[..], &["--json-log"]].concat());
+    let server = LightProgram::start(&[&recorded()[..], &["--json-log"]].concat());
     let (_, _, err) = server.stop("-TERM");
     assert!(err.lines().count() > 2);
     for line in err.lines() {
@@ -157,7 +157,7 @@ async fn a_recording_is_followed_from_genesis_to_its_head() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = "0:0x8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe";
-    let server = Server::light("regtest", &upstream, checkpoint, &[]);
+    let server = LightProgram::light("regtest", &upstream, checkpoint, &[]);
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x2a4");
     let block = server.ask("eth_getBlockByNumber", json!(["latest", true])).await["result"].clone();
     assert_eq!(block["number"], "0x2a4");
@@ -194,7 +194,7 @@ async fn recorded_headers_of_the_main_network_are_verified() {
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
     let upstream = format!("replay:{}", folder.path().display());
     let began = Instant::now();
-    let server = Server::light("mainnet", &upstream, &checkpoint, &["--max-age", "0"]);
+    let server = LightProgram::light("mainnet", &upstream, &checkpoint, &["--max-age", "0"]);
     let head = server.ask("eth_blockNumber", json!([])).await["result"].clone();
     println!("{} headers in {:?}", known.len() - 1, began.elapsed());
     let last = known[known.len() - 1].0;
@@ -216,7 +216,7 @@ async fn an_old_head_is_neither_served_nor_healthy() {
     let Some(known) = real_headers(folder.path()) else { return };
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
     let upstream = format!("replay:{}", folder.path().display());
-    let server = Server::light("mainnet", &upstream, &checkpoint, &[]);
+    let server = LightProgram::light("mainnet", &upstream, &checkpoint, &[]);
     for (method, params) in
         [("eth_blockNumber", json!([])), ("eth_getBlockByHash", json!([known[5].1, false]))]
     {
@@ -239,7 +239,8 @@ async fn a_network_file_sets_the_rules_and_a_wrong_one_is_a_usage_error() {
     let rules = json!({"rskip351": -1, "rskip144": -1, "rskip535": -1});
     std::fs::write(&file, json!({"name": "older", "base": "regtest", "rules": rules}).to_string()).unwrap();
     let upstream = format!("replay:{}", path.display());
-    let server = Server::start(&["light", "--network", file.to_str().unwrap(), "--upstream", &upstream]);
+    let server =
+        LightProgram::start(&["light", "--network", file.to_str().unwrap(), "--upstream", &upstream]);
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x208");
     let block = server.ask("eth_getBlockByNumber", json!(["0x100", true])).await;
     assert_eq!(block["result"]["number"], "0x100", "{block}");
@@ -253,7 +254,7 @@ async fn a_chain_without_the_checkpoint_is_never_served() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = format!("0:0x{}", "12".repeat(32));
-    let server = Server::light("regtest", &upstream, &checkpoint, &[]);
+    let server = LightProgram::light("regtest", &upstream, &checkpoint, &[]);
     assert!(server.ask("eth_blockNumber", json!([])).await["error"].is_object());
     let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
     assert_eq!(health.status(), 503);
@@ -317,7 +318,7 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
     let front_end = ["serve", "--network", "regtest", "--checkpoint", "none", "--backend", &upstream];
     let hosted = [&light[..], &["--profile", "hosted"]].concat();
     for (arguments, is_shown) in [(&light[..], true), (&hosted, false), (&front_end, false)] {
-        let server = Server::start(arguments);
+        let server = LightProgram::start(arguments);
         let mut told = Vec::new();
         // The first attempts have failed.
         while !told.iter().any(|text: &String| text.contains("-32000")) {

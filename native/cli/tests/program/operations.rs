@@ -12,27 +12,27 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::hex;
-use common::{Watch, client, run};
+use common::{ProgramWatch, client, run};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_accounts"}"#;
 
 /// The program, with all that it logs in a file.
-struct Program {
+struct LoggedProgram {
     child: Child,
     /// The rest of the ready line.
     listening: String,
     log: PathBuf,
 }
 
-impl Program {
+impl LoggedProgram {
     fn start(folder: &Path, mut command: Command) -> Self {
         let log = folder.join("log");
         let output = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         let child = command.stdout(Stdio::piped()).stderr(output).spawn().unwrap();
         let mut program = Self { child, listening: String::new(), log };
-        let _watch = Watch::of(&program.child);
+        let _watch = ProgramWatch::of(&program.child);
         for line in BufReader::new(program.child.stdout.take().unwrap()).lines() {
             if let Some(rest) = line.unwrap().strip_prefix("listening ") {
                 program.listening = rest.to_owned();
@@ -77,7 +77,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for LoggedProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -98,7 +98,7 @@ async fn sighup_changes_pages_log_levels_and_proxies_and_names_what_needs_a_rest
     write("cors = \"https://a.example\"\naccounts = 3\n");
     let mut command = rootlight();
     command.args(["dev", "--http-port", "0", "--config"]).arg(&config);
-    let program = Program::start(folder.path(), command);
+    let program = LoggedProgram::start(folder.path(), command);
     let (a, b) = ("https://a.example", "https://b.example");
     assert_eq!(
         (program.status_for(a).await, program.status_for(b).await),
@@ -139,7 +139,7 @@ async fn sighup_changes_pages_log_levels_and_proxies_and_names_what_needs_a_rest
 
 /// A contract reverts with a text of 400,000 bytes, which has the beginning of a line of the log in it.
 #[tokio::test]
-async fn what_a_contract_says_neither_fills_the_log_nor_forges_a_line() {
+async fn revert_texts_of_contracts_do_not_fill_the_log_or_forge_lines() {
     const AT: &str = "0x00000000000000000000000000000000000000aa";
     let text = format!("\n\r 2026-11-25T00:00:00Z ERROR forged \u{1b}[2J\u{202e}{}", "x".repeat(400_000));
     let word = |number: usize| format!("{number:064x}");
@@ -152,7 +152,7 @@ async fn what_a_contract_says_neither_fills_the_log_nor_forges_a_line() {
     for json in [false, true] {
         let mut command = rootlight();
         command.args(["dev", "--http-port", "0"]).args(json.then_some("--json-log"));
-        let program = Program::start(folder.path(), command);
+        let program = LoggedProgram::start(folder.path(), command);
         let send = |method: &'static str, params: serde_json::Value| {
             let body = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
             let request = client().post(program.url()).header(CONTENT_TYPE, "application/json");
@@ -173,7 +173,7 @@ async fn what_a_contract_says_neither_fills_the_log_nor_forges_a_line() {
 }
 
 #[tokio::test]
-async fn the_service_manager_is_told_of_readiness_reloads_and_the_end() {
+async fn the_service_manager_is_notified_of_readiness_reloads_and_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let address = folder.path().join("notify");
     let manager = UnixDatagram::bind(&address).unwrap();
@@ -185,7 +185,7 @@ async fn the_service_manager_is_told_of_readiness_reloads_and_the_end() {
     };
     let mut command = rootlight();
     command.args(["dev", "--http-port", "0"]).env("NOTIFY_SOCKET", &address);
-    let mut program = Program::start(folder.path(), command);
+    let mut program = LoggedProgram::start(folder.path(), command);
     assert!(told().contains("READY=1"));
     program.signal("HUP");
     let reloading = told();
@@ -197,14 +197,14 @@ async fn the_service_manager_is_told_of_readiness_reloads_and_the_end() {
 }
 
 /// Starts the program with this socket as file descriptor 3, as systemd does.
-fn activated(folder: &Path, socket: OwnedFd, arguments: &str) -> Program {
+fn activated(folder: &Path, socket: OwnedFd, arguments: &str) -> LoggedProgram {
     let mut command = Command::new("sh");
     let script = format!("LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" {arguments} 3<&0 </dev/null");
     command
         .args(["-c", &script, env!("CARGO_BIN_EXE_rootlight")])
         .env_remove("RUST_LOG")
         .stdin(Stdio::from(socket));
-    Program::start(folder, command)
+    LoggedProgram::start(folder, command)
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn several_addresses_are_listened_on_and_metrics_are_apart() {
         "127.0.0.1:0",
     ]);
     command.arg("--listen").arg(format!("unix:{}", socket.display()));
-    let mut program = Program::start(folder.path(), command);
+    let mut program = LoggedProgram::start(folder.path(), command);
     let log = program.logged();
     let urls: Vec<&str> = log.lines().filter_map(|line| line.split("also listening on ").nth(1)).collect();
     assert_eq!(urls.len(), 2, "{log}");
@@ -295,7 +295,7 @@ async fn no_log_line_has_a_key_or_a_path() {
     let key = text.split_whitespace().find(|word| word.len() == 52 && word.contains('.')).unwrap().to_owned();
     let mut command = rootlight();
     command.args(["dev", "--http-port", "0", "--log-level", "trace", "--json-log", "--api-keys"]).arg(&keys);
-    let mut program = Program::start(folder.path(), command);
+    let mut program = LoggedProgram::start(folder.path(), command);
     let secret = &key[9..];
     let wrong = format!("{}.{}", &key[..8], "a".repeat(43));
     for (path, status) in

@@ -7,21 +7,21 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{Watch, client, run};
+use common::{ProgramWatch, client, run};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 /// A running program; its end is the test's.
-pub(super) struct Program(pub(super) Child);
+pub(super) struct PeerProgram(pub(super) Child);
 
-impl Drop for Program {
+impl Drop for PeerProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn start(arguments: &[&str]) -> Program {
+fn start(arguments: &[&str]) -> PeerProgram {
     let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
         .args(arguments)
         .args(["--http-port", "0"])
@@ -30,13 +30,13 @@ fn start(arguments: &[&str]) -> Program {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    Program(child)
+    PeerProgram(child)
 }
 
 /// Starts a development chain that peers find; returns it with its id and its address.
-pub(super) fn dev() -> (Program, String, String) {
+pub(super) fn dev() -> (PeerProgram, String, String) {
     let mut program = start(&["dev", "--genesis", "regtest", "--p2p-port", "0"]);
-    let _watch = Watch::of(&program.0);
+    let _watch = ProgramWatch::of(&program.0);
     let mut log = BufReader::new(program.0.stderr.take().unwrap()).lines();
     let place = log.find_map(|line| {
         line.unwrap().split_once("peers find this chain at ").map(|(_, place)| place.to_owned())
@@ -59,7 +59,7 @@ async fn a_light_client_without_upstreams_finds_a_chain_and_lists_its_node() {
     let data = folder.path().to_str().unwrap();
     let light = ["light", "--network", "regtest", "--checkpoint", "none", "--max-age", "0"];
     let mut light = start(&[&light[..], &["--bootnode", &address, "--data-dir", data]].concat());
-    let _watch = Watch::of(&light.0);
+    let _watch = ProgramWatch::of(&light.0);
     let mut line = String::new();
     BufReader::new(light.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
@@ -93,9 +93,9 @@ fn a_crawl_prints_what_nodes_offer() {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map(Program)
+        .map(PeerProgram)
         .unwrap();
-    let _watch = Watch::of(&crawl.0);
+    let _watch = ProgramWatch::of(&crawl.0);
     let mut line = String::new();
     BufReader::new(crawl.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let node: Value = serde_json::from_str(&line).unwrap();

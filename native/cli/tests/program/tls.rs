@@ -50,7 +50,7 @@ fn handshake(scheme: &str, authorities: &str) -> (bool, String) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let _watch = common::Watch::of(&child);
+    let _watch = common::ProgramWatch::of(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "the upstream answers nothing");
     // Ends the server if the program did not connect.

@@ -6,7 +6,7 @@ use alloy_primitives::hex;
 use rootlight::consensus::Network;
 use rootlight::types::block::encode_block;
 use rootlight::types::json as types_json;
-use rootlight::verify::{Report, Subject, verify};
+use rootlight::verify::{DocumentSubject, Report, verify};
 use rootlight_upstream::replay::Replay;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn ask(replay: &Replay, method: &str, params: Value) -> Value {
     serde_json::from_str(replay.answer(method, &params).unwrap().get()).unwrap()
 }
 
-fn check(subject: Subject, input: &Value) -> Report {
+fn check(subject: DocumentSubject, input: &Value) -> Report {
     let text = match input {
         Value::String(hex) => hex.clone(),
         other => other.to_string(),
@@ -30,14 +30,14 @@ fn check(subject: Subject, input: &Value) -> Report {
     verify(subject, text.as_bytes(), &Network::regtest())
 }
 
-fn good(subject: Subject, input: &Value) -> Report {
+fn good(subject: DocumentSubject, input: &Value) -> Report {
     let report = check(subject, input);
     assert!(report.verified(), "{report}\n{input}");
     report
 }
 
 /// Checks that verification of an input fails at this step for this reason.
-fn bad(subject: Subject, input: &Value, what: &str, reason: &str) {
+fn bad(subject: DocumentSubject, input: &Value, what: &str, reason: &str) {
     let report = check(subject, input);
     assert!(!report.verified(), "{report}");
     let failed = report.failed.as_ref().unwrap();
@@ -67,7 +67,7 @@ fn every_recorded_block_and_header_verifies() {
     let replay = embedded();
     for number in 0..=replay.head().unwrap() {
         let block = block(&replay, number);
-        let report = good(Subject::Block, &block);
+        let report = good(DocumentSubject::Block, &block);
         let count = block["transactions"].as_array().unwrap().len();
         assert!(
             report
@@ -75,10 +75,10 @@ fn every_recorded_block_and_header_verifies() {
                 .iter()
                 .any(|found| found.what == "transactions" && found.value == format!("{count} in order"))
         );
-        good(Subject::Header, &block);
+        good(DocumentSubject::Header, &block);
         let response = json!({"jsonrpc": "2.0", "id": 1, "result": block});
-        good(Subject::Block, &response);
-        good(Subject::Block, &json!({"request": {}, "response": response}));
+        good(DocumentSubject::Block, &response);
+        good(DocumentSubject::Block, &json!({"request": {}, "response": response}));
     }
 }
 
@@ -86,12 +86,12 @@ fn every_recorded_block_and_header_verifies() {
 fn consecutive_headers_verify_and_a_gap_does_not() {
     let replay = embedded();
     let headers: Vec<Value> = (1..=60).map(|number| block(&replay, number)).collect();
-    let report = good(Subject::Header, &json!(headers));
+    let report = good(DocumentSubject::Header, &json!(headers));
     assert_eq!(report.proven()[0].value, "60, blocks 1 to 60");
     let mut gap = headers.clone();
     gap.remove(30);
-    bad(Subject::Header, &json!(gap), "header rules", "block 32: parentHash");
-    bad(Subject::Header, &json!([]), "input", "array of 1 to");
+    bad(DocumentSubject::Header, &json!(gap), "header rules", "block 32: parentHash");
+    bad(DocumentSubject::Header, &json!([]), "input", "array of 1 to");
 }
 
 #[test]
@@ -101,23 +101,28 @@ fn headers_with_one_wrong_field_are_refused() {
     for field in
         ["parentHash", "stateRoot", "gasUsed", "timestamp", "bitcoinMergedMiningHeader", "hash", "extraData"]
     {
-        bad(Subject::Header, &with(&block, field, changed(&block[field])), "header", "has the hash");
+        bad(DocumentSubject::Header, &with(&block, field, changed(&block[field])), "header", "has the hash");
     }
     // These two fields are covered by the proof of work, not by the hash.
     for field in ["bitcoinMergedMiningMerkleProof", "bitcoinMergedMiningCoinbaseTransaction"] {
         if block[field].as_str().unwrap().len() > 4 {
-            bad(Subject::Header, &with(&block, field, changed(&block[field])), "header rules", "Merkle");
+            bad(
+                DocumentSubject::Header,
+                &with(&block, field, changed(&block[field])),
+                "header rules",
+                "Merkle",
+            );
         }
     }
     let raw = ask(&replay, "rsk_getRawBlockHeaderByNumber", json!(["0x1e"]));
-    bad(Subject::Header, &raw, "merged mining", "no coinbase");
-    bad(Subject::Header, &json!("0xc0"), "header", "");
-    bad(Subject::Header, &json!({"number": "0x1"}), "header", "");
-    bad(Subject::Header, &json!({"jsonrpc": "2.0", "id": 1, "result": null}), "input", "no result");
+    bad(DocumentSubject::Header, &raw, "merged mining", "no coinbase");
+    bad(DocumentSubject::Header, &json!("0xc0"), "header", "");
+    bad(DocumentSubject::Header, &json!({"number": "0x1"}), "header", "");
+    bad(DocumentSubject::Header, &json!({"jsonrpc": "2.0", "id": 1, "result": null}), "input", "no result");
     let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "boom"}});
-    bad(Subject::Header, &error, "input", "boom");
+    bad(DocumentSubject::Header, &error, "input", "boom");
     for text in [&b"zz"[..], b"{", b"\xff\xfe", b"{\"a\":", b"[1", b"\"0x1\"", b"[[[["] {
-        assert!(!verify(Subject::Header, text, &Network::regtest()).verified());
+        assert!(!verify(DocumentSubject::Header, text, &Network::regtest()).verified());
     }
 }
 
@@ -128,11 +133,12 @@ fn recorded_headers_of_the_main_network_verify() {
     let headers: Vec<Value> =
         data["headers"].as_array().unwrap().iter().map(|header| header["rlp"].clone()).collect();
     let mainnet = Network::mainnet();
-    let report = verify(Subject::Header, json!(headers).to_string().as_bytes(), &mainnet);
+    let report = verify(DocumentSubject::Header, json!(headers).to_string().as_bytes(), &mainnet);
     assert!(report.verified(), "{report}");
-    let single = verify(Subject::Header, headers[7].as_str().unwrap().as_bytes(), &mainnet);
+    let single = verify(DocumentSubject::Header, headers[7].as_str().unwrap().as_bytes(), &mainnet);
     assert!(single.verified() && single.to_string().contains(data["headers"][7]["hash"].as_str().unwrap()));
-    let regtest = verify(Subject::Header, headers[7].as_str().unwrap().as_bytes(), &Network::regtest());
+    let regtest =
+        verify(DocumentSubject::Header, headers[7].as_str().unwrap().as_bytes(), &Network::regtest());
     assert!(!regtest.verified(), "{regtest}");
 }
 
@@ -146,22 +152,22 @@ fn blocks_with_one_wrong_part_are_refused() {
     let mut missing = transactions.clone();
     missing.pop();
     for list in [swapped, missing, vec![]] {
-        bad(Subject::Block, &with(&block, "transactions", json!(list)), "transactions", "");
+        bad(DocumentSubject::Block, &with(&block, "transactions", json!(list)), "transactions", "");
     }
     let hashes: Vec<Value> = transactions.iter().map(|transaction| transaction["hash"].clone()).collect();
-    bad(Subject::Block, &with(&block, "transactions", json!(hashes)), "transactions", "only hashes");
+    bad(DocumentSubject::Block, &with(&block, "transactions", json!(hashes)), "transactions", "only hashes");
     let mut forged = transactions.clone();
     forged[0]["value"] = json!("0x7777");
-    bad(Subject::Block, &with(&block, "transactions", json!(forged)), "block", "");
+    bad(DocumentSubject::Block, &with(&block, "transactions", json!(forged)), "block", "");
     let receipts: Vec<Value> = transactions
         .iter()
         .map(|tx| ask(&replay, "eth_getTransactionReceipt", json!([tx["hash"]])))
         .collect();
-    good(Subject::Block, &json!({"block": block, "receipts": receipts}));
+    good(DocumentSubject::Block, &json!({"block": block, "receipts": receipts}));
     let mut forged = receipts.clone();
     forged[0]["gasUsed"] = json!("0x1");
-    bad(Subject::Block, &json!({"block": block, "receipts": forged}), "receipts", "");
-    bad(Subject::Block, &json!({"block": block, "receipts": receipts[1..]}), "receipts", "");
+    bad(DocumentSubject::Block, &json!({"block": block, "receipts": forged}), "receipts", "");
+    bad(DocumentSubject::Block, &json!({"block": block, "receipts": receipts[1..]}), "receipts", "");
 }
 
 #[test]
@@ -189,14 +195,14 @@ fn raw_blocks_verify_and_changed_bytes_do_not() {
             .collect();
         let mut bytes =
             encode_block(parsed.header.header(), &parsed.transactions.into_full().unwrap(), &uncles);
-        let report = good(Subject::Block, &json!(hex::encode_prefixed(&bytes)));
+        let report = good(DocumentSubject::Block, &json!(hex::encode_prefixed(&bytes)));
         assert!(report.not_proven.len() == 1, "{report}");
-        good(Subject::Block, &json!({"jsonrpc": "2.0", "result": hex::encode(&bytes)}));
+        good(DocumentSubject::Block, &json!({"jsonrpc": "2.0", "result": hex::encode(&bytes)}));
         for at in (0..bytes.len()).step_by(bytes.len() / 50) {
             bytes[at] ^= 1;
             // Raw bytes state no hash. The difficulty of this network is minimal, so a changed Bitcoin header
             // can be another valid block with another hash.
-            let other = check(Subject::Block, &json!(hex::encode_prefixed(&bytes)));
+            let other = check(DocumentSubject::Block, &json!(hex::encode_prefixed(&bytes)));
             assert!(
                 !other.verified() || other.proven()[0].value != report.proven()[0].value,
                 "byte {at}: {other}"
@@ -210,15 +216,15 @@ fn raw_blocks_verify_and_changed_bytes_do_not() {
 fn uncles_must_match_the_block() {
     let replay = embedded();
     let block = block(&replay, 73);
-    let report = good(Subject::Block, &block);
+    let report = good(DocumentSubject::Block, &block);
     assert!(report.not_proven.iter().any(|note| note.to_string().contains("1 uncle hashes")), "{report}");
     let uncle = ask(&replay, "eth_getUncleByBlockNumberAndIndex", json!(["0x49", "0x0"]));
-    let report = good(Subject::Block, &json!({"block": block, "uncles": [uncle]}));
+    let report = good(DocumentSubject::Block, &json!({"block": block, "uncles": [uncle]}));
     assert!(report.proven().iter().any(|found| found.what == "uncles"), "{report}");
-    good(Subject::Header, &uncle);
-    bad(Subject::Block, &json!({"block": block, "uncles": []}), "uncles", "");
+    good(DocumentSubject::Header, &uncle);
+    bad(DocumentSubject::Block, &json!({"block": block, "uncles": []}), "uncles", "");
     let other = self::block(&replay, 72);
-    bad(Subject::Block, &json!({"block": block, "uncles": [other]}), "uncles", "");
+    bad(DocumentSubject::Block, &json!({"block": block, "uncles": [other]}), "uncles", "");
 }
 
 #[test]
@@ -233,7 +239,7 @@ fn every_recorded_receipt_verifies() {
             let nodes = ask(&replay, "rsk_getTransactionReceiptNodesByHash", json!([block["hash"], hash]));
             let raw = ask(&replay, "rsk_getRawTransactionReceiptByHash", json!([hash]));
             let report =
-                good(Subject::Receipt, &json!({"receipt": receipt, "nodes": nodes, "header": block}));
+                good(DocumentSubject::Receipt, &json!({"receipt": receipt, "nodes": nodes, "header": block}));
             let index = u64::from_str_radix(&receipt["transactionIndex"].as_str().unwrap()[2..], 16).unwrap();
             assert!(
                 report
@@ -242,17 +248,17 @@ fn every_recorded_receipt_verifies() {
                     .any(|found| found.value == format!("of the transaction at index {index}"))
             );
             good(
-                Subject::Receipt,
+                DocumentSubject::Receipt,
                 &json!({"rawReceipt": raw, "nodes": nodes, "receiptsRoot": block["receiptsRoot"]}),
             );
             // The format that the browser module accepts.
             let list = json!({"jsonrpc": "2.0", "id": 1, "result": nodes});
             good(
-                Subject::Receipt,
+                DocumentSubject::Receipt,
                 &json!({"receipt": raw, "nodes": list, "receiptsRoot": block["receiptsRoot"], "index": index}),
             );
             let other = json!({"receipt": raw, "nodes": nodes, "receiptsRoot": block["receiptsRoot"], "index": index + 1});
-            bad(Subject::Receipt, &other, "receipt proof", "");
+            bad(DocumentSubject::Receipt, &other, "receipt proof", "");
             count += 1;
         }
     }
@@ -267,28 +273,33 @@ fn receipts_with_one_wrong_part_are_refused() {
     let receipt = ask(&replay, "eth_getTransactionReceipt", json!([hash]));
     let nodes = ask(&replay, "rsk_getTransactionReceiptNodesByHash", json!([block["hash"], hash]));
     let proof = json!({"receipt": receipt, "nodes": nodes, "header": block});
-    good(Subject::Receipt, &proof);
+    good(DocumentSubject::Receipt, &proof);
     let with_receipt = |field: &str, value: Value| with(&proof, "receipt", with(&receipt, field, value));
-    bad(Subject::Receipt, &with_receipt("gasUsed", json!("0x1")), "receipt proof", "");
-    bad(Subject::Receipt, &with_receipt("status", json!("0x0")), "receipt proof", "");
-    bad(Subject::Receipt, &with_receipt("transactionIndex", json!("0x1")), "receipt proof", "");
-    bad(Subject::Receipt, &with_receipt("transactionIndex", json!("x")), "input", "transactionIndex");
-    bad(Subject::Receipt, &with_receipt("blockHash", changed(&block["hash"])), "blockHash", "");
-    bad(Subject::Receipt, &with(&proof, "nodes", json!([])), "receipt proof", "");
-    bad(Subject::Receipt, &with(&proof, "nodes", json!(["0x"])), "receipt proof", "");
+    bad(DocumentSubject::Receipt, &with_receipt("gasUsed", json!("0x1")), "receipt proof", "");
+    bad(DocumentSubject::Receipt, &with_receipt("status", json!("0x0")), "receipt proof", "");
+    bad(DocumentSubject::Receipt, &with_receipt("transactionIndex", json!("0x1")), "receipt proof", "");
+    bad(DocumentSubject::Receipt, &with_receipt("transactionIndex", json!("x")), "input", "transactionIndex");
+    bad(DocumentSubject::Receipt, &with_receipt("blockHash", changed(&block["hash"])), "blockHash", "");
+    bad(DocumentSubject::Receipt, &with(&proof, "nodes", json!([])), "receipt proof", "");
+    bad(DocumentSubject::Receipt, &with(&proof, "nodes", json!(["0x"])), "receipt proof", "");
     bad(
-        Subject::Receipt,
+        DocumentSubject::Receipt,
         &with(&proof, "receiptsRoot", block["stateRoot"].clone()),
         "receiptsRoot",
         "the header has",
     );
-    bad(Subject::Receipt, &with(&proof, "header", self::block(&replay, 42)), "receipt proof", "");
-    bad(Subject::Receipt, &json!({"receipt": receipt, "nodes": nodes}), "input", "receiptsRoot or header");
-    bad(Subject::Receipt, &json!({"nodes": nodes, "header": block}), "input", "exactly one");
+    bad(DocumentSubject::Receipt, &with(&proof, "header", self::block(&replay, 42)), "receipt proof", "");
+    bad(
+        DocumentSubject::Receipt,
+        &json!({"receipt": receipt, "nodes": nodes}),
+        "input",
+        "receiptsRoot or header",
+    );
+    bad(DocumentSubject::Receipt, &json!({"nodes": nodes, "header": block}), "input", "exactly one");
     for at in 0..nodes.as_array().unwrap().len() {
         let mut list = nodes.clone();
         list[at] = changed(&list[at]);
-        assert!(!check(Subject::Receipt, &with(&proof, "nodes", list)).verified());
+        assert!(!check(DocumentSubject::Receipt, &with(&proof, "nodes", list)).verified());
     }
 }
 
@@ -317,18 +328,18 @@ fn accounts_verify_present_and_absent() {
     let replay = embedded();
     let head = replay.head().unwrap();
     let (proof, block) = contract(&replay, head);
-    let report = good(Subject::Account, &json!({"proof": proof, "header": block}));
+    let report = good(DocumentSubject::Account, &json!({"proof": proof, "header": block}));
     for what in ["account", "balance", "nonce", "code hash", "storage hash", "slot 0x0", "slot 0x77"] {
         assert!(report.proven().iter().any(|found| found.what == what), "{what}: {report}");
     }
-    let report = good(Subject::Account, &with(&proof, "stateRoot", block["stateRoot"].clone()));
+    let report = good(DocumentSubject::Account, &with(&proof, "stateRoot", block["stateRoot"].clone()));
     assert!(report.not_proven[0].to_string().contains("state root itself"));
     let absent = ask(
         &replay,
         "eth_getProof",
         json!(["0x9999999999999999999999999999999999999999", ["0x0"], format!("{head:#x}")]),
     );
-    let report = good(Subject::Account, &json!({"proof": absent, "header": block}));
+    let report = good(DocumentSubject::Account, &json!({"proof": absent, "header": block}));
     assert!(report.to_string().contains("does not exist"), "{report}");
     for address in [
         "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826",
@@ -337,7 +348,7 @@ fn accounts_verify_present_and_absent() {
     ] {
         let proof = ask(&replay, "eth_getProof", json!([address, [], format!("{head:#x}")]));
         good(
-            Subject::Account,
+            DocumentSubject::Account,
             &json!({"proof": {"jsonrpc": "2.0", "id": 1, "result": proof}, "header": block}),
         );
     }
@@ -349,44 +360,44 @@ fn accounts_with_one_wrong_part_are_refused() {
     let (proof, block) = contract(&replay, replay.head().unwrap());
     let wrap = |proof: Value| json!({"proof": proof, "header": block});
     for field in ["balance", "nonce", "codeHash", "storageHash"] {
-        bad(Subject::Account, &wrap(with(&proof, field, changed(&proof[field]))), field, "stated as");
+        bad(DocumentSubject::Account, &wrap(with(&proof, field, changed(&proof[field]))), field, "stated as");
     }
     let mut slots = proof["storageProof"].clone();
     let at = slots.as_array().unwrap().iter().position(|slot| slot["value"] != "0x0").unwrap();
     slots[at]["value"] = changed(&slots[at]["value"]);
     bad(
-        Subject::Account,
+        DocumentSubject::Account,
         &wrap(with(&proof, "storageProof", slots.clone())),
         "storageProof.value",
         "proven is",
     );
     slots = proof["storageProof"].clone();
     slots[at]["key"] = json!("0x5555");
-    bad(Subject::Account, &wrap(with(&proof, "storageProof", slots.clone())), "storageProof", "");
+    bad(DocumentSubject::Account, &wrap(with(&proof, "storageProof", slots.clone())), "storageProof", "");
     slots[at]["proof"] = json!([]);
     bad(
-        Subject::Account,
+        DocumentSubject::Account,
         &wrap(with(&proof, "storageProof", slots)),
         "storageProof",
         "empty list proves nothing",
     );
     bad(
-        Subject::Account,
+        DocumentSubject::Account,
         &wrap(with(&proof, "accountProof", json!([]))),
         "accountProof",
         "empty list proves nothing",
     );
     let stranger = json!("0x9999999999999999999999999999999999999999");
-    bad(Subject::Account, &wrap(with(&proof, "address", stranger)), "accountProof", "");
-    bad(Subject::Account, &wrap(with(&proof, "address", json!("0x12"))), "input", "address");
-    bad(Subject::Account, &proof, "input", "stateRoot or header");
+    bad(DocumentSubject::Account, &wrap(with(&proof, "address", stranger)), "accountProof", "");
+    bad(DocumentSubject::Account, &wrap(with(&proof, "address", json!("0x12"))), "input", "address");
+    bad(DocumentSubject::Account, &proof, "input", "stateRoot or header");
     for at in 0..proof["accountProof"].as_array().unwrap().len() {
         let mut list = proof["accountProof"].clone();
         list[at] = changed(&list[at]);
-        assert!(!check(Subject::Account, &wrap(with(&proof, "accountProof", list))).verified());
+        assert!(!check(DocumentSubject::Account, &wrap(with(&proof, "accountProof", list))).verified());
     }
     let older = self::block(&replay, 5);
-    assert!(!check(Subject::Account, &json!({"proof": proof, "header": older})).verified());
+    assert!(!check(DocumentSubject::Account, &json!({"proof": proof, "header": older})).verified());
 }
 
 /// The format of the reference node's draft: proofs start at the leaf, list embedded nodes, and are empty for
@@ -401,7 +412,8 @@ fn proofs_in_the_reference_nodes_draft_format_verify_unless_empty() {
         if !proof.is_object() || entry["params"][2] != data["block"]["number"] {
             continue;
         }
-        let report = check(Subject::Account, &with(proof, "stateRoot", data["block"]["stateRoot"].clone()));
+        let report =
+            check(DocumentSubject::Account, &with(proof, "stateRoot", data["block"]["stateRoot"].clone()));
         let without = |list: &Value| list.as_array().unwrap().is_empty();
         let lacking = without(&proof["accountProof"])
             || proof["storageProof"].as_array().unwrap().iter().any(|slot| without(&slot["proof"]));
@@ -463,7 +475,7 @@ fn the_command_prints_reports_and_sets_exit_codes() {
 #[test]
 fn control_characters_of_the_input_are_not_printed() {
     let report = verify(
-        Subject::Header,
+        DocumentSubject::Header,
         b"{\"jsonrpc\":\"2.0\",\"error\":\"\\u001b[2J\x1b[2J\"}",
         &Network::regtest(),
     );

@@ -11,8 +11,8 @@ use reqwest::header::CONTENT_TYPE;
 use rootlight::dev::Mining;
 use rootlight_limits::Limits;
 use rootlight_node::local::LocalOptions;
-use rootlight_server::keys::{Change, Registry};
-use rootlight_server::{Entry, KeyAccess, Operations, Server};
+use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::{AdmissionRules, KeyAccess, Operations, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,11 +34,12 @@ impl Served {
     async fn start(limits: &Arc<Limits>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-        let key = |change: Change| registry.create(&change).unwrap().0.reveal();
-        let operator = key(Change { operator: Some(true), ..Change::default() });
-        let limited = key(Change { per_second: Some(1), burst: Some(1), ..Change::default() });
+        let key = |change: KeyChange| registry.create(&change).unwrap().0.reveal();
+        let operator = key(KeyChange { operator: Some(true), ..KeyChange::default() });
+        let limited = key(KeyChange { per_second: Some(1), burst: Some(1), ..KeyChange::default() });
         let mut config = config();
-        config.entry = Entry { keys: Some(KeyAccess::embedded(&registry)), ..Entry::default() };
+        config.entry =
+            AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
         config.operations =
             Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
         config.limits.body_timeout = Duration::from_millis(500);

@@ -6,16 +6,16 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Running, client, config, dev_chain, start_service};
+use common::{RunningServer, client, config, dev_chain, start_service};
 use futures::StreamExt;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::dev::Mining;
 use rootlight::rpc::server::Profile;
 use rootlight_node::ban_guard::protect;
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::keys::{Change, Registry};
+use rootlight_server::keys::{KeyChange, Registry};
 use rootlight_server::service::Service;
-use rootlight_server::{Entry, KeyAccess, ServerConfig};
+use rootlight_server::{AdmissionRules, KeyAccess, ServerConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -45,7 +45,7 @@ fn call(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-async fn start(change: impl FnOnce(&mut ServerConfig)) -> Running {
+async fn start(change: impl FnOnce(&mut ServerConfig)) -> RunningServer {
     let mut config = ServerConfig { host: "0.0.0.0".into(), ..config() };
     change(&mut config);
     start_service(config, dev()).await
@@ -151,10 +151,11 @@ async fn with_keys_only_an_operator_key_may_see_bans() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let keys = Some(KeyAccess::embedded(&registry));
-    let server = start(|config| config.entry = Entry { keys, ..Entry::default() }).await;
+    let server = start(|config| config.entry = AdmissionRules { keys, ..AdmissionRules::default() }).await;
     let near = SocketAddr::from(([127, 0, 0, 1], server.address.port()));
-    let (plain, _) = registry.create(&Change::default()).unwrap();
-    let (operator, record) = registry.create(&Change { operator: Some(true), ..Change::default() }).unwrap();
+    let (plain, _) = registry.create(&KeyChange::default()).unwrap();
+    let (operator, record) =
+        registry.create(&KeyChange { operator: Some(true), ..KeyChange::default() }).unwrap();
     let (plain, operator) = (format!("/{}", plain.reveal()), format!("/{}", operator.reveal()));
     for method in GUARDED {
         let message = call(method, json!([]));
@@ -163,7 +164,7 @@ async fn with_keys_only_an_operator_key_may_see_bans() {
     }
     // The right ends with the next request, and open WebSockets are closed.
     let (mut socket, _) = connect_async(format!("ws://{near}{operator}")).await.unwrap();
-    registry.limit(&record.id, &Change { operator: Some(false), ..Change::default() }).unwrap();
+    registry.limit(&record.id, &KeyChange { operator: Some(false), ..KeyChange::default() }).unwrap();
     let told = tokio::time::timeout(Duration::from_secs(10), socket.next()).await.expect("told in time");
     let told = told.unwrap().unwrap().into_text().unwrap();
     assert!(told.contains("the rights of the key have changed"), "{told}");

@@ -5,12 +5,12 @@ use crate::common;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Running, client, config, dev_chain, start_service};
+use common::{RunningServer, client, config, dev_chain, start_service};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::dev::Mining;
 use rootlight_node::local::LocalOptions;
-use rootlight_server::keys::{Change, Registry};
-use rootlight_server::{Entry, KeyAccess, ServerConfig};
+use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::{AdmissionRules, KeyAccess, ServerConfig};
 use serde_json::{Value, json};
 
 /// Time limit of one message in these tests.
@@ -19,7 +19,7 @@ const RUN: Duration = Duration::from_secs(1);
 /// Time limit for an answer without queueing, even on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-async fn dev(change: impl FnOnce(&mut ServerConfig)) -> Running {
+async fn dev(change: impl FnOnce(&mut ServerConfig)) -> RunningServer {
     let mut config = config();
     change(&mut config);
     let options = LocalOptions { run_timeout: RUN, ..LocalOptions::default() };
@@ -30,7 +30,7 @@ fn chain_ids(count: usize) -> Value {
     (0..count).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "eth_chainId", "params": []})).collect()
 }
 
-async fn post(server: &Running, path: &str, message: &Value) -> (u16, Value) {
+async fn post(server: &RunningServer, path: &str, message: &Value) -> (u16, Value) {
     let request = client().post(server.url(path)).header(CONTENT_TYPE, "application/json");
     let response = request.body(message.to_string()).send().await.unwrap();
     (response.status().as_u16(), serde_json::from_str(&response.text().await.unwrap()).unwrap())
@@ -62,9 +62,9 @@ async fn the_limit_of_batches_is_a_setting() {
 async fn each_call_of_a_long_batch_is_charged_to_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let change = Change { per_day: Some(1_100), ..Change::default() };
+    let change = KeyChange { per_day: Some(1_100), ..KeyChange::default() };
     let key = registry.create(&change).unwrap().0.reveal();
-    let entry = Entry { keys: Some(KeyAccess::embedded(&registry)), ..Entry::default() };
+    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
     let server = dev(|config| config.entry = entry).await;
     let path = format!("/{key}");
     assert_eq!(post(&server, &path, &chain_ids(1_000)).await.0, 200);

@@ -5,7 +5,7 @@ use crate::common;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use common::{Running, config, dev_chain, start, start_service};
+use common::{RunningServer, config, dev_chain, start, start_service};
 use futures::{SinkExt, StreamExt};
 use rootlight::dev::Mining;
 use rootlight_node::local::LocalOptions;
@@ -21,7 +21,7 @@ const RUN: Duration = Duration::from_secs(1);
 /// Time limit for an answer without queueing, even on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-async fn dev() -> Running {
+async fn dev() -> RunningServer {
     let options = LocalOptions { run_timeout: RUN, ..LocalOptions::default() };
     start_service(config(), dev_chain(Mining::Instant, options)).await
 }
@@ -37,13 +37,13 @@ async fn connect(to: SocketAddr, from: &str) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
-async fn websocket(server: &Running, from: &str) -> Option<WebSocketStream<TcpStream>> {
+async fn websocket(server: &RunningServer, from: &str) -> Option<WebSocketStream<TcpStream>> {
     let stream = connect(server.address, from).await;
     tokio_tungstenite::client_async(server.ws("/"), stream).await.ok().map(|(socket, _)| socket)
 }
 
 /// Sends a request over a new connection and returns the body of the answer.
-async fn ask(server: &Running, from: &str, message: &Value) -> Value {
+async fn ask(server: &RunningServer, from: &str, message: &Value) -> Value {
     let mut stream = connect(server.address, from).await;
     let body = message.to_string();
     let head = format!(

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::{Running, client, config, start};
+use common::{RunningServer, client, config, start};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, ORIGIN};
 use reqwest::{Method, Response, StatusCode};
 use rootlight_server::Origins;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
 
-async fn post(server: &Running, path: &str, kind: &str, body: impl Into<reqwest::Body>) -> Response {
+async fn post(server: &RunningServer, path: &str, kind: &str, body: impl Into<reqwest::Body>) -> Response {
     client().post(server.url(path)).header(CONTENT_TYPE, kind).body(body).send().await.unwrap()
 }
 
@@ -112,7 +112,7 @@ fn chunked(bytes: usize) -> String {
     )
 }
 
-async fn raw(server: &Running, request: &str) -> String {
+async fn raw(server: &RunningServer, request: &str) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Running, client, config, dev_chain, start_service};
+use common::{RunningServer, client, config, dev_chain, start_service};
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, ORIGIN};
@@ -14,8 +14,8 @@ use reqwest::{Method, Response};
 use rootlight::dev::Mining;
 use rootlight::rpc::server::Profile;
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::keys::{Change, Keys, Record, Registry, Unavailable};
-use rootlight_server::{Entry, KeyAccess, Proxies, ServerConfig};
+use rootlight_server::keys::{KeyChange, KeyLookup, KeyRecord, Registry, Unavailable};
+use rootlight_server::{AdmissionRules, KeyAccess, Proxies, ServerConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +29,7 @@ const OTHER: &str = "0x0000000000000000000000000000000001000008";
 
 /// A development chain behind a server that needs keys.
 struct Keyed {
-    server: Running,
+    server: RunningServer,
     registry: Arc<Registry>,
     folder: TempDir,
 }
@@ -38,8 +38,8 @@ fn dev() -> Arc<LocalService> {
     dev_chain(Mining::Instant, LocalOptions::default())
 }
 
-fn entry(registry: &Arc<Registry>) -> Entry {
-    Entry { keys: Some(KeyAccess::embedded(registry)), ..Entry::default() }
+fn entry(registry: &Arc<Registry>) -> AdmissionRules {
+    AdmissionRules { keys: Some(KeyAccess::embedded(registry)), ..AdmissionRules::default() }
 }
 
 async fn keyed_with(change: impl FnOnce(&mut ServerConfig)) -> Keyed {
@@ -69,8 +69,8 @@ struct Away {
     away: AtomicBool,
 }
 
-impl Keys for Away {
-    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
+impl KeyLookup for Away {
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>> {
         if self.away.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(Err(Unavailable)));
         }
@@ -79,13 +79,13 @@ impl Keys for Away {
 }
 
 /// A response as the tests look at it.
-struct Seen {
+struct SeenResponse {
     status: u16,
     headers: HeaderMap,
     body: Value,
 }
 
-impl Seen {
+impl SeenResponse {
     async fn new(response: Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default();
@@ -107,33 +107,33 @@ impl Seen {
 
 impl Keyed {
     /// A new key: its text and id.
-    fn key(&self, change: Change) -> (String, String) {
+    fn key(&self, change: KeyChange) -> (String, String) {
         let (key, record) = self.registry.create(&change).unwrap();
         (key.reveal(), record.id.clone())
     }
 
-    async fn post(&self, path: &str, message: &Value) -> Seen {
+    async fn post(&self, path: &str, message: &Value) -> SeenResponse {
         self.post_from(path, None, message).await
     }
 
-    async fn post_from(&self, path: &str, origin: Option<&str>, message: &Value) -> Seen {
+    async fn post_from(&self, path: &str, origin: Option<&str>, message: &Value) -> SeenResponse {
         let request = client().post(self.server.url(path)).header(CONTENT_TYPE, "application/json");
         let request = match origin {
             Some(origin) => request.header(ORIGIN, origin),
             None => request,
         };
-        Seen::new(request.body(message.to_string()).send().await.unwrap()).await
+        SeenResponse::new(request.body(message.to_string()).send().await.unwrap()).await
     }
 
     /// A message of a client that a proxy passes on.
-    async fn post_through(&self, path: &str, address: &str, message: &Value) -> Seen {
+    async fn post_through(&self, path: &str, address: &str, message: &Value) -> SeenResponse {
         let request = client().post(self.server.url(path)).header(CONTENT_TYPE, "application/json");
         let request = request.header("x-forwarded-for", address);
-        Seen::new(request.body(message.to_string()).send().await.unwrap()).await
+        SeenResponse::new(request.body(message.to_string()).send().await.unwrap()).await
     }
 
-    async fn socket(&self, path: &str) -> Socket {
-        Socket(connect_async(self.server.ws(path)).await.unwrap().0)
+    async fn socket(&self, path: &str) -> KeyedSocket {
+        KeyedSocket(connect_async(self.server.ws(path)).await.unwrap().0)
     }
 
     /// The status of a refused upgrade.
@@ -154,9 +154,9 @@ impl Keyed {
     }
 }
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+struct KeyedSocket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
-impl Socket {
+impl KeyedSocket {
     async fn next(&mut self) -> Message {
         loop {
             let next = tokio::time::timeout(Duration::from_secs(10), self.0.next()).await;
@@ -189,7 +189,7 @@ impl Socket {
 #[tokio::test]
 async fn a_key_in_the_path_opens_http_and_websocket() {
     let keyed = keyed().await;
-    let (key, _) = keyed.key(Change::default());
+    let (key, _) = keyed.key(KeyChange::default());
     for path in [format!("/{key}"), format!("/{key}/"), format!("/websocket/{key}")] {
         let seen = keyed.post(&path, &number()).await;
         assert_eq!((seen.status, &seen.body["result"]), (200, &json!("0x0")), "{path}");
@@ -205,10 +205,10 @@ async fn keys_that_cannot_be_asked_for_are_503_and_open_sockets_stay() {
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let keys = Arc::new(Away { registry: registry.clone(), away: AtomicBool::new(false) });
     let access = KeyAccess { keys: keys.clone(), ..KeyAccess::embedded(&registry) };
-    let entry = Entry { keys: Some(access), ..Entry::default() };
+    let entry = AdmissionRules { keys: Some(access), ..AdmissionRules::default() };
     let server = start_service(ServerConfig { entry, ..config() }, dev()).await;
     let keyed = Keyed { server, registry, folder };
-    let path = format!("/{}", keyed.key(Change::default()).0);
+    let path = format!("/{}", keyed.key(KeyChange::default()).0);
     let mut socket = keyed.socket(&path).await;
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
     keys.away.store(true, Ordering::Relaxed);
@@ -227,8 +227,8 @@ async fn keys_that_cannot_be_asked_for_are_503_and_open_sockets_stay() {
 #[tokio::test]
 async fn without_a_valid_key_the_answer_is_401_with_the_id_of_the_call() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change::default());
-    let (secret, other) = (&key[9..], keyed.key(Change::default()).0);
+    let (key, id) = keyed.key(KeyChange::default());
+    let (secret, other) = (&key[9..], keyed.key(KeyChange::default()).0);
     for path in ["", "/", "/websocket", "/?key=x", &format!("/?{key}")] {
         let seen = keyed.post(path, &number()).await;
         assert_eq!(seen.error(), (401, -32016, "Unauthorized: missing API key", &json!(7)), "{path}");
@@ -260,7 +260,7 @@ async fn without_a_valid_key_the_answer_is_401_with_the_id_of_the_call() {
 #[tokio::test]
 async fn names_of_own_paths_and_further_segments_are_404() {
     let keyed = keyed().await;
-    let (key, _) = keyed.key(Change::default());
+    let (key, _) = keyed.key(KeyChange::default());
     for path in [
         "/livez".to_owned(),
         "/readyz".into(),
@@ -305,9 +305,9 @@ async fn the_body_of_a_request_without_a_key_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn odd_bytes_in_a_path_are_answered_and_do_not_disturb_others() {
+async fn invalid_bytes_in_a_path_are_refused_and_affect_no_other_request() {
     let keyed = keyed().await;
-    let (key, _) = keyed.key(Change::default());
+    let (key, _) = keyed.key(KeyChange::default());
     for path in [
         b"/%".to_vec(),
         b"/%ff%fe".to_vec(),
@@ -335,14 +335,14 @@ async fn odd_bytes_in_a_path_are_answered_and_do_not_disturb_others() {
 #[tokio::test]
 async fn revoked_and_ended_keys_are_401_at_once() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change::default());
+    let (key, id) = keyed.key(KeyChange::default());
     let path = format!("/{key}");
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
-    keyed.registry.limit(&id, &Change { expires: Some(1), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { expires: Some(1), ..KeyChange::default() }).unwrap();
     let ended = keyed.post(&path, &number()).await;
     assert_eq!(ended.error(), (401, -32016, "Unauthorized: the API key has expired", &json!(7)));
     assert_eq!(keyed.upgrade_status(&path, None).await, 401);
-    keyed.registry.limit(&id, &Change { expires: Some(0), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { expires: Some(0), ..KeyChange::default() }).unwrap();
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
     keyed.registry.revoke(&id).unwrap();
     let revoked = keyed.post(&path, &number()).await;
@@ -354,7 +354,7 @@ async fn revoked_and_ended_keys_are_401_at_once() {
 async fn methods_and_contracts_that_a_key_does_not_allow_are_403() {
     let keyed = keyed().await;
     let methods = Some("eth_call,net_*".to_owned());
-    let (key, id) = keyed.key(Change { methods, contracts: Some(SHOP.into()), ..Change::default() });
+    let (key, id) = keyed.key(KeyChange { methods, contracts: Some(SHOP.into()), ..KeyChange::default() });
     let path = format!("/{key}");
     assert_eq!(keyed.post(&path, &call("net_version", json!([]))).await.status, 200);
     let allowed = keyed.post(&path, &call("eth_call", json!([{"to": SHOP}, "latest"]))).await;
@@ -372,14 +372,14 @@ async fn methods_and_contracts_that_a_key_does_not_allow_are_403() {
     let mut socket = keyed.socket(&path).await;
     assert_eq!(socket.ask(&number()).await["error"]["code"], -32016);
     // A change holds for the open connection too.
-    keyed.registry.limit(&id, &Change { methods: Some(String::new()), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { methods: Some(String::new()), ..KeyChange::default() }).unwrap();
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
 }
 
 #[tokio::test]
 async fn overrides_of_state_need_a_key_that_allows_them() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change::default());
+    let (key, id) = keyed.key(KeyChange::default());
     let path = format!("/{key}");
     let account = "0x00000000000000000000000000000000000000aa";
     // PUSH1 1, PUSH1 0, MSTORE8, PUSH1 1, PUSH1 0, RETURN
@@ -387,14 +387,15 @@ async fn overrides_of_state_need_a_key_that_allows_them() {
     let message = call("eth_call", json!([{"to": account}, "latest", code]));
     let seen = keyed.post(&path, &message).await;
     assert_eq!(seen.error(), (200, -32602, "State override is not allowed", &json!(7)));
-    keyed.registry.limit(&id, &Change { state_override: Some(true), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { state_override: Some(true), ..KeyChange::default() }).unwrap();
     assert_eq!(keyed.post(&path, &message).await.body["result"], "0x01");
 }
 
 #[tokio::test]
 async fn pages_and_addresses_that_a_key_does_not_name_are_403() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change { origins: Some("https://shop.example".into()), ..Change::default() });
+    let (key, id) =
+        keyed.key(KeyChange { origins: Some("https://shop.example".into()), ..KeyChange::default() });
     let path = format!("/{key}");
     let good = keyed.post_from(&path, Some("https://Shop.example"), &number()).await;
     assert_eq!((good.status, &good.headers["access-control-allow-origin"].to_str().unwrap()), (200, &"*"));
@@ -406,12 +407,12 @@ async fn pages_and_addresses_that_a_key_does_not_name_are_403() {
     }
     assert_eq!(keyed.upgrade_status(&path, Some("https://shop.example")).await, 101);
     let elsewhere = Some("10.0.0.0/8".to_owned());
-    let change = Change { origins: Some(String::new()), addresses: elsewhere, ..Change::default() };
+    let change = KeyChange { origins: Some(String::new()), addresses: elsewhere, ..KeyChange::default() };
     keyed.registry.limit(&id, &change).unwrap();
     let seen = keyed.post(&path, &number()).await;
     let text = "Forbidden: the client address is not allowed for this key";
     assert_eq!(seen.error(), (403, -32016, text, &json!(7)));
-    let here = Change { addresses: Some("10.0.0.0/8,127.0.0.1".into()), ..Change::default() };
+    let here = KeyChange { addresses: Some("10.0.0.0/8,127.0.0.1".into()), ..KeyChange::default() };
     keyed.registry.limit(&id, &here).unwrap();
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
 }
@@ -421,9 +422,9 @@ async fn pages_and_addresses_that_a_key_does_not_name_are_403() {
 async fn a_key_of_one_ipv6_address_is_for_that_address() {
     let proxies = Proxies { networks: vec!["127.0.0.1/32".parse().unwrap()], unix: false };
     let keyed = keyed_with(|config| config.operations.proxies = proxies).await;
-    let (key, id) = keyed.key(Change::default());
+    let (key, id) = keyed.key(KeyChange::default());
     let path = format!("/{key}");
-    for (addresses, inside, outside) in [
+    for (addresses, inside, sanitize) in [
         (
             "2001:db8::7",
             &["2001:db8::7", "[2001:db8::7]:80"][..],
@@ -435,9 +436,9 @@ async fn a_key_of_one_ipv6_address_is_for_that_address() {
         ("10.0.0.7", &["10.0.0.7", "::ffff:10.0.0.7"], &["10.0.0.8", "::ffff:10.0.0.8"]),
         ("::ffff:10.0.0.0/120", &["10.0.0.7"], &["10.0.1.7"]),
     ] {
-        let change = Change { addresses: Some(addresses.into()), ..Change::default() };
+        let change = KeyChange { addresses: Some(addresses.into()), ..KeyChange::default() };
         keyed.registry.limit(&id, &change).unwrap();
-        for (clients, status) in [(inside, 200), (outside, 403)] {
+        for (clients, status) in [(inside, 200), (sanitize, 403)] {
             for client in clients {
                 let seen = keyed.post_through(&path, client, &number()).await;
                 assert_eq!(seen.status, status, "{addresses}: {client}");
@@ -449,7 +450,7 @@ async fn a_key_of_one_ipv6_address_is_for_that_address() {
 #[tokio::test]
 async fn too_many_requests_per_second_are_429_with_the_time_to_wait() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change { per_second: Some(1), burst: Some(40), ..Change::default() });
+    let (key, id) = keyed.key(KeyChange { per_second: Some(1), burst: Some(40), ..KeyChange::default() });
     let path = format!("/{key}");
     // A batch counts each of its calls, and takes nothing if it does not fit.
     let batch = |count: usize| Value::from(vec![number(); count]);
@@ -477,7 +478,7 @@ async fn too_many_requests_per_second_are_429_with_the_time_to_wait() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
     // A change of the limit starts with its whole burst. A method that weighs more than the burst is not shut out.
-    keyed.registry.limit(&id, &Change { burst: Some(2), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { burst: Some(2), ..KeyChange::default() }).unwrap();
     let heavy = call("trace_filter", json!([{}]));
     assert_eq!(keyed.post(&path, &heavy).await.status, 200);
     assert_eq!(keyed.post(&path, &heavy).await.status, 429);
@@ -486,7 +487,7 @@ async fn too_many_requests_per_second_are_429_with_the_time_to_wait() {
 #[tokio::test]
 async fn the_requests_of_a_day_are_limited_and_counted_over_a_restart() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change { per_day: Some(3), ..Change::default() });
+    let (key, id) = keyed.key(KeyChange { per_day: Some(3), ..KeyChange::default() });
     let path = format!("/{key}");
     let seen = keyed.post(&path, &Value::from(vec![number(); 2])).await;
     assert_eq!((seen.status, seen.header("x-ratelimit-remaining")), (200, Some(1)));
@@ -515,7 +516,7 @@ async fn the_requests_of_a_day_are_limited_and_counted_over_a_restart() {
 #[tokio::test]
 async fn concurrent_requests_pass_exactly_as_often_as_allowed() {
     let keyed = Arc::new(keyed().await);
-    let (key, id) = keyed.key(Change { per_day: Some(50), ..Change::default() });
+    let (key, id) = keyed.key(KeyChange { per_day: Some(50), ..KeyChange::default() });
     let ask = |_| {
         let (keyed, path) = (keyed.clone(), format!("/{key}"));
         async move { keyed.post(&path, &number()).await.status }
@@ -530,7 +531,7 @@ async fn concurrent_requests_pass_exactly_as_often_as_allowed() {
 #[tokio::test]
 async fn each_message_of_a_websocket_counts() {
     let keyed = keyed().await;
-    let (key, _) = keyed.key(Change { per_day: Some(2), ..Change::default() });
+    let (key, _) = keyed.key(KeyChange { per_day: Some(2), ..KeyChange::default() });
     let mut socket = keyed.socket(&format!("/{key}")).await;
     for _ in 0..2 {
         assert_eq!(socket.ask(&number()).await["result"], "0x0");
@@ -557,12 +558,12 @@ async fn each_message_of_a_websocket_counts() {
 #[tokio::test]
 async fn a_revoked_key_closes_its_open_websockets_and_no_others() {
     let keyed = keyed().await;
-    let ((key, id), (other, _)) = (keyed.key(Change::default()), keyed.key(Change::default()));
+    let ((key, id), (other, _)) = (keyed.key(KeyChange::default()), keyed.key(KeyChange::default()));
     let mut socket = keyed.socket(&format!("/{key}")).await;
     let mut stays = keyed.socket(&format!("/{other}")).await;
     let subscription = socket.ask(&call("eth_subscribe", json!(["newHeads"]))).await;
     assert!(subscription["result"].is_string(), "{subscription}");
-    keyed.registry.limit(&id, &Change { name: Some("shop".into()), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { name: Some("shop".into()), ..KeyChange::default() }).unwrap();
     stays.ask(&call("evm_mine", json!([]))).await;
     assert_eq!(socket.json().await["method"], "eth_subscription", "a change of its name closes nothing");
     keyed.registry.revoke(&id).unwrap();
@@ -575,11 +576,11 @@ async fn a_revoked_key_closes_its_open_websockets_and_no_others() {
 async fn narrower_rights_reach_open_subscriptions_and_filters() {
     let methods = "eth_blockNumber,eth_newFilter,eth_getFilterChanges,eth_getFilterLogs,eth_uninstallFilter";
     for narrower in [
-        Change { contracts: Some(SHOP.into()), ..Change::default() },
-        Change { methods: Some(methods.into()), ..Change::default() },
+        KeyChange { contracts: Some(SHOP.into()), ..KeyChange::default() },
+        KeyChange { methods: Some(methods.into()), ..KeyChange::default() },
     ] {
         let keyed = keyed().await;
-        let (key, id) = keyed.key(Change::default());
+        let (key, id) = keyed.key(KeyChange::default());
         let path = format!("/{key}");
         let mut socket = keyed.socket(&path).await;
         assert!(socket.ask(&call("eth_subscribe", json!(["logs", {}]))).await["result"].is_string());
@@ -606,7 +607,7 @@ async fn narrower_rights_reach_open_subscriptions_and_filters() {
 #[tokio::test]
 async fn a_key_has_a_limited_number_of_websockets() {
     let keyed = keyed_with(|config| config.limits.websockets_per_key = 2).await;
-    let (key, other) = (keyed.key(Change::default()).0, keyed.key(Change::default()).0);
+    let (key, other) = (keyed.key(KeyChange::default()).0, keyed.key(KeyChange::default()).0);
     let (path, other) = (format!("/{key}"), format!("/{other}"));
     let (one, _two) = (keyed.socket(&path).await, keyed.socket(&path).await);
     assert_eq!(keyed.upgrade_status(&path, None).await, 429);
@@ -624,11 +625,11 @@ async fn a_key_has_a_limited_number_of_websockets() {
 #[tokio::test]
 async fn a_key_that_ends_closes_its_open_websockets() {
     let keyed = keyed().await;
-    let (key, id) = keyed.key(Change::default());
+    let (key, id) = keyed.key(KeyChange::default());
     let mut socket = keyed.socket(&format!("/{key}")).await;
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    keyed.registry.limit(&id, &Change { expires: Some(now + 2), ..Change::default() }).unwrap();
+    keyed.registry.limit(&id, &KeyChange { expires: Some(now + 2), ..KeyChange::default() }).unwrap();
     assert_eq!(socket.ask(&number()).await["result"], "0x0");
     let (error, code) = socket.ended().await;
     assert_eq!(
@@ -640,7 +641,7 @@ async fn a_key_that_ends_closes_its_open_websockets() {
 #[tokio::test]
 async fn a_filter_belongs_to_its_key() {
     let keyed = keyed().await;
-    let (one, two) = (keyed.key(Change::default()).0, keyed.key(Change::default()).0);
+    let (one, two) = (keyed.key(KeyChange::default()).0, keyed.key(KeyChange::default()).0);
     let (one, two) = (format!("/{one}"), format!("/{two}"));
     let id = keyed.post(&one, &call("eth_newBlockFilter", json!([]))).await.body["result"].take();
     keyed.post(&two, &call("evm_mine", json!([]))).await;
@@ -660,7 +661,7 @@ async fn a_base_path_and_the_hosted_profile_hold_with_and_without_keys() {
         config.entry.profile = Profile::Hosted;
     };
     let keyed = keyed_with(hosted).await;
-    let (key, _) = keyed.key(Change::default());
+    let (key, _) = keyed.key(KeyChange::default());
     let path = format!("/v1/{key}");
     assert_eq!(keyed.post(&path, &call("eth_accounts", json!([]))).await.body["result"], json!([]));
     let mut socket = keyed.socket(&path).await;
@@ -697,7 +698,7 @@ async fn anonymous_clients_of_this_machine_are_served_if_the_operator_says_so() 
         }
     };
     let keyed = keyed_with(anonymous).await;
-    let (key, id) = keyed.key(Change::default());
+    let (key, id) = keyed.key(KeyChange::default());
     assert_eq!(keyed.post("/", &number()).await.status, 200);
     assert_eq!(keyed.post(&format!("/{key}"), &number()).await.status, 200);
     assert_eq!(keyed.post(&format!("/{id}"), &number()).await.status, 401, "a wrong key is not no key");
@@ -708,7 +709,7 @@ async fn anonymous_clients_of_this_machine_are_served_if_the_operator_says_so() 
 #[tokio::test]
 async fn a_flood_of_wrong_keys_leaves_the_service_usable() {
     let keyed = Arc::new(keyed().await);
-    let (key, id) = keyed.key(Change { per_day: Some(1_000), ..Change::default() });
+    let (key, id) = keyed.key(KeyChange { per_day: Some(1_000), ..KeyChange::default() });
     let flood = |number: usize| {
         let keyed = keyed.clone();
         async move {
@@ -733,11 +734,11 @@ async fn a_flood_of_wrong_keys_leaves_the_service_usable() {
 #[tokio::test]
 async fn messages_that_are_not_json_rpc_count_and_get_the_usual_error() {
     let keyed = keyed().await;
-    let (key, _) = keyed.key(Change { per_day: Some(2), ..Change::default() });
+    let (key, _) = keyed.key(KeyChange { per_day: Some(2), ..KeyChange::default() });
     let url = keyed.server.url(&format!("/{key}"));
     let post = |body: &'static str| {
         let request = client().post(&url).header(CONTENT_TYPE, "application/json").body(body);
-        async move { Seen::new(request.send().await.unwrap()).await }
+        async move { SeenResponse::new(request.send().await.unwrap()).await }
     };
     assert_eq!(post("{").await.error(), (400, -32700, "JSON parse error", &Value::Null));
     assert_eq!(post("5").await.status, 400);

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{Running, client, config, dev_chain, start_service};
+use common::{RunningServer, client, config, dev_chain, start_service};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use rootlight::dev::Mining;
@@ -17,7 +17,7 @@ const EMITTER: &str = "0x00000000000000000000000000000000000000aa";
 /// Blocks with one log of 400,000 bytes each, which take 24 MB of JSON.
 const BLOCKS: u64 = 30;
 
-async fn start() -> Running {
+async fn start() -> RunningServer {
     let server = start_service(config(), dev_chain(Mining::Instant, LocalOptions::default())).await;
     // PUSH3 400,000, PUSH1 0, LOG0.
     call(&server, "anvil_setCode", json!([EMITTER, "0x62061a806000a0"])).await;
@@ -33,12 +33,12 @@ fn request(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": "an id", "method": method, "params": params })
 }
 
-async fn post(server: &Running, body: &Value) -> reqwest::Response {
+async fn post(server: &RunningServer, body: &Value) -> reqwest::Response {
     let request = client().post(server.url("/")).header(CONTENT_TYPE, "application/json");
     request.body(body.to_string()).send().await.unwrap()
 }
 
-async fn call(server: &Running, method: &str, params: Value) -> Value {
+async fn call(server: &RunningServer, method: &str, params: Value) -> Value {
     serde_json::from_str(&post(server, &request(method, &params)).await.text().await.unwrap()).unwrap()
 }
 

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 use rootlight::rpc::{Message as Request, Reply};
-use rootlight_server::service::{Caller, Health, HeldReply, Service, UpstreamVitals, Vitals};
+use rootlight_server::service::{Caller, Health, ReservedReply, Service, ServiceStatus, UpstreamHealth};
 use rootlight_server::{Listen, Operations, Proxies, Server, ServerConfig};
 use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +29,7 @@ struct Mirror {
 }
 
 impl Service for Mirror {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Request) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Request) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let calls = |method| message.calls().any(|call| call.method == method);
             if calls("slow") {
@@ -37,7 +37,7 @@ impl Service for Mirror {
             }
             let filler = if calls("large") { "0".repeat(200_000) } else { String::new() };
             let result = to_raw_value(&format!("{}{filler}", caller.peer.address)).unwrap();
-            HeldReply::of(Reply::to(message, vec![Ok(result)]))
+            ReservedReply::of(Reply::to(message, vec![Ok(result)]))
         })
     }
 
@@ -46,8 +46,8 @@ impl Service for Mirror {
         Health { ready, block_number: Some(7), reason: None, log_index: None, provable_block: None }
     }
 
-    fn vitals(&self) -> Vitals {
-        let upstream = UpstreamVitals {
+    fn chain_status(&self) -> ServiceStatus {
+        let upstream = UpstreamHealth {
             name: "https://node.example".into(),
             healthy: true,
             announced: Some(9),
@@ -55,12 +55,17 @@ impl Service for Mirror {
             demerits: 0,
             lies: 1,
         };
-        Vitals { head: Some((7, 1_700_000_000)), target: Some(9), synced: false, upstreams: vec![upstream] }
+        ServiceStatus {
+            head: Some((7, 1_700_000_000)),
+            target: Some(9),
+            synced: false,
+            upstreams: vec![upstream],
+        }
     }
 }
 
 /// A running server with a listener for metrics.
-pub(crate) struct Served {
+pub(crate) struct OperatedServer {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) ready_line: String,
@@ -68,7 +73,7 @@ pub(crate) struct Served {
     pub(crate) task: tokio::task::JoinHandle<()>,
 }
 
-impl Served {
+impl OperatedServer {
     async fn get(&self, path: &str) -> (u16, String) {
         let response = client().get(format!("http://{}{path}", self.address)).send().await.unwrap();
         (response.status().as_u16(), response.text().await.unwrap())
@@ -86,7 +91,7 @@ impl Served {
     }
 }
 
-pub(crate) async fn serve(operations: Operations, service: Arc<dyn Service>) -> Served {
+pub(crate) async fn serve(operations: Operations, service: Arc<dyn Service>) -> OperatedServer {
     let operations = Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..operations };
     let server = Server::bind(ServerConfig { operations, ..config() }, service).await.unwrap();
     let (address, metrics, ready_line) = (server.address(), server.metrics_address(), server.ready_line());
@@ -94,10 +99,10 @@ pub(crate) async fn serve(operations: Operations, service: Arc<dyn Service>) -> 
     let task = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
-    Served { address, metrics, ready_line, stop: Some(stop), task }
+    OperatedServer { address, metrics, ready_line, stop: Some(stop), task }
 }
 
-async fn mirror(operations: Operations) -> Served {
+async fn mirror(operations: Operations) -> OperatedServer {
     serve(operations, Arc::new(Mirror::default())).await
 }
 
@@ -178,12 +183,12 @@ async fn metrics_count_messages_by_method_and_outcome() {
 
 #[tokio::test]
 async fn the_dashboard_uses_only_metrics_that_exist() {
-    use rootlight_server::keys::{Change, Registry};
-    use rootlight_server::{Entry, KeyAccess};
+    use rootlight_server::keys::{KeyChange, Registry};
+    use rootlight_server::{AdmissionRules, KeyAccess};
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let (key, _) = registry.create(&Change::default()).unwrap();
-    let entry = Entry { keys: Some(KeyAccess::embedded(&registry)), ..Entry::default() };
+    let (key, _) = registry.create(&KeyChange::default()).unwrap();
+    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
     let operations = Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
     let server = Server::bind(ServerConfig { operations, entry, ..config() }, Arc::new(Mirror::default()))
         .await

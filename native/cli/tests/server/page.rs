@@ -7,7 +7,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST};
 use reqwest::{Method, Response};
 use rootlight_server::{Page, PageFile, ServerConfig};
 
-use crate::common::{Running, client, config, start};
+use crate::common::{RunningServer, client, config, start};
 
 const INDEX: &[u8] = b"<!doctype html><title>Rootlight</title>";
 
@@ -35,7 +35,7 @@ fn with_page() -> ServerConfig {
     config
 }
 
-async fn get(server: &Running, path: &str) -> Response {
+async fn get(server: &RunningServer, path: &str) -> Response {
     client().get(server.url(path)).send().await.unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{Running, client, config, dev_chain, start_service};
+use common::{RunningServer, client, config, dev_chain, start_service};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HOST, ORIGIN};
 use rootlight::dev::Mining;
@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 const ACCOUNT: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
-async fn dev(config: ServerConfig) -> Running {
+async fn dev(config: ServerConfig) -> RunningServer {
     start_service(config, dev_chain(Mining::Instant, LocalOptions::default())).await
 }
 
@@ -24,7 +24,7 @@ fn call(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-async fn ask(server: &Running, origin: Option<&str>, message: &Value) -> (u16, Value) {
+async fn ask(server: &RunningServer, origin: Option<&str>, message: &Value) -> (u16, Value) {
     let request = client().post(server.url("/")).header(CONTENT_TYPE, "application/json");
     let request = match origin {
         Some(origin) => request.header(ORIGIN, origin),
@@ -164,9 +164,9 @@ async fn the_origin_of_a_websocket_holds_for_all_its_messages() {
 }
 
 /// Rules of a server: its pages, host names and trusted proxies.
-type Rules = (Origins, &'static str, &'static str);
+type PageRules = (Origins, &'static str, &'static str);
 
-fn operations((_, _, proxy): &Rules) -> Operations {
+fn operations((_, _, proxy): &PageRules) -> Operations {
     let proxies = proxy.parse::<TrustedProxy>().into_iter().collect();
     Operations { proxies, ..Operations::default() }
 }
@@ -174,11 +174,11 @@ fn operations((_, _, proxy): &Rules) -> Operations {
 /// Opens a WebSocket with a header under the first rules, changes the rules, and asks for a key: the texts that come
 /// then, and the code of the close frame.
 async fn after_a_change(
-    before: &Rules,
+    before: &PageRules,
     header: (&'static str, &str),
-    after: &Rules,
+    after: &PageRules,
 ) -> (String, Option<u16>) {
-    let hosts = |rules: &Rules| vec![rules.1.to_owned()];
+    let hosts = |rules: &PageRules| vec![rules.1.to_owned()];
     let server = ServerConfig { origins: before.0.clone(), hosts: hosts(before), ..config() };
     let server = dev(ServerConfig { operations: operations(before), ..server }).await;
     let mut request = server.ws("/").into_client_request().unwrap();
@@ -208,7 +208,7 @@ async fn a_websocket_ends_when_the_rules_would_not_admit_it_with_the_same_rights
     let list = Origins::parse;
     let page = ("origin", "https://a.example");
     let (refused, changed) = ("origin not allowed", "rules of this server have changed");
-    let ends: [(Rules, (&str, &str), Rules, &str); 8] = [
+    let ends: [(PageRules, (&str, &str), PageRules, &str); 8] = [
         ((list("https://a.example"), "", ""), page, (list("https://b.example"), "", ""), refused),
         ((Origins::Unnamed, "", ""), page, (list("https://b.example"), "", ""), refused),
         ((Origins::Any, "", ""), page, (list(""), "", ""), refused),
@@ -233,7 +233,7 @@ async fn a_websocket_ends_when_the_rules_would_not_admit_it_with_the_same_rights
         assert!(texts.contains(why) && !texts.contains(&KEY[2..]), "{before:?} {after:?}: {texts}");
         assert_eq!(code, Some(1008), "{before:?} {after:?}");
     }
-    let stays: [(Rules, (&str, &str), Rules); 4] = [
+    let stays: [(PageRules, (&str, &str), PageRules); 4] = [
         ((list("https://a.example"), "", ""), page, (list("https://b.example,https://A.example"), "x", "")),
         ((list("https://a.example"), "", ""), ("x-none", "1"), (list("https://b.example"), "", "")),
         ((list("https://a.example"), "", ""), ("origin", "http://localhost"), (Origins::Any, "", "")),
@@ -294,7 +294,7 @@ async fn a_foreign_page_sees_its_own_waiting_transactions_alone() {
 
 /// A filter tells the same of a transaction that waits, that is mined before the filter is asked, and that is gone by then.
 #[tokio::test]
-async fn a_filter_of_a_foreign_page_tells_of_its_own_transactions_whatever_became_of_them() {
+async fn a_filter_of_a_foreign_page_reports_only_its_own_transactions() {
     let server = start_service(config(), dev_chain(Mining::Manual, LocalOptions::default())).await;
     let get = async |page, method: &str, params: Value| {
         let mut response = ask(&server, page, &call(1, method, params)).await.1;

@@ -6,11 +6,11 @@ use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use common::{Running, config, dev_chain, shared, start_service};
+use common::{RunningServer, config, dev_chain, shared, start_service};
 use futures::{SinkExt, StreamExt};
 use rootlight::dev::Mining;
 use rootlight_node::local::LocalOptions;
-use rootlight_server::{Limits, Origins, ServerConfig};
+use rootlight_server::{Origins, ServerConfig, ServerLimits};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,20 +28,20 @@ const AFTER: u64 = 777;
 
 /// What a client sees of an answer: the HTTP status (of a WebSocket: the code with which it was closed, or 0), the value
 /// of `access-control-allow-origin`, and the body.
-type Seen = (u64, Value, Value);
+type SeenAnswer = (u64, Value, Value);
 
-async fn dev(origins: Origins) -> Running {
+async fn dev(origins: Origins) -> RunningServer {
     // The limit of batches of the node that was recorded.
-    let limits = Limits { batch: 50, ..Limits::default() };
+    let limits = ServerLimits { batch: 50, ..ServerLimits::default() };
     let config = ServerConfig { origins, limits, ..config() };
     start_service(config, dev_chain(Mining::Manual, LocalOptions::default())).await
 }
 
 /// A line of a recording, and its members as they stand there: large numbers lose digits in a [`Value`].
-type Line = (Value, BTreeMap<String, Box<RawValue>>);
+type RecordingLine = (Value, BTreeMap<String, Box<RawValue>>);
 
 /// The lines of a recording; `None` if the recordings are absent.
-fn recording(name: &str) -> Option<Vec<Line>> {
+fn recording(name: &str) -> Option<Vec<RecordingLine>> {
     let text = std::fs::read_to_string(shared(&format!("vectors/chain/{name}"))?).unwrap();
     // The answer to a batch in a batch, a thousand times, cannot be read here.
     let lines = text.lines().filter(|line| !line.contains(r#""label": "deep nesting","#));
@@ -90,7 +90,7 @@ impl Comparison {
         Self { recording, listed, wrong: Vec::new() }
     }
 
-    fn compare(&mut self, label: &str, recorded: Seen, seen: Seen) {
+    fn compare(&mut self, label: &str, recorded: SeenAnswer, seen: SeenAnswer) {
         let recorded = (recorded.0, recorded.1, normalised(recorded.2));
         let seen = (seen.0, seen.1, normalised(seen.2));
         let same = recorded == seen;
@@ -118,7 +118,7 @@ impl Comparison {
 }
 
 /// Sends bytes over a connection of its own, and reads until it ends or is silent.
-async fn exchange(server: &Running, bytes: &[u8], ends: bool) -> Vec<u8> {
+async fn exchange(server: &RunningServer, bytes: &[u8], ends: bool) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     // A body that is too large is refused while it is sent.
     let _ = stream.write_all(bytes).await;
@@ -132,7 +132,7 @@ async fn exchange(server: &Running, bytes: &[u8], ends: bool) -> Vec<u8> {
 }
 
 /// The responses in these bytes, without those of status 100.
-fn responses(bytes: &[u8]) -> Vec<Seen> {
+fn responses(bytes: &[u8]) -> Vec<SeenAnswer> {
     let mut rest = std::str::from_utf8(bytes).unwrap();
     let mut found = Vec::new();
     while let Some((head, after)) = rest.split_once("\r\n\r\n") {
@@ -158,7 +158,7 @@ fn parsed(body: &str) -> Value {
 }
 
 /// The body of a request, of which some recordings have only the length.
-fn body((exchange, members): &Line) -> Option<Vec<u8>> {
+fn body((exchange, members): &RecordingLine) -> Option<Vec<u8>> {
     if let Some(text) = exchange["requestText"].as_str() {
         return Some(text.into());
     }
@@ -192,7 +192,7 @@ fn body((exchange, members): &Line) -> Option<Vec<u8>> {
 }
 
 /// Repeats an exchange over HTTP; returns what was recorded and what is seen.
-async fn repeat(server: &Running, line: &Line) -> Option<(Seen, Seen)> {
+async fn repeat(server: &RunningServer, line: &RecordingLine) -> Option<(SeenAnswer, SeenAnswer)> {
     let recorded = &line.0;
     let http = &recorded["http"];
     let method = http["method"].as_str()?;
@@ -258,7 +258,7 @@ async fn recorded_requests_of_pages_are_answered_as_by_the_reference_node() {
 }
 
 /// The message of a recorded WebSocket session.
-fn message((session, members): &Line) -> Message {
+fn message((session, members): &RecordingLine) -> Message {
     match (&session["sentText"], &session["sentBinary"], &session["sentBytes"]) {
         (Value::String(text), _, _) => Message::text(text.clone()),
         (_, Value::String(hex), _) => Message::binary(alloy_primitives::hex::decode(hex).unwrap()),
@@ -291,7 +291,7 @@ async fn next(
 }
 
 /// Sends a message and a call after it; returns what was answered before the answer to the call.
-async fn converse(server: &Running, line: &Line) -> Seen {
+async fn run_session(server: &RunningServer, line: &RecordingLine) -> SeenAnswer {
     let session = &line.0;
     let path = match session["path"].as_str().unwrap() {
         "" => "/",
@@ -324,7 +324,7 @@ async fn recorded_websocket_messages_are_answered_as_by_the_reference_node() {
         let session = &line.0;
         let code = session["closed"]["code"].as_u64().unwrap_or(0);
         let recorded = (code, Value::Null, session["got"].clone());
-        let seen = converse(&server, line).await;
+        let seen = run_session(&server, line).await;
         comparison.compare(session["label"].as_str().unwrap(), recorded, seen);
     }
     comparison.finish();

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use common::{Running, client, config, start_service};
+use common::{RunningServer, client, config, start_service};
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
 use rootlight::dev::Mining;
-use rootlight::engine::Node;
+use rootlight::engine::LocalNode;
 use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight::local::MAX_EVENTS;
 use rootlight::types::{Block, BlockBody};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::Limits;
+use rootlight_server::ServerLimits;
 use rootlight_server::service::{Caller, Service};
 use rootlight_upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::{Value, json};
@@ -35,9 +35,9 @@ const SERVICES: [&str; 4] = ["eth_subscribe", "eth_newFilter", "eth_getFilterCha
 const LOGS_42: &str = "0x600d80600b6000396000f3602a600052600760206000a100";
 
 /// A development chain that can be called directly or serve as an upstream.
-struct Dev(Arc<LocalService>);
+struct SharedDevChain(Arc<LocalService>);
 
-impl Dev {
+impl SharedDevChain {
     fn new() -> Self {
         Self(common::dev_chain(Mining::Instant, LocalOptions::default()))
     }
@@ -63,7 +63,7 @@ impl Dev {
     }
 }
 
-impl Upstream for Dev {
+impl Upstream for SharedDevChain {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let mut results = Vec::new();
@@ -85,13 +85,13 @@ impl Upstream for Dev {
 }
 
 /// A WebSocket client that stores notifications.
-struct Socket {
+struct NotifiedSocket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     told: Vec<(String, Value)>,
 }
 
-impl Socket {
-    async fn connect(server: &Running) -> Self {
+impl NotifiedSocket {
+    async fn connect(server: &RunningServer) -> Self {
         Self { stream: connect_async(server.ws("/")).await.unwrap().0, told: Vec::new() }
     }
 
@@ -151,9 +151,9 @@ fn numbers(heads: &[Value]) -> Vec<&str> {
 
 /// Checks notifications of new blocks, of logs and of a reorganisation, through a server in front of a
 /// service.
-async fn follows(dev: &Dev, contract: &Value, server: &Running, first: u64) {
+async fn follows(dev: &SharedDevChain, contract: &Value, server: &RunningServer, first: u64) {
     let at = |offset: u64| format!("{:#x}", first + offset);
-    let mut socket = Socket::connect(server).await;
+    let mut socket = NotifiedSocket::connect(server).await;
     let heads = socket.get("eth_subscribe", json!(["newHeads"])).await;
     let logs = socket.get("eth_subscribe", json!(["logs", {"address": contract, "topics": [null]}])).await;
     assert_eq!(heads.as_str().unwrap().len(), 34);
@@ -191,12 +191,12 @@ async fn follows(dev: &Dev, contract: &Value, server: &Running, first: u64) {
 
 #[tokio::test]
 async fn a_development_chain_sends_notifications() {
-    let dev = Dev::new();
+    let dev = SharedDevChain::new();
     let contract = dev.contract().await;
     let server = start_service(config(), dev.0.clone()).await;
     follows(&dev, &contract, &server, 1).await;
 
-    let mut socket = Socket::connect(&server).await;
+    let mut socket = NotifiedSocket::connect(&server).await;
     let pending = socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
     let hash = dev.transact(json!({ "to": contract })).await;
     assert_eq!(socket.told(&pending, 1).await, [hash]);
@@ -206,7 +206,7 @@ async fn a_development_chain_sends_notifications() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_light_client_sends_notifications_without_subscriptions_of_its_upstream() {
-    let dev = Arc::new(Dev::new());
+    let dev = Arc::new(SharedDevChain::new());
     let contract = dev.contract().await;
     let genesis = dev.get("eth_getBlockByNumber", json!(["0x0", false])).await;
     let network = Network::regtest();
@@ -222,7 +222,7 @@ async fn a_light_client_sends_notifications_without_subscriptions_of_its_upstrea
     follows(&dev, &contract, &server, 1).await;
 
     // Transactions sent through the client are reported with the hash that the client computes.
-    let mut socket = Socket::connect(&server).await;
+    let mut socket = NotifiedSocket::connect(&server).await;
     let pending = socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
     let from = dev.get("eth_accounts", json!([])).await[1].take();
     let transaction =
@@ -234,7 +234,7 @@ async fn a_light_client_sends_notifications_without_subscriptions_of_its_upstrea
 
 #[tokio::test]
 async fn subscriptions_are_refused_over_http() {
-    let dev = Dev::new();
+    let dev = SharedDevChain::new();
     let server = start_service(config(), dev.0.clone()).await;
     for (method, params) in [("eth_subscribe", json!(["newHeads"])), ("eth_unsubscribe", json!(["0x1"]))] {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
@@ -250,11 +250,11 @@ async fn subscriptions_are_refused_over_http() {
 
 #[tokio::test]
 async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
-    let dev = Dev::new();
-    let limits = Limits { subscriptions: 3, ..Limits::default() };
+    let dev = SharedDevChain::new();
+    let limits = ServerLimits { subscriptions: 3, ..ServerLimits::default() };
     let server = start_service(rootlight_server::ServerConfig { limits, ..config() }, dev.0.clone()).await;
-    let mut one = Socket::connect(&server).await;
-    let mut other = Socket::connect(&server).await;
+    let mut one = NotifiedSocket::connect(&server).await;
+    let mut other = NotifiedSocket::connect(&server).await;
     let subscribe = |id: u32, kind: &str| json!({"jsonrpc": "2.0", "id": id, "method": "eth_subscribe", "params": [kind]});
 
     // Subscriptions in a batch with other calls.
@@ -290,12 +290,12 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     // The subscriptions of a closed connection are removed.
     drop(one);
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
-    let peer = Peer::new(std::net::Ipv4Addr::LOCALHOST.into());
+    let peer = CallerId::new(std::net::Ipv4Addr::LOCALHOST.into());
     let subscriber = Caller::new(peer, None).with_subscriptions(1);
     for _ in 0..200 {
         let body = dev
             .0
-            .answer_to(&subscriber, common::read_message(message.to_string().as_bytes()))
+            .answer_message(&subscriber, common::read_message(message.to_string().as_bytes()))
             .await
             .into_text()
             .unwrap();
@@ -309,7 +309,7 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
 }
 
 /// A block of a node's canonical chain, as another node imports it.
-fn block_of(node: &mut dyn Node, number: u64) -> Block {
+fn block_of(node: &mut dyn LocalNode, number: u64) -> Block {
     let view = node.local();
     let header = view.headers().by_number(number).unwrap().clone();
     let stored = view.block(&header.hash()).unwrap();
@@ -320,14 +320,14 @@ fn block_of(node: &mut dyn Node, number: u64) -> Block {
 /// Blocks of two branches and of the first one again join the chain while no subscription is polled.
 #[tokio::test]
 async fn a_switch_of_branches_and_back_between_two_polls_is_notified_in_full() {
-    let dev = Dev::new();
+    let dev = SharedDevChain::new();
     let server = start_service(config(), dev.0.clone()).await;
-    let mut socket = Socket::connect(&server).await;
+    let mut socket = NotifiedSocket::connect(&server).await;
     let heads = socket.get("eth_subscribe", json!(["newHeads"])).await;
     let told = dev.0.with_node(|node| {
         let (mut own, mut other) = (node.copy(), node.copy());
         let now = node.now();
-        let mine = |node: &mut Box<dyn Node>, count: u64, at: u64| -> Vec<Block> {
+        let mine = |node: &mut Box<dyn LocalNode>, count: u64, at: u64| -> Vec<Block> {
             let first = node.local().head().number + 1;
             (0..count).for_each(|_| _ = node.dev().unwrap().mine(at).unwrap());
             (first..first + count).map(|number| block_of(&mut **node, number)).collect()
@@ -351,11 +351,11 @@ async fn a_switch_of_branches_and_back_between_two_polls_is_notified_in_full() {
 /// A subscriber that misses events must not believe that it has seen all: its socket is closed.
 #[tokio::test]
 async fn a_subscriber_that_missed_events_is_closed() {
-    let dev = Dev::new();
+    let dev = SharedDevChain::new();
     let server = start_service(config(), dev.0.clone()).await;
-    let mut socket = Socket::connect(&server).await;
+    let mut socket = NotifiedSocket::connect(&server).await;
     socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
-    let many = |node: &mut dyn Node| {
+    let many = |node: &mut dyn LocalNode| {
         for number in 0..=MAX_EVENTS {
             let hash = B256::left_padding_from(&number.to_be_bytes());
             node.dev().unwrap().local_mut().note_pending(hash, None);

@@ -5,11 +5,11 @@ use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Running, client, config, start_service};
+use common::{RunningServer, client, config, start_service};
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
-use rootlight_server::keys::{Change, Registry};
-use rootlight_server::{Entry, KeyAccess};
+use rootlight_server::keys::{KeyChange, Registry};
+use rootlight_server::{AdmissionRules, KeyAccess};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -31,33 +31,33 @@ fn long_id(method: &str, params: &Value) -> String {
 }
 
 /// A server with keys that refuse for each reason, by what they refuse.
-async fn refusing() -> (Running, Vec<(&'static str, String, String)>, TempDir) {
+async fn refusing() -> (RunningServer, Vec<(&'static str, String, String)>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let key = |change: Change| registry.create(&change).unwrap().0.reveal();
+    let key = |change: KeyChange| registry.create(&change).unwrap().0.reveal();
     let other = "0x0000000000000000000000000000000001000008";
     let overridden = json!([{"to": other}, "latest", {(other): {"balance": "0x1"}}]);
     let none = json!([]);
     let keys = vec![
-        ("limit", key(Change { per_day: Some(1), ..Change::default() }), long_id("eth_chainId", &none)),
+        ("limit", key(KeyChange { per_day: Some(1), ..KeyChange::default() }), long_id("eth_chainId", &none)),
         (
             "method",
-            key(Change { methods: Some("eth_call".into()), ..Change::default() }),
+            key(KeyChange { methods: Some("eth_call".into()), ..KeyChange::default() }),
             long_id("eth_chainId", &none),
         ),
         (
             "contract",
-            key(Change {
+            key(KeyChange {
                 contracts: Some("0x0000000000000000000000000000000001000006".into()),
-                ..Change::default()
+                ..KeyChange::default()
             }),
             long_id("eth_call", &json!([{"to": other}, "latest"])),
         ),
-        ("override", key(Change::default()), long_id("eth_call", &overridden)),
+        ("override", key(KeyChange::default()), long_id("eth_call", &overridden)),
     ];
     let mut config = config();
     config.limits.write_timeout = Duration::from_secs(2);
-    config.entry = Entry { keys: Some(KeyAccess::embedded(&registry)), ..Entry::default() };
+    config.entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
     let options = rootlight_node::local::LocalOptions::default();
     let service = common::dev_chain(rootlight::dev::Mining::Instant, options);
     let server = start_service(config, service).await;
@@ -105,7 +105,7 @@ fn parts(bytes: &[u8]) -> Vec<Message> {
 }
 
 /// A socket whose system takes little of what the client does not read.
-async fn deaf(server: &Running) -> TcpStream {
+async fn deaf(server: &RunningServer) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(server.address).await.unwrap()

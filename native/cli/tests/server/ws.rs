@@ -4,7 +4,7 @@ use crate::common;
 
 use std::time::{Duration, Instant};
 
-use common::{Running, config, start};
+use common::{RunningServer, config, start};
 use futures::{SinkExt, StreamExt};
 use rootlight_server::Origins;
 use tokio::io::AsyncReadExt;
@@ -15,16 +15,16 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type ClientSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
 
-async fn connect(server: &Running) -> Socket {
+async fn connect(server: &RunningServer) -> ClientSocket {
     connect_async(server.ws("/")).await.unwrap().0
 }
 
 /// Returns the next message that is not a ping or pong.
-async fn next(socket: &mut Socket) -> Option<Message> {
+async fn next(socket: &mut ClientSocket) -> Option<Message> {
     loop {
         match tokio::time::timeout(Duration::from_secs(10), socket.next()).await.unwrap() {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::rpc::envelope::{Call, Outcome};
-use rootlight::rpc::{Message, News, Reply, RpcError};
-use rootlight_limits::budget::Held;
-use rootlight_server::service::{Caller, HeldReply, Service};
-use rootlight_server::{Limits, ServerConfig};
+use rootlight::rpc::{Message, Notifications, Reply, RpcError};
+use rootlight_limits::budget::Reservation;
+use rootlight_server::service::{Caller, ReservedReply, Service};
+use rootlight_server::{ServerConfig, ServerLimits};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::chain::{Branch, Chain, answer_key, number};
-use crate::common::{self, Running};
+use crate::chain::{ServiceChain, SideBranch, answer_key, number};
+use crate::common::{self, RunningServer};
 
 /// How a backend behaves.
 #[derive(Clone)]
@@ -26,23 +26,23 @@ pub(crate) enum Mode {
     /// It has no block above this one.
     Lags(u64),
     /// It shows a branch that the chain has left behind.
-    Forks(Arc<Branch>),
+    Forks(Arc<SideBranch>),
     /// It does not answer.
     Hangs,
 }
 
 /// What the backend's server answers with.
 struct Answers {
-    chain: Arc<Chain>,
+    chain: Arc<ServiceChain>,
     mode: watch::Sender<Mode>,
     lies: AtomicUsize,
 }
 
 /// A backend with a server that can be away.
-pub(crate) struct Backend {
+pub(crate) struct ServiceBackend {
     answers: Arc<Answers>,
     port: u16,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningServer>>,
 }
 
 /// The error response to a call.
@@ -85,9 +85,9 @@ fn change(value: &mut Value, turn: usize) {
 
 impl Answers {
     /// What the chain answers to a message.
-    async fn honest(&self, caller: &Caller, message: Message) -> HeldReply {
+    async fn honest(&self, caller: &Caller, message: Message) -> ReservedReply {
         let _open = self.chain.gate.read().await;
-        self.chain.service.answer_to(caller, message).await
+        self.chain.service.answer_message(caller, message).await
     }
 
     async fn honest_call(&self, caller: &Caller, call: &Value) -> Value {
@@ -96,7 +96,7 @@ impl Answers {
     }
 
     /// Answers one call after another in the given way.
-    async fn dishonest(&self, caller: &Caller, message: Message, mode: &Mode) -> HeldReply {
+    async fn dishonest(&self, caller: &Caller, message: Message, mode: &Mode) -> ReservedReply {
         let mut outcomes = Vec::new();
         for entry in message.entries() {
             let Ok(Call { method, params, .. }) = &entry.call else {
@@ -106,7 +106,7 @@ impl Answers {
             let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             outcomes.push(outcome(&self.dishonest_call(caller, &call, mode).await));
         }
-        HeldReply::of(Reply::to(message, outcomes))
+        ReservedReply::of(Reply::to(message, outcomes))
     }
 
     async fn dishonest_call(&self, caller: &Caller, call: &Value, mode: &Mode) -> Value {
@@ -146,7 +146,7 @@ impl Answers {
         if hidden { result(&call, Value::Null) } else { answer }
     }
 
-    async fn forked(&self, caller: &Caller, call: &Value, branch: &Branch) -> Value {
+    async fn forked(&self, caller: &Caller, call: &Value, branch: &SideBranch) -> Value {
         let mut call = call.clone();
         let head = format!("{:#x}", branch.head);
         if call["method"] == "eth_blockNumber" {
@@ -175,7 +175,7 @@ impl Answers {
 }
 
 impl Service for Answers {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         Box::pin(async move {
             let mut modes = self.mode.subscribe();
             let mode = modes.borrow_and_update().clone();
@@ -190,7 +190,11 @@ impl Service for Answers {
         })
     }
 
-    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+    fn news<'a>(
+        &'a self,
+        caller: &'a Caller,
+        subscription: u128,
+    ) -> BoxFuture<'a, (Notifications, Reservation)> {
         self.chain.service.news(caller, subscription)
     }
 
@@ -203,8 +207,8 @@ impl Service for Answers {
     }
 }
 
-impl Backend {
-    pub(crate) async fn start(chain: Arc<Chain>) -> Self {
+impl ServiceBackend {
+    pub(crate) async fn start(chain: Arc<ServiceChain>) -> Self {
         let answers =
             Arc::new(Answers { chain, mode: watch::channel(Mode::Honest).0, lies: AtomicUsize::new(0) });
         let running = common::start_service(config(0), answers.clone()).await;
@@ -238,6 +242,6 @@ impl Backend {
 }
 
 fn config(port: u16) -> ServerConfig {
-    let limits = Limits { drain_timeout: Duration::from_millis(100), ..Limits::default() };
+    let limits = ServerLimits { drain_timeout: Duration::from_millis(100), ..ServerLimits::default() };
     ServerConfig { http_port: port, limits, ..common::config() }
 }

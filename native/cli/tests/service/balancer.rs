@@ -28,7 +28,7 @@ const CLEAR: [i64; 4] = [NOT_NOW, -32005, -32011, -32010];
 
 /// Why there is no result.
 #[derive(Debug, Clone)]
-pub(crate) enum Failure {
+pub(crate) enum CallFailure {
     /// No connection could be made: the front end has not seen the message.
     Refused,
     /// The connection ended: the front end may have answered.
@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     Rpc { status: u16, code: i64, message: String },
 }
 
-impl Failure {
+impl CallFailure {
     fn kind(&self) -> String {
         match self {
             Self::Refused => "no connection".into(),
@@ -54,7 +54,7 @@ impl Failure {
     }
 
     /// Whether the next front end may answer, without harm if this one has acted.
-    fn is_passing(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Refused | Self::Broken | Self::Silent => true,
             Self::Http(status) => *status == 503,
@@ -64,12 +64,12 @@ impl Failure {
 
     /// Whether the front end surely did nothing.
     pub(crate) fn is_harmless(&self) -> bool {
-        self.is_passing() && !matches!(self, Self::Broken | Self::Silent)
+        self.is_transient() && !matches!(self, Self::Broken | Self::Silent)
     }
 }
 
 /// A key, and how it was used.
-pub(crate) struct Key {
+pub(crate) struct UsedKey {
     pub(crate) text: String,
     pub(crate) number: usize,
     /// Messages with an answer of a front end that had admitted them.
@@ -80,7 +80,7 @@ pub(crate) struct Key {
     pub(crate) unwritten: AtomicU64,
 }
 
-impl Key {
+impl UsedKey {
     /// The part that is no secret.
     pub(crate) fn id(&self) -> &str {
         self.text.split('.').next().expect("a key has an id")
@@ -97,7 +97,7 @@ pub(crate) struct Balancer {
     next: AtomicUsize,
     client: reqwest::Client,
     started: Instant,
-    pub(crate) keys: Mutex<Vec<Arc<Key>>>,
+    pub(crate) keys: Mutex<Vec<Arc<UsedKey>>>,
     pub(crate) tally: Arc<Tally>,
 }
 
@@ -109,10 +109,10 @@ impl Balancer {
     }
 
     /// A key that clients use.
-    pub(crate) fn add_key(&self, text: String) -> Arc<Key> {
+    pub(crate) fn add_key(&self, text: String) -> Arc<UsedKey> {
         let mut keys = self.keys.lock().unwrap();
         let zero = || AtomicU64::new(0);
-        let key = Key { text, number: keys.len(), answered: zero(), unknown: zero(), unwritten: zero() };
+        let key = UsedKey { text, number: keys.len(), answered: zero(), unknown: zero(), unwritten: zero() };
         keys.push(Arc::new(key));
         keys.last().expect("it was added").clone()
     }
@@ -123,7 +123,7 @@ impl Balancer {
     }
 
     /// The address of a front end for WebSockets.
-    pub(crate) fn ws(&self, turn: usize, key: &Key) -> String {
+    pub(crate) fn ws(&self, turn: usize, key: &UsedKey) -> String {
         format!("ws://127.0.0.1:{}/{}", self.ports[turn], key.text)
     }
 
@@ -136,10 +136,10 @@ impl Balancer {
     pub(crate) async fn attempt(
         &self,
         turn: usize,
-        key: &Key,
+        key: &UsedKey,
         method: &str,
         params: &Value,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, CallFailure> {
         self.tally.request();
         let answer = self.post(turn, key, method, params).await;
         match &answer {
@@ -155,22 +155,30 @@ impl Balancer {
         answer
     }
 
-    async fn post(&self, turn: usize, key: &Key, method: &str, params: &Value) -> Result<Value, Failure> {
+    async fn post(
+        &self,
+        turn: usize,
+        key: &UsedKey,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, CallFailure> {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let post = self.client.post(self.page(turn, &key.text)).header("content-type", "application/json");
         let failed = |error: reqwest::Error| match (error.is_connect(), error.is_timeout()) {
-            (true, _) => Failure::Refused,
-            (_, true) => Failure::Silent,
-            _ => Failure::Broken,
+            (true, _) => CallFailure::Refused,
+            (_, true) => CallFailure::Silent,
+            _ => CallFailure::Broken,
         };
         let response = post.body(message).timeout(LIMIT).send().await.map_err(failed)?;
         let status = response.status().as_u16();
         let body = response.text().await.map_err(failed)?;
-        let Ok(mut body) = serde_json::from_str::<Value>(&body) else { return Err(Failure::Http(status)) };
+        let Ok(mut body) = serde_json::from_str::<Value>(&body) else {
+            return Err(CallFailure::Http(status));
+        };
         match body.get("error") {
             None if status == 200 => Ok(body["result"].take()),
-            None => Err(Failure::Http(status)),
-            Some(error) => Err(Failure::Rpc {
+            None => Err(CallFailure::Http(status)),
+            Some(error) => Err(CallFailure::Rpc {
                 status,
                 code: error["code"].as_i64().unwrap_or(0),
                 message: error["message"].as_str().unwrap_or_default().into(),
@@ -178,16 +186,16 @@ impl Balancer {
         }
     }
 
-    fn note(&self, turn: usize, key: &Key, failure: &Failure) {
+    fn note(&self, turn: usize, key: &UsedKey, failure: &CallFailure) {
         match failure {
-            Failure::Rpc { status: 200, .. } => self.note_answered(turn, key),
-            Failure::Broken | Failure::Silent => _ = key.unknown.fetch_add(1, Ordering::Relaxed),
+            CallFailure::Rpc { status: 200, .. } => self.note_answered(turn, key),
+            CallFailure::Broken | CallFailure::Silent => _ = key.unknown.fetch_add(1, Ordering::Relaxed),
             _ => {}
         }
     }
 
     /// Notes that a front end has admitted and answered a message.
-    pub(crate) fn note_answered(&self, turn: usize, key: &Key) {
+    pub(crate) fn note_answered(&self, turn: usize, key: &UsedKey) {
         key.answered.fetch_add(1, Ordering::Relaxed);
         let second = self.started.elapsed().as_secs();
         let mut recent = self.recent[turn].lock().unwrap();
@@ -211,7 +219,7 @@ impl Balancer {
     }
 
     /// Asks one front end after another until one answers. An error of the question itself is returned.
-    pub(crate) async fn ask(&self, key: &Key, method: &str, params: Value) -> Result<Value, Failure> {
+    pub(crate) async fn ask(&self, key: &UsedKey, method: &str, params: Value) -> Result<Value, CallFailure> {
         let started = Instant::now();
         loop {
             let failure = match self.attempt(self.turn(), key, method, &params).await {
@@ -221,7 +229,7 @@ impl Balancer {
                 }
                 Err(failure) => failure,
             };
-            if !failure.is_passing() {
+            if !failure.is_transient() {
                 self.judge(method, &failure);
                 return Err(failure);
             }
@@ -235,12 +243,12 @@ impl Balancer {
     }
 
     /// Counts an error that is not in the list of the clear ones.
-    pub(crate) fn judge(&self, method: &str, failure: &Failure) {
+    pub(crate) fn judge(&self, method: &str, failure: &CallFailure) {
         let clear = match failure {
-            Failure::Rpc { status, code, message } => {
+            CallFailure::Rpc { status, code, message } => {
                 matches!(status, 200 | 429 | 503) && CLEAR.contains(code) && !message.is_empty()
             }
-            Failure::Http(status) => *status == 503,
+            CallFailure::Http(status) => *status == 503,
             _ => true,
         };
         if !clear {

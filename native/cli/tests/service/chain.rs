@@ -33,7 +33,7 @@ pub(crate) const FINAL: u64 = 12;
 
 /// What a block says.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct BlockSummary {
     pub(crate) number: u64,
     pub(crate) hash: String,
     pub(crate) parent: String,
@@ -48,20 +48,20 @@ pub(crate) struct Record {
 
 #[derive(Default)]
 struct Records {
-    by_hash: HashMap<String, Arc<Record>>,
-    by_number: BTreeMap<u64, Vec<Arc<Record>>>,
-    canonical: BTreeMap<u64, Arc<Record>>,
+    by_hash: HashMap<String, Arc<BlockSummary>>,
+    by_number: BTreeMap<u64, Vec<Arc<BlockSummary>>>,
+    canonical: BTreeMap<u64, Arc<BlockSummary>>,
 }
 
 /// A branch beside the chain: the answers about its blocks, by method and parameters.
-pub(crate) struct Branch {
+pub(crate) struct SideBranch {
     pub(crate) head: u64,
     pub(crate) first: u64,
     pub(crate) answers: HashMap<String, Value>,
 }
 
 /// The chain.
-pub(crate) struct Chain {
+pub(crate) struct ServiceChain {
     pub(crate) service: Arc<LocalService>,
     pub(crate) contract: String,
     pub(crate) genesis: String,
@@ -85,12 +85,12 @@ fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// The key of an answer of a [`Branch`].
+/// The key of an answer of a [`SideBranch`].
 pub(crate) fn answer_key(method: &str, params: &Value) -> String {
     format!("{method} {params}")
 }
 
-impl Chain {
+impl ServiceChain {
     pub(crate) async fn start() -> Arc<Self> {
         let service = common::dev_chain(Mining::Manual, LocalOptions::default());
         let of = async |method, params| common::ask(&*service, method, params).await["result"].clone();
@@ -155,13 +155,13 @@ impl Chain {
         records.add(Arc::new(record));
     }
 
-    async fn record_of_head(&self) -> Record {
+    async fn record_of_head(&self) -> BlockSummary {
         let block = self.ask("eth_getBlockByNumber", json!(["latest", false])).await;
         let at = &block["number"];
         let logs = json!([{"blockHash": block["hash"], "address": self.contract}]);
         let logs = self.ask("eth_getLogs", logs).await;
         let call = json!([{"to": self.contract, "data": "0x01"}, at]);
-        Record {
+        BlockSummary {
             number: number(at),
             hash: text(&block["hash"]),
             parent: text(&block["parentHash"]),
@@ -179,23 +179,23 @@ impl Chain {
     }
 
     /// The newest block.
-    pub(crate) fn head(&self) -> Arc<Record> {
+    pub(crate) fn head(&self) -> Arc<BlockSummary> {
         let records = self.records.lock().unwrap();
         records.canonical.last_key_value().expect("it has blocks").1.clone()
     }
 
     /// A block that is, or was, on the chain.
-    pub(crate) fn block(&self, hash: &str) -> Option<Arc<Record>> {
+    pub(crate) fn block(&self, hash: &str) -> Option<Arc<BlockSummary>> {
         self.records.lock().unwrap().by_hash.get(hash).cloned()
     }
 
     /// The block of this height on the chain.
-    pub(crate) fn canonical(&self, number: u64) -> Option<Arc<Record>> {
+    pub(crate) fn canonical(&self, number: u64) -> Option<Arc<BlockSummary>> {
         self.records.lock().unwrap().canonical.get(&number).cloned()
     }
 
     /// All blocks that are or were on the chain at this height.
-    pub(crate) fn all_at(&self, number: u64) -> Vec<Arc<Record>> {
+    pub(crate) fn all_at(&self, number: u64) -> Vec<Arc<BlockSummary>> {
         self.records.lock().unwrap().by_number.get(&number).cloned().unwrap_or_default()
     }
 
@@ -231,11 +231,11 @@ impl Chain {
     }
 
     /// Makes a branch that the chain has left behind.
-    pub(crate) async fn fork(&self) -> Branch {
+    pub(crate) async fn fork(&self) -> SideBranch {
         let _making = self.making.lock().await;
         let _alone = self.gate.write().await;
         let before = self.ask("evm_snapshot", json!([])).await;
-        let mut branch = Branch { head: 0, first: self.head().number + 1, answers: HashMap::new() };
+        let mut branch = SideBranch { head: 0, first: self.head().number + 1, answers: HashMap::new() };
         for _ in 0..FORKED {
             self.ask("evm_mine", json!([])).await;
             self.describe(&mut branch).await;
@@ -247,7 +247,7 @@ impl Chain {
         branch
     }
 
-    async fn describe(&self, branch: &mut Branch) {
+    async fn describe(&self, branch: &mut SideBranch) {
         let block = self.ask("eth_getBlockByNumber", json!(["latest", false])).await;
         for (name, place) in [("Number", &block["number"]), ("Hash", &block["hash"])] {
             for full in [true, false] {
@@ -264,7 +264,7 @@ impl Chain {
 }
 
 impl Records {
-    fn add(&mut self, record: Arc<Record>) {
+    fn add(&mut self, record: Arc<BlockSummary>) {
         let number = record.number;
         self.by_hash.insert(record.hash.clone(), record.clone());
         self.by_number.entry(number).or_default().push(record.clone());

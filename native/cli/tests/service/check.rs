@@ -9,15 +9,15 @@ use rootlight_index::Database;
 use rootlight_index::testkit::client_config;
 use tokio::task::JoinHandle;
 
-use crate::balancer::Key;
-use crate::clients::{self, Client, Limited};
+use crate::balancer::UsedKey;
+use crate::clients::{self, Limited, TestClient};
 use crate::conditions::Conditions;
 use crate::faults::Striker;
-use crate::report::{Report, Used};
+use crate::report::{KeyUse, ServiceReport};
 use crate::settings::Settings;
 use crate::tally::CALM;
 use crate::view::View;
-use crate::world::World;
+use crate::world::RunningService;
 
 /// Longest wait for the end of the clients.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -32,14 +32,14 @@ struct Load {
     tasks: Vec<JoinHandle<()>>,
     senders: Vec<JoinHandle<u64>>,
     /// The key of questions about health.
-    key: Arc<Key>,
+    key: Arc<UsedKey>,
 }
 
 impl Load {
-    fn start(world: &World, settings: &Settings) -> Self {
+    fn start(world: &RunningService, settings: &Settings) -> Self {
         let conditions = Arc::new(Conditions::default());
         let key = world.key(&["--name", "clients"]);
-        let client = |key: &Arc<Key>, millis| Client {
+        let client = |key: &Arc<UsedKey>, millis| TestClient {
             balancer: world.balancer.clone(),
             chain: world.chain.clone(),
             conditions: conditions.clone(),
@@ -67,7 +67,8 @@ impl Load {
             let quota = Limited::new(per_second, burst);
             for _ in 0..2 {
                 // Both together send twice what is admitted, whatever the rate of the other clients is.
-                let flood = Client { pause: Duration::from_millis(1_000 / per_second), ..client(&key, 0) };
+                let flood =
+                    TestClient { pause: Duration::from_millis(1_000 / per_second), ..client(&key, 0) };
                 tasks.push(tokio::spawn(clients::flood(flood, quota.clone())));
             }
             limited.push(quota);
@@ -80,7 +81,7 @@ impl Load {
     }
 
     /// Waits until all clients have been told of all blocks.
-    async fn settle(&self, world: &World) {
+    async fn settle(&self, world: &RunningService) {
         let last = world.chain.head().number;
         futures::future::join_all(self.views.iter().map(|view| view.settle(last))).await;
     }
@@ -99,7 +100,7 @@ impl Load {
     }
 }
 
-async fn mine(chain: Arc<crate::chain::Chain>, conditions: Arc<Conditions>, pause: Duration) {
+async fn mine(chain: Arc<crate::chain::ServiceChain>, conditions: Arc<Conditions>, pause: Duration) {
     while !conditions.is_over() {
         chain.mine().await;
         tokio::time::sleep(pause).await;
@@ -107,9 +108,9 @@ async fn mine(chain: Arc<crate::chain::Chain>, conditions: Arc<Conditions>, paus
 }
 
 /// Runs the whole check; `None` if a server is not installed.
-pub(crate) async fn run(settings: Settings) -> Option<Report> {
+pub(crate) async fn run(settings: Settings) -> Option<ServiceReport> {
     println!("ROOTLIGHT_SERVICE_SEED={}", settings.seed);
-    let mut world = World::start().await?;
+    let mut world = RunningService::start().await?;
     let mut load = Load::start(&world, &settings);
     let (started, first) = (Instant::now(), world.chain.head().number);
     world.healthy(&load.key).await;
@@ -126,7 +127,7 @@ pub(crate) async fn run(settings: Settings) -> Option<Report> {
     }
     let usage = usage(&world).await;
     let (by_fault, examples) = world.tally.end();
-    Some(Report {
+    Some(ServiceReport {
         seed: settings.seed,
         seconds,
         blocks,
@@ -142,7 +143,7 @@ pub(crate) async fn run(settings: Settings) -> Option<Report> {
 }
 
 /// Lets one fault after another happen; returns those that cannot happen here.
-async fn strike_all(world: &mut World, load: &Load, settings: &Settings) -> Vec<String> {
+async fn strike_all(world: &mut RunningService, load: &Load, settings: &Settings) -> Vec<String> {
     let (mut random, mut left_out) = (Rng::with_seed(settings.seed), Vec::new());
     let count = settings.faults.len();
     for (number, fault) in settings.faults.iter().enumerate() {
@@ -178,7 +179,7 @@ async fn strike_all(world: &mut World, load: &Load, settings: &Settings) -> Vec<
 }
 
 /// Whether the index has the blocks of the chain.
-async fn index_is_right(world: &World) -> bool {
+async fn index_is_right(world: &RunningService) -> bool {
     let (first, last) = (world.chain.oldest(), world.chain.head().number);
     let client = Database::parse(&world.index, client_config()).unwrap().connect().await.unwrap();
     let query = "SELECT '0x' || encode(hash, 'hex') FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 ORDER BY number";
@@ -190,7 +191,7 @@ async fn index_is_right(world: &World) -> bool {
 }
 
 /// How the keys were used, as the clients and the database say.
-async fn usage(world: &World) -> Vec<Used> {
+async fn usage(world: &RunningService) -> Vec<KeyUse> {
     let keys = world.balancer.keys.lock().unwrap().clone();
     let mut usage = Vec::new();
     for key in keys {
@@ -198,7 +199,7 @@ async fn usage(world: &World) -> Vec<Used> {
         let query = format!(
             "SELECT coalesce((SELECT requests FROM service.usage JOIN service.keys USING (number) WHERE id = '{id}'), 0)"
         );
-        usage.push(Used {
+        usage.push(KeyUse {
             key: id.to_owned(),
             answered: key.answered.load(Ordering::SeqCst),
             unknown: key.unknown.load(Ordering::SeqCst),

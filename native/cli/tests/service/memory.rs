@@ -13,19 +13,19 @@ const LONG: Duration = Duration::from_secs(3_000);
 const GROWTH: u64 = 125;
 
 /// A sample.
-struct Sample {
+struct MemorySample {
     at: Duration,
     process: u32,
     kib: u64,
 }
 
 /// The samples of a run.
-pub(crate) struct Memory {
+pub(crate) struct MemorySamples {
     started: Instant,
-    front_ends: Vec<Vec<Sample>>,
+    front_ends: Vec<Vec<MemorySample>>,
 }
 
-impl Default for Memory {
+impl Default for MemorySamples {
     fn default() -> Self {
         Self { started: Instant::now(), front_ends: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Default for Memory {
 
 /// Memory of one front end in KiB.
 #[derive(Debug, Serialize)]
-pub(crate) struct Usage {
+pub(crate) struct MemoryUsage {
     /// Processes that were this front end.
     pub(crate) processes: usize,
     pub(crate) start_kib: u64,
@@ -44,26 +44,26 @@ pub(crate) struct Usage {
     pub(crate) flat: Option<bool>,
 }
 
-impl Memory {
+impl MemorySamples {
     pub(crate) fn sample(&mut self, front_ends: &[Program]) {
         let at = self.started.elapsed();
         self.front_ends.resize_with(front_ends.len(), Vec::new);
         for (samples, program) in self.front_ends.iter_mut().zip(front_ends) {
             let kib = program.memory();
             if kib > 0 {
-                samples.push(Sample { at, process: program.id(), kib });
+                samples.push(MemorySample { at, process: program.id(), kib });
             }
         }
     }
 
     /// What was used.
-    pub(crate) fn usage(&self) -> Vec<Usage> {
+    pub(crate) fn usage(&self) -> Vec<MemoryUsage> {
         let whole = self.started.elapsed();
         self.front_ends.iter().map(|samples| usage(samples, whole)).collect()
     }
 }
 
-fn usage(samples: &[Sample], whole: Duration) -> Usage {
+fn usage(samples: &[MemorySample], whole: Duration) -> MemoryUsage {
     let mut quarters_kib = [0; 4];
     for sample in samples {
         let quarter = (sample.at.as_secs_f64() / whole.as_secs_f64() * 4.0) as usize;
@@ -72,7 +72,7 @@ fn usage(samples: &[Sample], whole: Duration) -> Usage {
     }
     let changes = samples.windows(2).filter(|pair| pair[0].process != pair[1].process).count();
     let [_, second, _, last] = quarters_kib;
-    Usage {
+    MemoryUsage {
         processes: changes + 1,
         start_kib: samples.first().map_or(0, |sample| sample.kib),
         quarters_kib,

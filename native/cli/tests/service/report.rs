@@ -6,15 +6,15 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::clients::Admitted;
-use crate::memory::Usage;
-use crate::tally::Counts;
+use crate::memory::MemoryUsage;
+use crate::tally::FaultCounts;
 
 /// Seconds after which the clients must have used up their limits.
 const MINUTE: u64 = 60;
 
 /// How a key was used.
 #[derive(Debug, Serialize)]
-pub(crate) struct Used {
+pub(crate) struct KeyUse {
     pub(crate) key: String,
     /// Messages that were admitted and answered.
     pub(crate) answered: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Used {
     pub(crate) counted: u64,
 }
 
-impl Used {
+impl KeyUse {
     /// Whether the database has what was admitted, apart from what killed front ends lost.
     fn is_right(&self) -> bool {
         self.counted <= self.answered + self.unknown && self.counted + self.unwritten >= self.answered
@@ -35,26 +35,26 @@ impl Used {
 
 /// What a run found.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct ServiceReport {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
     pub(crate) blocks: u64,
     pub(crate) transactions: u64,
     pub(crate) left_out: Vec<String>,
-    pub(crate) by_fault: BTreeMap<&'static str, Counts>,
+    pub(crate) by_fault: BTreeMap<&'static str, FaultCounts>,
     pub(crate) quotas: Vec<Admitted>,
-    pub(crate) usage: Vec<Used>,
-    pub(crate) memory: Vec<Usage>,
+    pub(crate) usage: Vec<KeyUse>,
+    pub(crate) memory: Vec<MemoryUsage>,
     pub(crate) index_is_right: bool,
     pub(crate) examples: Vec<String>,
 }
 
-impl Report {
+impl ServiceReport {
     /// What is not as documented.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (name, counts) in &self.by_fault {
-            let Counts { wrong, lost, duplicated, unclear, .. } = counts;
+            let FaultCounts { wrong, lost, duplicated, unclear, .. } = counts;
             if wrong + lost + duplicated + unclear > 0 {
                 let text =
                     format!("{wrong} wrong, {lost} lost, {duplicated} duplicated, {unclear} unclear errors");
@@ -70,7 +70,7 @@ impl Report {
         }
         faults
             .extend(self.usage.iter().filter(|used| !used.is_right()).map(|used| format!("usage: {used:?}")));
-        let grows = |usage: &&Usage| usage.flat == Some(false) && usage.processes == 1;
+        let grows = |usage: &&MemoryUsage| usage.flat == Some(false) && usage.processes == 1;
         faults.extend(self.memory.iter().filter(grows).map(|usage| format!("memory: {usage:?}")));
         if !self.index_is_right {
             faults.push("the index differs from the chain".into());

@@ -14,7 +14,7 @@ pub(crate) const CALM: &str = "none";
 
 /// What happened during one kind of fault, until the service was healthy again.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Counts {
+pub(crate) struct FaultCounts {
     pub(crate) strikes: u64,
     pub(crate) seconds: f64,
     pub(crate) requests: u64,
@@ -49,8 +49,8 @@ pub(crate) enum Bad {
     Unclear,
 }
 
-struct Inner {
-    by_fault: BTreeMap<&'static str, Counts>,
+struct TallyState {
+    by_fault: BTreeMap<&'static str, FaultCounts>,
     fault: &'static str,
     since: Instant,
     last_answer: Instant,
@@ -58,12 +58,12 @@ struct Inner {
 }
 
 /// The counts of a run.
-pub(crate) struct Tally(Mutex<Inner>);
+pub(crate) struct Tally(Mutex<TallyState>);
 
 impl Tally {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self(Mutex::new(Inner {
+        Self(Mutex::new(TallyState {
             by_fault: BTreeMap::new(),
             fault: CALM,
             since: now,
@@ -72,11 +72,11 @@ impl Tally {
         }))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, TallyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Counts)) {
+    fn change(&self, change: impl FnOnce(&mut FaultCounts)) {
         let mut inner = self.inner();
         let fault = inner.fault;
         change(inner.by_fault.entry(fault).or_default());
@@ -150,7 +150,7 @@ impl Tally {
     }
 
     /// The counts by fault, and the examples.
-    pub(crate) fn end(&self) -> (BTreeMap<&'static str, Counts>, Vec<String>) {
+    pub(crate) fn end(&self) -> (BTreeMap<&'static str, FaultCounts>, Vec<String>) {
         self.begin(CALM);
         let mut inner = self.inner();
         (std::mem::take(&mut inner.by_fault), std::mem::take(&mut inner.examples))

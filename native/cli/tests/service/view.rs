@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::chain::{Chain, Record, number};
+use crate::chain::{BlockSummary, ServiceChain, number};
 use crate::conditions::Conditions;
 use crate::tally::{Bad, Tally};
 
@@ -19,17 +19,17 @@ const KEPT: u64 = 24;
 /// What one client knows.
 pub(crate) struct View {
     name: &'static str,
-    chain: Arc<Chain>,
+    chain: Arc<ServiceChain>,
     tally: Arc<Tally>,
     conditions: Arc<Conditions>,
     /// Whether it is told again what a lost write of the store reported: by filters, and never by subscriptions.
     may_repeat: bool,
-    known: Mutex<Known>,
+    known: Mutex<ViewState>,
 }
 
 #[derive(Default)]
-struct Known {
-    heads: VecDeque<Arc<Record>>,
+struct ViewState {
+    heads: VecDeque<Arc<BlockSummary>>,
     /// Heads that the client has fetched, and may be told once more.
     fetched: HashSet<String>,
     /// Logs by block and place, and whether the client was told of them.
@@ -41,7 +41,7 @@ struct Known {
 impl View {
     pub(crate) fn new(
         name: &'static str,
-        chain: &Arc<Chain>,
+        chain: &Arc<ServiceChain>,
         tally: &Arc<Tally>,
         conditions: &Arc<Conditions>,
         may_repeat: bool,
@@ -203,9 +203,9 @@ impl View {
     }
 }
 
-impl Known {
+impl ViewState {
     /// Adds a head after its parent; heads after the parent have left the chain.
-    fn join(&mut self, record: Arc<Record>) {
+    fn join(&mut self, record: Arc<BlockSummary>) {
         let parent = self.heads.iter().position(|head| head.hash == record.parent);
         let keep = match parent {
             Some(parent) => parent + 1,
@@ -232,27 +232,27 @@ mod tests {
         })
     }
 
-    fn view(chain: &Arc<Chain>) -> (Arc<View>, Arc<Tally>) {
+    fn view(chain: &Arc<ServiceChain>) -> (Arc<View>, Arc<Tally>) {
         let tally = Arc::new(Tally::new());
         (View::new("test", chain, &tally, &Arc::default(), false), tally)
     }
 
     /// Tells of a block and its logs.
-    async fn tell(view: &View, record: &Record) {
+    async fn tell(view: &View, record: &BlockSummary) {
         view.tell_head(&record.hash);
         for log in logs(&view.chain, &record.hash).await {
             view.tell_log(&log);
         }
     }
 
-    async fn logs(chain: &Chain, hash: &str) -> Vec<Value> {
+    async fn logs(chain: &ServiceChain, hash: &str) -> Vec<Value> {
         let filter = serde_json::json!([{"blockHash": hash, "address": chain.contract}]);
         chain.ask("eth_getLogs", filter).await.as_array().unwrap().clone()
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_lost_told_twice_or_wrong_is_found() {
-        let chain = Chain::start().await;
+    async fn missing_duplicate_and_wrong_events_are_detected() {
+        let chain = ServiceChain::start().await;
         let at = |number: u64| chain.canonical(number).unwrap();
         let (view, tally) = view(&chain);
         for number in 3..6 {
@@ -274,7 +274,7 @@ mod tests {
     /// The filter of blocks has told of two blocks, and the filter of logs is gone before it tells of the logs of these blocks.
     #[tokio::test(flavor = "multi_thread")]
     async fn logs_that_were_lost_with_their_filter_are_fetched_for_every_unchecked_block() {
-        let chain = Chain::start().await;
+        let chain = ServiceChain::start().await;
         let at = |number: u64| chain.canonical(number).unwrap();
         let (view, tally) = view(&chain);
         assert_eq!(view.unchecked(), None);
@@ -295,7 +295,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_reorganisation_takes_logs_back() {
-        let chain = Chain::start().await;
+        let chain = ServiceChain::start().await;
         let (view, tally) = view(&chain);
         let first = chain.head();
         tell(&view, &first).await;

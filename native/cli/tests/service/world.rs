@@ -10,10 +10,10 @@ use rootlight_index::{Database, IndexError};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::backend::Backend;
-use crate::balancer::{Balancer, Key};
-use crate::chain::{Chain, number};
-use crate::memory::Memory;
+use crate::backend::ServiceBackend;
+use crate::balancer::{Balancer, UsedKey};
+use crate::chain::{ServiceChain, number};
+use crate::memory::MemorySamples;
 use crate::programs::{PATIENCE, Program, rootlight};
 use crate::servers::Servers;
 use crate::tally::Tally;
@@ -27,8 +27,8 @@ const DISK: u32 = 192;
 const LIBRARIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
 
 /// Everything that runs.
-pub(crate) struct World {
-    pub(crate) chain: Arc<Chain>,
+pub(crate) struct RunningService {
+    pub(crate) chain: Arc<ServiceChain>,
     pub(crate) servers: Arc<Servers>,
     pub(crate) postgres: Arc<PostgresServer>,
     /// A copy of the database that follows it.
@@ -36,12 +36,12 @@ pub(crate) struct World {
     /// Whether the disk of the database can be filled.
     pub(crate) small_disk: bool,
     pub(crate) index: String,
-    pub(crate) backends: [Backend; 2],
+    pub(crate) backends: [ServiceBackend; 2],
     pub(crate) front_ends: Vec<Program>,
     pub(crate) indexer: Program,
     pub(crate) balancer: Arc<Balancer>,
     pub(crate) tally: Arc<Tally>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemorySamples,
     ports: Vec<u16>,
     logs: Logs,
 }
@@ -85,8 +85,8 @@ pub(crate) fn faketime() -> Option<PathBuf> {
 
 fn free_ports() -> Vec<u16> {
     let bind = |_| std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let held: Vec<_> = (0..FRONT_ENDS).map(bind).collect();
-    held.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    let reserved: Vec<_> = (0..FRONT_ENDS).map(bind).collect();
+    reserved.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }
 
 /// A database whose disk can be filled where that is possible, and whether it is.
@@ -101,17 +101,18 @@ async fn database() -> Option<(Arc<PostgresServer>, String, bool)> {
     Some((server, address, small))
 }
 
-impl World {
+impl RunningService {
     /// Starts everything; `None`, with a line that says so, if a server is not installed.
     pub(crate) async fn start() -> Option<Self> {
         let servers = tokio::task::spawn_blocking(|| Servers::cluster(&[]));
-        let (servers, database, chain) = tokio::join!(servers, database(), Chain::start());
+        let (servers, database, chain) = tokio::join!(servers, database(), ServiceChain::start());
         let (servers, (postgres, index, small_disk)) = (Arc::new(servers.unwrap()?), database?);
-        let backends = [Backend::start(chain.clone()).await, Backend::start(chain.clone()).await];
+        let backends =
+            [ServiceBackend::start(chain.clone()).await, ServiceBackend::start(chain.clone()).await];
         let logs = Logs::new();
         let (ports, tally) = (free_ports(), Arc::new(Tally::new()));
         let balancer = Arc::new(Balancer::new(ports.clone(), tally.clone()));
-        let place = Place { index: &index, backends: &backends, chain: &chain };
+        let place = IndexerPlace { index: &index, backends: &backends, chain: &chain };
         let indexer = Program::start(place.indexer(), &logs.file("indexer"));
         let mut world = Self {
             chain,
@@ -125,7 +126,7 @@ impl World {
             indexer,
             balancer,
             tally,
-            memory: Memory::default(),
+            memory: MemorySamples::default(),
             ports,
             logs,
         };
@@ -145,8 +146,8 @@ impl World {
         self.logs.file(name)
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { index: &self.index, backends: &self.backends, chain: &self.chain }
+    fn place(&self) -> IndexerPlace<'_> {
+        IndexerPlace { index: &self.index, backends: &self.backends, chain: &self.chain }
     }
 
     /// The command of an indexer.
@@ -193,7 +194,7 @@ impl World {
     }
 
     /// Makes a key.
-    pub(crate) fn key(&self, arguments: &[&str]) -> Arc<Key> {
+    pub(crate) fn key(&self, arguments: &[&str]) -> Arc<UsedKey> {
         let mut command = rootlight("keys");
         command.arg("create").args(arguments).args(self.shared(&self.index));
         let output = command.output().unwrap();
@@ -221,7 +222,7 @@ impl World {
     }
 
     /// Waits until each front end shows what the chain has now, and the index has it too.
-    pub(crate) async fn healthy(&mut self, key: &Key) {
+    pub(crate) async fn healthy(&mut self, key: &UsedKey) {
         let (started, head) = (Instant::now(), self.chain.head().number);
         for turn in 0..FRONT_ENDS {
             loop {
@@ -254,13 +255,13 @@ pub(crate) async fn number_at(index: &str, query: &str) -> Result<i64, IndexErro
 }
 
 /// What an indexer needs to know.
-struct Place<'a> {
+struct IndexerPlace<'a> {
     index: &'a str,
-    backends: &'a [Backend; 2],
-    chain: &'a Chain,
+    backends: &'a [ServiceBackend; 2],
+    chain: &'a ServiceChain,
 }
 
-impl Place<'_> {
+impl IndexerPlace<'_> {
     fn indexer(&self) -> Command {
         let mut command = rootlight("index");
         command.args(["--network", "regtest", "--log-level", "info"]);

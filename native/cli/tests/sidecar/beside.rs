@@ -20,9 +20,9 @@ use crate::common::{ask, recording};
 
 /// A store in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<BTreeMap<B256, Bytes>>);
+pub(crate) struct MemoryStore(Mutex<BTreeMap<B256, Bytes>>);
 
-impl Memory {
+impl MemoryStore {
     /// A store of these nodes.
     pub(crate) fn of(nodes: Vec<(B256, Bytes)>) -> Self {
         Self(Mutex::new(nodes.into_iter().collect()))
@@ -34,13 +34,13 @@ impl Memory {
     }
 }
 
-impl NodeSource for Memory {
+impl NodeSource for MemoryStore {
     fn node(&self, hash: &B256) -> Option<Bytes> {
         self.0.lock().unwrap().get(hash).filter(|bytes| keccak256(bytes) == *hash).cloned()
     }
 }
 
-impl TrieStore for Memory {
+impl TrieStore for MemoryStore {
     fn why_missing(&self, hash: &B256) -> StoreFault {
         match self.0.lock().unwrap().contains_key(hash) {
             true => StoreFault::Mismatch,
@@ -49,7 +49,7 @@ impl TrieStore for Memory {
     }
 }
 
-impl NodeStore for Memory {
+impl NodeStore for MemoryStore {
     fn catch_up(&self) -> Result<(), String> {
         Ok(())
     }
@@ -60,14 +60,14 @@ impl NodeStore for Memory {
 }
 
 /// A recording as a node that notes what it is asked.
-pub(crate) struct Node {
+pub(crate) struct RecordedNode {
     replay: Replay,
     asked: Mutex<Vec<String>>,
     /// What the node writes to disk when it is asked to, and where.
-    unwritten: Mutex<Option<(Bytes, Arc<Memory>)>>,
+    unwritten: Mutex<Option<(Bytes, Arc<MemoryStore>)>>,
 }
 
-impl Upstream for Node {
+impl Upstream for RecordedNode {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         self.asked.lock().unwrap().extend(calls.iter().map(|call| call.method.to_owned()));
         if calls.iter().any(|call| call.method == "rsk_flush") {
@@ -86,28 +86,32 @@ impl Upstream for Node {
 }
 
 /// The recording in this repository.
-pub(crate) fn node() -> Arc<Node> {
-    Node::new(recording())
+pub(crate) fn node() -> Arc<RecordedNode> {
+    RecordedNode::new(recording())
 }
 
-impl Node {
+impl RecordedNode {
     pub(crate) fn new(replay: Replay) -> Arc<Self> {
         Arc::new(Self { replay, asked: Mutex::default(), unwritten: Mutex::default() })
     }
 }
 
 /// The trie nodes and long values of the recording.
-pub(crate) fn store() -> Memory {
+pub(crate) fn store() -> MemoryStore {
     let bytes =
         std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../recordings/regtest.jsonl.gz")).unwrap();
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let nodes = lines.filter_map(|line| line["node"].as_str()?.parse::<Bytes>().ok());
-    Memory(Mutex::new(nodes.map(|node| (keccak256(&node), node)).collect()))
+    MemoryStore(Mutex::new(nodes.map(|node| (keccak256(&node), node)).collect()))
 }
 
-pub(crate) async fn start(node: &Arc<Node>, store: &Arc<Memory>, options: SidecarOptions) -> SidecarService {
+pub(crate) async fn start(
+    node: &Arc<RecordedNode>,
+    store: &Arc<MemoryStore>,
+    options: SidecarOptions,
+) -> SidecarService {
     let service =
         SidecarService::start(Network::regtest(), node.clone(), store.clone(), options).await.unwrap();
     service.settled(Duration::from_secs(60)).await;
@@ -118,7 +122,7 @@ pub(crate) async fn start(node: &Arc<Node>, store: &Arc<Memory>, options: Sideca
 pub(crate) const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// The methods that the node was asked for since the last call, without those that synchronization calls at times of its own.
-pub(crate) fn asked(node: &Node) -> Vec<String> {
+pub(crate) fn asked(node: &RecordedNode) -> Vec<String> {
     let mut asked = std::mem::take(&mut *node.asked.lock().unwrap());
     asked.retain(|method| !["eth_blockNumber", "eth_getUncleByBlockHashAndIndex"].contains(&method.as_str()));
     asked
@@ -194,7 +198,7 @@ async fn states_that_the_store_does_not_give_are_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_network_or_store_is_refused_at_the_start() {
-    let start = async |network: Network, store: Memory| {
+    let start = async |network: Network, store: MemoryStore| {
         SidecarService::start(network, node(), Arc::new(store), SidecarOptions::default())
             .await
             .err()
@@ -202,7 +206,7 @@ async fn another_network_or_store_is_refused_at_the_start() {
     };
     let other = start(Network::testnet(), store()).await;
     assert!(matches!(other, SidecarError::ChainId { expected: 31, found: 33, .. }), "{other}");
-    let foreign = start(Network::regtest(), Memory::default()).await;
+    let foreign = start(Network::regtest(), MemoryStore::default()).await;
     assert!(matches!(foreign, SidecarError::ForeignStore(_)), "{foreign}");
     let mut genesis = Network::regtest();
     genesis.genesis_hash = B256::ZERO;
@@ -233,7 +237,7 @@ async fn a_node_is_asked_to_write_the_state_of_its_head() {
 /// A store on a disk that answers late while it is `stalled`, but within half a minute.
 #[derive(Debug, Default)]
 struct Disk {
-    store: Memory,
+    store: MemoryStore,
     stalled: AtomicBool,
     reads: AtomicUsize,
 }

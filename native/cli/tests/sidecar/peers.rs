@@ -13,7 +13,7 @@ use rootlight_server::service::Service as _;
 use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 use serde_json::{Value, json};
 
-use crate::beside::{COW, Memory, node, start, store};
+use crate::beside::{COW, MemoryStore, node, start, store};
 use crate::common::ask;
 
 /// Serves the chain of a sidecar, and starts a light client of it.
@@ -42,7 +42,7 @@ fn state_at(block: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// A sidecar whose verified chain begins so many blocks below the head, as peers read it.
-async fn chain(depth: u64, store: &Arc<Memory>) -> (Arc<SidecarService>, Arc<NodeChain>) {
+async fn chain(depth: u64, store: &Arc<MemoryStore>) -> (Arc<SidecarService>, Arc<NodeChain>) {
     let options = SidecarOptions { depth, ..SidecarOptions::default() };
     let sidecar = Arc::new(start(&node(), store, options).await);
     (sidecar.clone(), Arc::new(NodeChain::new(sidecar, Network::regtest())))

@@ -20,7 +20,7 @@ use rootlight_upstream::{HttpConfig, Upstream, UpstreamResult, open_with};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::beside::{Node, asked};
+use crate::beside::{RecordedNode, asked};
 use crate::common::{self, ask};
 
 /// An account of the genesis block.
@@ -110,7 +110,7 @@ fn random_keys_are_proven_absent() {
 
 /// The newest states were not on disk when the store was copied.
 #[test]
-fn what_is_not_stored_has_a_reason() {
+fn missing_states_are_refused_with_a_reason() {
     let Some((chain, store)) = recorded() else { return };
     let replay = Replay::open(&chain).unwrap();
     let roots = (0..=677).filter_map(|number| Some((number, replay.block(number)?.1)));
@@ -122,7 +122,7 @@ fn what_is_not_stored_has_a_reason() {
 }
 
 /// A light client whose only upstream is a sidecar over HTTP, which has the recording as its node.
-async fn light() -> Option<(common::Running, Arc<SidecarService>, LightService, PathBuf)> {
+async fn light() -> Option<(common::RunningServer, Arc<SidecarService>, LightService, PathBuf)> {
     let (chain, store) = recorded()?;
     let replay = Arc::new(Replay::open(&chain).unwrap());
     let (genesis, _) = replay.block(0).unwrap();
@@ -272,7 +272,7 @@ async fn a_light_client_traces_blocks_by_the_sidecar() {
 
 /// Methods that a node offers on its loopback interface are not passed on.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_trusts_its_loopback_with_is_not_offered() {
+async fn loopback_only_methods_of_the_node_are_not_offered() {
     let Some((served, _sidecar, _light, _)) = light().await else { return };
     let client = common::client();
     for method in [
@@ -424,7 +424,7 @@ fn a_damaged_copy_gives_nothing_wrong() {
 #[tokio::test(flavor = "multi_thread")]
 async fn final_answers_of_the_node_are_kept() {
     let Some((chain, store)) = recorded() else { return };
-    let node = Node::new(Replay::open(&chain).unwrap());
+    let node = RecordedNode::new(Replay::open(&chain).unwrap());
     let service = SidecarService::start(Network::regtest(), node.clone(), store, SidecarOptions::default())
         .await
         .unwrap();
@@ -451,7 +451,7 @@ async fn final_answers_of_the_node_are_kept() {
 }
 
 /// The recorded node with a long member in each block.
-struct Padded(Arc<Node>);
+struct Padded(Arc<RecordedNode>);
 
 impl Upstream for Padded {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
@@ -479,7 +479,7 @@ fn padded(raw: &RawValue) -> Box<RawValue> {
 #[tokio::test(flavor = "multi_thread")]
 async fn kept_answers_of_the_node_count_towards_the_limit_of_a_batch() {
     let Some((chain, store)) = recorded() else { return };
-    let node = Node::new(Replay::open(&chain).unwrap());
+    let node = RecordedNode::new(Replay::open(&chain).unwrap());
     let upstream = Arc::new(Padded(node.clone()));
     let service =
         SidecarService::start(Network::regtest(), upstream, store, SidecarOptions::default()).await.unwrap();

@@ -13,19 +13,19 @@ use rootlight_node::sidecar::{SidecarOptions, SidecarService};
 use rootlight_upstream::{Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
-use crate::beside::Memory;
+use crate::beside::MemoryStore;
 use crate::common::{answers, ask, outcome};
 
 /// Deploys a contract that passes its data on to the Bridge, ignores whether this fails, and stores the outcome.
 const DEPLOY: &str = "0x6013600c60003960136000f3365f5f375f5f365f5f63010000065af15f5500";
 
 /// A development chain as the node, which notes what it is asked.
-struct Chain {
+struct DevNodeUpstream {
     service: LocalService,
     asked: Mutex<Vec<&'static str>>,
 }
 
-impl Chain {
+impl DevNodeUpstream {
     fn new() -> Self {
         let entropy = Entropy::from_system().unwrap();
         let config = DevConfig { mining: Mining::Instant, ..DevConfig::reference() };
@@ -40,7 +40,7 @@ impl Chain {
     }
 
     /// A store with the states of all blocks.
-    fn store(&self) -> Arc<Memory> {
+    fn store(&self) -> Arc<MemoryStore> {
         let mut nodes: Vec<(B256, Bytes)> = Vec::new();
         self.service
             .with_node(|node| {
@@ -52,11 +52,11 @@ impl Chain {
                 }
             })
             .unwrap();
-        Arc::new(Memory::of(nodes))
+        Arc::new(MemoryStore::of(nodes))
     }
 }
 
-impl Upstream for Chain {
+impl Upstream for DevNodeUpstream {
     fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         self.asked.lock().unwrap().extend(calls.iter().map(|call| call.method));
         answers(&self.service, calls)
@@ -71,7 +71,7 @@ impl Upstream for Chain {
 /// refused by name.
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_of_a_block_that_is_not_simulated_come_from_the_node() {
-    let chain = Arc::new(Chain::new());
+    let chain = Arc::new(DevNodeUpstream::new());
     let from = chain.get("eth_accounts", json!([])).await[0].clone();
     let send = async |to: &Value, data: &str| {
         let transaction = json!({"from": from, "to": to, "data": data, "gas": "0x100000"});

@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// A block whose rows match its header.
 #[derive(Debug)]
-pub(super) struct CheckedBlock {
+pub(super) struct CheckedIndexBlock {
     pub(super) place: BlockRef,
     /// The block object with whole transactions, without uncles.
     pub(super) object: Box<RawValue>,
@@ -25,13 +25,13 @@ pub(super) struct CheckedBlock {
 
 /// What is asked about a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum TransactionPart {
     /// The transaction itself.
     Transaction,
     Receipt,
 }
 
-impl CheckedBlock {
+impl CheckedIndexBlock {
     /// Checks a block against its header, and writes its parts. `None` if the rows do not match, or if a part cannot be read
     /// back from JSON: whoever passes it on would be blamed for it.
     pub(super) fn of(block: IndexedBlock, network: &Network) -> Option<Self> {
@@ -56,11 +56,11 @@ impl CheckedBlock {
         Some(Self { place, object, hashes, transactions: texts, receipts, uncles })
     }
 
-    pub(super) fn part(&self, about: About, transaction: &B256) -> Option<&RawValue> {
+    pub(super) fn part(&self, about: TransactionPart, transaction: &B256) -> Option<&RawValue> {
         let index = self.hashes.iter().position(|hash| hash == transaction)?;
         let list = match about {
-            About::Transaction => &self.transactions,
-            About::Receipt => &self.receipts,
+            TransactionPart::Transaction => &self.transactions,
+            TransactionPart::Receipt => &self.receipts,
         };
         list.get(index).map(|text| &**text)
     }

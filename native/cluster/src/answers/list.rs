@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rootlight_limits::budget::{Budget, Held};
+use rootlight_limits::budget::{Budget, Reservation};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -14,13 +14,13 @@ pub(super) struct List {
     budget: Arc<Budget>,
     text: String,
     count: usize,
-    held: Held,
+    reserved: Reservation,
 }
 
 impl List {
     /// An empty array that takes its bytes from this budget.
     pub(super) fn new(budget: Arc<Budget>) -> Self {
-        Self { budget, text: String::new(), count: 0, held: Held::default() }
+        Self { budget, text: String::new(), count: 0, reserved: Reservation::default() }
     }
 
     pub(super) fn add(&mut self, member: &impl Serialize) -> Result<(), NoAnswer> {
@@ -41,17 +41,17 @@ impl List {
 
     /// Takes the bytes of the text from the budget.
     pub(super) async fn hold(&mut self) -> Result<(), NoAnswer> {
-        let missing = self.text.len().saturating_sub(self.held.bytes());
+        let missing = self.text.len().saturating_sub(self.reserved.bytes());
         if missing > 0 {
-            self.held.merge(self.budget.take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
+            self.reserved.merge(self.budget.take_soon(missing).await.ok_or(NoAnswer::NoRoom)?);
         }
         Ok(())
     }
 
     /// The number of members, the array, and the bytes that it takes from the budget.
-    pub(super) async fn finish(mut self) -> Result<(usize, Box<RawValue>, Held), NoAnswer> {
+    pub(super) async fn finish(mut self) -> Result<(usize, Box<RawValue>, Reservation), NoAnswer> {
         self.text.push_str(if self.count == 0 { "[]" } else { "]" });
         self.hold().await?;
-        Ok((self.count, RawValue::from_string(self.text)?, self.held))
+        Ok((self.count, RawValue::from_string(self.text)?, self.reserved))
     }
 }

@@ -2,10 +2,10 @@
 
 use rootlight::engine::{FoundLog, LogFilter, MAX_LOG_BYTES};
 use rootlight::types::json::{Location, RpcLog};
-use rootlight_index::Reader;
-use rootlight_limits::budget::Held;
+use rootlight_index::IndexReader;
+use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::{LogQuestion, LogReply};
-use rootlight_node::light::{Place, ProvenChain};
+use rootlight_node::light::{BlockPosition, ProvenChain};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::failure::NoAnswer;
@@ -16,31 +16,31 @@ use super::list::List;
 /// # Errors
 /// [`NoAnswer`].
 pub(super) async fn answer(
-    reader: &Reader,
+    reader: &IndexReader,
     chain: &ProvenChain,
     question: LogQuestion,
-) -> Result<(Box<RawValue>, Held), NoAnswer> {
+) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
     let LogQuestion { from, to, addresses, topics, most } = question;
     let mut found = reader.logs(&LogFilter { addresses, topics }, from, to);
     let mut list = List::new(chain.limits().upstreams().clone());
     while let Some(logs) = found.next().await {
         for log in logs? {
             let at = log.found.block.number;
-            if chain.place(&log.found.block) == Place::Elsewhere {
+            if chain.place(&log.found.block) == BlockPosition::Elsewhere {
                 return Err(NoAnswer::OtherBranch(at));
             }
             add(&mut list, &log.found)?;
             if most.is_some_and(|most| list.count() > most) {
-                return Ok((to_raw_value(&LogReply::TooMany { at })?, Held::default()));
+                return Ok((to_raw_value(&LogReply::TooMany { at })?, Reservation::default()));
             }
             if list.bytes() > MAX_LOG_BYTES {
-                return Ok((to_raw_value(&LogReply::TooLong { at })?, Held::default()));
+                return Ok((to_raw_value(&LogReply::TooLong { at })?, Reservation::default()));
             }
         }
         list.hold().await?;
     }
-    let (count, logs, held) = list.finish().await?;
-    Ok((to_raw_value(&LogReply::All { count, logs })?, held))
+    let (count, logs, reserved) = list.finish().await?;
+    Ok((to_raw_value(&LogReply::All { count, logs })?, reserved))
 }
 
 fn add(list: &mut List, found: &FoundLog) -> Result<(), NoAnswer> {

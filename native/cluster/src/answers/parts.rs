@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use rootlight_index::Reader;
-use rootlight_limits::budget::Held;
-use rootlight_node::light::Place;
+use rootlight_index::IndexReader;
+use rootlight_limits::budget::Reservation;
+use rootlight_node::light::BlockPosition;
 use rootlight_node::light::index::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::block::CheckedBlock;
+use super::block::CheckedIndexBlock;
 use super::failure::NoAnswer;
 use super::source::IndexSource;
 use super::traces;
 
 /// What a question gets, with the budget's bytes that it takes.
-pub(super) type Part = (Box<RawValue>, Held);
+pub(super) type ReservedPart = (Box<RawValue>, Reservation);
 
 impl IndexSource {
     /// The traces that a filter selects.
     ///
     /// # Errors
     /// [`NoAnswer`].
-    pub(super) async fn traces(&self, question: TraceQuestion) -> Result<Part, NoAnswer> {
+    pub(super) async fn traces(&self, question: TraceQuestion) -> Result<ReservedPart, NoAnswer> {
         let chain = self.chain()?;
         self.long(async { traces::answer(&self.readers().await?.logs, chain, question).await }).await
     }
@@ -30,7 +30,7 @@ impl IndexSource {
     ///
     /// # Errors
     /// [`NoAnswer`].
-    pub(super) async fn block_part(&self, question: BlockQuestion) -> Result<Option<Part>, NoAnswer> {
+    pub(super) async fn block_part(&self, question: BlockQuestion) -> Result<Option<ReservedPart>, NoAnswer> {
         let BlockQuestion { block, part } = question;
         if part == BlockPart::Traces {
             let chain = self.chain()?;
@@ -46,18 +46,18 @@ impl IndexSource {
             }
             _ => to_raw_value(&format!("{:#x}", uncles.len()))?,
         };
-        Ok(Some((answer, Held::default())))
+        Ok(Some((answer, Reservation::default())))
     }
 
     /// A checked block below the proven chain.
-    async fn below(&self, block: AskedBlock) -> Result<Option<Arc<CheckedBlock>>, NoAnswer> {
+    async fn below(&self, block: AskedBlock) -> Result<Option<Arc<CheckedIndexBlock>>, NoAnswer> {
         let chain = self.chain()?;
-        let read = async |reader: &Reader| match block {
+        let read = async |reader: &IndexReader| match block {
             AskedBlock::Number(number) => reader.block(number).await,
             AskedBlock::Hash(hash) => reader.block_with_hash(&hash).await,
             AskedBlock::Transaction(hash) => reader.block_of_transaction(&hash).await,
         };
         let found = self.look_up(read).await?;
-        Ok(found.filter(|found| chain.place(&found.place) == Place::Below))
+        Ok(found.filter(|found| chain.place(&found.place) == BlockPosition::Below))
     }
 }

@@ -8,19 +8,19 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
 use rootlight::types::{B256, BlockRef};
-use rootlight_index::{Database, IndexError, IndexedBlock, Reader, ReaderOptions};
-use rootlight_limits::budget::Held;
+use rootlight_index::{Database, IndexError, IndexReader, IndexedBlock, ReaderOptions};
+use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::LogQuestion;
-use rootlight_node::light::{Place, ProvenChain};
+use rootlight_node::light::{BlockPosition, ProvenChain};
 use rootlight_upstream::tls_config;
 use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
 use tracing::warn;
 
-use super::admission::Admission;
-use super::block::{About, CheckedBlock};
+use super::block::{CheckedIndexBlock, TransactionPart};
 use super::failure::NoAnswer;
 use super::logs;
+use super::query_limiter::QueryLimiter;
 
 /// Connections for blocks and transactions.
 const BRIEF_CONNECTIONS: usize = 6;
@@ -53,10 +53,10 @@ pub struct IndexCounts {
 
 /// The weight of a checked block.
 #[derive(Debug, Clone)]
-struct Bytes;
+struct BlockWeight;
 
-impl Weighter<B256, Arc<CheckedBlock>> for Bytes {
-    fn weight(&self, _: &B256, block: &Arc<CheckedBlock>) -> u64 {
+impl Weighter<B256, Arc<CheckedIndexBlock>> for BlockWeight {
+    fn weight(&self, _: &B256, block: &Arc<CheckedIndexBlock>) -> u64 {
         block.bytes() as u64
     }
 }
@@ -64,8 +64,8 @@ impl Weighter<B256, Arc<CheckedBlock>> for Bytes {
 /// The readers of an index.
 #[derive(Debug)]
 pub(super) struct Readers {
-    brief: Reader,
-    pub(super) logs: Reader,
+    brief: IndexReader,
+    pub(super) logs: IndexReader,
 }
 
 /// An index beside the backends of a light client. It gives nothing that does not match a header, and nothing of blocks on
@@ -75,9 +75,9 @@ pub struct IndexSource {
     network: Arc<Network>,
     readers: OnceCell<Readers>,
     chain: OnceLock<ProvenChain>,
-    brief: Admission,
-    long: Admission,
-    blocks: Cache<B256, Arc<CheckedBlock>, Bytes>,
+    brief: QueryLimiter,
+    long: QueryLimiter,
+    blocks: Cache<B256, Arc<CheckedIndexBlock>, BlockWeight>,
     places: Cache<B256, B256>,
     answered: AtomicU64,
     missed: AtomicU64,
@@ -104,9 +104,9 @@ impl IndexSource {
             network,
             readers: OnceCell::new(),
             chain: OnceLock::new(),
-            brief: Admission::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
-            long: Admission::new(LOG_QUESTIONS, LOG_CONNECTIONS, LOG_TIME, false),
-            blocks: Cache::with_weighter(CACHE_BLOCKS, cache_bytes, Bytes),
+            brief: QueryLimiter::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
+            long: QueryLimiter::new(LOG_QUESTIONS, LOG_CONNECTIONS, LOG_TIME, false),
+            blocks: Cache::with_weighter(CACHE_BLOCKS, cache_bytes, BlockWeight),
             places: Cache::new(CACHE_PLACES),
             answered: AtomicU64::new(0),
             missed: AtomicU64::new(0),
@@ -141,7 +141,7 @@ impl IndexSource {
     pub(super) async fn readers(&self) -> Result<&Readers, IndexError> {
         let open = async |connections, timeout| {
             let options = ReaderOptions { connections, timeout };
-            Reader::open(&self.database, self.network.clone(), &options).await
+            IndexReader::open(&self.database, self.network.clone(), &options).await
         };
         let both = async || {
             let brief = open(BRIEF_CONNECTIONS, BRIEF_TIME).await?;
@@ -156,7 +156,9 @@ impl IndexSource {
         let chain = self.chain.get()?;
         let block = match self.blocks.get(hash) {
             Some(block) => Some(block),
-            None => self.look_up(async |reader: &Reader| reader.block_with_hash(hash).await).await.ok()?,
+            None => {
+                self.look_up(async |reader: &IndexReader| reader.block_with_hash(hash).await).await.ok()?
+            }
         };
         let block = block.filter(|block| block.place.hash == *hash && chain.is_deep(&block.place, depth));
         self.noted(block.map(|block| block.object.clone()))
@@ -164,7 +166,7 @@ impl IndexSource {
 
     /// What a block of the index has about a transaction; `None` if a backend is to be asked. A block below the proven
     /// chain only tells where the transaction is.
-    pub(super) async fn part(&self, about: About, transaction: &B256) -> Option<Box<RawValue>> {
+    pub(super) async fn part(&self, about: TransactionPart, transaction: &B256) -> Option<Box<RawValue>> {
         let found = self.found(about, transaction).await.ok()?;
         self.noted(found)
     }
@@ -175,20 +177,21 @@ impl IndexSource {
     /// [`NoAnswer`].
     pub(super) async fn found(
         &self,
-        about: About,
+        about: TransactionPart,
         transaction: &B256,
     ) -> Result<Option<Box<RawValue>>, NoAnswer> {
         let chain = self.chain()?;
-        let part = |block: &Arc<CheckedBlock>| {
-            let part =
-                block.part(about, transaction).filter(|_| chain.place(&block.place) != Place::Elsewhere);
+        let part = |block: &Arc<CheckedIndexBlock>| {
+            let part = block
+                .part(about, transaction)
+                .filter(|_| chain.place(&block.place) != BlockPosition::Elsewhere);
             part.map(ToOwned::to_owned)
         };
         let kept = self.places.get(transaction).and_then(|hash| self.blocks.get(&hash));
         if let Some(part) = kept.as_ref().and_then(part) {
             return Ok(Some(part));
         }
-        let read = async |reader: &Reader| reader.block_of_transaction(transaction).await;
+        let read = async |reader: &IndexReader| reader.block_of_transaction(transaction).await;
         Ok(self.look_up(read).await?.as_ref().and_then(part))
     }
 
@@ -196,7 +199,7 @@ impl IndexSource {
     ///
     /// # Errors
     /// [`NoAnswer`].
-    pub(super) async fn logs(&self, question: LogQuestion) -> Result<(Box<RawValue>, Held), NoAnswer> {
+    pub(super) async fn logs(&self, question: LogQuestion) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
         let chain = self.chain()?;
         self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await
     }
@@ -215,15 +218,15 @@ impl IndexSource {
     /// Reads a block, checks it on a thread for blocking work, and keeps it.
     pub(super) async fn look_up(
         &self,
-        read: impl AsyncFnOnce(&Reader) -> Result<Option<IndexedBlock>, IndexError>,
-    ) -> Result<Option<Arc<CheckedBlock>>, NoAnswer> {
+        read: impl AsyncFnOnce(&IndexReader) -> Result<Option<IndexedBlock>, IndexError>,
+    ) -> Result<Option<Arc<CheckedIndexBlock>>, NoAnswer> {
         let read = async { Ok(read(&self.readers().await?.brief).await?) };
         let block = self.brief.ask(read).await.inspect_err(|_| {
             self.failed.fetch_add(1, Ordering::Relaxed);
         })?;
         let Some(block) = block else { return Ok(None) };
         let (network, number) = (self.network.clone(), block.header.number);
-        let check = tokio::task::spawn_blocking(move || CheckedBlock::of(block, &network));
+        let check = tokio::task::spawn_blocking(move || CheckedIndexBlock::of(block, &network));
         let checked = check.await.map_err(|failure| NoAnswer::Interrupted(failure.to_string()))?;
         let Some(checked) = checked else {
             warn!(number, "rows of the index do not match the block's header");
@@ -234,7 +237,7 @@ impl IndexSource {
         Ok(Some(checked))
     }
 
-    fn keep(&self, block: &Arc<CheckedBlock>) {
+    fn keep(&self, block: &Arc<CheckedIndexBlock>) {
         let BlockRef { hash, .. } = block.place;
         self.blocks.insert(hash, block.clone());
         block.hashes().iter().for_each(|transaction| self.places.insert(*transaction, hash));

@@ -1,11 +1,11 @@
 //! The index's answers to questions about traces.
 
 use rootlight_index::{
-    FoundTraces, IndexedTrace, MAX_BLOCK_TRACE_BYTES, Reader, TraceFilter, TraceRange, Traced,
+    FoundTraces, IndexReader, IndexedTrace, MAX_BLOCK_TRACE_BYTES, TraceFilter, TraceRange, Traced,
 };
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::{AskedBlock, TraceQuestion, TraceReply};
-use rootlight_node::light::{Place, ProvenChain};
+use rootlight_node::light::{BlockPosition, ProvenChain};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::failure::NoAnswer;
@@ -20,22 +20,22 @@ const PIECE: usize = 256;
 /// # Errors
 /// [`NoAnswer`].
 pub(super) async fn answer(
-    reader: &Reader,
+    reader: &IndexReader,
     chain: &ProvenChain,
     question: TraceQuestion,
-) -> Result<(Box<RawValue>, Held), NoAnswer> {
+) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
     let TraceQuestion { from, to, least, senders, recipients, after, count } = question;
     let range = TraceRange { from, to, least, after, count, bytes: MAX_BLOCK_TRACE_BYTES };
     let (traces, skipped, last) = match reader.traces(&TraceFilter { senders, recipients }, &range).await? {
         FoundTraces::All { traces, skipped, last } => (traces, skipped, last),
-        FoundTraces::TooLong => return Ok((to_raw_value(&TraceReply::TooLong)?, Held::default())),
+        FoundTraces::TooLong => return Ok((to_raw_value(&TraceReply::TooLong)?, Reservation::default())),
     };
-    let elsewhere = traces.iter().find(|trace| chain.place(&trace.block) == Place::Elsewhere);
+    let elsewhere = traces.iter().find(|trace| chain.place(&trace.block) == BlockPosition::Elsewhere);
     if let Some(trace) = elsewhere {
         return Err(NoAnswer::OtherBranch(trace.block.number));
     }
-    let (count, traces, held) = written(chain, traces).await?;
-    Ok((to_raw_value(&TraceReply::Found { count, skipped, last, traces })?, held))
+    let (count, traces, reserved) = written(chain, traces).await?;
+    Ok((to_raw_value(&TraceReply::Found { count, skipped, last, traces })?, reserved))
 }
 
 /// The traces of a block or transaction below the proven chain; `None` if the index does not have them.
@@ -43,25 +43,26 @@ pub(super) async fn answer(
 /// # Errors
 /// [`NoAnswer`].
 pub(super) async fn of_block(
-    reader: &Reader,
+    reader: &IndexReader,
     chain: &ProvenChain,
     block: AskedBlock,
-) -> Result<Option<(Box<RawValue>, Held)>, NoAnswer> {
+) -> Result<Option<(Box<RawValue>, Reservation)>, NoAnswer> {
     let which = match block {
         AskedBlock::Number(number) => Traced::Number(number),
         AskedBlock::Hash(hash) => Traced::Hash(hash),
         AskedBlock::Transaction(hash) => Traced::Transaction(hash),
     };
-    let found = reader.traces_of(which).await?.filter(|(block, _)| chain.place(block) == Place::Below);
+    let found =
+        reader.traces_of(which).await?.filter(|(block, _)| chain.place(block) == BlockPosition::Below);
     let Some((_, traces)) = found else { return Ok(None) };
-    let (_, traces, held) = written(chain, traces).await?;
-    Ok(Some((traces, held)))
+    let (_, traces, reserved) = written(chain, traces).await?;
+    Ok(Some((traces, reserved)))
 }
 
 async fn written(
     chain: &ProvenChain,
     traces: Vec<IndexedTrace>,
-) -> Result<(usize, Box<RawValue>, Held), NoAnswer> {
+) -> Result<(usize, Box<RawValue>, Reservation), NoAnswer> {
     let mut list = List::new(chain.limits().upstreams().clone());
     for trace in traces {
         list.add(&TraceObject::of(trace))?;

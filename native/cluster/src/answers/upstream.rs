@@ -7,12 +7,12 @@ use futures::future::BoxFuture;
 use futures::stream;
 use rootlight::light::{NO_RESPONSE, UpstreamRequest};
 use rootlight::types::B256;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::IndexQuestion;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::block::About;
+use super::block::TransactionPart;
 use super::failure::NoAnswer;
 use super::source::IndexSource;
 
@@ -27,7 +27,7 @@ const DEPTH: u64 = 8;
 /// backend everything else. The client never learns which of them answered, so only what the index has checked is passed
 /// on: the backend is never blamed for the index.
 #[derive(Debug)]
-pub struct WithIndex {
+pub struct IndexedBackend {
     backend: SharedUpstream,
     index: Arc<IndexSource>,
 }
@@ -39,23 +39,23 @@ pub struct WithIndex {
 /// [`proven_chain`]: rootlight_node::light::LightService::proven_chain
 #[must_use]
 pub fn with_index(backends: Vec<SharedUpstream>, index: &Arc<IndexSource>) -> Vec<SharedUpstream> {
-    let one = |backend| Arc::new(WithIndex { backend, index: index.clone() }) as SharedUpstream;
+    let one = |backend| Arc::new(IndexedBackend { backend, index: index.clone() }) as SharedUpstream;
     backends.into_iter().map(one).collect()
 }
 
 /// What the index is asked.
-enum Question {
+enum IndexQuery {
     /// The block object of a block with this hash.
     Block(B256),
     /// Something about a transaction, which a backend can give too.
-    Part(About, B256),
+    Part(TransactionPart, B256),
     /// What only the index may give.
     Alone(IndexQuestion),
     /// A question that cannot be read.
     Malformed,
 }
 
-impl Question {
+impl IndexQuery {
     /// What the index is asked by a request; `None` if it is for the backend alone.
     fn of(request: &UpstreamRequest) -> Option<Self> {
         let hash = || serde_json::from_str(&request.params).ok().map(|[hash]: [B256; 1]| hash);
@@ -64,82 +64,89 @@ impl Question {
                 let (hash, full): (B256, bool) = serde_json::from_str(&request.params).ok()?;
                 full.then_some(Self::Block(hash))
             }
-            "eth_getTransactionByHash" => hash().map(|hash| Self::Part(About::Transaction, hash)),
-            "eth_getTransactionReceipt" => hash().map(|hash| Self::Part(About::Receipt, hash)),
+            "eth_getTransactionByHash" => hash().map(|hash| Self::Part(TransactionPart::Transaction, hash)),
+            "eth_getTransactionReceipt" => hash().map(|hash| Self::Part(TransactionPart::Receipt, hash)),
             _ => IndexQuestion::of(request).map(|question| question.map_or(Self::Malformed, Self::Alone)),
         }
     }
 }
 
-impl WithIndex {
+impl IndexedBackend {
     /// The index's answer; `None` if the backend is to be asked.
-    async fn of_index(&self, request: &UpstreamRequest) -> Option<(UpstreamResult, Held)> {
-        let answer = match Question::of(request)? {
-            Question::Block(hash) => Ok((self.index.block(&hash, DEPTH).await?, Held::default())),
-            Question::Part(about, hash) => Ok((self.index.part(about, &hash).await?, Held::default())),
-            Question::Alone(question) => self.alone(question).await,
-            Question::Malformed => Err(NoAnswer::Malformed),
+    async fn of_index(&self, request: &UpstreamRequest) -> Option<(UpstreamResult, Reservation)> {
+        let answer = match IndexQuery::of(request)? {
+            IndexQuery::Block(hash) => Ok((self.index.block(&hash, DEPTH).await?, Reservation::default())),
+            IndexQuery::Part(about, hash) => {
+                Ok((self.index.part(about, &hash).await?, Reservation::default()))
+            }
+            IndexQuery::Alone(question) => self.alone(question).await,
+            IndexQuery::Malformed => Err(NoAnswer::Malformed),
         };
-        Some(
-            answer.map_or_else(
-                |failure| (Err(failure.into()), Held::default()),
-                |(text, held)| (Ok(text), held),
-            ),
-        )
+        Some(answer.map_or_else(
+            |failure| (Err(failure.into()), Reservation::default()),
+            |(text, reserved)| (Ok(text), reserved),
+        ))
     }
 
     /// The answer that only the index may give; `null` if it has none.
-    async fn alone(&self, question: IndexQuestion) -> Result<(Box<RawValue>, Held), NoAnswer> {
+    async fn alone(&self, question: IndexQuestion) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
         let found = match question {
             IndexQuestion::Logs(question) => return self.index.logs(question).await,
             IndexQuestion::Traces(question) => return self.index.traces(question).await,
             IndexQuestion::Block(question) => match self.index.block_part(question).await? {
-                Some((text, held)) => Some((to_raw_value(&[text])?, held)),
+                Some((text, reserved)) => Some((to_raw_value(&[text])?, reserved)),
                 None => None,
             },
-            IndexQuestion::Transaction(hash) => self.found(About::Transaction, &hash).await?,
-            IndexQuestion::Receipt(hash) => self.found(About::Receipt, &hash).await?,
+            IndexQuestion::Transaction(hash) => self.found(TransactionPart::Transaction, &hash).await?,
+            IndexQuestion::Receipt(hash) => self.found(TransactionPart::Receipt, &hash).await?,
         };
-        Ok(found.unwrap_or_else(|| (RawValue::NULL.to_owned(), Held::default())))
+        Ok(found.unwrap_or_else(|| (RawValue::NULL.to_owned(), Reservation::default())))
     }
 
-    async fn found(&self, about: About, hash: &B256) -> Result<Option<(Box<RawValue>, Held)>, NoAnswer> {
-        Ok(self.index.found(about, hash).await?.map(|text| (text, Held::default())))
+    async fn found(
+        &self,
+        about: TransactionPart,
+        hash: &B256,
+    ) -> Result<Option<(Box<RawValue>, Reservation)>, NoAnswer> {
+        Ok(self.index.found(about, hash).await?.map(|text| (text, Reservation::default())))
     }
 
-    async fn answers(&self, requests: Vec<UpstreamRequest>) -> (Vec<UpstreamResult>, Held) {
-        if requests.iter().all(|request| Question::of(request).is_none()) {
-            return self.backend.request_held(requests).await;
+    async fn answers(&self, requests: Vec<UpstreamRequest>) -> (Vec<UpstreamResult>, Reservation) {
+        if requests.iter().all(|request| IndexQuery::of(request).is_none()) {
+            return self.backend.request_reserved(requests).await;
         }
         let asked: Vec<_> = requests.iter().map(|request| self.of_index(request)).collect();
         let found: Vec<_> = stream::iter(asked).buffered(PARALLEL).collect().await;
         let open = requests.into_iter().zip(&found).filter(|(_, found)| found.is_none());
         let open: Vec<UpstreamRequest> = open.map(|(request, _)| request).collect();
-        let (rest, mut held) = match open.is_empty() {
-            true => (Vec::new(), Held::default()),
-            false => self.backend.request_held(open).await,
+        let (rest, mut reserved) = match open.is_empty() {
+            true => (Vec::new(), Reservation::default()),
+            false => self.backend.request_reserved(open).await,
         };
         let mut rest = rest.into_iter();
         let mut results = Vec::with_capacity(found.len());
         for found in found {
             match found {
                 Some((result, bytes)) => {
-                    held.merge(bytes);
+                    reserved.merge(bytes);
                     results.push(result);
                 }
                 None => results.push(rest.next().unwrap_or_else(|| Err(NO_RESPONSE.into()))),
             }
         }
-        (results, held)
+        (results, reserved)
     }
 }
 
-impl Upstream for WithIndex {
+impl Upstream for IndexedBackend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move { self.answers(requests).await.0 })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
         Box::pin(self.answers(requests))
     }
 

@@ -10,21 +10,22 @@ use futures::future::BoxFuture;
 use rootlight_index::Database;
 use rootlight_server::KeyAccess;
 use rootlight_server::keys::{
-    Charge, Exceeded, Fanout, Filters, KeyError, Keys, Quotas, Record, Standing, Topic, Unavailable,
+    ChangeNotifier, Charge, Exceeded, FilterOwners, KeyError, KeyLookup, KeyRecord, LimitStatus, Quotas,
+    Topic, Unavailable,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use super::changes::{Changes, GRACE};
+use super::changes::{GRACE, KeyChanges};
+use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
-use super::line::Line;
+use super::key_cache::{CachedLookup, KeyCache};
 use super::lookups::Lookups;
-use super::memory::{Known, Memory};
 use super::metrics::{Level, ServiceMetrics};
-use super::quotas::Counters;
+use super::quotas::KeyCounters;
 use super::usage::UsageBook;
-use super::{schema, shared};
+use super::{key_copies, schema};
 use crate::Seal;
 use crate::store::HotStore;
 
@@ -45,19 +46,19 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Keys, quotas and announcements of a service on many machines, for one front end.
 pub struct ClusterAccess {
-    parts: Arc<Parts>,
+    parts: Arc<AccessInner>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-struct Parts {
+struct AccessInner {
     secret: B256,
     store: Arc<HotStore>,
-    memory: Arc<Memory>,
+    memory: Arc<KeyCache>,
     lookups: Lookups,
-    changes: Changes,
-    counters: Arc<Counters>,
+    changes: KeyChanges,
+    counters: Arc<KeyCounters>,
     usage: UsageBook,
-    usage_line: Line,
+    usage_line: LazyConnection,
     metrics: ServiceMetrics,
 }
 
@@ -91,7 +92,7 @@ impl ClusterAccess {
         store: Arc<HotStore>,
         grace: Duration,
     ) -> Result<Arc<Self>, ClusterKeyError> {
-        let line = |limit| Line::new(database.clone(), limit);
+        let line = |limit| LazyConnection::new(database.clone(), limit);
         let preparing = line(FLUSH_TIME);
         let secret = preparing.run(async |client| {
             schema::writable(client).await?;
@@ -102,15 +103,15 @@ impl ClusterAccess {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
-        let (memory, metrics) = (Arc::new(Memory::new(MEMORY)), ServiceMetrics::default());
+        let (memory, metrics) = (Arc::new(KeyCache::new(MEMORY)), ServiceMetrics::default());
         let (polling, seal) = (line(LOOKUP_TIME), Seal::new(secret));
         let changes =
-            Changes::open((store.clone(), seal.clone()), polling, memory.clone(), metrics.clone(), grace)
+            KeyChanges::open((store.clone(), seal.clone()), polling, memory.clone(), metrics.clone(), grace)
                 .await?;
-        let parts = Arc::new(Parts {
+        let parts = Arc::new(AccessInner {
             secret,
             lookups: Lookups::new((store.clone(), seal), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
-            counters: Arc::new(Counters::new(store.clone(), metrics.clone())),
+            counters: Arc::new(KeyCounters::new(store.clone(), metrics.clone())),
             usage: UsageBook::new(name.clone(), metrics.clone()),
             usage_line: line(FLUSH_TIME),
             store,
@@ -148,7 +149,7 @@ impl ClusterAccess {
     }
 }
 
-impl Parts {
+impl AccessInner {
     fn tasks(self: &Arc<Self>, name: String) -> Vec<JoinHandle<()>> {
         let spawn = |task: fn(Arc<Self>) -> BoxFuture<'static, ()>| tokio::spawn(task(self.clone()));
         let parts = self.clone();
@@ -180,12 +181,12 @@ impl Parts {
     }
 }
 
-impl Keys for ClusterAccess {
-    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
-        let Parts { memory, changes, lookups, metrics, .. } = &*self.parts;
+impl KeyLookup for ClusterAccess {
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>> {
+        let AccessInner { memory, changes, lookups, metrics, .. } = &*self.parts;
         Box::pin(async move {
             let known = match memory.get(id) {
-                Some(_) if !changes.are_known() => return Err(Unavailable),
+                Some(_) if !changes.are_current() => return Err(Unavailable),
                 Some(known) => {
                     metrics.lookup(Level::Memory);
                     known
@@ -196,14 +197,14 @@ impl Keys for ClusterAccess {
                 }
             };
             match known {
-                Known::Key(record) => Ok(Some(record)),
-                Known::Absent => Ok(None),
+                CachedLookup::Key(record) => Ok(Some(record)),
+                CachedLookup::Absent => Ok(None),
             }
         })
     }
 
     fn refuse<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
-        let Parts { memory, lookups, .. } = &*self.parts;
+        let AccessInner { memory, lookups, .. } = &*self.parts;
         Box::pin(async move {
             if memory.was_refused(id) {
                 return Ok(());
@@ -219,9 +220,9 @@ impl Keys for ClusterAccess {
 impl Quotas for ClusterAccess {
     fn take<'a>(
         &'a self,
-        key: &'a Record,
+        key: &'a KeyRecord,
         charge: &'a Charge,
-    ) -> BoxFuture<'a, Result<Option<Standing>, Exceeded>> {
+    ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>> {
         Box::pin(async move {
             let taken = self.parts.counters.take(key, charge).await;
             self.parts.usage.count(key.number, charge, taken.is_ok());
@@ -230,20 +231,20 @@ impl Quotas for ClusterAccess {
     }
 }
 
-impl Filters for ClusterAccess {
-    fn owner(&self, key: &Record) -> u32 {
+impl FilterOwners for ClusterAccess {
+    fn owner(&self, key: &KeyRecord) -> u32 {
         key.number
     }
 }
 
-impl Fanout for ClusterAccess {
+impl ChangeNotifier for ClusterAccess {
     fn publish(&self, topic: Topic) {
         match topic {
             Topic::Keys => {
                 self.parts.changes.tell();
                 let store = self.parts.store.clone();
                 // Without the name of a key it makes the others look at the database.
-                tokio::spawn(async move { store.publish(shared::CHANNEL, b"").await });
+                tokio::spawn(async move { store.publish(key_copies::CHANNEL, b"").await });
             }
         }
     }

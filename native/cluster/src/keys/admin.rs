@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use rootlight_index::Database;
 use rootlight_limits::unix_time::{DAY, unix_time};
-use rootlight_server::keys::{Change, KeyError, KeyText, Listed, Record, Rules, Usage, is_id};
+use rootlight_server::keys::{
+    KeyChange, KeyError, KeyRecord, KeyRules, KeySummary, KeyText, KeyUsage, is_id,
+};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Transaction};
 use tracing::warn;
 
+use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
-use super::line::Line;
-use super::rows::{self, Versioned, whole};
-use super::{schema, shared};
+use super::rows::{self, Versioned, to_bigint};
+use super::{key_copies, schema};
 use crate::Seal;
 use crate::store::HotStore;
 
@@ -25,7 +27,7 @@ pub const MAX_PAGE: u32 = 1_000;
 
 /// The keys of a service on many machines, for commands.
 pub struct ClusterKeys {
-    pub(super) line: Line,
+    pub(super) line: LazyConnection,
     /// `None` if it cannot be reached: front ends then learn of changes from the database.
     store: Option<Arc<HotStore>>,
     seal: Seal,
@@ -39,9 +41,9 @@ impl std::fmt::Debug for ClusterKeys {
 
 /// A page of the list of keys.
 #[derive(Debug)]
-pub struct Page {
+pub struct KeyPage {
     /// The keys, by the time they were made.
-    pub keys: Vec<Listed>,
+    pub keys: Vec<KeySummary>,
     /// Where the next page begins: the id of the last key, or what [`ClusterKeys::search`] takes; `None` on the last page.
     pub next: Option<String>,
 }
@@ -52,7 +54,7 @@ impl ClusterKeys {
     /// # Errors
     /// [`ClusterKeyError`]: the database cannot be reached or used.
     pub async fn open(database: Database, store: Option<Arc<HotStore>>) -> Result<Self, ClusterKeyError> {
-        let line = Line::new(database, COMMAND_TIME);
+        let line = LazyConnection::new(database, COMMAND_TIME);
         let secret = line.run(async |client| {
             schema::migrate(client).await?;
             schema::secret(client).await
@@ -65,8 +67,8 @@ impl ClusterKeys {
     ///
     /// # Errors
     /// The limits cannot be used, or the database cannot be written.
-    pub async fn create(&self, change: &Change) -> Result<(KeyText, Record), ClusterKeyError> {
-        let (mut name, mut rules) = (String::new(), Rules::default());
+    pub async fn create(&self, change: &KeyChange) -> Result<(KeyText, KeyRecord), ClusterKeyError> {
+        let (mut name, mut rules) = (String::new(), KeyRules::default());
         change.apply(&mut name, &mut rules)?;
         self.line.run(async |client| insert(client, name, rules).await).await
     }
@@ -75,7 +77,7 @@ impl ClusterKeys {
     ///
     /// # Errors
     /// No key has this id, or the database cannot be written.
-    pub async fn revoke(&self, id: &str) -> Result<Listed, ClusterKeyError> {
+    pub async fn revoke(&self, id: &str) -> Result<KeySummary, ClusterKeyError> {
         self.edit(id, |record| {
             record.revoked.get_or_insert_with(unix_time);
             Ok(())
@@ -87,7 +89,7 @@ impl ClusterKeys {
     ///
     /// # Errors
     /// No key has this id, it is revoked, a value cannot be used, or the database cannot be written.
-    pub async fn limit(&self, id: &str, change: &Change) -> Result<Listed, ClusterKeyError> {
+    pub async fn limit(&self, id: &str, change: &KeyChange) -> Result<KeySummary, ClusterKeyError> {
         self.edit(id, |record| match record.revoked {
             Some(_) => Err(KeyError::Revoked(record.id.clone())),
             None => change.apply(&mut record.name, &mut record.rules),
@@ -99,7 +101,7 @@ impl ClusterKeys {
     ///
     /// # Errors
     /// No key has the id `after`, or the database cannot be read.
-    pub async fn list(&self, after: Option<&str>, most: u32) -> Result<Page, ClusterKeyError> {
+    pub async fn list(&self, after: Option<&str>, most: u32) -> Result<KeyPage, ClusterKeyError> {
         let most = most.clamp(1, MAX_PAGE);
         let found = self.line.run(async |client| {
             let after = match after {
@@ -114,28 +116,28 @@ impl ClusterKeys {
         if more {
             found.pop();
         }
-        let keys: Vec<Listed> =
-            found.into_iter().map(|(record, usage)| Listed::new(&record, usage)).collect();
+        let keys: Vec<KeySummary> =
+            found.into_iter().map(|(record, usage)| KeySummary::new(&record, usage)).collect();
         let next = keys.last().filter(|_| more).map(|key| key.id.clone());
-        Ok(Page { keys, next })
+        Ok(KeyPage { keys, next })
     }
 
     async fn edit(
         &self,
         id: &str,
-        edit: impl FnOnce(&mut Record) -> Result<(), KeyError>,
-    ) -> Result<Listed, ClusterKeyError> {
+        edit: impl FnOnce(&mut KeyRecord) -> Result<(), KeyError>,
+    ) -> Result<KeySummary, ClusterKeyError> {
         let changed = self.line.run(async |client| {
             let transaction = client.transaction().await?;
             let old = rows::lock(&transaction, id).await?.ok_or_else(|| unknown(id))?;
             let mut record = old.record.clone();
             edit(&mut record)?;
-            let rate = |record: &Record| (record.rules.per_second, record.rules.burst());
+            let rate = |record: &KeyRecord| (record.rules.per_second, record.rules.burst());
             let new_rate = rate(&record) != rate(&old.record);
             let revision =
                 if record == old.record { None } else { Some(update(&transaction, &record).await?) };
             let found = rows::one(&transaction, id, unix_time() / DAY).await?;
-            let (record, usage): (Record, Usage) = found.ok_or_else(|| unknown(id))?;
+            let (record, usage): (KeyRecord, KeyUsage) = found.ok_or_else(|| unknown(id))?;
             transaction.commit().await?;
             Ok((record, usage, revision, new_rate))
         });
@@ -143,13 +145,13 @@ impl ClusterKeys {
         if let Some(revision) = revision {
             self.announce(&Versioned { record: record.clone(), revision }, new_rate).await;
         }
-        Ok(Listed::new(&record, usage))
+        Ok(KeySummary::new(&record, usage))
     }
 
     async fn announce(&self, changed: &Versioned, new_rate: bool) {
         let told = match &self.store {
             None => return,
-            Some(store) => shared::announce(store, &self.seal, changed, new_rate).await,
+            Some(store) => key_copies::announce(store, &self.seal, changed, new_rate).await,
         };
         if let Err(error) = told {
             warn!("front ends learn of the change from the database: {error}");
@@ -168,12 +170,16 @@ async fn number(client: &Client, id: &str) -> Result<i32, ClusterKeyError> {
     Ok(row.ok_or_else(|| unknown(id))?.try_get(0)?)
 }
 
-fn rules_text(rules: &Rules) -> Result<String, ClusterKeyError> {
+fn rules_text(rules: &KeyRules) -> Result<String, ClusterKeyError> {
     let text = serde_json::to_string(rules);
     Ok(text.map_err(|error| KeyError::Invalid(error.to_string()))?)
 }
 
-async fn insert(client: &Client, name: String, rules: Rules) -> Result<(KeyText, Record), ClusterKeyError> {
+async fn insert(
+    client: &Client,
+    name: String,
+    rules: KeyRules,
+) -> Result<(KeyText, KeyRecord), ClusterKeyError> {
     let query = "INSERT INTO service.keys (id, name, hash, created, rules) VALUES ($1, $2, $3, $4, $5::text::jsonb) \
                  ON CONFLICT (id) DO NOTHING RETURNING number";
     let (text, created) = (rules_text(&rules)?, unix_time());
@@ -184,7 +190,7 @@ async fn insert(client: &Client, name: String, rules: Rules) -> Result<(KeyText,
             (&key.id(), Type::TEXT),
             (&name, Type::TEXT),
             (&hash.as_slice(), Type::BYTEA),
-            (&whole(created), Type::INT8),
+            (&to_bigint(created), Type::INT8),
             (&text, Type::TEXT),
         ];
         // Another key may have the id.
@@ -192,7 +198,7 @@ async fn insert(client: &Client, name: String, rules: Rules) -> Result<(KeyText,
         let id = key.id().to_owned();
         let number = u32::try_from(row.try_get::<_, i32>(0)?)
             .map_err(|_| ClusterKeyError::Damaged { what: "the number", id: id.clone() })?;
-        return Ok((key, Record { id, number, name, hash, created, revoked: None, rules }));
+        return Ok((key, KeyRecord { id, number, name, hash, created, revoked: None, rules }));
     }
 }
 
@@ -200,7 +206,7 @@ async fn insert(client: &Client, name: String, rules: Rules) -> Result<(KeyText,
 ///
 /// The revision is at least the time in milliseconds, so that it is above those that a replica lacked when it became the
 /// primary, and which front ends may know.
-async fn update(transaction: &Transaction<'_>, record: &Record) -> Result<i64, ClusterKeyError> {
+async fn update(transaction: &Transaction<'_>, record: &KeyRecord) -> Result<i64, ClusterKeyError> {
     let query = "UPDATE service.state SET revision = \
                  greatest(revision + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING revision";
     let revision: i64 = transaction.query_typed_one(query, &[]).await?.try_get(0)?;
@@ -211,7 +217,7 @@ async fn update(transaction: &Transaction<'_>, record: &Record) -> Result<i64, C
             &[
                 (&record.id, Type::TEXT),
                 (&record.name, Type::TEXT),
-                (&record.revoked.map(whole), Type::INT8),
+                (&record.revoked.map(to_bigint), Type::INT8),
                 (&rules_text(&record.rules)?, Type::TEXT),
                 (&revision, Type::INT8),
             ],

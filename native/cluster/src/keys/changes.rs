@@ -18,14 +18,14 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
-use super::line::Line;
-use super::memory::Memory;
+use super::key_cache::KeyCache;
+use super::key_copies;
 use super::metrics::ServiceMetrics;
 use super::rows;
-use super::shared;
 use crate::Seal;
-use crate::store::{Announcement, HotStore, StoreError};
+use crate::store::{Announcement, HotStore, HotStoreError};
 
 /// Interval at which PostgreSQL and the store are asked.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -40,11 +40,11 @@ const CHANGES: i64 = 256;
 const NONE: i64 = -1;
 
 /// What a front end knows of changes.
-pub(super) struct Changes {
+pub(super) struct KeyChanges {
     store: Arc<HotStore>,
     seal: Seal,
-    line: Line,
-    memory: Arc<Memory>,
+    line: LazyConnection,
+    memory: Arc<KeyCache>,
     metrics: ServiceMetrics,
     grace: Duration,
     /// The last change that was read from PostgreSQL.
@@ -59,12 +59,12 @@ pub(super) struct Changes {
     changed: watch::Sender<u64>,
 }
 
-impl Changes {
+impl KeyChanges {
     /// Starts from the present revision of PostgreSQL; nothing is remembered yet.
     pub(super) async fn open(
         (store, seal): (Arc<HotStore>, Seal),
-        line: Line,
-        memory: Arc<Memory>,
+        line: LazyConnection,
+        memory: Arc<KeyCache>,
         metrics: ServiceMetrics,
         grace: Duration,
     ) -> Result<Self, ClusterKeyError> {
@@ -87,7 +87,7 @@ impl Changes {
     }
 
     /// Whether keys that are remembered may be served.
-    pub(super) fn are_known(&self) -> bool {
+    pub(super) fn are_current(&self) -> bool {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < self.grace
     }
 
@@ -105,13 +105,13 @@ impl Changes {
     }
 
     /// Receives announcements, for ever.
-    pub(super) async fn receive(&self) -> Result<(), StoreError> {
-        let mut news = self.store.subscribe(shared::CHANNEL)?;
+    pub(super) async fn receive(&self) -> Result<(), HotStoreError> {
+        let mut news = self.store.subscribe(key_copies::CHANNEL)?;
         loop {
             match news.recv().await {
                 Ok(Announcement::Message(id)) => {
                     if let Some(id) = std::str::from_utf8(&id).ok().filter(|id| is_id(id)) {
-                        self.memory.doubt(id);
+                        self.memory.invalidate(id);
                         self.tell();
                     }
                 }
@@ -160,7 +160,7 @@ impl Changes {
         let Some(last) = last else { return Ok(false) };
         for id in ids.iter().filter(|id| keys.iter().all(|key| key.record.id != **id)) {
             // The record cannot be read, so its rights are unknown.
-            self.memory.doubt(id);
+            self.memory.invalidate(id);
         }
         for changed in &keys {
             self.memory.renew(changed);
@@ -168,7 +168,7 @@ impl Changes {
         self.memory.seen(last);
         self.known.store(last, Ordering::Release);
         self.tell();
-        let put = keys.iter().map(|changed| shared::put(&self.store, &self.seal, changed, revision));
+        let put = keys.iter().map(|changed| key_copies::put(&self.store, &self.seal, changed, revision));
         let _ = futures::future::join_all(put).await;
         Ok(i64::try_from(ids.len()).unwrap_or(CHANGES) >= CHANGES)
     }
@@ -194,7 +194,7 @@ impl Changes {
             let known = self.known.load(Ordering::Acquire);
             let now = self.reads.load(Ordering::Acquire);
             let read = std::mem::replace(&mut reads, now) != now;
-            match shared::revision(&self.store).await {
+            match key_copies::revision(&self.store).await {
                 Ok(Some(revision)) if revision > known => {
                     if seen.0 != revision {
                         seen = (revision, self.reads.load(Ordering::Acquire));
@@ -208,11 +208,11 @@ impl Changes {
                 Ok(Some(revision)) => {
                     self.note_check();
                     if revision < known && read {
-                        let _ = shared::raise(&self.store, known).await;
+                        let _ = key_copies::raise(&self.store, known).await;
                     }
                 }
                 // The store was flushed: it says nothing about changes.
-                Ok(None) if read => drop(shared::raise(&self.store, known).await),
+                Ok(None) if read => drop(key_copies::raise(&self.store, known).await),
                 Ok(None) => {}
                 Err(error) => debug!("the revision of keys cannot be compared: {error}"),
             }
@@ -230,7 +230,7 @@ impl Changes {
             warn!(
                 "keys have changed, and the database cannot be asked how: they are read from the store again"
             );
-            self.memory.doubt_all();
+            self.memory.invalidate_all();
             self.tell();
         }
         self.note_check();

@@ -3,7 +3,7 @@
 use rootlight_index::IndexError;
 use rootlight_server::keys::KeyError;
 
-use crate::store::StoreError;
+use crate::store::HotStoreError;
 
 /// Why the keys cannot be used, or a command on them failed.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ClusterKeyError {
     Slow,
     /// The store.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] HotStoreError),
     /// A value of a command, or the key that it names.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -1,9 +1,9 @@
 //! What a front end admits while the store does not answer.
 
 use rootlight_limits::unix_time::DAY;
-use rootlight_server::keys::{Exceeded, Gcra, Standing, day_of};
+use rootlight_server::keys::{Exceeded, Gcra, LimitStatus, day_of};
 
-use super::limits::{Demand, Limits};
+use super::limits::{Demand, KeyLimits};
 
 /// Without the store, all front ends together admit at most 1/`STRICTER` of the shared limit.
 const STRICTER: u32 = 2;
@@ -17,12 +17,12 @@ pub(super) struct Fallback {
     /// Requests of the day that were admitted so.
     today: u64,
     /// Requests of the day that the store has not been told of.
-    untold: u64,
+    unreported: u64,
 }
 
 /// What a decision without the store is made of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct FallbackTime {
     /// Number of front ends.
     pub(super) front_ends: u32,
     /// Nanoseconds of a clock that never goes back.
@@ -37,16 +37,16 @@ impl Fallback {
     /// Counts a message, if it is within this front end's share of half the limit.
     pub(super) fn take(
         &mut self,
-        limits: &Limits,
+        limits: &KeyLimits,
         demand: &Demand,
-        at: Moment,
-    ) -> Result<Option<Standing>, Exceeded> {
+        at: FallbackTime,
+    ) -> Result<Option<LimitStatus>, Exceeded> {
         let parts = at.front_ends.max(1).saturating_mul(STRICTER);
         let today = at.unix / DAY;
         let (day, kept) = day_of(self.day, today);
         self.day = day;
         if !kept {
-            (self.today, self.untold) = (0, 0);
+            (self.today, self.unreported) = (0, 0);
         }
         if let Some(most) = limits.per_day {
             let share = most.saturating_sub(at.known) / u64::from(parts);
@@ -61,41 +61,41 @@ impl Fallback {
             let taken = self.gcra.take(share, demand.weight, at.nanos);
             used = self.gcra.left(share, at.nanos).full_in;
             if let Err(wait) = taken {
-                return Err(Limits { rate: Some(share), ..*limits }.too_fast(wait, used));
+                return Err(KeyLimits { rate: Some(share), ..*limits }.too_fast(wait, used));
             }
         }
         self.today = self.today.saturating_add(demand.requests);
-        self.untold = self.untold.saturating_add(demand.requests);
+        self.unreported = self.unreported.saturating_add(demand.requests);
         let share = limits.rate.map(|rate| rate.share(parts));
         let count = at.known.saturating_add(self.today);
-        Ok(Limits { rate: share, ..*limits }.standing(used, count, at.unix))
+        Ok(KeyLimits { rate: share, ..*limits }.standing(used, count, at.unix))
     }
 
     /// The requests of a day that the store must be told of. They count as told.
     pub(super) fn tell(&mut self, unix: u64) -> u64 {
-        let untold = std::mem::take(&mut self.untold);
-        if day_of(self.day, unix / DAY).1 { untold } else { 0 }
+        let unreported = std::mem::take(&mut self.unreported);
+        if day_of(self.day, unix / DAY).1 { unreported } else { 0 }
     }
 
     /// Notes that the store was not told. What it was told of and did not answer is told again: rather twice than never.
-    pub(super) fn not_told(&mut self, requests: u64) {
-        self.untold = self.untold.saturating_add(requests);
+    pub(super) fn report_failed(&mut self, requests: u64) {
+        self.unreported = self.unreported.saturating_add(requests);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rootlight_server::keys::{Charge, Rules, Window};
+    use rootlight_server::keys::{Charge, KeyRules, LimitPeriod};
 
     use super::super::limits::SECOND;
     use super::*;
 
-    fn limits(per_second: Option<u32>, burst: u32, per_day: Option<u64>) -> Limits {
-        Limits::of(&Rules { per_second, burst: Some(burst), per_day, ..Rules::default() }).unwrap()
+    fn limits(per_second: Option<u32>, burst: u32, per_day: Option<u64>) -> KeyLimits {
+        KeyLimits::of(&KeyRules { per_second, burst: Some(burst), per_day, ..KeyRules::default() }).unwrap()
     }
 
-    fn moment(nanos: u64) -> Moment {
-        Moment { front_ends: 3, nanos, unix: 20_000 * DAY + nanos / SECOND, known: 40 }
+    fn moment(nanos: u64) -> FallbackTime {
+        FallbackTime { front_ends: 3, nanos, unix: 20_000 * DAY + nanos / SECOND, known: 40 }
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let demand = limits.demand(&Charge { requests: 1, weight: 1, classes: Vec::new() });
         let mut fallback = Fallback::default();
         let mut count = |day: u64| {
-            let at = Moment { front_ends: 1, nanos: 0, unix: day * DAY, known: 0 };
+            let at = FallbackTime { front_ends: 1, nanos: 0, unix: day * DAY, known: 0 };
             (0..50).filter(|_| fallback.take(&limits, &demand, at).is_ok()).count()
         };
         assert_eq!((count(30_000), count(20_000), count(20_001)), (10, 0, 10));
@@ -130,10 +130,10 @@ mod tests {
         let mut fallback = Fallback::default();
         let count = (0..100).filter(|_| fallback.take(&limits, &demand, moment(0)).is_ok()).count();
         assert_eq!(count, 10);
-        assert_eq!(fallback.take(&limits, &demand, moment(0)).unwrap_err().window, Window::Day);
+        assert_eq!(fallback.take(&limits, &demand, moment(0)).unwrap_err().window, LimitPeriod::Day);
         assert_eq!(fallback.tell(20_000 * DAY), 10);
         assert_eq!(fallback.tell(20_000 * DAY), 0);
-        fallback.not_told(10);
+        fallback.report_failed(10);
         assert_eq!(fallback.tell(20_001 * DAY), 0, "yesterday's requests do not matter any more");
         assert!(fallback.take(&limits, &demand, moment(DAY * SECOND)).is_ok());
     }

@@ -1,7 +1,7 @@
 //! The limits of a key in numbers, and what a message asks of them.
 
 use rootlight_limits::unix_time::DAY;
-use rootlight_server::keys::{Charge, Exceeded, Rate, Rules, Standing, Window};
+use rootlight_server::keys::{Charge, Exceeded, KeyRules, LimitPeriod, LimitStatus, Rate};
 
 /// Nanoseconds of a second.
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -11,7 +11,7 @@ const MAX_COST: u64 = 1 << 50;
 
 /// The limits of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct KeyLimits {
     pub(super) rate: Option<Rate>,
     pub(super) per_day: Option<u64>,
 }
@@ -25,9 +25,9 @@ pub(super) struct Demand {
     pub(super) requests: u64,
 }
 
-impl Limits {
+impl KeyLimits {
     /// The limits of a key; `None` if there are none.
-    pub(super) fn of(rules: &Rules) -> Option<Self> {
+    pub(super) fn of(rules: &KeyRules) -> Option<Self> {
         let rate = rules.per_second.map(|per_second| Rate::new(per_second, rules.burst()));
         let per_day = rules.per_day.map(|most| most.min(1 << 52));
         (rate.is_some() || per_day.is_some()).then_some(Self { rate, per_day })
@@ -40,31 +40,31 @@ impl Limits {
     }
 
     /// What is left, for headers: requests per second matter most, else those of the day.
-    pub(super) fn standing(&self, used: u64, count: u64, unix: u64) -> Option<Standing> {
+    pub(super) fn standing(&self, used: u64, count: u64, unix: u64) -> Option<LimitStatus> {
         let second = self.rate.map(|rate| {
             let left = rate.left(used);
-            Standing { limit: rate.burst(), remaining: left, reset: used.div_ceil(SECOND) }
+            LimitStatus { limit: rate.burst(), remaining: left, reset: used.div_ceil(SECOND) }
         });
         second.or_else(|| self.day(count, unix))
     }
 
-    fn day(&self, count: u64, unix: u64) -> Option<Standing> {
+    fn day(&self, count: u64, unix: u64) -> Option<LimitStatus> {
         let limit = self.per_day?;
         let reset = DAY.saturating_sub(unix % DAY);
-        Some(Standing { limit, remaining: limit.saturating_sub(count), reset })
+        Some(LimitStatus { limit, remaining: limit.saturating_sub(count), reset })
     }
 
     /// The refusal of a message that has to wait for some nanoseconds.
     pub(super) fn too_fast(&self, wait: u64, used: u64) -> Exceeded {
-        let none = Standing { limit: 0, remaining: 0, reset: 0 };
+        let none = LimitStatus { limit: 0, remaining: 0, reset: 0 };
         let standing = self.standing(used, 0, 0).unwrap_or(none);
-        Exceeded { window: Window::Second, standing, retry_after: wait.div_ceil(SECOND).max(1) }
+        Exceeded { window: LimitPeriod::Second, standing, retry_after: wait.div_ceil(SECOND).max(1) }
     }
 
     /// The refusal of a message for which the day has no room.
     pub(super) fn too_many(&self, count: u64, unix: u64) -> Exceeded {
-        let none = Standing { limit: 0, remaining: 0, reset: 0 };
+        let none = LimitStatus { limit: 0, remaining: 0, reset: 0 };
         let standing = self.day(count, unix).unwrap_or(none);
-        Exceeded { window: Window::Day, standing, retry_after: standing.reset.max(1) }
+        Exceeded { window: LimitPeriod::Day, standing, retry_after: standing.reset.max(1) }
     }
 }

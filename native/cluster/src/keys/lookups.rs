@@ -19,11 +19,11 @@ use rootlight_server::keys::Unavailable;
 use tokio::sync::{Notify, oneshot};
 use tracing::debug;
 
-use super::line::Line;
-use super::memory::{Known, Mark, Memory};
+use super::connection::LazyConnection;
+use super::key_cache::{CachedLookup, KeyCache, Mark};
+use super::key_copies::{self, KeyCopy};
 use super::metrics::{Level, ServiceMetrics};
 use super::rows::{self, Versioned};
-use super::shared::{self, Copied};
 use crate::Seal;
 use crate::store::HotStore;
 
@@ -39,16 +39,16 @@ const MAX_UNCHECKED: usize = 16_384;
 /// Pause after the database failed to compare keys.
 const CHECK_PAUSE: Duration = Duration::from_millis(250);
 
-type Found = Result<Known, Unavailable>;
+type LookupResult = Result<CachedLookup, Unavailable>;
 
 /// The look-ups that wait or run.
 #[derive(Default)]
-struct Pending {
-    waiting: HashMap<String, Vec<oneshot::Sender<Found>>>,
+struct PendingLookups {
+    waiting: HashMap<String, Vec<oneshot::Sender<LookupResult>>>,
     /// Ids that the store is to be asked for.
     queue: VecDeque<String>,
     /// Ids that the database is to be asked for, with what the store has of them.
-    missing: VecDeque<(String, Option<Copied>)>,
+    missing: VecDeque<(String, Option<KeyCopy>)>,
     /// Keys of the store that are not compared with the database yet.
     unchecked: HashSet<String>,
 }
@@ -57,10 +57,10 @@ struct Pending {
 pub(super) struct Lookups {
     store: Arc<HotStore>,
     seal: Seal,
-    line: Line,
-    memory: Arc<Memory>,
+    line: LazyConnection,
+    memory: Arc<KeyCache>,
     metrics: ServiceMetrics,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingLookups>,
     /// Whether the database answered when it was asked last.
     answers: AtomicBool,
     asked: Notify,
@@ -71,8 +71,8 @@ pub(super) struct Lookups {
 impl Lookups {
     pub(super) fn new(
         (store, seal): (Arc<HotStore>, Seal),
-        line: Line,
-        memory: Arc<Memory>,
+        line: LazyConnection,
+        memory: Arc<KeyCache>,
         metrics: ServiceMetrics,
     ) -> Self {
         let (pending, asked) = (Mutex::default(), Notify::new());
@@ -81,12 +81,12 @@ impl Lookups {
         Self { store, seal, line, memory, metrics, pending, answers, asked, missing, unchecked }
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, PendingLookups> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for a key.
-    pub(super) async fn find(&self, id: &str) -> Found {
+    pub(super) async fn find(&self, id: &str) -> LookupResult {
         let receiver = self.wait(id, |pending| {
             let room = pending.queue.len() < MAX_IDS;
             if room {
@@ -101,7 +101,7 @@ impl Lookups {
     /// Looks a key up where one that does not exist is looked up: in the store, and in the database.
     pub(super) async fn refuse(&self, id: &str) -> Result<(), Unavailable> {
         // An error of the store makes the database be asked.
-        let _ = shared::get(&self.store, &self.seal, id).await;
+        let _ = key_copies::get(&self.store, &self.seal, id).await;
         let receiver = self.wait(id, |pending| {
             let room = pending.missing.len() < MAX_IDS;
             if room {
@@ -117,8 +117,8 @@ impl Lookups {
     fn wait(
         &self,
         id: &str,
-        queue: impl FnOnce(&mut Pending) -> bool,
-    ) -> Result<oneshot::Receiver<Found>, Unavailable> {
+        queue: impl FnOnce(&mut PendingLookups) -> bool,
+    ) -> Result<oneshot::Receiver<LookupResult>, Unavailable> {
         let (sender, receiver) = oneshot::channel();
         let mut pending = self.pending();
         let waits = match pending.waiting.get_mut(id) {
@@ -153,7 +153,7 @@ impl Lookups {
             let asked = self.memory.mark();
             let missing = self.ask_store(ids, asked).await;
             for (id, copied) in self.pass_on(missing) {
-                self.do_without(&id, copied, Level::Refused);
+                self.answer_without_database(&id, copied, Level::Refused);
             }
         }
     }
@@ -171,7 +171,7 @@ impl Lookups {
         }
     }
 
-    fn next<T>(&self, queue: impl FnOnce(&mut Pending) -> &mut VecDeque<T>) -> Vec<T> {
+    fn next<T>(&self, queue: impl FnOnce(&mut PendingLookups) -> &mut VecDeque<T>) -> Vec<T> {
         let mut pending = self.pending();
         let queue = queue(&mut pending);
         let count = queue.len().min(BATCH);
@@ -179,7 +179,7 @@ impl Lookups {
     }
 
     /// Has the database asked for ids; returns those for which there is no room.
-    fn pass_on(&self, mut ids: Vec<(String, Option<Copied>)>) -> Vec<(String, Option<Copied>)> {
+    fn pass_on(&self, mut ids: Vec<(String, Option<KeyCopy>)>) -> Vec<(String, Option<KeyCopy>)> {
         let mut pending = self.pending();
         let room = MAX_IDS.saturating_sub(pending.missing.len());
         let refused = ids.split_off(ids.len().min(room));
@@ -192,7 +192,7 @@ impl Lookups {
         refused
     }
 
-    fn answer(&self, id: &str, found: &Found) {
+    fn answer(&self, id: &str, found: &LookupResult) {
         let senders = self.pending().waiting.remove(id);
         for sender in senders.into_iter().flatten() {
             // The request may have been given up.
@@ -201,8 +201,8 @@ impl Lookups {
     }
 
     /// Answers from the store; returns the ids that the database must be asked for.
-    async fn ask_store(&self, ids: Vec<String>, asked: Mark) -> Vec<(String, Option<Copied>)> {
-        let found = join_all(ids.iter().map(|id| shared::get(&self.store, &self.seal, id))).await;
+    async fn ask_store(&self, ids: Vec<String>, asked: Mark) -> Vec<(String, Option<KeyCopy>)> {
+        let found = join_all(ids.iter().map(|id| key_copies::get(&self.store, &self.seal, id))).await;
         let mut missing = Vec::new();
         for (id, found) in ids.into_iter().zip(found) {
             match found {
@@ -213,12 +213,12 @@ impl Lookups {
                     } else {
                         Arc::new(found.key.record)
                     };
-                    self.answer(&id, &Ok(Known::Key(record)));
+                    self.answer(&id, &Ok(CachedLookup::Key(record)));
                 }
                 // The database is asked again beside it.
                 Ok(Some(found)) if !self.answers.load(Ordering::Relaxed) => {
                     self.check_later(&id);
-                    self.do_without(&id, Some(found), Level::Failed);
+                    self.answer_without_database(&id, Some(found), Level::Failed);
                 }
                 found => missing.push((id, found.ok().flatten())),
             }
@@ -227,14 +227,14 @@ impl Lookups {
     }
 
     /// Answers without the database: by what the store has, if it has the key.
-    fn do_without(&self, id: &str, copied: Option<Copied>, level: Level) {
+    fn answer_without_database(&self, id: &str, copied: Option<KeyCopy>, level: Level) {
         let found = match copied {
-            Some(Copied { key: Versioned { mut record, .. }, .. }) => {
+            Some(KeyCopy { key: Versioned { mut record, .. }, .. }) => {
                 self.metrics.lookup(Level::Store);
                 // The database does not answer, so the key may have lost these rights.
                 record.rules.operator = false;
                 // It is not remembered, so that the next look-up asks again.
-                Ok(Known::Key(Arc::new(record)))
+                Ok(CachedLookup::Key(Arc::new(record)))
             }
             None => {
                 self.metrics.lookup(level);
@@ -254,7 +254,7 @@ impl Lookups {
         room
     }
 
-    async fn ask_database(&self, ids: Vec<(String, Option<Copied>)>, asked: Mark) {
+    async fn ask_database(&self, ids: Vec<(String, Option<KeyCopy>)>, asked: Mark) {
         let (ids, copies): (Vec<String>, Vec<_>) = ids.into_iter().unzip();
         // What the database has then is at least as new.
         let right_at = self.memory.newest();
@@ -265,7 +265,7 @@ impl Lookups {
             Err(error) => {
                 debug!("{} keys cannot be asked for: {error}", ids.len());
                 for (id, copied) in ids.iter().zip(copies) {
-                    self.do_without(id, copied, Level::Failed);
+                    self.answer_without_database(id, copied, Level::Failed);
                 }
                 return;
             }
@@ -276,19 +276,20 @@ impl Lookups {
             self.metrics.lookup(Level::Database);
             self.memory.seen(key.revision);
             let record = self.memory.put(key.clone(), asked);
-            self.answer(&key.record.id, &Ok(Known::Key(record)));
+            self.answer(&key.record.id, &Ok(CachedLookup::Key(record)));
         }
         for id in missing {
             self.metrics.lookup(Level::Absent);
             self.memory.put_absent(id);
-            self.answer(id, &Ok(Known::Absent));
+            self.answer(id, &Ok(CachedLookup::Absent));
         }
         self.put_all(&found, right_at).await;
     }
 
     async fn put_all(&self, found: &[Versioned], right_at: i64) {
         // The store is a copy: what it misses is asked for again.
-        let _ = join_all(found.iter().map(|key| shared::put(&self.store, &self.seal, key, right_at))).await;
+        let _ =
+            join_all(found.iter().map(|key| key_copies::put(&self.store, &self.seal, key, right_at))).await;
     }
 
     /// Compares keys of the store with the database, for ever: a server of the store that took over may have lost the
@@ -306,7 +307,7 @@ impl Lookups {
             match found {
                 Ok(found) => {
                     let wrong = self.compared(&ids, &found, asked);
-                    let _ = join_all(wrong.iter().map(|id| shared::remove(&self.store, id))).await;
+                    let _ = join_all(wrong.iter().map(|id| key_copies::remove(&self.store, id))).await;
                     self.put_all(&found, right_at).await;
                 }
                 Err(error) => {

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::keys::{Exceeded, Standing};
+use rootlight_server::keys::{Exceeded, LimitStatus};
 use tokio::sync::oneshot;
 
 use super::fallback::{self, Fallback};
-use super::limits::{Demand, Limits, SECOND};
+use super::limit_query::{LimitQuery, LimitReply, Verdict};
+use super::limits::{Demand, KeyLimits, SECOND};
 use super::metrics::Decision;
-use super::verdict::{Question, Reply, Verdict};
 
 /// Most messages of a key that wait for an answer of the store.
 const MAX_WAITING: usize = 1_024;
@@ -26,22 +26,22 @@ const LEASE_MESSAGES: f64 = 2.0;
 /// A lease covers the use of so many seconds.
 const LEASE_USE: f64 = 0.5;
 
-pub(super) type Taken = Result<Option<Standing>, Exceeded>;
+pub(super) type TakeResult = Result<Option<LimitStatus>, Exceeded>;
 
 /// What a message gets at once.
-pub(super) enum Step {
-    Done(Taken, Decision),
+pub(super) enum MeterStep {
+    Done(TakeResult, Decision),
     /// The store is asked. If `start` is set, the caller has to start the asking.
     Wait {
-        receiver: oneshot::Receiver<(Taken, Decision)>,
+        receiver: oneshot::Receiver<(TakeResult, Decision)>,
         start: bool,
     },
 }
 
 /// A message that waits for the store.
-struct Waiting {
+struct WaitingMessage {
     demand: Demand,
-    sender: oneshot::Sender<(Taken, Decision)>,
+    sender: oneshot::Sender<(TakeResult, Decision)>,
 }
 
 /// What may be taken without asking.
@@ -61,7 +61,7 @@ struct Refused {
 
 /// What the store said last.
 #[derive(Clone, Copy)]
-struct Known {
+struct StoreCounters {
     at: Instant,
     used: u64,
     count: u64,
@@ -70,7 +70,7 @@ struct Known {
 
 /// How much of a key passes at this front end, smoothed, per second.
 #[derive(Default)]
-struct Pace {
+struct UseRate {
     since: Option<Instant>,
     messages: f64,
     nanos: f64,
@@ -80,21 +80,21 @@ struct Pace {
 }
 
 /// A question to the store, with those who wait for the answer.
-pub(super) struct Asked {
-    pub(super) question: Question,
+pub(super) struct OpenQuery {
+    pub(super) question: LimitQuery,
     at: Instant,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingMessage>,
 }
 
 /// The limits of one key.
-pub(super) struct Meter {
-    limits: Limits,
+pub(super) struct ClusterMeter {
+    limits: KeyLimits,
     lease: Lease,
     refused: Option<Refused>,
-    known: Option<Known>,
-    pace: Pace,
+    known: Option<StoreCounters>,
+    pace: UseRate,
     fallback: Fallback,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingMessage>,
     /// Whether somebody asks the store for what waits.
     asking: bool,
     start: Instant,
@@ -104,14 +104,14 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Meter {
-    pub(super) fn new(limits: Limits) -> Self {
+impl ClusterMeter {
+    pub(super) fn new(limits: KeyLimits) -> Self {
         Self {
             limits,
             lease: Lease::default(),
             refused: None,
             known: None,
-            pace: Pace::default(),
+            pace: UseRate::default(),
             fallback: Fallback::default(),
             waiting: VecDeque::new(),
             asking: false,
@@ -120,27 +120,27 @@ impl Meter {
     }
 
     /// Takes a message, or makes it wait for the store.
-    pub(super) fn step(&mut self, limits: Limits, demand: Demand, front_ends: u32) -> Step {
+    pub(super) fn step(&mut self, limits: KeyLimits, demand: Demand, front_ends: u32) -> MeterStep {
         if limits != self.limits {
             (self.limits, self.lease, self.refused, self.known) = (limits, Lease::default(), None, None);
         }
         let now = Instant::now();
         if let Some(standing) = self.take_lease(&demand, now) {
-            return Step::Done(Ok(standing), Decision::Lease);
+            return MeterStep::Done(Ok(standing), Decision::Lease);
         }
         if let Some(refusal) = self.known_refusal(&demand, now) {
-            return Step::Done(Err(refusal), Decision::Refusal);
+            return MeterStep::Done(Err(refusal), Decision::Refusal);
         }
         if self.waiting.len() >= MAX_WAITING {
-            return Step::Done(self.without_store(&demand, front_ends), Decision::Fallback);
+            return MeterStep::Done(self.without_store(&demand, front_ends), Decision::Fallback);
         }
         let (sender, receiver) = oneshot::channel();
-        self.waiting.push_back(Waiting { demand, sender });
+        self.waiting.push_back(WaitingMessage { demand, sender });
         let start = !std::mem::replace(&mut self.asking, true);
-        Step::Wait { receiver, start }
+        MeterStep::Wait { receiver, start }
     }
 
-    fn take_lease(&mut self, demand: &Demand, now: Instant) -> Option<Option<Standing>> {
+    fn take_lease(&mut self, demand: &Demand, now: Instant) -> Option<Option<LimitStatus>> {
         let Lease { nanos, requests, until } = &mut self.lease;
         if until.is_none_or(|until| until <= now) {
             return None;
@@ -172,10 +172,10 @@ impl Meter {
         }
     }
 
-    fn without_store(&mut self, demand: &Demand, front_ends: u32) -> Taken {
+    fn without_store(&mut self, demand: &Demand, front_ends: u32) -> TakeResult {
         let unix = unix_time();
         let known = self.known.map_or(0, |known| if known.is_today(unix) { known.count } else { 0 });
-        let at = fallback::Moment { front_ends, nanos: nanos(self.start.elapsed()), unix, known };
+        let at = fallback::FallbackTime { front_ends, nanos: nanos(self.start.elapsed()), unix, known };
         let taken = self.fallback.take(&self.limits, demand, at);
         if taken.is_ok() {
             self.pace.add(demand);
@@ -184,28 +184,29 @@ impl Meter {
     }
 
     /// The next question; `None` if nothing waits. Then somebody else may start to ask.
-    pub(super) fn question(&mut self) -> Option<Asked> {
+    pub(super) fn question(&mut self) -> Option<OpenQuery> {
         if self.waiting.is_empty() {
             self.asking = false;
             return None;
         }
         let count = self.waiting.len().min(MAX_ASKED);
-        let waiting: Vec<Waiting> = self.waiting.drain(..count).collect();
+        let waiting: Vec<WaitingMessage> = self.waiting.drain(..count).collect();
         let demands = waiting.iter().map(|waiting| waiting.demand).collect();
         let at = Instant::now();
         let lease = self.pace.lease(at);
-        let untold = if self.limits.per_day.is_some() { self.fallback.tell(unix_time()) } else { 0 };
-        let question = Question { limits: self.limits, demands, lease, untold };
-        Some(Asked { question, at, waiting })
+        let unreported = if self.limits.per_day.is_some() { self.fallback.tell(unix_time()) } else { 0 };
+        let question = LimitQuery { limits: self.limits, demands, lease, unreported };
+        Some(OpenQuery { question, at, waiting })
     }
 
     /// Answers the messages of a question.
-    pub(super) fn answer(&mut self, asked: Asked, reply: &Reply) {
-        let Asked { question, at, waiting } = asked;
+    pub(super) fn answer(&mut self, asked: OpenQuery, reply: &LimitReply) {
+        let OpenQuery { question, at, waiting } = asked;
         // The limits may have changed meanwhile.
         let current = question.limits == self.limits;
         for (waiting, one) in waiting.into_iter().zip(&reply.verdicts) {
-            let known = Known { at: Instant::now(), used: one.used, count: one.count, unix: reply.unix };
+            let known =
+                StoreCounters { at: Instant::now(), used: one.used, count: one.count, unix: reply.unix };
             let limits = &question.limits;
             let taken = match one.verdict {
                 Verdict::Admitted => {
@@ -246,17 +247,17 @@ impl Meter {
     }
 
     /// Decides without the store about the messages of a question and all others that wait.
-    pub(super) fn give_up(&mut self, asked: Asked, front_ends: u32) {
-        self.fallback.not_told(asked.question.untold);
-        let others: Vec<Waiting> = self.waiting.drain(..).collect();
-        for Waiting { demand, sender } in asked.waiting.into_iter().chain(others) {
+    pub(super) fn give_up(&mut self, asked: OpenQuery, front_ends: u32) {
+        self.fallback.report_failed(asked.question.unreported);
+        let others: Vec<WaitingMessage> = self.waiting.drain(..).collect();
+        for WaitingMessage { demand, sender } in asked.waiting.into_iter().chain(others) {
             let taken = self.without_store(&demand, front_ends);
             let _ = sender.send((taken, Decision::Fallback));
         }
     }
 }
 
-impl Known {
+impl StoreCounters {
     fn used_at(&self, now: Instant) -> u64 {
         self.used.saturating_sub(nanos(now.saturating_duration_since(self.at)))
     }
@@ -266,7 +267,7 @@ impl Known {
     }
 }
 
-impl Pace {
+impl UseRate {
     fn add(&mut self, demand: &Demand) {
         let (messages, nanos, requests) = &mut self.since_question;
         *messages = messages.saturating_add(1);

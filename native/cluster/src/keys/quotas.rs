@@ -5,14 +5,14 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
-use rootlight_server::keys::{Charge, Record};
+use rootlight_server::keys::{Charge, KeyRecord};
 use tracing::debug;
 
-use super::limits::Limits;
-use super::meter::{Meter, Step, Taken};
+use super::limit_query;
+use super::limits::KeyLimits;
+use super::meter::{ClusterMeter, MeterStep, TakeResult};
 use super::metrics::{Decision, ServiceMetrics};
-use super::verdict;
-use crate::store::{HotStore, Script, StoreError};
+use crate::store::{HotStore, HotStoreError, Script};
 
 /// Keys whose limits a front end remembers. One that is forgotten has no lease, and may take its share of an outage anew.
 const KEPT: usize = 100_000;
@@ -37,18 +37,18 @@ return redis.call('ZCARD', KEYS[1])",
 });
 
 /// The counters of all keys at one front end.
-pub(super) struct Counters {
+pub(super) struct KeyCounters {
     store: Arc<HotStore>,
-    meters: Cache<String, Arc<Mutex<Meter>>>,
+    meters: Cache<String, Arc<Mutex<ClusterMeter>>>,
     front_ends: AtomicU32,
     metrics: ServiceMetrics,
 }
 
-fn lock(meter: &Mutex<Meter>) -> MutexGuard<'_, Meter> {
+fn lock(meter: &Mutex<ClusterMeter>) -> MutexGuard<'_, ClusterMeter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Counters {
+impl KeyCounters {
     pub(super) fn new(store: Arc<HotStore>, metrics: ServiceMetrics) -> Self {
         Self { store, meters: Cache::new(KEPT), front_ends: AtomicU32::new(ASSUMED), metrics }
     }
@@ -58,14 +58,14 @@ impl Counters {
     }
 
     /// Counts a message of a key.
-    pub(super) async fn take(self: &Arc<Self>, key: &Record, charge: &Charge) -> Taken {
-        let Some(limits) = Limits::of(&key.rules) else { return Ok(None) };
+    pub(super) async fn take(self: &Arc<Self>, key: &KeyRecord, charge: &Charge) -> TakeResult {
+        let Some(limits) = KeyLimits::of(&key.rules) else { return Ok(None) };
         let meter = self.meter(&key.id, limits);
         let demand = limits.demand(charge);
         let step = lock(&meter).step(limits, demand, self.front_ends());
         let (taken, by) = match step {
-            Step::Done(taken, by) => (taken, by),
-            Step::Wait { receiver, start } => {
+            MeterStep::Done(taken, by) => (taken, by),
+            MeterStep::Wait { receiver, start } => {
                 if start {
                     let (counters, id, meter) = (self.clone(), key.id.clone(), meter.clone());
                     // Not by this request, which may be given up while others wait.
@@ -82,21 +82,21 @@ impl Counters {
         taken
     }
 
-    fn meter(&self, id: &str, limits: Limits) -> Arc<Mutex<Meter>> {
+    fn meter(&self, id: &str, limits: KeyLimits) -> Arc<Mutex<ClusterMeter>> {
         if let Some(meter) = self.meters.get(id) {
             return meter;
         }
-        let made = Arc::new(Mutex::new(Meter::new(limits)));
+        let made = Arc::new(Mutex::new(ClusterMeter::new(limits)));
         // Two requests at once must use the same one.
         let kept = self.meters.get_or_insert_with(id, || Ok::<_, std::convert::Infallible>(made.clone()));
         kept.unwrap_or(made)
     }
 
     /// Asks the store for the messages that wait, until none does.
-    async fn settle(&self, id: &str, meter: &Mutex<Meter>) {
+    async fn settle(&self, id: &str, meter: &Mutex<ClusterMeter>) {
         loop {
             let Some(asked) = lock(meter).question() else { return };
-            match verdict::ask(&self.store, id, &asked.question).await {
+            match limit_query::ask(&self.store, id, &asked.question).await {
                 Ok(reply) => {
                     self.metrics.called(reply.lease != (0, 0));
                     lock(meter).answer(asked, &reply);
@@ -127,7 +127,7 @@ impl Counters {
         }
     }
 
-    async fn present(&self, name: &str) -> Result<u32, StoreError> {
+    async fn present(&self, name: &str) -> Result<u32, HotStoreError> {
         let count: u32 = self.store.script(&PRESENT, "front-ends", &[name.as_bytes().to_vec()]).await?;
         Ok(count.max(1))
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use rootlight_limits::unix_time::{DAY, unix_time};
-use rootlight_server::keys::Listed;
+use rootlight_server::keys::KeySummary;
 use serde::Serialize;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::admin::{ClusterKeys, MAX_PAGE, Page};
+use super::admin::{ClusterKeys, KeyPage, MAX_PAGE};
 use super::error::ClusterKeyError;
 use super::rows::{count, day};
 use super::search;
@@ -89,14 +89,19 @@ impl ClusterKeys {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub async fn search(&self, text: &str, after: Option<&str>, most: u32) -> Result<Page, ClusterKeyError> {
+    pub async fn search(
+        &self,
+        text: &str,
+        after: Option<&str>,
+        most: u32,
+    ) -> Result<KeyPage, ClusterKeyError> {
         let most = usize::try_from(most.clamp(1, MAX_PAGE)).unwrap_or(1);
         let today = unix_time() / DAY;
         let found =
             self.line.run(async |client| search::search(client, text, after, most, today).await).await;
         let (found, next) = found?;
-        let keys = found.into_iter().map(|(record, usage)| Listed::new(&record, usage)).collect();
-        Ok(Page { keys, next })
+        let keys = found.into_iter().map(|(record, usage)| KeySummary::new(&record, usage)).collect();
+        Ok(KeyPage { keys, next })
     }
 
     /// What a key was used for on the last days, at most [`MAX_DAYS`]; days without use are left out.

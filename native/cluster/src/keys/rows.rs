@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::B256;
-use rootlight_server::keys::{Record, Usage};
+use rootlight_server::keys::{KeyRecord, KeyUsage};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use tracing::warn;
@@ -16,12 +16,12 @@ const COLUMNS: &str = "k.id, k.number, k.name, k.hash, k.created, k.revoked, k.r
 /// A key with the revision of its last change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Versioned {
-    pub(super) record: Record,
+    pub(super) record: KeyRecord,
     pub(super) revision: i64,
 }
 
 /// A count as the database holds it.
-pub(super) fn whole(count: u64) -> i64 {
+pub(super) fn to_bigint(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -39,7 +39,7 @@ fn record(row: &Row) -> Result<Versioned, ClusterKeyError> {
     let created = count(row.try_get(4)?);
     let revoked = row.try_get::<_, Option<i64>>(5)?.map(count);
     let (name, revision) = (row.try_get(2)?, row.try_get(7)?);
-    Ok(Versioned { record: Record { id, number, name, hash, created, revoked, rules }, revision })
+    Ok(Versioned { record: KeyRecord { id, number, name, hash, created, revoked, rules }, revision })
 }
 
 /// Reads rows. One that is damaged is left out, so that it makes no other key unknown.
@@ -93,7 +93,7 @@ pub(super) async fn page(
     after: i32,
     most: i64,
     today: u64,
-) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let chosen = "WHERE k.number > $1 ORDER BY k.number LIMIT $2";
     select(client, chosen, "k.number", &[(&after, Type::INT4), (&most, Type::INT8)], today).await
 }
@@ -105,7 +105,7 @@ pub(super) async fn select(
     order: &str,
     values: &[(&(dyn ToSql + Sync), Type)],
     today: u64,
-) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let query = format!("{} ORDER BY {order}", with_usage(chosen, today));
     let rows = client.query_typed(&query, values).await?;
     rows.iter().map(|row| used(row, today)).collect()
@@ -116,7 +116,7 @@ pub(super) async fn one(
     client: &tokio_postgres::Transaction<'_>,
     id: &str,
     today: u64,
-) -> Result<Option<(Record, Usage)>, ClusterKeyError> {
+) -> Result<Option<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let query = with_usage("WHERE k.id = $1", today);
     let rows = client.query_typed(&query, &[(&id, Type::TEXT)]).await?;
     rows.first().map(|row| used(row, today)).transpose()
@@ -139,13 +139,13 @@ fn with_usage(chosen: &str, today: u64) -> String {
     )
 }
 
-fn used(row: &Row, today: u64) -> Result<(Record, Usage), ClusterKeyError> {
+fn used(row: &Row, today: u64) -> Result<(KeyRecord, KeyUsage), ClusterKeyError> {
     let record = record(row)?.record;
     let damaged = |_| ClusterKeyError::Damaged { what: "the usage", id: record.id.clone() };
     let classes: Option<&str> = row.try_get(12)?;
     let classes: BTreeMap<String, u64> =
         classes.map(serde_json::from_str).transpose().map_err(damaged)?.unwrap_or_default();
-    let usage = Usage {
+    let usage = KeyUsage {
         requests: count(row.try_get(8)?),
         weight: count(row.try_get(9)?),
         refused: count(row.try_get(10)?),

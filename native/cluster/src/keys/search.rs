@@ -1,12 +1,12 @@
 //! Keys found by the beginning of their names and ids, page by page. No page reads more than its own rows, apart from
 //! keys whose name and id both begin with the text.
 
-use rootlight_server::keys::{Record, Usage, is_id};
+use rootlight_server::keys::{KeyRecord, KeyUsage, is_id};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::error::ClusterKeyError;
-use super::rows::{self, whole};
+use super::rows::{self, to_bigint};
 
 /// Longest text that is searched for, in bytes: that of a name.
 const MAX_TEXT: usize = 200;
@@ -19,7 +19,7 @@ const NAMED: &str = "lower(k.name) COLLATE \"C\" >= lower($1) COLLATE \"C\" \
     AND lower(k.name) COLLATE \"C\" < lower($2) COLLATE \"C\"";
 
 /// Where a page begins: names are listed first, then ids whose names do not begin so.
-enum Part<'a> {
+enum PageStart<'a> {
     /// After the key with this id; `None` for the first.
     Names(Option<&'a str>),
     /// The same.
@@ -27,12 +27,12 @@ enum Part<'a> {
 }
 
 /// Reads the place that an earlier page gave. One that no page gives is a place of no key.
-fn part(place: Option<&str>) -> Option<Part<'_>> {
-    let Some(place) = place else { return Some(Part::Names(None)) };
-    let (kind, id) = place.split_once('.')?;
+fn part(cursor: Option<&str>) -> Option<PageStart<'_>> {
+    let Some(cursor) = cursor else { return Some(PageStart::Names(None)) };
+    let (kind, id) = cursor.split_once('.')?;
     match kind {
-        "name" if is_id(id) => Some(Part::Names(Some(id))),
-        "id" if is_id(id) => Some(Part::Ids(Some(id))),
+        "name" if is_id(id) => Some(PageStart::Names(Some(id))),
+        "id" if is_id(id) => Some(PageStart::Ids(Some(id))),
         _ => None,
     }
 }
@@ -46,16 +46,16 @@ fn begins_id(text: &str) -> bool {
 pub(super) async fn search(
     client: &Client,
     text: &str,
-    place: Option<&str>,
+    cursor: Option<&str>,
     most: usize,
     today: u64,
-) -> Result<(Vec<(Record, Usage)>, Option<String>), ClusterKeyError> {
+) -> Result<(Vec<(KeyRecord, KeyUsage)>, Option<String>), ClusterKeyError> {
     let (mut found, mut next) = (Vec::new(), None);
     let usable = text.len() <= MAX_TEXT && !text.chars().any(char::is_control);
-    let Some(part) = part(place).filter(|_| usable) else { return Ok((found, next)) };
+    let Some(part) = part(cursor).filter(|_| usable) else { return Ok((found, next)) };
     let ids_after = match part {
-        Part::Ids(after) => after,
-        Part::Names(after) => {
+        PageStart::Ids(after) => after,
+        PageStart::Names(after) => {
             // One more tells whether there is a further page.
             found = names(client, text, after, most.saturating_add(1), today).await?;
             None
@@ -80,7 +80,7 @@ async fn names(
     after: Option<&str>,
     most: usize,
     today: u64,
-) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let end = format!("{text}{LAST}");
     let (after_name, after_number) = match after {
         // Where the names begin, not before: the database begins to read at this place.
@@ -119,7 +119,7 @@ async fn ids(
     after: Option<&str>,
     most: usize,
     today: u64,
-) -> Result<Vec<(Record, Usage)>, ClusterKeyError> {
+) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let (end, after) = (format!("{text}{LAST}"), after.unwrap_or_default());
     let chosen = format!(
         "WHERE k.id COLLATE \"C\" >= $1 AND k.id COLLATE \"C\" < $2 AND k.id COLLATE \"C\" > $3 AND NOT ({NAMED}) \
@@ -136,5 +136,5 @@ async fn ids(
 }
 
 fn limit(most: usize) -> i64 {
-    whole(u64::try_from(most).unwrap_or(u64::MAX))
+    to_bigint(u64::try_from(most).unwrap_or(u64::MAX))
 }

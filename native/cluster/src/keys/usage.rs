@@ -9,10 +9,10 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Transaction};
 use tracing::warn;
 
+use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
-use super::line::Line;
 use super::metrics::ServiceMetrics;
-use super::rows::{day, whole};
+use super::rows::{day, to_bigint};
 
 /// Most keys and days whose usage is kept until it is written. What comes beyond is counted for no key.
 const MAX_ENTRIES: usize = 100_000;
@@ -57,7 +57,7 @@ const ADD_CLASS_TOTALS: &str = "INSERT INTO service.usage_class_totals AS u (cla
 
 /// What a key was used for on a day.
 #[derive(Debug, Clone, Default)]
-struct Used {
+struct DayUse {
     requests: u64,
     weight: u64,
     refused: u64,
@@ -65,10 +65,10 @@ struct Used {
 }
 
 /// Usage by day and number of the key.
-type Entries = HashMap<(u64, u32), Used>;
+type Entries = HashMap<(u64, u32), DayUse>;
 
 /// A part of it.
-type Chunk = Vec<((u64, u32), Used)>;
+type UsageChunk = Vec<((u64, u32), DayUse)>;
 
 /// Usage that is being written.
 #[derive(Default)]
@@ -76,7 +76,7 @@ struct Writing {
     /// The number of the last chunk that was written, or is known to be.
     written: i64,
     /// The next chunk is the last one. It stays the same until it is known to be written.
-    chunks: Vec<Chunk>,
+    chunks: Vec<UsageChunk>,
 }
 
 /// The usage that a front end has counted.
@@ -110,7 +110,7 @@ impl UsageBook {
     }
 
     /// Writes what was counted. After an error, the next call goes on with what is not written yet.
-    pub(super) async fn flush(&self, line: &Line) -> Result<(), ClusterKeyError> {
+    pub(super) async fn flush(&self, line: &LazyConnection) -> Result<(), ClusterKeyError> {
         let mut writing = self.writing.lock().await;
         self.write(line, &mut writing).await?;
         let entries = std::mem::take(&mut *self.counting());
@@ -118,7 +118,7 @@ impl UsageBook {
         self.write(line, &mut writing).await
     }
 
-    async fn write(&self, line: &Line, writing: &mut Writing) -> Result<(), ClusterKeyError> {
+    async fn write(&self, line: &LazyConnection, writing: &mut Writing) -> Result<(), ClusterKeyError> {
         self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
         while let Some(chunk) = writing.chunks.last() {
             let number = writing.written.saturating_add(1);
@@ -137,7 +137,7 @@ impl UsageBook {
     }
 
     /// Divides the next chunk, which has a value that the database does not take. If that is all of it, it is dropped.
-    fn divide(&self, chunks: &mut Vec<Chunk>, error: &ClusterKeyError) {
+    fn divide(&self, chunks: &mut Vec<UsageChunk>, error: &ClusterKeyError) {
         let Some(mut chunk) = chunks.pop() else { return };
         let rest = chunk.split_off(chunk.len() / 2);
         match (chunk.is_empty(), rest.first()) {
@@ -153,7 +153,7 @@ impl UsageBook {
         &self,
         client: &mut Client,
         number: i64,
-        chunk: &[((u64, u32), Used)],
+        chunk: &[((u64, u32), DayUse)],
     ) -> Result<(), ClusterKeyError> {
         let transaction = client.transaction().await?;
         let noted =
@@ -169,7 +169,7 @@ impl UsageBook {
 }
 
 /// Divides usage among transactions.
-fn chunks(entries: Entries) -> Vec<Chunk> {
+fn chunks(entries: Entries) -> Vec<UsageChunk> {
     let mut entries = entries.into_iter().peekable();
     let mut chunks = Vec::new();
     while entries.peek().is_some() {
@@ -193,20 +193,20 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(chunk: &[((u64, u32), Used)]) -> Self {
+    fn of(chunk: &[((u64, u32), DayUse)]) -> Self {
         let mut columns = Self::default();
         for ((on, number), used) in chunk {
             // Such a number is no key's.
             let number = i32::try_from(*number).unwrap_or(NO_NUMBER);
             columns.days.push(day(*on));
             columns.numbers.push(number);
-            columns.requests.push(whole(used.requests));
-            columns.weights.push(whole(used.weight));
-            columns.refused.push(whole(used.refused));
+            columns.requests.push(to_bigint(used.requests));
+            columns.weights.push(to_bigint(used.weight));
+            columns.refused.push(to_bigint(used.refused));
             for (class, count) in &used.classes {
                 columns.of.push(number);
                 columns.classes.push(*class);
-                columns.counts.push(whole(*count));
+                columns.counts.push(to_bigint(*count));
             }
         }
         columns
@@ -237,7 +237,7 @@ impl Columns {
     }
 }
 
-impl Used {
+impl DayUse {
     fn add(&mut self, charge: &Charge) {
         self.requests = self.requests.saturating_add(charge.requests.into());
         self.weight = self.weight.saturating_add(charge.weight);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -15,14 +15,14 @@ use tokio::task::JoinHandle;
 const DELAY: Duration = Duration::from_millis(400);
 
 /// A backend with a signal of its own.
-struct Backend {
+struct SignalledBackend {
     inner: SharedUpstream,
     heads: Arc<Notify>,
     /// Passes on the backend's own signal.
     passing: Option<JoinHandle<()>>,
 }
 
-impl Drop for Backend {
+impl Drop for SignalledBackend {
     fn drop(&mut self) {
         self.passing.iter().for_each(JoinHandle::abort);
     }
@@ -32,23 +32,23 @@ impl Drop for Backend {
 #[derive(Debug, Clone, Default)]
 pub struct NewBlocks {
     signals: Vec<Arc<Notify>>,
-    told: Arc<Told>,
+    told: Arc<AnnouncementState>,
 }
 
 /// Whether another front end tells of new blocks.
 #[derive(Debug, Default)]
-struct Told {
-    is_told: AtomicBool,
+struct AnnouncementState {
+    is_relayed: AtomicBool,
     last: Mutex<Option<Instant>>,
     /// Whether a look is due already.
     due: AtomicBool,
 }
 
-impl Told {
+impl AnnouncementState {
     /// Waits until this front end has to ask the backends itself: at once, or when no other one has told of a block for a
     /// moment.
     async fn missed(&self) {
-        while self.is_told.load(Ordering::Relaxed) {
+        while self.is_relayed.load(Ordering::Relaxed) {
             tokio::time::sleep(DELAY).await;
             let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.is_none_or(|last| last.elapsed() > DELAY.saturating_mul(2)) {
@@ -75,7 +75,7 @@ impl NewBlocks {
                     }
                 })
             });
-            Arc::new(Backend { inner, heads, passing }) as SharedUpstream
+            Arc::new(SignalledBackend { inner, heads, passing }) as SharedUpstream
         });
         (watched.collect(), signals)
     }
@@ -86,7 +86,7 @@ impl NewBlocks {
 
     /// Looks for new blocks, unless another front end tells of them.
     pub(super) fn look_if_missed(&self) {
-        if !self.told.is_told.load(Ordering::Relaxed) {
+        if !self.told.is_relayed.load(Ordering::Relaxed) {
             return self.look();
         }
         if self.told.due.swap(true, Ordering::Relaxed) {
@@ -101,23 +101,26 @@ impl NewBlocks {
     }
 
     /// Sets whether another front end tells of new blocks.
-    pub(super) fn set_told(&self, is_told: bool) {
-        self.told.is_told.store(is_told, Ordering::Relaxed);
+    pub(super) fn set_relayed(&self, is_relayed: bool) {
+        self.told.is_relayed.store(is_relayed, Ordering::Relaxed);
     }
 
     /// Notes that another front end told of a block.
-    pub(super) fn note_told(&self) {
+    pub(super) fn note_relayed(&self) {
         *self.told.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 }
 
-impl Upstream for Backend {
+impl Upstream for SignalledBackend {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         self.inner.request(requests)
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        self.inner.request_held(requests)
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        self.inner.request_reserved(requests)
     }
 
     fn name(&self) -> &str {

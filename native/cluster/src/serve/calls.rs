@@ -7,13 +7,13 @@ use rootlight::rpc::{Effect, Message, Method, Reply, RpcError};
 
 /// New filters and sent transactions of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct MessageEffects {
     pub(super) filters: Vec<u128>,
     /// The transactions that were sent.
     pub(super) sent: BTreeSet<B256>,
 }
 
-impl Made {
+impl MessageEffects {
     pub(super) fn by(reply: &Reply) -> Self {
         let mut made = Self::default();
         for effect in reply.effects() {
@@ -73,11 +73,14 @@ mod tests {
         assert_eq!(used(&message), BTreeSet::from([0xff]));
         let sent = B256::repeat_byte(7);
         let mut reply = Reply::to_one(read(br#"{"id":1}"#).single_id(), Err(RpcError::Internal));
-        assert_eq!(Made::by(&reply), Made::default());
+        assert_eq!(MessageEffects::by(&reply), MessageEffects::default());
         reply.responses_mut()[0].effect = Some(Effect::Sent(sent));
-        assert_eq!(Made::by(&reply), Made { filters: Vec::new(), sent: BTreeSet::from([sent]) });
+        assert_eq!(
+            MessageEffects::by(&reply),
+            MessageEffects { filters: Vec::new(), sent: BTreeSet::from([sent]) }
+        );
         reply.responses_mut()[0].effect = Some(Effect::Filter(0xabc));
-        assert_eq!(Made::by(&reply).filters, [0xabc]);
+        assert_eq!(MessageEffects::by(&reply).filters, [0xabc]);
     }
 
     #[test]
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_filter_or_not_a_message_asks_for_nothing() {
+    fn other_messages_use_no_filters() {
         for message in [
             &b"{"[..],
             b"[]",

@@ -16,13 +16,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use rootlight::types::BlockRef;
-use rootlight_node::light::{LightService, MAX_TOLD, ServedHead, ToldBlocks};
+use rootlight_node::light::{BlockExchange, LightService, MAX_EXCHANGED_HEADERS, VisibleHead};
 use rootlight_server::metrics::register_counters;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore};
 use tracing::{debug, info};
 
-use self::recent::Recent;
+use self::recent::RecentBlocks;
 use super::backend::NewBlocks;
 use crate::Seal;
 use crate::store::{Announcement, HotStore, Script};
@@ -52,8 +52,8 @@ const CONTENTS: u8 = b'c';
 /// Tells the other front ends of new blocks, or is told of them.
 pub(super) struct FanOut {
     light: Arc<LightService>,
-    blocks: ToldBlocks,
-    head: ServedHead,
+    blocks: BlockExchange,
+    head: VisibleHead,
     new_blocks: NewBlocks,
     store: Arc<HotStore>,
     seal: Seal,
@@ -61,8 +61,8 @@ pub(super) struct FanOut {
     channel: String,
     lead_key: String,
     name: String,
-    has_lead: AtomicBool,
-    recent: Recent,
+    is_leader: AtomicBool,
+    recent: RecentBlocks,
     settled: Notify,
     turns: Arc<Semaphore>,
     metrics: Metrics,
@@ -99,8 +99,8 @@ impl FanOut {
             channel: format!("blocks:{chain}"),
             lead_key: format!("lead:{chain}"),
             name,
-            has_lead: AtomicBool::new(false),
-            recent: Recent::default(),
+            is_leader: AtomicBool::new(false),
+            recent: RecentBlocks::default(),
             settled: Notify::new(),
             turns: Arc::new(Semaphore::new(AT_A_TIME)),
             metrics: Metrics::default(),
@@ -152,20 +152,20 @@ impl FanOut {
     }
 
     /// Takes and renews the lead for ever. A front end that has no head does without.
-    pub(super) async fn seek_lead(self: Arc<Self>) {
+    pub(super) async fn seek_leadership(self: Arc<Self>) {
         let script = Script::new(SCRIPT);
         loop {
-            let able = self.head.is_reached() && !self.head.is_shut();
+            let able = self.head.is_reached() && !self.head.refuses_messages();
             let arguments = [self.name.clone(), LEAD.as_millis().to_string(), u8::from(able).to_string()]
                 .map(String::into_bytes);
             let answer = self.store.script::<u8>(&script, &self.lead_key, &arguments).await;
-            let has_lead = matches!(answer, Ok(1)) && able;
-            if self.has_lead.swap(has_lead, Ordering::Relaxed) != has_lead && has_lead {
+            let is_leader = matches!(answer, Ok(1)) && able;
+            if self.is_leader.swap(is_leader, Ordering::Relaxed) != is_leader && is_leader {
                 info!("asking the backends for new blocks for all front ends");
             }
-            self.metrics.lead.set(has_lead.into());
+            self.metrics.lead.set(is_leader.into());
             // Without the store nobody tells of blocks.
-            self.new_blocks.set_told(matches!(answer, Ok(0)));
+            self.new_blocks.set_relayed(matches!(answer, Ok(0)));
             tokio::time::sleep(RENEWAL).await;
         }
     }
@@ -175,12 +175,12 @@ impl FanOut {
         let mut changes = self.head.changes();
         let mut begun = false;
         loop {
-            if let Some((blocks, _)) = self.head.verified(MAX_TOLD) {
+            if let Some((blocks, _)) = self.head.verified(MAX_EXCHANGED_HEADERS) {
                 if !std::mem::replace(&mut begun, true) {
                     self.recent.skip(&blocks);
                 }
-                let new = self.recent.untold(&blocks);
-                if !new.is_empty() && self.has_lead.load(Ordering::Relaxed) {
+                let new = self.recent.unannounced(&blocks);
+                if !new.is_empty() && self.is_leader.load(Ordering::Relaxed) {
                     self.tell_headers(&new).await;
                     new.into_iter().for_each(|block| self.clone().fetch(block));
                 }
@@ -195,7 +195,7 @@ impl FanOut {
         let text = self.blocks.headers(blocks);
         match self.publish(HEADERS, text.as_bytes()).await {
             true => drop(self.metrics.headers_told.inc_by(blocks.len() as u64)),
-            false => self.new_blocks.set_told(false),
+            false => self.new_blocks.set_relayed(false),
         }
     }
 
@@ -209,9 +209,9 @@ impl FanOut {
             // They are known here.
             self.settle(&block);
             if let Some(contents) = contents {
-                let place = self.place(&block);
-                let sealed = self.seal.close(&place, &contents);
-                match self.store.set_spare(&place, &sealed, LIFETIME).await {
+                let contents_key = self.contents_key(&block);
+                let sealed = self.seal.seal(&contents_key, &contents);
+                match self.store.set_if_roomy(&contents_key, &sealed, LIFETIME).await {
                     Ok(true) => drop(self.metrics.contents_told.inc()),
                     Ok(false) => {}
                     Err(error) => debug!("the contents of a block were not told: {error}"),
@@ -222,12 +222,12 @@ impl FanOut {
     }
 
     async fn publish(&self, kind: u8, text: &[u8]) -> bool {
-        let message = self.seal.close(&self.channel, &[&[kind], text].concat());
+        let message = self.seal.seal(&self.channel, &[&[kind], text].concat());
         let sent = self.store.publish(&self.channel, &message).await;
         sent.inspect_err(|error| debug!("the other front ends were not told of a block: {error}")).is_ok()
     }
 
-    fn place(&self, block: &B256) -> String {
+    fn contents_key(&self, block: &B256) -> String {
         format!("{}:{block:x}", self.channel)
     }
 
@@ -238,7 +238,7 @@ impl FanOut {
             match told.recv().await {
                 Ok(Announcement::Message(message)) => {
                     let Some((kind, text)) =
-                        self.seal.open(&self.channel, &message).and_then(<[u8]>::split_first)
+                        self.seal.unseal(&self.channel, &message).and_then(<[u8]>::split_first)
                     else {
                         continue;
                     };
@@ -255,7 +255,7 @@ impl FanOut {
     }
 
     async fn take_headers(&self, text: &[u8]) {
-        if self.has_lead.load(Ordering::Relaxed) {
+        if self.is_leader.load(Ordering::Relaxed) {
             return;
         }
         let newest = || self.head.verified(1).map(|(blocks, _)| blocks);
@@ -266,7 +266,7 @@ impl FanOut {
             Ok(Ok(complete)) => {
                 // Whoever writes to the store can repeat headers that were told before.
                 if newest() != before {
-                    self.new_blocks.note_told();
+                    self.new_blocks.note_relayed();
                 }
                 self.metrics.headers_taken.inc();
                 if !complete {
@@ -289,11 +289,11 @@ impl FanOut {
         let Ok(turn) = self.turns.clone().try_acquire_owned() else { return self.settle(&block) };
         tokio::spawn(async move {
             let _turn = turn;
-            let place = self.place(&block);
-            if let Ok(Some(sealed)) = self.store.get(&place).await {
+            let contents_key = self.contents_key(&block);
+            if let Ok(Some(sealed)) = self.store.get(&contents_key).await {
                 let (seal, blocks) = (self.seal.clone(), self.blocks.clone());
                 let taken = tokio::task::spawn_blocking(move || {
-                    seal.open(&place, &sealed).map(|contents| blocks.take_contents(&block, contents))
+                    seal.unseal(&contents_key, &sealed).map(|contents| blocks.take_contents(&block, contents))
                 });
                 match taken.await {
                     Ok(Some(Ok(()))) => drop(self.metrics.contents_taken.inc()),

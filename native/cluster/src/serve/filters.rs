@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::engine::{FILTER_IDLE, LentFilter};
+use rootlight::engine::{ExportedFilter, FILTER_IDLE};
 use rootlight::types::Asker;
 use rootlight_node::light::LightService;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::sent::{Place, Sent, SentTransactions};
+use super::sent_transactions::{SentTransactions, StreamId, StreamedTransaction};
 use crate::Seal;
-use crate::store::{HotStore, Script, StoreError};
+use crate::store::{HotStore, HotStoreError, Script};
 
 /// Milliseconds without a poll after which a filter is dropped.
 const LIFETIME: u64 = FILTER_IDLE * 1_000;
@@ -47,7 +47,7 @@ const MAX_USED: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FilterError {
     #[error("filters cannot be reached at present; ask again")]
-    Store(#[from] StoreError),
+    Store(#[from] HotStoreError),
     /// Another message polls the same filter all the time.
     #[error("the filter is being polled by another request; ask again")]
     Busy,
@@ -75,17 +75,17 @@ pub(super) struct SharedFilters {
 }
 
 /// Filters that this front end has taken. They go back when their message is answered.
-pub(super) struct Taken {
+pub(super) struct TakenFilters {
     /// Who has taken them: no other message has this name.
     name: String,
     owner: Asker,
-    filters: BTreeMap<u128, Lent>,
+    filters: BTreeMap<u128, TakenFilter>,
 }
 
 /// A filter that was taken.
-struct Lent {
+struct TakenFilter {
     /// Up to where it was told of transactions.
-    place: Place,
+    place: StreamId,
     /// When the store has lent it, by its clock, in milliseconds.
     lent: u64,
     /// A moment after that.
@@ -94,7 +94,7 @@ struct Lent {
     bytes: usize,
 }
 
-impl Lent {
+impl TakenFilter {
     /// The last moment, by the store's clock in milliseconds, at which it may be put back by who gives up then.
     fn last_moment(&self, give_up: Instant) -> u64 {
         let left = give_up.saturating_duration_since(self.at).saturating_sub(CONFIRMATION);
@@ -118,8 +118,9 @@ impl SharedFilters {
         light: &LightService,
         wanted: impl Iterator<Item = u128>,
         (name, owner): (String, Asker),
-    ) -> Result<Taken, FilterError> {
-        let (mut taken, until) = (Taken { name, owner, filters: BTreeMap::new() }, Instant::now() + PATIENCE);
+    ) -> Result<TakenFilters, FilterError> {
+        let (mut taken, until) =
+            (TakenFilters { name, owner, filters: BTreeMap::new() }, Instant::now() + PATIENCE);
         // Ids without a filter count too: each is a question to the store.
         for (asked, id) in wanted.enumerate() {
             let result = match asked {
@@ -145,7 +146,7 @@ impl SharedFilters {
         (key, id): (String, u128),
         name: &str,
         until: Instant,
-    ) -> Result<Option<Lent>, FilterError> {
+    ) -> Result<Option<TakenFilter>, FilterError> {
         let arguments = [name.to_owned(), TAKEN.to_string(), LIFETIME.to_string()].map(String::into_bytes);
         loop {
             let (state, sealed, lent): (String, Vec<u8>, u64) =
@@ -153,7 +154,7 @@ impl SharedFilters {
             let at = Instant::now();
             match state.as_str() {
                 "taken" => {
-                    return Ok(self.admit(light, (&key, id), &sealed, lent).map(|place| Lent {
+                    return Ok(self.admit(light, (&key, id), &sealed, lent).map(|place| TakenFilter {
                         place,
                         lent,
                         at,
@@ -168,13 +169,19 @@ impl SharedFilters {
     }
 
     /// Gives a filter of the store, at this time of it, to the light client.
-    fn admit(&self, light: &LightService, (key, id): (&str, u128), sealed: &[u8], now: u64) -> Option<Place> {
-        let (place, bytes) = self.seal.open(key, sealed)?.split_first_chunk()?;
-        let (sent, place) = self.sent.since(Place::from_bytes(*place), now);
+    fn admit(
+        &self,
+        light: &LightService,
+        (key, id): (&str, u128),
+        sealed: &[u8],
+        now: u64,
+    ) -> Option<StreamId> {
+        let (place, bytes) = self.seal.unseal(key, sealed)?.split_first_chunk()?;
+        let (sent, place) = self.sent.since(StreamId::from_bytes(*place), now);
         let filter = carried::from_bytes(bytes);
         let mut filter = filter.inspect_err(|error| debug!("a filter of the store is {error}")).ok()?;
         add_sent(&mut filter, &sent);
-        light.adopt_filter(id, filter);
+        light.import_filter(id, filter);
         Some(place)
     }
 
@@ -182,7 +189,11 @@ impl SharedFilters {
     ///
     /// # Errors
     /// [`FilterError`]: what the answer reports of the filters would be reported again.
-    pub(super) async fn give_back(&self, light: &LightService, taken: &mut Taken) -> Result<(), FilterError> {
+    pub(super) async fn give_back(
+        &self,
+        light: &LightService,
+        taken: &mut TakenFilters,
+    ) -> Result<(), FilterError> {
         let (mut outcome, until) = (Ok(()), Instant::now() + PATIENCE);
         for (id, lent) in &mut taken.filters {
             let key = self.key(*id, taken.owner);
@@ -195,8 +206,8 @@ impl SharedFilters {
         outcome
     }
 
-    fn sealed(&self, key: &str, place: Place, bytes: &[u8]) -> Vec<u8> {
-        self.seal.close(key, &[&place.to_bytes(), bytes].concat())
+    fn sealed(&self, key: &str, place: StreamId, bytes: &[u8]) -> Vec<u8> {
+        self.seal.seal(key, &[&place.to_bytes(), bytes].concat())
     }
 
     /// Puts a filter into the store. If it is not known whether the store has it, that is tried again until a moment.
@@ -216,7 +227,7 @@ impl SharedFilters {
                 Ok(2) => return Err(FilterError::Crowded),
                 // A filter that is gone was removed by the first of two tries, or has expired meanwhile.
                 Ok(_) => return Err(FilterError::Late),
-                Err(error @ (StoreError::Full | StoreError::Answer(_))) => return Err(error.into()),
+                Err(error @ (HotStoreError::Full | HotStoreError::Answer(_))) => return Err(error.into()),
                 Err(error) if Instant::now() > until => return Err(error.into()),
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -256,7 +267,7 @@ impl SharedFilters {
     ///
     /// # Errors
     /// [`FilterError`].
-    pub(super) async fn note(&self, taken: &Taken) -> Result<(), FilterError> {
+    pub(super) async fn note(&self, taken: &TakenFilters) -> Result<(), FilterError> {
         self.own(taken.filters.iter().map(|(id, lent)| (*id, lent.bytes)), taken.owner).await
     }
 
@@ -290,7 +301,7 @@ impl SharedFilters {
 /// The key of a filter. It names the owner if others must not see the filter, so that nobody else takes, counts or removes
 /// the filter.
 fn filter_key(chain: u64, id: u128, owner: Asker) -> String {
-    match owner.is_apart() {
+    match owner.is_isolated() {
         true => format!("filter:{chain}:{}:{id:x}", group(owner)),
         false => format!("filter:{chain}:{id:x}"),
     }
@@ -298,12 +309,12 @@ fn filter_key(chain: u64, id: u128, owner: Asker) -> String {
 
 /// The bytes of a filter of the light client, which does not exist there afterwards.
 fn lent_bytes(light: &LightService, id: u128) -> Option<Vec<u8>> {
-    carried::to_bytes(light.lend_filter(id)?)
+    carried::to_bytes(light.export_filter(id)?)
 }
 
 /// A filter of pending transactions is to report those that its asker has sent through any front end meanwhile.
-fn add_sent(filter: &mut LentFilter, sent: &[Sent]) {
-    let asker = filter.asker.told();
+fn add_sent(filter: &mut ExportedFilter, sent: &[StreamedTransaction]) {
+    let asker = filter.asker.shared_id();
     filter.pending.extend(sent.iter().filter(|(_, told)| *told == asker).map(|(hash, _)| *hash));
 }
 
@@ -314,7 +325,7 @@ fn part(owner: Asker) -> usize {
 
 /// Whether the filters of an owner count together with those of all pages of its caller.
 fn is_page(owner: Asker) -> bool {
-    owner.sharer().page != 0
+    owner.quota_owner().page != 0
 }
 
 /// The name of those whose filters count together with those of an owner.
@@ -344,7 +355,7 @@ mod tests {
         }
     }
     #[test]
-    fn the_key_of_a_filter_names_an_owner_whose_filters_nobody_else_sees() {
+    fn the_store_key_of_a_private_filter_names_its_owner() {
         let (program, key) = (Asker::from(0x7f00_0001), Asker::from(rootlight::types::KEY_ASKERS.start));
         let page = program.on_page(Some("https://a.example"), 1);
         assert_eq!(filter_key(33, 0xab, program), "filter:33:ab");
@@ -361,15 +372,15 @@ mod tests {
         let hash = rootlight::types::B256::repeat_byte;
         let page = Asker::from(7).on_page(Some("https://a.example"), 1);
         for (asker, own) in [(Asker::default(), [2, 4]), (Asker::from(7), [3, 5]), (page, [6, 7])] {
-            let mut filter = LentFilter {
+            let mut filter = ExportedFilter {
                 asker,
                 rights: 0,
                 fresh: false,
-                watch: rootlight::engine::Watch::Pending,
+                watch: rootlight::engine::FilterSpec::Pending,
                 reported: Vec::new(),
                 pending: vec![hash(1)],
             };
-            let sent = [(2, 0), (3, 7), (4, 0), (5, 7), (6, page.told()), (7, page.told())];
+            let sent = [(2, 0), (3, 7), (4, 0), (5, 7), (6, page.shared_id()), (7, page.shared_id())];
             add_sent(&mut filter, &sent.map(|(byte, told)| (hash(byte), told)));
             assert_eq!(filter.pending, [1, own[0], own[1]].map(hash));
         }

@@ -7,23 +7,25 @@ use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{Message, News};
-use rootlight_limits::budget::Held;
+use rootlight::rpc::{Message, Notifications};
+use rootlight_limits::budget::Reservation;
 use rootlight_node::light::LightService;
 use rootlight_server::bans::HostBans;
-use rootlight_server::service::{Caller, Counts, Health, HeldReply, LIMIT_EXCEEDED, Service, Vitals};
+use rootlight_server::service::{
+    Caller, Counts, Health, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus,
+};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::ahead::Ahead;
+use super::answer_cache::AnswerCache;
 use super::backend::NewBlocks;
-use super::calls::{Made, is_shared, refuse_filters, used};
+use super::calls::{MessageEffects, is_shared, refuse_filters, used};
 use super::fan_out::FanOut;
 use super::filters::{FilterError, SharedFilters};
 use super::heads::Agreement;
-use super::kept::KeptAnswers;
-use super::sent::SentTransactions;
+use super::next_block_wait::NextBlockWait;
+use super::sent_transactions::SentTransactions;
 use crate::Seal;
 use crate::keys::ClusterAccess;
 use crate::store::HotStore;
@@ -36,8 +38,8 @@ pub struct FrontEnd {
     light: Arc<LightService>,
     filters: SharedFilters,
     sent: Arc<SentTransactions>,
-    kept: KeptAnswers,
-    ahead: Arc<Ahead>,
+    answer_cache: AnswerCache,
+    ahead: Arc<NextBlockWait>,
     fan_out: Arc<FanOut>,
     store: Arc<HotStore>,
     access: Option<Arc<ClusterAccess>>,
@@ -55,7 +57,7 @@ impl Drop for FrontEnd {
 
 /// What a front end is made of.
 pub struct FrontEndParts {
-    /// The light client, started with [`host_tells_sent`](rootlight_node::light::LightOptions::host_tells_sent) on the backends of
+    /// The light client, started with [`host_announces_sent`](rootlight_node::light::LightOptions::host_announces_sent) on the backends of
     /// `new_blocks`.
     pub light: Arc<LightService>,
     /// Makes the backends look for new blocks.
@@ -63,9 +65,9 @@ pub struct FrontEndParts {
     /// The store that all front ends share.
     pub store: Arc<HotStore>,
     /// The same, by connections of its own: reports about the head do not wait behind the commands of messages.
-    pub store_of_heads: Arc<HotStore>,
+    pub heads_store: Arc<HotStore>,
     /// The same, by connections of its own: limits do not wait behind filters and kept answers, which can be long.
-    pub store_of_values: Arc<HotStore>,
+    pub values_store: Arc<HotStore>,
     /// The keys and limits of the front ends, if they have any; for metrics.
     pub access: Option<Arc<ClusterAccess>>,
     /// A secret that all front ends share, and nobody else who can write to the store.
@@ -75,7 +77,7 @@ pub struct FrontEndParts {
     /// The name of this front end, which no other has: letters and digits.
     pub name: String,
     /// Most bytes of answers about final blocks that are kept in memory.
-    pub kept_bytes: u64,
+    pub answer_cache_bytes: u64,
 }
 
 impl FrontEnd {
@@ -83,43 +85,44 @@ impl FrontEnd {
     #[must_use]
     pub fn start(parts: FrontEndParts) -> Self {
         let FrontEndParts { light, new_blocks, store, access, secret, chain, name, .. } = parts;
-        let (store_of_heads, values) = (parts.store_of_heads, parts.store_of_values);
+        let (heads_store, values) = (parts.heads_store, parts.values_store);
         let seal = Seal::new(secret);
         let sent = Arc::new(SentTransactions::new(store.clone(), seal.clone(), chain));
         let settings = format!("{chain} {}", light.settings());
-        let kept = KeptAnswers::new(values.clone(), seal.clone(), &settings, parts.kept_bytes);
+        let answer_cache =
+            AnswerCache::new(values.clone(), seal.clone(), &settings, parts.answer_cache_bytes);
         let fan_out =
             FanOut::new(light.clone(), new_blocks.clone(), values.clone(), seal.clone(), name.clone(), chain);
         let fan_out = Arc::new(fan_out);
         let filters = SharedFilters::new(values, seal, sent.clone(), chain);
-        let ahead = Arc::new(Ahead::new(light.served_head(), new_blocks.clone()));
+        let ahead = Arc::new(NextBlockWait::new(light.served_head(), new_blocks.clone()));
         let (head, told) = (light.served_head(), ahead.clone());
         let agreement =
-            Agreement::new(store_of_heads, head, told, fan_out.clone(), new_blocks, name.clone(), chain);
+            Agreement::new(heads_store, head, told, fan_out.clone(), new_blocks, name.clone(), chain);
         let tasks = vec![
             tokio::spawn(agreement.run()),
             tokio::spawn(sent.clone().follow(light.clone())),
-            tokio::spawn(fan_out.clone().seek_lead()),
+            tokio::spawn(fan_out.clone().seek_leadership()),
             tokio::spawn(fan_out.clone().tell()),
             tokio::spawn(fan_out.clone().listen()),
         ];
         let messages = AtomicU64::new(0);
-        Self { light, filters, sent, kept, ahead, fan_out, store, access, name, messages, tasks }
+        Self { light, filters, sent, answer_cache, ahead, fan_out, store, access, name, messages, tasks }
     }
 
     /// Answers a message from the block that this front end shows.
-    fn answer_now<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+    fn answer_now<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         if is_shared(&message) {
             return Box::pin(self.answer_shared(caller, message));
         }
-        match self.kept.question(&message) {
-            Some(question) => Box::pin(self.kept.answer(&self.light, caller, message, question)),
-            None => self.light.answer_to(caller, message),
+        match self.answer_cache.question(&message) {
+            Some(question) => Box::pin(self.answer_cache.answer(&self.light, caller, message, question)),
+            None => self.light.answer_message(caller, message),
         }
     }
 
     /// Answers a message that concerns filters or the pool.
-    async fn answer_shared(&self, caller: &Caller, message: Message) -> HeldReply {
+    async fn answer_shared(&self, caller: &Caller, message: Message) -> ReservedReply {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let (name, owner) = (format!("{}.{number}", self.name), caller.connection.owner().asker);
         let id = message.single_id();
@@ -128,12 +131,12 @@ impl FrontEnd {
             Ok(taken) => taken,
             Err(error) => return refused(id, &error),
         };
-        let answer = self.light.answer_to(caller, message).await;
-        let made = answer.reply.as_ref().map(Made::by).unwrap_or_default();
-        let kept = self.filters.give_back(&self.light, &mut taken).await;
+        let answer = self.light.answer_message(caller, message).await;
+        let made = answer.reply.as_ref().map(MessageEffects::by).unwrap_or_default();
+        let answer_cache = self.filters.give_back(&self.light, &mut taken).await;
         let added = self.filters.add(&self.light, &made.filters, (&name, owner)).await;
-        self.tell(&made, caller.told()).await;
-        if let Err(error) = kept.and(added) {
+        self.tell(&made, caller.transaction_sender()).await;
+        if let Err(error) = answer_cache.and(added) {
             return refused_in(answer, &error);
         }
         if let Err(error) = self.filters.note(&taken).await {
@@ -144,11 +147,11 @@ impl FrontEnd {
     }
 
     /// Tells all front ends of transactions that were sent here; without the store, at least the subscriptions here.
-    async fn tell(&self, made: &Made, asker: u64) {
+    async fn tell(&self, made: &MessageEffects, asker: u64) {
         for sent in made.sent.iter().map(|hash| (*hash, asker)) {
             if let Err(error) = self.sent.add(sent).await {
                 warn!("a transaction is told to subscriptions of this front end only: {error}");
-                self.light.tell_sent(&[sent]);
+                self.light.announce_sent(&[sent]);
             }
         }
     }
@@ -161,13 +164,13 @@ fn note(error: &FilterError) {
     }
 }
 
-fn refused(id: Id, error: &FilterError) -> HeldReply {
+fn refused(id: Id, error: &FilterError) -> ReservedReply {
     note(error);
-    HeldReply::failed(id, code(error), &error.to_string())
+    ReservedReply::failed(id, code(error), &error.to_string())
 }
 
 /// As [`refused`], for a message that was answered: what it did apart from filters, such as sending a transaction, is told.
-fn refused_in(mut answer: HeldReply, error: &FilterError) -> HeldReply {
+fn refused_in(mut answer: ReservedReply, error: &FilterError) -> ReservedReply {
     note(error);
     if let Some(reply) = &mut answer.reply {
         refuse_filters(reply, (code(error), &error.to_string()));
@@ -183,7 +186,7 @@ const fn code(error: &FilterError) -> i32 {
 }
 
 impl Service for FrontEnd {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         if !self.ahead.is_unsure() {
             return self.answer_now(caller, message);
         }
@@ -197,7 +200,11 @@ impl Service for FrontEnd {
         self.light.counts()
     }
 
-    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+    fn news<'a>(
+        &'a self,
+        caller: &'a Caller,
+        subscription: u128,
+    ) -> BoxFuture<'a, (Notifications, Reservation)> {
         self.light.news(caller, subscription)
     }
 
@@ -217,13 +224,13 @@ impl Service for FrontEnd {
         self.light.health()
     }
 
-    fn vitals(&self) -> Vitals {
-        self.light.vitals()
+    fn chain_status(&self) -> ServiceStatus {
+        self.light.chain_status()
     }
 
     fn register(&self, registry: &mut Registry) {
         self.store.metrics().register(registry);
-        self.kept.register(registry);
+        self.answer_cache.register(registry);
         self.fan_out.register(registry);
         if let Some(access) = &self.access {
             access.metrics().register(registry);

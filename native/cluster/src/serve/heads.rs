@@ -15,7 +15,7 @@
 //!   and on one front end that has shown the block, or stopped for it, and reports within it.
 //!
 //! The property is given up while the store cannot be reached: reports that fail for five seconds make a front end show its
-//! own newest block. It is verified, but for that time front ends may differ by a block ([`Ahead`]). A front end that
+//! own newest block. It is verified, but for that time front ends may differ by a block ([`NextBlockWait`]). A front end that
 //! comes back waits until the others show what it has shown.
 
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rootlight::types::{B256, BlockRef, U256};
-use rootlight_node::light::{Door, ServedHead, Shown};
+use rootlight_node::light::{MessageGate, VisibleChain, VisibleHead};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{info, warn};
 
-use super::agreed::{Display, Entry, Part, Step, Told, assures};
-use super::ahead::Ahead;
 use super::backend::NewBlocks;
 use super::fan_out::FanOut;
-use crate::store::{HotStore, Script, StoreError};
+use super::head_agreement::{AgreementStep, EntryRule, HeadDisplay, HeadsReply, Participant, assures};
+use super::next_block_wait::NextBlockWait;
+use crate::store::{HotStore, HotStoreError, Script};
 
 /// Pause between two reports.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -53,40 +53,40 @@ const NO_HEAD: &str = "this front end has not reached the head of the chain yet"
 
 /// What the script returns: what this front end is, the round, the next block, the shown block, the round in which it came to
 /// be shown, and the milliseconds since a front end was lost (-1 if none was).
-type Reply = (String, u64, String, String, u64, i64);
+type ScriptReply = (String, u64, String, String, u64, i64);
 
 /// Shows the block that the front ends agree on, for as long as it runs.
 pub(super) struct Agreement {
     store: Arc<HotStore>,
-    head: Arc<ServedHead>,
-    ahead: Arc<Ahead>,
+    head: Arc<VisibleHead>,
+    ahead: Arc<NextBlockWait>,
     fan_out: Arc<FanOut>,
     new_blocks: NewBlocks,
     name: String,
     /// The key of the agreement, and the channel of its changes.
     key: String,
     script: Script,
-    part: Part<Shown>,
+    part: Participant<VisibleChain>,
     looks: Arc<Looks>,
 }
 
 /// What a look at the store and the agreement tell each other.
 #[derive(Default)]
 struct Looks {
-    /// [`Part::covers`].
+    /// [`Participant::covers`].
     covers: AtomicU64,
     /// Another block is shown than messages see here.
     differs: Notify,
 }
 
-impl Display for ServedHead {
-    type Chain = Shown;
+impl HeadDisplay for VisibleHead {
+    type Chain = VisibleChain;
 
-    fn head_of(chain: &Shown) -> BlockRef {
+    fn head_of(chain: &VisibleChain) -> BlockRef {
         chain.head()
     }
 
-    fn up_to(&self, block: &B256) -> Option<Shown> {
+    fn up_to(&self, block: &B256) -> Option<VisibleChain> {
         self.up_to(block)
     }
 
@@ -98,7 +98,7 @@ impl Display for ServedHead {
         self.served()
     }
 
-    fn show(&self, chain: &Shown) {
+    fn show(&self, chain: &VisibleChain) {
         self.show(chain);
     }
 
@@ -111,16 +111,16 @@ impl Agreement {
     /// An agreement of the front end of this name, which no other has. Messages wait until [`Self::run`] has agreed.
     pub(super) fn new(
         store: Arc<HotStore>,
-        head: ServedHead,
-        ahead: Arc<Ahead>,
+        head: VisibleHead,
+        ahead: Arc<NextBlockWait>,
         fan_out: Arc<FanOut>,
         new_blocks: NewBlocks,
         name: String,
         chain: u64,
     ) -> Self {
-        head.set(Door::Held);
+        head.set(MessageGate::Held);
         let (script, key) = (Script::new(SCRIPT), format!("heads:{chain}"));
-        let (part, looks, head) = (Part::default(), Arc::default(), Arc::new(head));
+        let (part, looks, head) = (Participant::default(), Arc::default(), Arc::new(head));
         Self { store, head, ahead, fan_out, new_blocks, name, key, script, part, looks }
     }
 
@@ -169,14 +169,14 @@ impl Agreement {
     async fn step(&mut self) -> bool {
         let Some((blocks, work)) = self.complete() else {
             self.part.close();
-            self.head.set(Door::Shut(NO_HEAD));
+            self.head.set(MessageGate::Shut(NO_HEAD));
             return false;
         };
         let sent = Instant::now();
         let arguments = self.part.report(&*self.head, &self.name, &blocks, work.to_be_bytes::<32>().into());
         let arguments = arguments.map(String::into_bytes);
-        match self.store.script::<Reply>(&self.script, &self.key, &arguments).await {
-            Ok(reply) => self.obey(reply, sent),
+        match self.store.script::<ScriptReply>(&self.script, &self.key, &arguments).await {
+            Ok(reply) => self.apply_reply(reply, sent),
             Err(error) => {
                 self.ahead.report_failed();
                 self.failed(&error);
@@ -194,7 +194,7 @@ impl Agreement {
         })
     }
 
-    fn obey(&mut self, (part, round, next, shown, at, lost): Reply, sent: Instant) -> bool {
+    fn apply_reply(&mut self, (part, round, next, shown, at, lost): ScriptReply, sent: Instant) -> bool {
         if let Ok(lost) = u64::try_from(lost) {
             self.ahead.was_lost(Duration::from_millis(lost));
         }
@@ -203,8 +203,8 @@ impl Agreement {
             self.ahead.report_failed();
         }
         let counted = self.part.counts();
-        let told = Told { part, round, next, shown, at };
-        let Step { entry, again } = self.part.obey(&told, sent, &*self.head);
+        let told = HeadsReply { part, round, next, shown, at };
+        let AgreementStep { entry, again } = self.part.apply_reply(&told, sent, &*self.head);
         if self.part.counts() && !counted {
             info!("showing the same block as the other front ends");
         }
@@ -214,7 +214,7 @@ impl Agreement {
         again
     }
 
-    fn failed(&mut self, error: &StoreError) {
+    fn failed(&mut self, error: &HotStoreError) {
         let counted = self.part.counts();
         let Some(entry) = self.part.failed(Instant::now(), &*self.head) else { return };
         if counted {
@@ -224,19 +224,19 @@ impl Agreement {
         self.set(entry);
     }
 
-    fn set(&self, entry: Entry) {
+    fn set(&self, entry: EntryRule) {
         self.head.set(match entry {
-            Entry::Until(end) => Door::OpenUntil(end),
-            Entry::Alone => Door::Open,
-            Entry::Held => Door::Held,
-            Entry::Behind => Door::Shut(BEHIND),
+            EntryRule::Until(end) => MessageGate::OpenUntil(end),
+            EntryRule::Alone => MessageGate::Open,
+            EntryRule::Held => MessageGate::Held,
+            EntryRule::Behind => MessageGate::Shut(BEHIND),
         });
     }
 }
 
 /// Looks at the store for the messages that wait to be let in, for ever. A look is under way at a time, so that one serves all
 /// that came before it.
-async fn look(store: &HotStore, head: &ServedHead, looks: &Looks, key: &str) {
+async fn look(store: &HotStore, head: &VisibleHead, looks: &Looks, key: &str) {
     loop {
         let last = head.unsure().await;
         match store.command::<Option<u64>>("HGET", key, &[b"at".to_vec()]).await {

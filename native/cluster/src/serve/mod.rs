@@ -5,17 +5,17 @@
 //! filters, and the transactions that callers have sent. [`AdminPage`] serves operators on a port of its own.
 
 mod admin;
-mod agreed;
-mod ahead;
+mod answer_cache;
 mod backend;
 mod cache_sizes;
 mod calls;
 mod fan_out;
 mod filters;
 mod front_end;
+mod head_agreement;
 mod heads;
-mod kept;
-mod sent;
+mod next_block_wait;
+mod sent_transactions;
 
 pub use admin::{AdminPage, AdminParts, AdminToken, TokenError};
 pub use backend::NewBlocks;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::config::StoreConfig;
-use super::link;
+use super::connection;
 
 pub(super) const MAX_CHANNELS: usize = 64;
 /// Announcements that a receiver may be behind; then it learns of a gap.
@@ -107,8 +107,8 @@ pub(super) async fn receive(config: StoreConfig, channels: Arc<Channels>) {
             passing.pass(pushed);
             Ok::<(), std::convert::Infallible>(())
         };
-        let settings = link::settings(&config.limits).set_push_sender(push);
-        match link::connect(node, &settings).await {
+        let settings = connection::settings(&config.limits).set_push_sender(push);
+        match connection::connect(node, &settings).await {
             Ok(connection) => {
                 let end = listen(connection, &channels, config.limits.check).await;
                 debug!("the connection for announcements ended: {end}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-use super::error::StoreError;
+use super::error::HotStoreError;
 
 /// The prefix of the keys of a service, unless it has one of its own.
 pub const PREFIX: &str = "rootlight";
@@ -18,7 +18,7 @@ const MAX_PREFIX: usize = 64;
 
 /// Whether the store is one server or a cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum StoreLayout {
     /// As the first server that answers says.
     #[default]
     Detect,
@@ -61,7 +61,7 @@ pub struct StoreConfig {
     pub(super) nodes: Vec<ConnectionInfo>,
     pub(super) prefix: String,
     /// Whether it is a cluster.
-    pub layout: Layout,
+    pub layout: StoreLayout,
     /// Time limits and numbers.
     pub limits: StoreLimits,
 }
@@ -83,11 +83,11 @@ impl StoreConfig {
     /// All keys and channels begin with `prefix` and a colon, so that several services can share a store.
     ///
     /// # Errors
-    /// [`StoreError::Address`].
-    pub fn parse<T: AsRef<str>>(urls: &[T], prefix: &str) -> Result<Self, StoreError> {
-        let wrong = |reason: &str| StoreError::Address(reason.to_owned());
+    /// [`HotStoreError::Address`].
+    pub fn parse<T: AsRef<str>>(urls: &[T], prefix: &str) -> Result<Self, HotStoreError> {
+        let wrong = |reason: &str| HotStoreError::Address(reason.to_owned());
         if urls.is_empty() || urls.len() > MAX_URLS {
-            return Err(StoreError::Address(format!("give 1 to {MAX_URLS}")));
+            return Err(HotStoreError::Address(format!("give 1 to {MAX_URLS}")));
         }
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
         if prefix.is_empty() || prefix.len() > MAX_PREFIX || !prefix.bytes().all(plain) {
@@ -103,7 +103,12 @@ impl StoreConfig {
             let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
             nodes.push(info.set_redis_settings(settings));
         }
-        Ok(Self { nodes, prefix: prefix.to_owned(), layout: Layout::Detect, limits: StoreLimits::default() })
+        Ok(Self {
+            nodes,
+            prefix: prefix.to_owned(),
+            layout: StoreLayout::Detect,
+            limits: StoreLimits::default(),
+        })
     }
 }
 

@@ -1,18 +1,18 @@
 //! Errors of the hot store.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
-use rootlight_limits::outside::outside;
+use rootlight_limits::sanitize::sanitize;
 
 /// Why the hot store gave no answer. None of them repeats an address, which may hold a
 /// password; what the server says is for the log, not for callers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum HotStoreError {
     /// The addresses or the prefix cannot be used.
     #[error("the address of the store: {0}")]
     Address(String),
     /// No server could be reached at the start.
-    #[error("the store cannot be reached: {}", outside(.0))]
+    #[error("the store cannot be reached: {}", sanitize(.0))]
     Unreachable(String),
     /// The part of the store that has the key failed a moment ago, and is not asked again yet.
     #[error("the store is down")]
@@ -30,14 +30,14 @@ pub enum StoreError {
     #[error("the store is full")]
     Full,
     /// The server refused the command, or the connection broke. The command may have been carried out.
-    #[error("the store: {}", outside(.0))]
+    #[error("the store: {}", sanitize(.0))]
     Failed(String),
     /// The answer does not have the form that the command gives.
-    #[error("an answer of the store cannot be read: {}", outside(.0))]
+    #[error("an answer of the store cannot be read: {}", sanitize(.0))]
     Answer(String),
 }
 
-impl StoreError {
+impl HotStoreError {
     /// Whether the server, or the way to it, is at fault, and not the command.
     pub(super) fn is_outage(error: &RedisError) -> bool {
         match error.kind() {

@@ -27,7 +27,7 @@ pub(super) fn slot(key: &[u8]) -> u16 {
 
 /// The state of a range of slots.
 #[derive(Default)]
-struct Part {
+struct SlotRange {
     failures: AtomicU32,
     /// The time, in milliseconds, until which nothing is asked.
     closed_until: AtomicU64,
@@ -37,7 +37,7 @@ struct Part {
 
 /// Which parts of the store answer.
 pub(super) struct Health {
-    parts: Vec<Part>,
+    parts: Vec<SlotRange>,
     start: Instant,
     pause: u64,
 }
@@ -48,7 +48,7 @@ fn millis(duration: Duration) -> u64 {
 
 impl Health {
     pub(super) fn new(pause: Duration) -> Self {
-        let parts = std::iter::repeat_with(Part::default).take(RANGES).collect();
+        let parts = std::iter::repeat_with(SlotRange::default).take(RANGES).collect();
         Self { parts, start: Instant::now(), pause: millis(pause).max(1) }
     }
 
@@ -57,7 +57,7 @@ impl Health {
         millis(self.start.elapsed()).saturating_add(1)
     }
 
-    fn part(&self, slot: u16) -> Option<&Part> {
+    fn part(&self, slot: u16) -> Option<&SlotRange> {
         self.parts.get(usize::from(slot / RANGE))
     }
 

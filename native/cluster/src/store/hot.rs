@@ -11,9 +11,9 @@ use tracing::{info, warn};
 
 use super::announce::{self, Announcement, Channels, MAX_CHANNELS};
 use super::config::{StoreConfig, StoreLimits};
-use super::error::StoreError;
+use super::connection::StoreConnection;
+use super::error::HotStoreError;
 use super::health::{Health, slot};
-use super::link::Link;
 use super::metrics::StoreMetrics;
 use super::script::Script;
 
@@ -38,7 +38,7 @@ const SPARE_PERCENT: u8 = 50;
 /// Names of keys and channels are given without the prefix of [`StoreConfig`]. Dropping the last handle ends the
 /// connections.
 pub struct HotStore {
-    shared: Arc<Shared>,
+    shared: Arc<HotStoreInner>,
     channels: Arc<Channels>,
     tasks: Vec<JoinHandle<()>>,
     time: Script,
@@ -47,9 +47,9 @@ pub struct HotStore {
 }
 
 /// What commands and the check of connections share.
-struct Shared {
+struct HotStoreInner {
     config: StoreConfig,
-    link: RwLock<Link>,
+    link: RwLock<StoreConnection>,
     health: Health,
     places: Semaphore,
     metrics: StoreMetrics,
@@ -71,14 +71,14 @@ impl HotStore {
     /// Connects to a store; must be called inside a runtime. Later the connection is made again whenever it breaks.
     ///
     /// # Errors
-    /// [`StoreError::Unreachable`].
-    pub async fn connect(config: &StoreConfig) -> Result<Arc<Self>, StoreError> {
-        let link = Link::open(config).await?;
+    /// [`HotStoreError::Unreachable`].
+    pub async fn connect(config: &StoreConfig) -> Result<Arc<Self>, HotStoreError> {
+        let link = StoreConnection::open(config).await?;
         let metrics = StoreMetrics::default();
         metrics.up.set(1);
         metrics.connections.inc();
         let StoreLimits { waiting, pause, .. } = config.limits;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HotStoreInner {
             config: config.clone(),
             link: RwLock::new(link),
             health: Health::new(pause),
@@ -112,16 +112,16 @@ impl HotStore {
     /// The value of a key; `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    /// [`HotStoreError`].
+    pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, HotStoreError> {
         self.command("GET", key, &[]).await
     }
 
     /// Sets the value of a key, which ends after a time.
     ///
     /// # Errors
-    /// [`StoreError`]. After [`StoreError::Slow`] and [`StoreError::Failed`] the value may be there.
-    pub async fn set(&self, key: &str, value: &[u8], lifetime: Duration) -> Result<(), StoreError> {
+    /// [`HotStoreError`]. After [`HotStoreError::Slow`] and [`HotStoreError::Failed`] the value may be there.
+    pub async fn set(&self, key: &str, value: &[u8], lifetime: Duration) -> Result<(), HotStoreError> {
         let key = self.name(key);
         let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX).max(1);
         let mut command = cmd("SET");
@@ -134,7 +134,12 @@ impl HotStore {
     ///
     /// # Errors
     /// As [`Self::set`].
-    pub async fn set_spare(&self, key: &str, value: &[u8], lifetime: Duration) -> Result<bool, StoreError> {
+    pub async fn set_if_roomy(
+        &self,
+        key: &str,
+        value: &[u8],
+        lifetime: Duration,
+    ) -> Result<bool, HotStoreError> {
         let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX).max(1);
         let arguments = [value.to_vec(), millis.to_string().into(), SPARE_PERCENT.to_string().into()];
         self.script(&self.room, key, &arguments).await
@@ -144,7 +149,7 @@ impl HotStore {
     ///
     /// # Errors
     /// As [`Self::set`].
-    pub async fn remove(&self, key: &str) -> Result<bool, StoreError> {
+    pub async fn remove(&self, key: &str) -> Result<bool, HotStoreError> {
         let key = self.name(key);
         let answer = self.shared.run(slot(key.as_bytes()), cmd("DEL").arg(&key)).await?;
         read(answer)
@@ -153,13 +158,13 @@ impl HotStore {
     /// Runs a script on a key.
     ///
     /// # Errors
-    /// As [`Self::set`]; [`StoreError::Answer`] if the answer has another type.
+    /// As [`Self::set`]; [`HotStoreError::Answer`] if the answer has another type.
     pub async fn script<T: FromRedisValue>(
         &self,
         script: &Script,
         key: &str,
         arguments: &[Vec<u8>],
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, HotStoreError> {
         let key = self.name(key);
         let slot = slot(key.as_bytes());
         let command = |name: &str, body: &str| {
@@ -170,7 +175,7 @@ impl HotStore {
         match self.shared.ask(slot, &command("EVALSHA", &script.hash)).await {
             Ok(answer) => read(answer),
             // The server was restarted, or is new. It keeps a script that it was given whole.
-            Err(Failure::Server(error)) if is_no_script(&error) => {
+            Err(CommandFailure::Server(error)) if is_no_script(&error) => {
                 read(self.shared.run(slot, &command("EVAL", &script.text)).await?)
             }
             Err(failure) => Err(failure.into()),
@@ -187,13 +192,13 @@ impl HotStore {
         name: &str,
         key: &str,
         arguments: &[Vec<u8>],
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, HotStoreError> {
         let place = self.name(key);
         let mut command = cmd(name);
         command.arg(&place).arg(arguments);
         match self.shared.ask(slot(place.as_bytes()), &command).await {
             Ok(answer) => read(answer),
-            Err(Failure::Server(error)) if error.code() == Some("WRONGTYPE") => {
+            Err(CommandFailure::Server(error)) if error.code() == Some("WRONGTYPE") => {
                 let arguments = [&[name.as_bytes().to_vec()], arguments].concat();
                 self.script(&self.again, key, &arguments).await
             }
@@ -205,7 +210,7 @@ impl HotStore {
     ///
     /// # Errors
     /// As [`Self::set`].
-    pub async fn publish(&self, channel: &str, message: &[u8]) -> Result<(), StoreError> {
+    pub async fn publish(&self, channel: &str, message: &[u8]) -> Result<(), HotStoreError> {
         let channel = self.name(channel);
         let mut command = cmd("PUBLISH");
         command.arg(&channel).arg(message);
@@ -216,16 +221,16 @@ impl HotStore {
     /// that is too slow learns so by `RecvError::Lagged`, which is a gap too.
     ///
     /// # Errors
-    /// [`StoreError::Channels`].
-    pub fn subscribe(&self, channel: &str) -> Result<broadcast::Receiver<Announcement>, StoreError> {
-        self.channels.receiver(self.name(channel)).ok_or(StoreError::Channels(MAX_CHANNELS))
+    /// [`HotStoreError::Channels`].
+    pub fn subscribe(&self, channel: &str) -> Result<broadcast::Receiver<Announcement>, HotStoreError> {
+        self.channels.receiver(self.name(channel)).ok_or(HotStoreError::Channels(MAX_CHANNELS))
     }
 
     /// The store's own time since 1970. In a cluster it is that of one server.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn time(&self) -> Result<Duration, StoreError> {
+    /// [`HotStoreError`].
+    pub async fn time(&self) -> Result<Duration, HotStoreError> {
         let (seconds, micros): (u64, u64) = self.script(&self.time, "time", &[]).await?;
         Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
     }
@@ -235,8 +240,8 @@ impl HotStore {
     }
 }
 
-fn read<T: FromRedisValue>(answer: Value) -> Result<T, StoreError> {
-    T::from_redis_value(answer).map_err(|error| StoreError::Answer(error.to_string()))
+fn read<T: FromRedisValue>(answer: Value) -> Result<T, HotStoreError> {
+    T::from_redis_value(answer).map_err(|error| HotStoreError::Answer(error.to_string()))
 }
 
 fn is_no_script(error: &RedisError) -> bool {
@@ -244,42 +249,42 @@ fn is_no_script(error: &RedisError) -> bool {
 }
 
 /// Why a command has no answer.
-enum Failure {
+enum CommandFailure {
     /// It was not sent, or nothing came in time.
-    Own(StoreError),
+    Own(HotStoreError),
     /// The server or the connection says so.
     Server(RedisError),
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
+impl From<CommandFailure> for HotStoreError {
+    fn from(failure: CommandFailure) -> Self {
         match failure {
-            Failure::Own(error) => error,
-            Failure::Server(error) => Self::of(&error),
+            CommandFailure::Own(error) => error,
+            CommandFailure::Server(error) => Self::of(&error),
         }
     }
 }
 
-impl Shared {
-    async fn run(&self, slot: u16, command: &Cmd) -> Result<Value, StoreError> {
+impl HotStoreInner {
+    async fn run(&self, slot: u16, command: &Cmd) -> Result<Value, HotStoreError> {
         Ok(self.ask(slot, command).await?)
     }
 
-    async fn ask(&self, slot: u16, command: &Cmd) -> Result<Value, Failure> {
+    async fn ask(&self, slot: u16, command: &Cmd) -> Result<Value, CommandFailure> {
         let refused = |error| {
             self.metrics.refused.inc();
-            Failure::Own(error)
+            CommandFailure::Own(error)
         };
         let Ok(_place) = self.places.try_acquire() else {
-            return Err(refused(StoreError::Busy(self.config.limits.waiting)));
+            return Err(refused(HotStoreError::Busy(self.config.limits.waiting)));
         };
         if !self.health.admits(slot) {
-            return Err(refused(StoreError::Down));
+            return Err(refused(HotStoreError::Down));
         }
         self.send(slot, command).await
     }
 
-    async fn send(&self, slot: u16, command: &Cmd) -> Result<Value, Failure> {
+    async fn send(&self, slot: u16, command: &Cmd) -> Result<Value, CommandFailure> {
         let mut link = self.link.read().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = Instant::now();
         let failure = match timeout(self.config.limits.command, link.run(command)).await {
@@ -288,12 +293,12 @@ impl Shared {
                 self.health.succeeded(slot);
                 return Ok(answer);
             }
-            Ok(Err(error)) if !StoreError::is_outage(&error) => {
+            Ok(Err(error)) if !HotStoreError::is_outage(&error) => {
                 self.health.succeeded(slot);
-                return Err(Failure::Server(error));
+                return Err(CommandFailure::Server(error));
             }
-            Ok(Err(error)) => Failure::Server(error),
-            Err(_) => Failure::Own(StoreError::Slow),
+            Ok(Err(error)) => CommandFailure::Server(error),
+            Err(_) => CommandFailure::Own(HotStoreError::Slow),
         };
         self.health.failed(slot);
         self.metrics.failed.inc();
@@ -302,7 +307,7 @@ impl Shared {
 }
 
 /// Looks regularly whether the store answers, and connects anew if it does not for long.
-async fn check(shared: Arc<Shared>) {
+async fn check(shared: Arc<HotStoreInner>) {
     let probe = slot(format!("{}:probe", shared.config.prefix).as_bytes());
     let key = format!("{}:probe", shared.config.prefix);
     let mut was_up = true;
@@ -324,7 +329,7 @@ async fn check(shared: Arc<Shared>) {
         if failing < RECONNECT_AFTER {
             continue;
         }
-        if let Ok(mut link) = Link::open(&shared.config).await
+        if let Ok(mut link) = StoreConnection::open(&shared.config).await
             && matches!(
                 timeout(shared.config.limits.command, link.run(cmd("GET").arg(&key))).await,
                 Ok(Ok(_))

@@ -6,16 +6,16 @@
 
 mod announce;
 mod config;
+mod connection;
 mod error;
 mod health;
 mod hot;
-mod link;
 mod metrics;
 mod script;
 
 pub use announce::Announcement;
-pub use config::{Layout, PREFIX, StoreConfig, StoreLimits};
-pub use error::StoreError;
+pub use config::{PREFIX, StoreConfig, StoreLayout, StoreLimits};
+pub use error::HotStoreError;
 pub use hot::HotStore;
 pub use metrics::StoreMetrics;
 pub use redis::{FromRedisValue, Value};

@@ -9,10 +9,10 @@ use rootlight::types::B256;
 use rootlight_upstream::SharedUpstream;
 use tracing::warn;
 
-use super::ahead::Ahead;
 use super::fetch::Fetched;
+use super::prefetch::Prefetcher;
 use super::progress::Progress;
-use crate::store::StoreError;
+use crate::store::ChainStoreError;
 
 /// First step back, in blocks, when the upstream's chain does not continue ours; it doubles each time.
 const FIRST_REWIND: u64 = 8;
@@ -43,11 +43,11 @@ pub enum FollowError {
     TooLong(u64),
     /// The store cannot be written.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ChainStoreError),
 }
 
 /// The chain that blocks are imported into.
-pub trait Target: Send + Sync {
+pub trait FollowTarget: Send + Sync {
     /// Returns the height of the head.
     fn head(&self) -> u64;
 
@@ -84,7 +84,7 @@ impl Default for FollowOptions {
 /// Follows the upstream until a block fails verification, and returns the error. `caught_up` is called with
 /// the head's height each time the upstream's head is reached.
 pub async fn follow(
-    target: Arc<dyn Target>,
+    target: Arc<dyn FollowTarget>,
     upstream: SharedUpstream,
     network: Arc<Network>,
     options: FollowOptions,
@@ -92,8 +92,8 @@ pub async fn follow(
 ) -> FollowError {
     let mut progress = Progress::start(target.head());
     let importer = target.clone();
-    let mut ahead = Ahead::new(Arc::new(move |block| importer.knows(block)), upstream, network);
-    let mut place = Place::after(target.head());
+    let mut ahead = Prefetcher::new(Arc::new(move |block| importer.knows(block)), upstream, network);
+    let mut place = FollowPosition::after(target.head());
     loop {
         let (announced, blocks) = match ahead.window(place.next).await {
             Ok(fetched) => fetched,
@@ -119,18 +119,18 @@ pub async fn follow(
         match place.import(&target, blocks).await {
             Ok(true) => progress.at(target.head()),
             Ok(false) => {}
-            Err(Stop::Retry) => tokio::time::sleep(options.retry).await,
-            Err(Stop::Early(error)) => {
+            Err(ImportStop::Retry) => tokio::time::sleep(options.retry).await,
+            Err(ImportStop::Early(error)) => {
                 place.warn_early(&error);
                 tokio::time::sleep(options.retry).await;
             }
-            Err(Stop::End(error)) => return error,
+            Err(ImportStop::End(error)) => return error,
         }
     }
 }
 
 /// Position of the loop.
-struct Place {
+struct FollowPosition {
     /// Height of the next block to fetch.
     next: u64,
     /// Number of blocks to go back if the next block does not link to the chain.
@@ -142,7 +142,7 @@ struct Place {
 }
 
 /// Why blocks were not imported.
-enum Stop {
+enum ImportStop {
     /// The import may succeed later.
     Retry,
     /// A block is ahead of this computer's clock.
@@ -151,7 +151,7 @@ enum Stop {
     End(FollowError),
 }
 
-impl Place {
+impl FollowPosition {
     fn after(head: u64) -> Self {
         Self { next: head.saturating_add(1), rewind: FIRST_REWIND, last: None, early: None }
     }
@@ -171,7 +171,11 @@ impl Place {
 
     /// Imports blocks and moves on, or steps back if they do not link to our chain. Returns whether they were
     /// imported.
-    async fn import(&mut self, target: &Arc<dyn Target>, blocks: Vec<Fetched>) -> Result<bool, Stop> {
+    async fn import(
+        &mut self,
+        target: &Arc<dyn FollowTarget>,
+        blocks: Vec<Fetched>,
+    ) -> Result<bool, ImportStop> {
         let last = blocks.last().map_or(self.next, |fetched| fetched.block.header.number);
         let place = |fetched: &Fetched| (fetched.block.header.number, fetched.block.header.hash());
         let places: Vec<(u64, B256)> = blocks.iter().map(place).collect();
@@ -192,18 +196,18 @@ impl Place {
             Ok(Err(error)) => Err(refused(error, target.head())),
             Err(failure) => {
                 warn!(%failure, "an import failed");
-                Err(Stop::Retry)
+                Err(ImportStop::Retry)
             }
         }
     }
 
     /// Goes back to find the last common block, unless the parent was imported and dropped again, which would happen again.
-    fn step_back(&mut self, parent: (u64, B256), was_dropped: bool) -> Result<(), Stop> {
+    fn step_back(&mut self, parent: (u64, B256), was_dropped: bool) -> Result<(), ImportStop> {
         if was_dropped {
-            return Err(Stop::End(FollowError::TooLong(parent.0.saturating_add(1))));
+            return Err(ImportStop::End(FollowError::TooLong(parent.0.saturating_add(1))));
         }
         if self.next <= 1 {
-            return Err(Stop::End(FollowError::OtherChain));
+            return Err(ImportStop::End(FollowError::OtherChain));
         }
         self.next = self.next.saturating_sub(self.rewind).max(1);
         self.rewind = self.rewind.saturating_mul(2);
@@ -212,18 +216,18 @@ impl Place {
 }
 
 /// What follows when the chain with this head refuses a block.
-fn refused(error: FollowError, head: u64) -> Stop {
+fn refused(error: FollowError, head: u64) -> ImportStop {
     match error {
-        FollowError::Import(ImportError::Header(error)) if error.is_early() => Stop::Early(error),
+        FollowError::Import(ImportError::Header(error)) if error.is_early() => ImportStop::Early(error),
         FollowError::Import(ImportError::NoState { number, .. }) => {
             let fork = number.saturating_sub(1);
-            Stop::End(FollowError::TooDeep { fork, depth: head.saturating_sub(fork) })
+            ImportStop::End(FollowError::TooDeep { fork, depth: head.saturating_sub(fork) })
         }
         FollowError::Store(failure) => {
             // No block of the window was imported. The disk may have room again later.
             warn!("{failure}; trying again");
-            Stop::Retry
+            ImportStop::Retry
         }
-        error => Stop::End(error),
+        error => ImportStop::End(error),
     }
 }

@@ -8,18 +8,18 @@ use roaring::RoaringBitmap;
 use rootlight::local::{BlockIndex, ChainSnapshot, StoredBlock, Term};
 
 use super::row::{RowKey, TermKey, place, row_key, term_key};
-use super::search::{Found, Rows, Search, Unreadable};
+use super::search::{IndexSearch, RowBitmaps, Rows, Unreadable};
 
 /// A row in memory. Most terms occur in a single block, for which a bitmap would take ten times the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Places {
+pub(crate) enum BlockPositions {
     /// One block.
     One(u16),
     /// Several blocks.
     Many(RoaringBitmap),
 }
 
-impl Places {
+impl BlockPositions {
     pub(crate) fn insert(&mut self, place: u16) {
         match self {
             Self::One(one) if *one == place => {}
@@ -36,17 +36,17 @@ impl Places {
     }
 }
 
-pub(crate) type Table = HashMap<RowKey, Places>;
+pub(crate) type Table = HashMap<RowKey, BlockPositions>;
 
 pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
     let (row, at) = place(number);
     block.for_each_term(&mut |term| {
-        table.entry(row_key(&term_key(&term), row)).or_insert(Places::One(at)).insert(at);
+        table.entry(row_key(&term_key(&term), row)).or_insert(BlockPositions::One(at)).insert(at);
     });
 }
 
 /// Adds the rows of terms in a table to `found`.
-pub(crate) fn read_table(table: &Table, terms: &[TermKey], first: u64, last: u64, found: &mut Found) {
+pub(crate) fn read_table(table: &Table, terms: &[TermKey], first: u64, last: u64, found: &mut RowBitmaps) {
     for term in terms {
         for row in first..=last {
             if let Some(places) = table.get(&row_key(term, row)) {
@@ -93,7 +93,13 @@ impl Rows for MemoryIndex {
         0
     }
 
-    fn read(&self, terms: &[TermKey], first: u64, last: u64, found: &mut Found) -> Result<(), Unreadable> {
+    fn read(
+        &self,
+        terms: &[TermKey],
+        first: u64,
+        last: u64,
+        found: &mut RowBitmaps,
+    ) -> Result<(), Unreadable> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         read_table(&table, terms, first, last, found);
         Ok(())
@@ -113,7 +119,7 @@ impl BlockIndex for MemoryIndex {
         to: u64,
         interrupt: &'a dyn Fn() -> bool,
     ) -> Box<dyn Iterator<Item = u64> + 'a> {
-        Box::new(Search::new(self, groups, from, to, interrupt))
+        Box::new(IndexSearch::new(self, groups, from, to, interrupt))
     }
 
     fn added(&self) -> u64 {

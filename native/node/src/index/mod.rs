@@ -15,4 +15,4 @@ pub use memory::MemoryIndex;
 pub(crate) use memory::{Table, add_terms, read_table};
 pub(crate) use row::{RowKey, TermKey, row_key};
 pub use row::{decode_row, encode_row};
-pub(crate) use search::{Found, Rows, Search, Unreadable};
+pub(crate) use search::{IndexSearch, RowBitmaps, Rows, Unreadable};

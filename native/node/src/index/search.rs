@@ -15,7 +15,7 @@ const WINDOW: u64 = 16;
 const TERMS_AT_ONCE: usize = 64;
 
 /// Bitmaps by row.
-pub(crate) type Found = BTreeMap<u64, RoaringBitmap>;
+pub(crate) type RowBitmaps = BTreeMap<u64, RoaringBitmap>;
 
 /// Rows cannot be read: every block counts as a candidate.
 #[derive(Debug)]
@@ -27,11 +27,17 @@ pub(crate) trait Rows {
     fn floor(&self) -> u64;
 
     /// Adds the rows from `first` to `last` of all these terms to `found`.
-    fn read(&self, terms: &[TermKey], first: u64, last: u64, found: &mut Found) -> Result<(), Unreadable>;
+    fn read(
+        &self,
+        terms: &[TermKey],
+        first: u64,
+        last: u64,
+        found: &mut RowBitmaps,
+    ) -> Result<(), Unreadable>;
 }
 
 /// The candidates of a search, in ascending order. They are computed for [`WINDOW`] rows at a time.
-pub(crate) struct Search<'a> {
+pub(crate) struct IndexSearch<'a> {
     rows: &'a dyn Rows,
     groups: Vec<Vec<TermKey>>,
     /// The first block of the next window.
@@ -41,7 +47,7 @@ pub(crate) struct Search<'a> {
     window: Box<dyn Iterator<Item = u64>>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> IndexSearch<'a> {
     /// Starts a search in a range of blocks, both ends included.
     pub(crate) fn new(
         rows: &'a dyn Rows,
@@ -95,10 +101,10 @@ impl<'a> Search<'a> {
     }
 
     /// The rows of blocks that have every group. An interrupted search has all blocks.
-    fn candidates(&self, first: u64, last: u64) -> Result<Found, Unreadable> {
-        let mut all: Option<Found> = None;
+    fn candidates(&self, first: u64, last: u64) -> Result<RowBitmaps, Unreadable> {
+        let mut all: Option<RowBitmaps> = None;
         for group in &self.groups {
-            let mut found = Found::new();
+            let mut found = RowBitmaps::new();
             for terms in group.chunks(TERMS_AT_ONCE) {
                 if (self.interrupt)() {
                     return Err(Unreadable);
@@ -121,7 +127,7 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Iterator for Search<'_> {
+impl Iterator for IndexSearch<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
@@ -143,7 +149,7 @@ mod tests {
     use alloy_primitives::B256;
     use proptest::prelude::*;
 
-    use super::super::memory::{Places, Table, read_table};
+    use super::super::memory::{BlockPositions, Table, read_table};
     use super::super::row::row_key;
     use super::*;
 
@@ -164,7 +170,7 @@ mod tests {
             terms: &[TermKey],
             first: u64,
             last: u64,
-            found: &mut Found,
+            found: &mut RowBitmaps,
         ) -> Result<(), Unreadable> {
             read_table(&self.table, terms, first, last, found);
             if self.readable { Ok(()) } else { Err(Unreadable) }
@@ -194,7 +200,7 @@ mod tests {
             for (which, set) in sets.iter().enumerate() {
                 for number in set {
                     let (row, at) = place(*number);
-                    let places = table.entry(row_key(&term_key(&term(which)), row)).or_insert(Places::One(at));
+                    let places = table.entry(row_key(&term_key(&term(which)), row)).or_insert(BlockPositions::One(at));
                     places.insert(at);
                 }
             }
@@ -205,7 +211,7 @@ mod tests {
             let wanted = |number: &u64| {
                 groups.iter().all(|group| group.is_empty() || group.iter().any(|which| sets[*which].contains(number)))
             };
-            let searched = Search::new(&rows, &terms, from, to, &|| false);
+            let searched = IndexSearch::new(&rows, &terms, from, to, &|| false);
             if groups.iter().all(Vec::is_empty) {
                 // Every block is a candidate.
                 prop_assert_eq!(searched.take(100).collect::<Vec<_>>(), (from..=to).take(100).collect::<Vec<_>>());
@@ -224,12 +230,12 @@ mod tests {
     fn an_interrupted_or_unreadable_search_has_every_block() {
         let mut rows = TestRows { table: Table::new(), floor: 0, readable: true };
         let groups = [vec![term(1)]];
-        assert_eq!(Search::new(&rows, &groups, 5, 70_000, &|| false).count(), 0);
-        assert!(Search::new(&rows, &groups, 5, 70_000, &|| true).eq(5..=70_000));
+        assert_eq!(IndexSearch::new(&rows, &groups, 5, 70_000, &|| false).count(), 0);
+        assert!(IndexSearch::new(&rows, &groups, 5, 70_000, &|| true).eq(5..=70_000));
         rows.readable = false;
-        assert!(Search::new(&rows, &groups, 5, 70_000, &|| false).eq(5..=70_000));
-        assert!(Search::new(&rows, &[], 7, 6, &|| false).next().is_none());
-        let most = Search::new(&rows, &groups, u64::MAX - 1, u64::MAX, &|| false);
+        assert!(IndexSearch::new(&rows, &groups, 5, 70_000, &|| false).eq(5..=70_000));
+        assert!(IndexSearch::new(&rows, &[], 7, 6, &|| false).next().is_none());
+        let most = IndexSearch::new(&rows, &groups, u64::MAX - 1, u64::MAX, &|| false);
         assert!(most.eq(u64::MAX - 1..=u64::MAX));
     }
 }

@@ -1,44 +1,44 @@
 //! Sends the core's requests to one upstream.
 
 use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
-use rootlight_limits::budget::Held;
-use rootlight_server::metrics::{Metrics, Outcome};
+use rootlight_limits::budget::Reservation;
+use rootlight_server::metrics::{Metrics, UpstreamOutcome};
 use rootlight_upstream::SharedUpstream;
 
 /// Responses of upstreams, and the budget's bytes that they take until the core has read them.
 #[derive(Debug, Default)]
-pub(super) struct Fetched {
+pub(super) struct UpstreamResponses {
     pub(super) answers: Vec<UpstreamResponse>,
-    pub(super) held: Held,
+    pub(super) reserved: Reservation,
     /// The places of the responses that come from the spare upstreams of their requests.
-    pub(super) by_spare: Vec<usize>,
+    pub(super) from_spare: Vec<usize>,
 }
 
 /// Sends requests to the upstream of this number, and counts them. Returns as many responses, in the same order.
-pub(super) async fn ask_counted(
+pub(super) async fn ask(
     metrics: &Metrics,
     (index, upstream): (usize, &SharedUpstream),
     requests: Vec<UpstreamRequest>,
-) -> Fetched {
+) -> UpstreamResponses {
     let count = requests.len();
-    let (results, held) = upstream.request_held(requests).await;
+    let (results, reserved) = upstream.request_reserved(requests).await;
     let mut answers: Vec<UpstreamResponse> =
         results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
     answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
     answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
-    Fetched { answers, held, by_spare: Vec::new() }
+    UpstreamResponses { answers, reserved, from_spare: Vec::new() }
 }
 
-fn outcome(answer: &UpstreamResponse) -> Outcome {
+fn outcome(answer: &UpstreamResponse) -> UpstreamOutcome {
     match answer {
-        Ok(_) => Outcome::Result,
+        Ok(_) => UpstreamOutcome::Result,
         Err(
             RequestFailure::Transport(_)
             | RequestFailure::Busy { .. }
             | RequestFailure::NoRoom
-            | RequestFailure::Lacking(_)
+            | RequestFailure::NotHeld(_)
             | RequestFailure::Unasked(_),
-        ) => Outcome::Silence,
-        Err(_) => Outcome::Error,
+        ) => UpstreamOutcome::Silence,
+        Err(_) => UpstreamOutcome::Error,
     }
 }

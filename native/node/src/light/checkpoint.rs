@@ -33,14 +33,14 @@ pub enum CheckpointError {
 
 /// Where a light client starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum LightStart {
     /// At a trusted block.
     At(Checkpoint),
     /// At no trusted block: at the heaviest chain of recent headers.
     Work(WorkStart),
 }
 
-impl From<Checkpoint> for Start {
+impl From<Checkpoint> for LightStart {
     fn from(checkpoint: Checkpoint) -> Self {
         Self::At(checkpoint)
     }
@@ -78,13 +78,13 @@ pub fn start(
     network: &Network,
     min_work: u64,
     now: u64,
-) -> Result<Start, CheckpointError> {
+) -> Result<LightStart, CheckpointError> {
     let newest = || checkpoint::newest(network, now);
     Ok(match argument {
         Some("work") if min_work == 0 => return Err(CheckpointError::NoFloor),
-        Some("work") => Start::Work(network.start_by_work()?),
-        None => Start::At(newest()?.unwrap_or_else(|| genesis(network))),
-        Some(_) => Start::At(start_checkpoint(argument, network)?),
+        Some("work") => LightStart::Work(network.start_by_work()?),
+        None => LightStart::At(newest()?.unwrap_or_else(|| genesis(network))),
+        Some(_) => LightStart::At(start_checkpoint(argument, network)?),
     })
 }
 
@@ -152,19 +152,21 @@ mod tests {
     fn a_start_by_work_needs_a_floor_and_a_built_in_checkpoint_may_not_be_old() {
         let (mainnet, testnet) = (Network::mainnet(), Network::testnet());
         let now = 1_795_000_000;
-        assert!(matches!(start(Some("work"), &mainnet, 50, now), Ok(Start::Work(_))));
+        assert!(matches!(start(Some("work"), &mainnet, 50, now), Ok(LightStart::Work(_))));
         assert_eq!(start(Some("work"), &mainnet, 0, now), Err(CheckpointError::NoFloor));
         let refused = start(Some("work"), &testnet, 50, now).unwrap_err().to_string();
         assert!(refused.contains("nearly free"), "{refused}");
-        assert!(matches!(start(None, &mainnet, 50, now), Ok(Start::At(block)) if block.number >= 9_000_000));
+        assert!(
+            matches!(start(None, &mainnet, 50, now), Ok(LightStart::At(block)) if block.number >= 9_000_000)
+        );
         let later = now + 2 * 365 * 86_400;
         assert!(matches!(start(None, &mainnet, 50, later), Err(CheckpointError::Old(_))));
         // The user's own checkpoint may be of any age; genesis is the default of a network without built-in
         // checkpoints.
         let own = format!("9000000:0x{}", "ab".repeat(32));
-        assert!(matches!(start(Some(&own), &mainnet, 50, later), Ok(Start::At(_))));
+        assert!(matches!(start(Some(&own), &mainnet, 50, later), Ok(LightStart::At(_))));
         assert!(
-            matches!(start(None, &Network::regtest(), 50, later), Ok(Start::At(block)) if block.number == 0)
+            matches!(start(None, &Network::regtest(), 50, later), Ok(LightStart::At(block)) if block.number == 0)
         );
     }
 }

@@ -2,8 +2,8 @@
 
 use alloy_primitives::B256;
 use rootlight::consensus::{BodyError, VerifiedBody, VerifiedReceipts};
-use rootlight::rpc::{Share, SharedClient};
-use rootlight::types::rlp::{ListBuf, Reader};
+use rootlight::rpc::{LockKind, SharedClient};
+use rootlight::types::rlp::{ListBuf, RlpReader};
 use rootlight::types::{FieldError, Receipt, Transaction};
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub enum ContentsError {
 
 /// The transactions and receipts of a block, as [`take_contents`] takes them: RLP of a list of transactions and a list of
 /// receipts. `None` unless the client has proven both.
-pub(super) fn contents<S: Share>(client: &SharedClient<S>, block: &B256) -> Option<Vec<u8>> {
+pub(super) fn contents<S: LockKind>(client: &SharedClient<S>, block: &B256) -> Option<Vec<u8>> {
     let (body, receipts) = client.block(block)?;
     let transactions = body.transactions().iter().map(Transaction::encode);
     let receipts = receipts.receipts().iter().map(Receipt::encode);
@@ -37,7 +37,7 @@ pub(super) fn contents<S: Share>(client: &SharedClient<S>, block: &B256) -> Opti
 ///
 /// # Errors
 /// [`ContentsError`]; nothing is taken.
-pub(super) fn take_contents<S: Share>(
+pub(super) fn take_contents<S: LockKind>(
     client: &SharedClient<S>,
     block: &B256,
     contents: &[u8],
@@ -47,7 +47,7 @@ pub(super) fn take_contents<S: Share>(
         let header = sync.chain().and_then(|chain| chain.by_hash(block).cloned());
         (sync.network().clone(), header.ok_or(ContentsError::Unknown(*block))?)
     };
-    let mut lists = Reader::list(contents, "contents")?;
+    let mut lists = RlpReader::list(contents, "contents")?;
     let transactions = read(lists.next_list("transactions")?, "transaction", Transaction::decode)?;
     let receipts = read(lists.next_list("receipts")?, "receipt", Receipt::decode)?;
     lists.finish("contents")?;
@@ -64,7 +64,7 @@ fn list(items: impl Iterator<Item = Vec<u8>>) -> ListBuf {
 
 /// Reads the items of a list.
 fn read<T>(
-    mut list: Reader<'_>,
+    mut list: RlpReader<'_>,
     field: &'static str,
     decode: impl Fn(&[u8]) -> Result<T, FieldError>,
 ) -> Result<Vec<T>, FieldError> {

@@ -35,7 +35,7 @@ fn encoded(transactions: &[&Transaction], receipts: &[&Receipt]) -> Vec<u8> {
 }
 
 #[test]
-fn contents_that_are_told_need_no_upstream() {
+fn relayed_contents_need_no_upstream() {
     let (mut mined, block, transaction, receipt) = with_contents();
     let mut client = mined.client();
     let told = encoded(&[&transaction], &[&receipt]);

@@ -4,9 +4,9 @@
 //! questions about states that they no longer have.
 
 use rootlight::light::{HeaderSync, RequestFailure, SyncCause, SyncFault, UpstreamState};
-use rootlight_upstream::{Dismissal, Turn};
+use rootlight_upstream::{CurrentSource, Dismissal};
 
-use super::shared::Shared;
+use super::shared_light::SharedLight;
 
 /// Strikes at which a source is of no use: some minutes without headers.
 const MAX_STRIKES: u32 = 40;
@@ -18,13 +18,13 @@ const STRIKES_OF_FAILURE: u32 = 4;
 const MAX_BEHIND: u64 = 60;
 
 /// The source whose record the core has.
-pub(super) struct Watched {
-    turn: Turn,
+pub(super) struct WatchedSource {
+    turn: CurrentSource,
     strikes: u32,
 }
 
-impl Watched {
-    pub(super) const fn new(turn: Turn) -> Self {
+impl WatchedSource {
+    pub(super) const fn new(turn: CurrentSource) -> Self {
         Self { turn, strikes: 0 }
     }
 
@@ -42,7 +42,7 @@ impl Watched {
     }
 
     /// Counts the exchange of synchronization that has just ended.
-    pub(super) fn strike(&mut self, shared: &Shared, upstream: usize) {
+    pub(super) fn strike(&mut self, shared: &SharedLight, upstream: usize) {
         let state = shared.client.sync().upstreams().into_iter().nth(upstream);
         self.count(state.and_then(|state| state.resting).as_ref().map(|(_, fault)| fault));
     }
@@ -57,7 +57,7 @@ impl Watched {
     }
 
     /// Why the source should give its place to another one, if it should.
-    pub(super) fn dismissal(&self, shared: &Shared, upstream: usize) -> Option<Dismissal> {
+    pub(super) fn dismissal(&self, shared: &SharedLight, upstream: usize) -> Option<Dismissal> {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(upstream)?;
         self.judge(&sync, &state)
@@ -95,8 +95,8 @@ mod tests {
 
     use super::*;
 
-    fn watched() -> Watched {
-        Watched::new(Turn { number: 1, name: "node".into(), vacant: false })
+    fn watched() -> WatchedSource {
+        WatchedSource::new(CurrentSource { number: 1, name: "node".into(), vacant: false })
     }
 
     fn fault(cause: SyncCause) -> SyncFault {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lie_is_told_with_its_evidence_and_other_chains_are_left() {
+    fn a_lie_is_reported_with_its_evidence_and_a_source_on_another_chain_is_dropped() {
         let (sync, watched) = (sync(), watched());
         let mut state = sync.upstreams().remove(0);
         assert_eq!(watched.judge(&sync, &state), None);

@@ -12,7 +12,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight_server::metrics::Metrics;
 use rootlight_upstream::SharedUpstream;
 
-use super::ask::{Fetched, ask_counted};
+use super::ask::{UpstreamResponses, ask};
 
 /// The usual time of an upstream that has not answered yet, in microseconds.
 const FIRST: u64 = 100_000;
@@ -32,39 +32,39 @@ const FULL: i64 = 32_000;
 
 /// How many times as long as the spare an upstream takes when it loses its turns, and for how long it does.
 const SLOWER: u32 = 4;
-const PASSED_OVER: Duration = Duration::from_secs(60);
+const DEMOTION_TIME: Duration = Duration::from_secs(60);
 
 /// What is known about the speed of each upstream.
 #[derive(Debug)]
 pub(super) struct Hedges {
-    usual: Vec<Usual>,
+    usual: Vec<LatencyEstimate>,
     budget: AtomicI64,
 }
 
 /// The usual time of an upstream.
 #[derive(Debug)]
-struct Usual {
+struct LatencyEstimate {
     /// The time within which it answers 19 of 20 rounds, in microseconds.
     micros: AtomicU64,
     /// Since when the spare is asked first in its place.
-    passed_since: Mutex<Option<Instant>>,
+    demoted_since: Mutex<Option<Instant>>,
 }
 
-impl Usual {
+impl LatencyEstimate {
     fn get(&self) -> Duration {
         Duration::from_micros(self.micros.load(Ordering::Relaxed))
     }
 
     /// Whether the spare is asked first in the place of this upstream at this moment. When its time is over, this one counts
     /// as hardly slower than the spare, to show whether it still is.
-    fn is_passed_over(&self, spare: &Self, now: Instant) -> bool {
+    fn is_demoted(&self, spare: &Self, now: Instant) -> bool {
         let quick = spare.get();
-        let mut since = self.passed_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.demoted_since.lock().unwrap_or_else(PoisonError::into_inner);
         if self.get() < quick.saturating_mul(SLOWER) {
             *since = None;
             return false;
         }
-        if now.duration_since(*since.get_or_insert(now)) < PASSED_OVER {
+        if now.duration_since(*since.get_or_insert(now)) < DEMOTION_TIME {
             return true;
         }
         *since = None;
@@ -87,7 +87,7 @@ impl Usual {
 impl Hedges {
     pub(super) fn new(upstreams: usize) -> Self {
         let usual = (0..upstreams)
-            .map(|_| Usual { micros: AtomicU64::new(FIRST), passed_since: Mutex::default() })
+            .map(|_| LatencyEstimate { micros: AtomicU64::new(FIRST), demoted_since: Mutex::default() })
             .collect();
         Self { usual, budget: AtomicI64::new(FULL) }
     }
@@ -100,10 +100,10 @@ impl Hedges {
         first: (usize, &SharedUpstream),
         spare: (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
-    ) -> (Fetched, bool) {
+    ) -> (UpstreamResponses, bool) {
         let usual = |index: usize| self.usual.get(index);
         let passed = usual(first.0).zip(usual(spare.0));
-        if passed.is_some_and(|(first, spare)| first.is_passed_over(spare, Instant::now())) {
+        if passed.is_some_and(|(first, spare)| first.is_demoted(spare, Instant::now())) {
             let (fetched, of_other) = self.race(metrics, spare, first, requests).await;
             return (fetched, !of_other);
         }
@@ -118,10 +118,10 @@ impl Hedges {
         first @ (index, _): (usize, &SharedUpstream),
         spare @ (spare_index, _): (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
-    ) -> (Fetched, bool) {
+    ) -> (UpstreamResponses, bool) {
         let started = Instant::now();
         self.change(EARNED);
-        let mut first = pin!(ask_counted(metrics, first, requests.clone()));
+        let mut first = pin!(ask(metrics, first, requests.clone()));
         if let Some(fetched) = self.wait(index, &mut first).await {
             // A quick failure does not make an upstream quick.
             if answers_all(&fetched) {
@@ -131,7 +131,7 @@ impl Hedges {
         }
         metrics.hedged.inc();
         let asked = Instant::now();
-        let second = pin!(ask_counted(metrics, spare, requests));
+        let second = pin!(ask(metrics, spare, requests));
         match select(first, second).await {
             Either::Left((fetched, _)) if answers_all(&fetched) => {
                 self.note(index, started);
@@ -155,8 +155,12 @@ impl Hedges {
     }
 
     /// Waits until the round is answered, or it has taken its usual time and the budget allows a second one.
-    async fn wait(&self, index: usize, mut first: impl Future<Output = Fetched> + Unpin) -> Option<Fetched> {
-        let usual = self.usual.get(index).map_or(Duration::from_micros(MOST), Usual::get);
+    async fn wait(
+        &self,
+        index: usize,
+        mut first: impl Future<Output = UpstreamResponses> + Unpin,
+    ) -> Option<UpstreamResponses> {
+        let usual = self.usual.get(index).map_or(Duration::from_micros(MOST), LatencyEstimate::get);
         loop {
             match tokio::time::timeout(usual, &mut first).await {
                 Ok(fetched) => return Some(fetched),
@@ -166,7 +170,12 @@ impl Hedges {
         }
     }
 
-    fn won(&self, metrics: &Metrics, fetched: Fetched, (spare, asked): (usize, Instant)) -> Fetched {
+    fn won(
+        &self,
+        metrics: &Metrics,
+        fetched: UpstreamResponses,
+        (spare, asked): (usize, Instant),
+    ) -> UpstreamResponses {
         metrics.hedges_won.inc();
         self.note(spare, asked);
         self.change(REFUND);
@@ -190,7 +199,7 @@ impl Hedges {
     }
 }
 
-fn answers_all(fetched: &Fetched) -> bool {
+fn answers_all(fetched: &UpstreamResponses) -> bool {
     fetched.answers.iter().all(Result::is_ok)
 }
 
@@ -203,16 +212,16 @@ mod tests {
         let hedges = Hedges::new(2);
         let [slow, spare] = [0, 1].map(|index| &hedges.usual[index]);
         let begun = Instant::now();
-        assert!(!slow.is_passed_over(spare, begun) && !spare.is_passed_over(slow, begun));
+        assert!(!slow.is_demoted(spare, begun) && !spare.is_demoted(slow, begun));
         for _ in 0..20 {
             slow.note(Duration::MAX);
         }
-        assert!(slow.is_passed_over(spare, begun) && !spare.is_passed_over(slow, begun));
-        assert!(slow.is_passed_over(spare, begun + Duration::from_secs(59)));
-        assert!(!slow.is_passed_over(spare, begun + PASSED_OVER), "it is tried again");
+        assert!(slow.is_demoted(spare, begun) && !spare.is_demoted(slow, begun));
+        assert!(slow.is_demoted(spare, begun + Duration::from_secs(59)));
+        assert!(!slow.is_demoted(spare, begun + DEMOTION_TIME), "it is tried again");
         for _ in 0..20 {
             slow.note(Duration::MAX);
         }
-        assert!(slow.is_passed_over(spare, begun + PASSED_OVER), "it is no quicker");
+        assert!(slow.is_demoted(spare, begun + DEMOTION_TIME), "it is no quicker");
     }
 }

@@ -2,29 +2,29 @@
 //! storage.
 
 mod ask;
+mod block_exchange;
+mod chain_status;
 mod checkpoint;
 mod contents;
 mod dismiss;
+mod header_store;
 mod hedge;
 pub mod index;
-mod kept;
 mod own_node;
 pub mod propose;
 mod proven_chain;
 mod rounds;
 mod sends;
-mod served;
 mod service;
-mod shared;
+mod shared_light;
 mod sync;
-mod told;
-mod vitals;
+mod visible_head;
 
-pub use checkpoint::{CheckpointError, Start, parse_checkpoint, start, start_checkpoint};
+pub use block_exchange::{BlockExchange, ExchangeError, MAX_EXCHANGED_HEADERS};
+pub use checkpoint::{CheckpointError, LightStart, parse_checkpoint, start, start_checkpoint};
 pub use contents::ContentsError;
-pub use kept::{FILE, HeaderStore, SET_ASIDE};
+pub use header_store::{FILE, HeaderStore, SET_ASIDE};
 pub use own_node::OwnNode;
-pub use proven_chain::{Place, ProvenChain};
-pub use served::{Door, ServedHead, Shown};
+pub use proven_chain::{BlockPosition, ProvenChain};
 pub use service::{LightOptions, LightService};
-pub use told::{MAX_TOLD, ToldBlocks, ToldError};
+pub use visible_head::{MessageGate, VisibleChain, VisibleHead};

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::VerifiedHeader;
 use rootlight::engine::{FINALIZED_DEPTH, Level, Refusal, gate};
-use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
-use rootlight::rpc::{Answered, Asked, Beside, Handler, Method, Question, Request, RpcError};
+use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::{
+    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Handler, Method, Request, RpcError,
+};
 use rootlight::state::{Fact, Facts, StateKey, keys};
 use rootlight::trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected};
 use rootlight::types::BlockRef;
@@ -44,33 +46,33 @@ pub struct OwnNode {
     pub executes: bool,
 }
 
-impl Beside for OwnNode {
-    fn before(
+impl AuxiliarySource for OwnNode {
+    fn intercept(
         &self,
         request: &Request,
         pinned: &PinnedHead,
-        _: Known<'_>,
-    ) -> Option<Result<Asked, RpcError>> {
+        _: KnownFacts<'_>,
+    ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         if relays(self.executes, request.row()) { relay(request, pinned).transpose() } else { None }
     }
 
-    fn instead(
+    fn fall_back(
         &self,
         request: &Request,
         pinned: &PinnedHead,
         refusal: &Refusal,
-    ) -> Option<Result<Asked, RpcError>> {
+    ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         // The node runs what cannot be run here.
         let asked = runs(request.row()) && lacks_state_or_code(refusal);
         let asked = if asked { relay(request, pinned).transpose() } else { None };
         asked.or_else(|| Some(Err(RpcError::Refused(refusal.clone()))))
     }
 
-    fn supply(
+    fn supply_state(
         &self,
         missing: &Facts,
         pinned: &PinnedHead,
-        known: Known<'_>,
+        known: KnownFacts<'_>,
     ) -> Result<Option<ProvenNodes>, Refusal> {
         stored_state(missing, &*self.store, pinned, &known)
     }
@@ -80,24 +82,24 @@ impl Beside for OwnNode {
 ///
 /// # Errors
 /// The refusal of a chain that cannot be read yet, or of a range of too many blocks.
-fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<Asked>, RpcError> {
+fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<AuxiliaryRequest>, RpcError> {
     gate::chain(pinned)?;
     let Some(params) = request.pinned_params(pinned) else { return Ok(None) };
     check_range(&params)?;
     let request = UpstreamRequest::new(name_at_node(request.row()), params);
-    Ok(Some(Asked { request, question: Box::new(Relayed) }))
+    Ok(Some(AuxiliaryRequest { request, question: Box::new(Relayed) }))
 }
 
 /// The response of the node is the answer, whatever it is.
 #[derive(Debug)]
 struct Relayed;
 
-impl Question for Relayed {
-    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> Answered {
+impl AuxiliaryQuestion for Relayed {
+    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer {
         let head = pinned.chain().map_or(0, |chain| chain.head().number);
         match response {
-            Ok(response) if is_final(&response, head) => Answered::Final(response),
-            response => Answered::Whole(response.map_err(own_node_failed)),
+            Ok(response) if is_final(&response, head) => AuxiliaryAnswer::Final(response),
+            response => AuxiliaryAnswer::Whole(response.map_err(own_node_failed)),
         }
     }
 }
@@ -105,7 +107,7 @@ impl Question for Relayed {
 /// The range of a filter whose ends are numbers.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Range {
+struct FilterRange {
     from_block: U256,
     to_block: U256,
 }
@@ -116,7 +118,7 @@ struct Range {
 /// [`RpcError::TooManyBlocks`].
 fn check_range(params: &str) -> Result<(), RpcError> {
     // A filter by block hash has no range.
-    let Ok([Range { from_block, to_block }]) = serde_json::from_str::<[Range; 1]>(params) else {
+    let Ok([FilterRange { from_block, to_block }]) = serde_json::from_str::<[FilterRange; 1]>(params) else {
         return Ok(());
     };
     let (from, to) = (from_block.saturating_to::<u64>(), to_block.saturating_to::<u64>());
@@ -190,11 +192,11 @@ fn own_node_failed(failure: RequestFailure) -> RpcError {
 fn is_final(response: &RawValue, head: u64) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Place {
+    struct StatedHeight {
         number: Option<U256>,
         block_number: Option<U256>,
     }
-    let place: Option<Place> = serde_json::from_str(response.get()).ok();
+    let place: Option<StatedHeight> = serde_json::from_str(response.get()).ok();
     let number = place.and_then(|place| place.block_number.or(place.number));
     let last = head.checked_sub(FINALIZED_DEPTH);
     number.zip(last).is_some_and(|(number, last)| number <= U256::from(last))
@@ -208,7 +210,7 @@ fn stored_state(
     facts: &Facts,
     store: &dyn TrieStore,
     pinned: &PinnedHead,
-    known: &Known<'_>,
+    known: &KnownFacts<'_>,
 ) -> Result<Option<ProvenNodes>, Refusal> {
     let mut found = None;
     for fact in facts {
@@ -222,9 +224,13 @@ fn stored_state(
     Ok(found)
 }
 
-fn header<'a>(block: &BlockRef, pinned: &'a PinnedHead, known: &Known<'a>) -> Option<&'a VerifiedHeader> {
-    let held = pinned.chain().and_then(|chain| chain.by_hash(&block.hash));
-    held.or_else(|| known.header_at(block.number).filter(|header| header.hash() == block.hash))
+fn header<'a>(
+    block: &BlockRef,
+    pinned: &'a PinnedHead,
+    known: &KnownFacts<'a>,
+) -> Option<&'a VerifiedHeader> {
+    let reserved = pinned.chain().and_then(|chain| chain.by_hash(&block.hash));
+    reserved.or_else(|| known.header_at(block.number).filter(|header| header.hash() == block.hash))
 }
 
 /// The nodes that prove a piece of state, and its bytes if they lie outside of the nodes.

@@ -61,7 +61,7 @@ impl Default for ProposeOptions {
 
 /// A checkpoint that all sources confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proposal {
+pub struct CheckpointProposal {
     /// The proposed block.
     pub checkpoint: Checkpoint,
     /// The block's timestamp, in seconds since 1970.
@@ -76,7 +76,7 @@ pub struct Proposal {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Block {
+struct BlockDifficulty {
     #[serde(default)]
     total_difficulty: Option<U256>,
 }
@@ -89,7 +89,7 @@ pub async fn propose(
     network: &Network,
     sources: &[SharedUpstream],
     options: ProposeOptions,
-) -> Result<Proposal, ProposeError> {
+) -> Result<CheckpointProposal, ProposeError> {
     let names: BTreeSet<&str> = sources.iter().map(|source| source.name()).collect();
     if names.len() < 2 {
         return Err(ProposeError::TooFew(names.len()));
@@ -117,7 +117,7 @@ pub async fn propose(
     for source in sources {
         lowest = lowest.min(verify(source, network, from, &checkpoint).await?);
     }
-    Ok(Proposal {
+    Ok(CheckpointProposal {
         checkpoint,
         time: header.timestamp,
         difficulty: header.difficulty.value(),
@@ -135,7 +135,7 @@ async fn request(
     method: &'static str,
     params: String,
 ) -> Result<Box<serde_json::value::RawValue>, ProposeError> {
-    let (results, _held) = source.request_held(vec![UpstreamRequest::new(method, params)]).await;
+    let (results, _held) = source.request_reserved(vec![UpstreamRequest::new(method, params)]).await;
     let result = results.into_iter().next().ok_or_else(|| fault(source, "no response"))?;
     result.map_err(|error| fault(source, RequestFailure::from(error)))
 }
@@ -164,7 +164,7 @@ async fn block(
     }
     VerifiedHeader::alone(HeaderCandidate::from(header.clone()), network)
         .map_err(|error| fault(source, error))?;
-    let block: Block = serde_json::from_str(answer.get()).map_err(|error| fault(source, error))?;
+    let block: BlockDifficulty = serde_json::from_str(answer.get()).map_err(|error| fault(source, error))?;
     Ok((header, block.total_difficulty))
 }
 
@@ -210,7 +210,7 @@ async fn verify(
     Ok(head)
 }
 
-impl fmt::Display for Proposal {
+impl fmt::Display for CheckpointProposal {
     /// Writes the lines to paste into `src/consensus/checkpoint.rs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { number, hash, total_difficulty } = &self.checkpoint;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rootlight::types::BlockRef;
 use rootlight_limits::Limits;
 
-use super::shared::Shared;
+use super::shared_light::SharedLight;
 
 /// Where a block is, as far as the light client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BlockPosition {
     /// The block is on the proven chain.
     Proven,
     /// The block is older than the proven chain.
@@ -20,7 +20,7 @@ pub enum Place {
 
 /// The chain that a light client has proven, as it is at each call. Cloning is cheap.
 #[derive(Clone)]
-pub struct ProvenChain(pub(super) Arc<Shared>);
+pub struct ProvenChain(pub(super) Arc<SharedLight>);
 
 impl std::fmt::Debug for ProvenChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -31,13 +31,13 @@ impl std::fmt::Debug for ProvenChain {
 impl ProvenChain {
     /// Where a block is.
     #[must_use]
-    pub fn place(&self, block: &BlockRef) -> Place {
+    pub fn place(&self, block: &BlockRef) -> BlockPosition {
         let sync = self.0.client.sync();
-        let Some(chain) = sync.chain() else { return Place::Elsewhere };
+        let Some(chain) = sync.chain() else { return BlockPosition::Elsewhere };
         match chain.view().hash_at(block.number) {
-            Some(hash) if hash == block.hash => Place::Proven,
-            None if block.number < chain.view().lowest() => Place::Below,
-            _ => Place::Elsewhere,
+            Some(hash) if hash == block.hash => BlockPosition::Proven,
+            None if block.number < chain.view().lowest() => BlockPosition::Below,
+            _ => BlockPosition::Elsewhere,
         }
     }
 
@@ -50,7 +50,7 @@ impl ProvenChain {
     /// Whether a block is on the proven chain with at least this many blocks on top.
     pub fn is_deep(&self, block: &BlockRef, depth: u64) -> bool {
         let head = self.0.client.sync().chain().map_or(0, |chain| chain.head().number);
-        self.place(block) == Place::Proven
+        self.place(block) == BlockPosition::Proven
             && head.checked_sub(block.number).is_some_and(|above| above >= depth)
     }
 }

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use futures::future::{join, join_all};
 use rootlight::light::{RequestFailure, RoutedRequest, UpstreamRequest, UpstreamResponse};
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_server::metrics::Metrics;
 use rootlight_upstream::SharedUpstream;
 
-use super::ask::{Fetched, ask_counted};
+use super::ask::{UpstreamResponses, ask};
 use super::hedge::Hedges;
 use super::sends::{Sending, send_each};
 
 /// The requests of a round that go to one upstream and have the same spare, and their places in the round.
 #[derive(Default)]
-struct Part {
+struct UpstreamPart {
     places: Vec<usize>,
     requests: Vec<UpstreamRequest>,
 }
 
 /// The parts of a round, by upstream and spare.
-type Parts = BTreeMap<(usize, Option<usize>), Part>;
+type UpstreamParts = BTreeMap<(usize, Option<usize>), UpstreamPart>;
 
 /// Sends each request to the upstream that it names, to all upstreams at the same time; responses keep the order of the
 /// requests. With hedges, the spare of a request is asked as well when the upstream is slow.
@@ -28,9 +28,9 @@ pub(super) async fn ask_each(
     (upstreams, metrics): (&[SharedUpstream], &Metrics),
     requests: Vec<RoutedRequest>,
     hedges: Option<&Hedges>,
-) -> Fetched {
+) -> UpstreamResponses {
     let mut answers: Vec<Option<UpstreamResponse>> = requests.iter().map(|_| None).collect();
-    let (mut parts, mut sent) = (Parts::new(), Parts::new());
+    let (mut parts, mut sent) = (UpstreamParts::new(), UpstreamParts::new());
     for (place, routed) in requests.into_iter().enumerate() {
         let spare = routed.spare.filter(|spare| hedges.is_some() && *spare < upstreams.len());
         let parts = if routed.request.sends() { &mut sent } else { &mut parts };
@@ -39,29 +39,30 @@ pub(super) async fn ask_each(
         part.requests.push(routed.request);
     }
     let sent = sent.into_iter().filter(|((upstream, _), _)| *upstream < upstreams.len());
-    let sent = sent.map(|((upstream, _), Part { places, requests })| Sending { upstream, places, requests });
-    let asked = parts.into_iter().filter_map(|((index, spare), Part { places, requests })| {
+    let sent =
+        sent.map(|((upstream, _), UpstreamPart { places, requests })| Sending { upstream, places, requests });
+    let asked = parts.into_iter().filter_map(|((index, spare), UpstreamPart { places, requests })| {
         let upstream = upstreams.get(index)?;
         let spare = spare.and_then(|spare| Some((spare, upstreams.get(spare)?)));
         Some(async move {
             let (fetched, of_spare) = match (hedges, spare) {
                 (Some(hedges), Some(spare)) => hedges.ask(metrics, (index, upstream), spare, requests).await,
-                _ => (ask_counted(metrics, (index, upstream), requests).await, false),
+                _ => (ask(metrics, (index, upstream), requests).await, false),
             };
             (places, fetched, of_spare)
         })
     });
     let (asked, sent) = join(join_all(asked), send_each((upstreams, metrics), sent.collect())).await;
-    let (mut held, mut by_spare) = (Held::default(), Vec::new());
+    let (mut reserved, mut from_spare) = (Reservation::default(), Vec::new());
     let sent = sent.into_iter().map(|(places, fetched)| (places, fetched, false));
     for (places, fetched, of_spare) in asked.into_iter().chain(sent) {
-        held.merge(fetched.held);
-        by_spare.extend(places.iter().filter(|_| of_spare));
+        reserved.merge(fetched.reserved);
+        from_spare.extend(places.iter().filter(|_| of_spare));
         for (place, answer) in places.into_iter().zip(fetched.answers) {
             answers[place] = Some(answer);
         }
     }
     let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
     let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(nobody)).collect();
-    Fetched { answers, held, by_spare }
+    UpstreamResponses { answers, reserved, from_spare }
 }

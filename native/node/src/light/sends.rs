@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use rootlight::light::{RequestFailure, SEND_GRACE, UpstreamRequest};
-use rootlight_server::metrics::{Metrics, Outcome};
+use rootlight_server::metrics::{Metrics, UpstreamOutcome};
 use rootlight_upstream::SharedUpstream;
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{Fetched, ask_counted};
+use super::ask::{UpstreamResponses, ask};
 
 /// The transactions of a round that go to one upstream, and their places in the round.
 pub(super) struct Sending {
@@ -23,7 +23,7 @@ pub(super) struct Sending {
 pub(super) async fn send_each(
     (upstreams, metrics): (&[SharedUpstream], &Metrics),
     parts: Vec<Sending>,
-) -> Vec<(Vec<usize>, Fetched)> {
+) -> Vec<(Vec<usize>, UpstreamResponses)> {
     let mut untaken: BTreeSet<&str> =
         parts.iter().flat_map(|part| &part.requests).map(|request| request.params.as_str()).collect();
     let mut under_way: FuturesUnordered<_> = parts
@@ -31,11 +31,11 @@ pub(super) async fn send_each(
         .enumerate()
         .filter_map(|(number, part)| {
             let upstream = upstreams.get(part.upstream)?;
-            let asked = ask_counted(metrics, (part.upstream, upstream), part.requests.clone());
+            let asked = ask(metrics, (part.upstream, upstream), part.requests.clone());
             Some(async move { (number, asked.await) })
         })
         .collect();
-    let mut responses: Vec<Option<Fetched>> = parts.iter().map(|_| None).collect();
+    let mut responses: Vec<Option<UpstreamResponses>> = parts.iter().map(|_| None).collect();
     let mut end = None;
     loop {
         let next = match end {
@@ -53,7 +53,7 @@ pub(super) async fn send_each(
         responses[number] = Some(fetched);
     }
     drop(under_way);
-    let with_places = |(part, fetched): (Sending, Option<Fetched>)| {
+    let with_places = |(part, fetched): (Sending, Option<UpstreamResponses>)| {
         let fetched = fetched.unwrap_or_else(|| silent(metrics, &part));
         (part.places, fetched)
     };
@@ -62,11 +62,11 @@ pub(super) async fn send_each(
 
 /// Failures in place of the responses of an upstream that took longer than the others. The upstream is not blamed: another
 /// one can say at once that it has a transaction, whether it has or not.
-fn silent(metrics: &Metrics, part: &Sending) -> Fetched {
+fn silent(metrics: &Metrics, part: &Sending) -> UpstreamResponses {
     let answer = |_: &UpstreamRequest| {
-        metrics.asked(part.upstream, Outcome::Silence);
+        metrics.asked(part.upstream, UpstreamOutcome::Silence);
         let reason = format!("not within {SEND_GRACE} ms after another upstream had the transaction");
-        Err(RequestFailure::Lacking(reason))
+        Err(RequestFailure::NotHeld(reason))
     };
-    Fetched { answers: part.requests.iter().map(answer).collect(), ..Fetched::default() }
+    UpstreamResponses { answers: part.requests.iter().map(answer).collect(), ..UpstreamResponses::default() }
 }

@@ -8,44 +8,46 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::engine::{LentFilter, gate};
+use rootlight::engine::{ExportedFilter, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
-    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, Unproven, UpstreamResponse,
+    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, UnprovenPolicy,
+    UpstreamResponse,
 };
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{Beside, Connection, Message, Session, SessionStep};
+use rootlight::rpc::{AuxiliarySource, Connection, Message, Session, SessionStep};
 use rootlight::types::bans::Bans;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{Held, NO_ROOM};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{self, SHORT_JSON};
-use rootlight_limits::runs::{Runs, Size};
+use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_server::bans::HostBans;
-use rootlight_server::metrics::Checked;
+use rootlight_server::metrics::VerifiedKind;
 use rootlight_server::service::{
-    Caller, Counts, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, TIMED_OUT, Vitals, dispatcher,
+    Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus, TIMED_OUT,
+    dispatcher,
 };
-use rootlight_upstream::{SharedUpstream, asked_by};
+use rootlight_upstream::{SharedUpstream, with_caller};
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
-use super::ask::Fetched;
-use super::checkpoint::Start;
+use super::ask::UpstreamResponses;
+use super::block_exchange::BlockExchange;
+use super::checkpoint::LightStart;
 use super::contents::contents;
 use super::hedge::Hedges;
 use super::own_node::OwnNode;
 use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
-use super::served::{Entrance, ServedHead};
-use super::told::ToldBlocks;
+use super::visible_head::{GateState, VisibleHead};
 use super::{
-    shared::Shared,
-    sync::{self, Log},
-    vitals,
+    chain_status,
+    shared_light::SharedLight,
+    sync::{self, SyncLog},
 };
 use crate::ban_guard::guard;
-use crate::store::StoreError;
+use crate::store::ChainStoreError;
 
 /// JSON-RPC code of answers that cannot be given at present (EIP-1474).
 const NOT_READY: i32 = -32002;
@@ -80,11 +82,11 @@ pub struct LightOptions {
     /// Greatest age of the head, in seconds, at which requests are answered; 0 allows any age.
     pub max_age: u64,
     /// What to do with answers that no upstream can prove.
-    pub unproven: Unproven,
+    pub unproven: UnprovenPolicy,
     /// The full node beside the client, if the only upstream is the host's own.
     pub own_node: Option<OwnNode>,
-    /// Whether [`LightService::tell_sent`] is called for the transactions that callers send.
-    pub host_tells_sent: bool,
+    /// Whether [`LightService::announce_sent`] is called for the transactions that callers send.
+    pub host_announces_sent: bool,
     /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
     pub index: bool,
     /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
@@ -105,9 +107,9 @@ impl Default for LightOptions {
             policy: CallPolicy::default(),
             min_depth: 0,
             max_age: MAX_AGE,
-            unproven: Unproven::Refuse,
+            unproven: UnprovenPolicy::Refuse,
             own_node: None,
-            host_tells_sent: false,
+            host_announces_sent: false,
             index: false,
             spread: false,
             cache_bytes: None,
@@ -118,28 +120,28 @@ impl Default for LightOptions {
 
 /// A light client that follows an upstream and answers from what it has verified.
 pub struct LightService {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLight>,
     upstreams: Vec<SharedUpstream>,
     hedges: Option<Hedges>,
     options: LightOptions,
     /// Long runs of handlers.
-    runs: Arc<Runs>,
+    runs: Arc<RunQueue>,
     /// Turns for brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
     bans: Arc<HostBans>,
     /// Whether messages are answered.
-    entrance: Arc<Entrance>,
+    entrance: Arc<GateState>,
 }
 
 /// What the next step of a session needs.
-enum Next {
+enum SessionInput {
     /// A message, and the connection that it arrived on.
     Start(Message, Arc<Connection>),
     /// A session that is not brief and has not run yet.
     Begin(Box<Session>),
     /// A session, and the responses that it waits for.
-    Feed(Box<Session>, Fetched),
+    Feed(Box<Session>, UpstreamResponses),
 }
 
 impl LightService {
@@ -147,7 +149,7 @@ impl LightService {
     #[must_use]
     pub fn start(
         network: Network,
-        start: impl Into<Start>,
+        start: impl Into<LightStart>,
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
     ) -> Self {
@@ -164,24 +166,24 @@ impl LightService {
     /// aside.
     pub fn resume(
         network: Network,
-        start: impl Into<Start>,
+        start: impl Into<LightStart>,
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
         folder: &Path,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, ChainStoreError> {
         let bans = Arc::<HostBans>::default();
         let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
-        shared.keep_in(folder)?;
+        shared.store_headers_in(folder)?;
         Ok(Self::launch(shared, upstreams, options, bans))
     }
 
     fn shared(
         network: Network,
-        start: Start,
+        start: LightStart,
         upstreams: &[SharedUpstream],
         options: &LightOptions,
         bans: &Arc<HostBans>,
-    ) -> Shared {
+    ) -> SharedLight {
         let bans: Arc<dyn Bans> = bans.clone();
         let config = ClientConfig {
             version: client_version(),
@@ -191,13 +193,14 @@ impl LightService {
             max_age: options.max_age,
             unproven: options.unproven,
             own_state: options.own_node.as_ref().map(|node| node.store.clone()),
-            host_tells_sent: options.host_tells_sent,
+            host_announces_sent: options.host_announces_sent,
             bodies_by_hash: options.index,
             balance: options.spread,
             bans: Some(bans),
         };
         let counts = Counts::within(options.limits.clone());
-        let shared = Shared::new(network, start, config, options.sync, (secret(), counts), beside(options));
+        let shared =
+            SharedLight::new(network, start, config, options.sync, (secret(), counts), beside(options));
         if let Some(bytes) = options.cache_bytes {
             shared.client.limit_cache(bytes);
         }
@@ -205,14 +208,14 @@ impl LightService {
     }
 
     fn launch(
-        shared: Shared,
+        shared: SharedLight,
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
         bans: Arc<HostBans>,
     ) -> Self {
         let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
-        let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
+        let log = Arc::new(Mutex::new(SyncLog::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
             .iter()
             .enumerate()
@@ -220,7 +223,7 @@ impl LightService {
                 tokio::spawn(sync::run(shared.clone(), index, upstream.clone(), log.clone()))
             })
             .collect();
-        syncing.push(tokio::spawn(sync::prove_kept(shared.clone())));
+        syncing.push(tokio::spawn(sync::prove_restored(shared.clone())));
         let processors = priority::processors();
         let hedges = options.spread.then(|| Hedges::new(upstreams.len()));
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
@@ -229,34 +232,34 @@ impl LightService {
             upstreams,
             hedges,
             options,
-            runs: Runs::for_this_machine(),
+            runs: RunQueue::for_this_machine(),
             brief,
             syncing,
             bans,
-            entrance: Arc::new(Entrance::new()),
+            entrance: Arc::new(GateState::new()),
         }
     }
 
     /// What decides which verified block messages see as the newest; without it, it is the heaviest.
-    pub fn served_head(&self) -> ServedHead {
-        ServedHead::new(self.shared.clone(), self.entrance.clone())
+    pub fn served_head(&self) -> VisibleHead {
+        VisibleHead::new(self.shared.clone(), self.entrance.clone())
     }
 
-    /// Takes over a filter that another light client of the same network has lent ([`Self::lend_filter`]), as if it had been
+    /// Takes over a filter that another light client of the same network has lent ([`Self::export_filter`]), as if it had been
     /// polled now.
-    pub fn adopt_filter(&self, id: u128, filter: LentFilter) {
-        self.shared.client.adopt_filter(id, filter, sync::now());
+    pub fn import_filter(&self, id: u128, filter: ExportedFilter) {
+        self.shared.client.import_filter(id, filter, sync::now());
     }
 
     /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
-    pub fn tell_sent(&self, transactions: &[(B256, u64)]) {
-        self.shared.client.tell_sent(transactions);
+    pub fn announce_sent(&self, transactions: &[(B256, u64)]) {
+        self.shared.client.announce_sent(transactions);
         self.shared.changed();
     }
 
     /// A filter for another light client; `None` if it does not exist. It does not exist here afterwards.
-    pub fn lend_filter(&self, id: u128) -> Option<LentFilter> {
-        self.shared.client.lend_filter(id)
+    pub fn export_filter(&self, id: u128) -> Option<ExportedFilter> {
+        self.shared.client.export_filter(id)
     }
 
     /// Whether the head has been reached at least once.
@@ -296,19 +299,19 @@ impl LightService {
     }
 
     /// The blocks that light clients of one service tell each other of.
-    pub fn fan_out(&self) -> ToldBlocks {
-        ToldBlocks(self.shared.clone())
+    pub fn fan_out(&self) -> BlockExchange {
+        BlockExchange(self.shared.clone())
     }
 
-    /// The contents of a block of the newest verified chain ([`ToldBlocks::take_contents`]), which upstreams are asked for
+    /// The contents of a block of the newest verified chain ([`BlockExchange::take_contents`]), which upstreams are asked for
     /// if they are not known. `None` if no upstream gives them.
     pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
         let hash = serde_json::value::to_raw_value(block).ok()?;
         let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
         let client = &self.shared.client;
         let session = client.open_pinned(client.pin_newest(sync::now()), message);
-        let own = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        drop(self.finish(Next::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
+        let own = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        drop(self.finish(SessionInput::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
         let shared = self.shared.clone();
         let block = *block;
         tokio::task::spawn_blocking(move || contents(&shared.client, &block)).await.ok().flatten()
@@ -337,57 +340,57 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
-    async fn converse(&self, message: Message, caller: &Caller) -> HeldReply {
+    async fn run_session(&self, message: Message, caller: &Caller) -> ReservedReply {
         let id = message.single_id();
         if let Err(reason) = self.entrance.enter().await {
             let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
             let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
             let text = format!("{reason}{}", refusal.unwrap_or_default());
-            return HeldReply::failed(id, NOT_READY, &text);
+            return ReservedReply::failed(id, NOT_READY, &text);
         }
         let about = (id, Size::of(&message));
-        self.finish(Next::Start(message, caller.connection.clone()), about, caller.peer).await
+        self.finish(SessionInput::Start(message, caller.connection.clone()), about, caller.peer).await
     }
 
     /// Answers a message, or goes on with it. An error of this host is told under the given id.
-    async fn finish(&self, mut next: Next, (id, size): (Id, Size), peer: Peer) -> HeldReply {
-        let error = |code, text| HeldReply::failed(id.clone(), code, text);
+    async fn finish(&self, mut next: SessionInput, (id, size): (Id, Size), peer: CallerId) -> ReservedReply {
+        let error = |code, text| ReservedReply::failed(id.clone(), code, text);
         let mut asked = false;
-        let (mut held, mut facts) = (Held::default(), Held::default());
+        let (mut reserved, mut facts) = (Reservation::default(), Reservation::default());
         loop {
             let Some((session, step)) = self.run(next, peer, size).await else {
                 return error(INTERNAL_ERROR, "Internal server error");
             };
             match step {
-                None => next = Next::Begin(session),
+                None => next = SessionInput::Begin(session),
                 Some(SessionStep::Fetch(requests)) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
-                    if !self.hold(&mut held, peer, session.finished_bytes()).await
+                    if !self.hold(&mut reserved, peer, session.finished_bytes()).await
                         || !self.hold_facts(&mut facts, session.fact_bytes()).await
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     asked = true;
-                    let answers = asked_by(peer.asker(), self.ask(requests)).await;
-                    next = Next::Feed(session, answers);
+                    let answers = with_caller(peer.asker(), self.ask(requests)).await;
+                    next = SessionInput::Feed(session, answers);
                 }
                 Some(SessionStep::Done(reply)) => {
                     self.shared.close(*session);
                     let metrics = &self.shared.counts.metrics;
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };
                     source.inc();
-                    if !self.hold(&mut held, peer, reply.bytes()).await {
+                    if !self.hold(&mut reserved, peer, reply.bytes()).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
-                    return HeldReply { held, fetched: asked, ..HeldReply::of(reply) };
+                    return ReservedReply { reserved, fetched: asked, ..ReservedReply::of(reply) };
                 }
             }
         }
     }
 
     /// Sends the requests of a round. While there is room for none of the responses, the round waits, holding none.
-    async fn ask(&self, requests: Vec<RoutedRequest>) -> Fetched {
+    async fn ask(&self, requests: Vec<RoutedRequest>) -> UpstreamResponses {
         let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
         let started = Instant::now();
         loop {
@@ -401,23 +404,28 @@ impl LightService {
         }
     }
 
-    async fn converse_in_time(&self, message: Message, caller: &Caller) -> HeldReply {
+    async fn run_session_in_time(&self, message: Message, caller: &Caller) -> ReservedReply {
         let id = message.single_id();
-        match tokio::time::timeout(self.options.message_timeout, self.converse(message, caller)).await {
+        match tokio::time::timeout(self.options.message_timeout, self.run_session(message, caller)).await {
             Ok(reply) => reply,
             // The reference node's message.
-            Err(_) => HeldReply::failed(id, TIMED_OUT, "Execution has got timeout out."),
+            Err(_) => ReservedReply::failed(id, TIMED_OUT, "Execution has got timeout out."),
         }
     }
 
     /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
     /// Returns a session without a step if its message turns out not to be brief.
-    async fn run(&self, next: Next, peer: Peer, size: Size) -> Option<(Box<Session>, Option<SessionStep>)> {
+    async fn run(
+        &self,
+        next: SessionInput,
+        peer: CallerId,
+        size: Size,
+    ) -> Option<(Box<Session>, Option<SessionStep>)> {
         let brief = match &next {
             // Decoding long parameters takes as long as a run.
-            Next::Start(message, _) => message.bytes() <= SHORT_JSON,
-            Next::Begin(_) => false,
-            Next::Feed(session, _) => session.is_brief(),
+            SessionInput::Start(message, _) => message.bytes() <= SHORT_JSON,
+            SessionInput::Begin(_) => false,
+            SessionInput::Feed(session, _) => session.is_brief(),
         };
         // The semaphore is never closed.
         let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
@@ -426,21 +434,21 @@ impl LightService {
         let work = self.limits().work().spawn_lowered(Some(peer.asker()), move |pauses| {
             let _turn = (permit, place);
             let mut session = match next {
-                Next::Start(message, connection) => {
+                SessionInput::Start(message, connection) => {
                     let session = Box::new(shared.client.open_from(connection, message, sync::now()));
                     if brief && !session.is_brief() {
                         return (session, None);
                     }
                     session
                 }
-                Next::Begin(session) => session,
-                Next::Feed(mut session, fetched) => {
-                    let Fetched { answers, held, by_spare } = fetched;
+                SessionInput::Begin(session) => session,
+                SessionInput::Feed(mut session, fetched) => {
+                    let UpstreamResponses { answers, reserved, from_spare } = fetched;
                     let (count, started) = (answers.len(), Instant::now());
-                    session.took_over(&by_spare);
+                    session.answered_by_spare(&from_spare);
                     shared.client.feed(&mut session, answers);
-                    shared.counts.metrics.verified(Checked::Answers, count, started.elapsed());
-                    drop(held);
+                    shared.counts.metrics.verified(VerifiedKind::Answers, count, started.elapsed());
+                    drop(reserved);
                     session
                 }
             };
@@ -462,23 +470,23 @@ impl LightService {
     }
 
     /// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
-    async fn hold(&self, held: &mut Held, peer: Peer, bytes: usize) -> bool {
-        if bytes <= held.bytes() {
-            held.shrink_to(bytes);
+    async fn hold(&self, reserved: &mut Reservation, peer: CallerId, bytes: usize) -> bool {
+        if bytes <= reserved.bytes() {
+            reserved.shrink_to(bytes);
             return true;
         }
-        let more = self.limits().hold_answer(peer.asker(), bytes.saturating_sub(held.bytes())).await;
-        more.map(|more| held.merge(more)).is_some()
+        let more = self.limits().hold_answer(peer.asker(), bytes.saturating_sub(reserved.bytes())).await;
+        more.map(|more| reserved.merge(more)).is_some()
     }
 
     /// Does what [`Self::hold`] does, for proven blocks and state.
-    async fn hold_facts(&self, held: &mut Held, bytes: usize) -> bool {
-        let missing = bytes.saturating_sub(held.bytes());
+    async fn hold_facts(&self, reserved: &mut Reservation, bytes: usize) -> bool {
+        let missing = bytes.saturating_sub(reserved.bytes());
         if bytes <= SMALL_FACTS || missing == 0 {
             return true;
         }
         let more = self.limits().facts().take_soon(missing).await;
-        more.map(|more| held.merge(more)).is_some()
+        more.map(|more| reserved.merge(more)).is_some()
     }
 }
 
@@ -489,8 +497,8 @@ impl Drop for LightService {
 }
 
 impl Service for LightService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
-        Box::pin(self.converse_in_time(message, caller))
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+        Box::pin(self.run_session_in_time(message, caller))
     }
 
     fn counts(&self) -> Counts {
@@ -533,16 +541,16 @@ impl Service for LightService {
         }
     }
 
-    fn vitals(&self) -> Vitals {
-        vitals::of(&self.shared.client.pin(sync::now()))
+    fn chain_status(&self) -> ServiceStatus {
+        chain_status::of(&self.shared.client.pin(sync::now()))
     }
 }
 
 /// What is beside the client and answers in the place of its upstreams.
-fn beside(options: &LightOptions) -> Option<Arc<dyn Beside>> {
+fn beside(options: &LightOptions) -> Option<Arc<dyn AuxiliarySource>> {
     match &options.own_node {
         Some(node) => Some(Arc::new(node.clone())),
-        None if options.index => Some(Arc::new(super::index::Index)),
+        None if options.index => Some(Arc::new(super::index::HostIndex)),
         None => None,
     }
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use rootlight_limits::unix_time::unix_time;
-use rootlight_server::metrics::Checked;
+use rootlight_server::metrics::VerifiedKind;
 use rootlight_upstream::SharedUpstream;
 use tracing::{info, warn};
 
-use super::ask::{Fetched, ask_counted};
-use super::dismiss::Watched;
-use super::shared::Shared;
+use super::ask::{UpstreamResponses, ask};
+use super::dismiss::WatchedSource;
+use super::shared_light::SharedLight;
 use crate::progress::{WORTH_A_BAR, progress_bar};
 
 /// Time between two progress lines.
@@ -29,9 +29,14 @@ const PROVE_PAUSE: Duration = Duration::from_millis(1);
 const HINT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows one upstream until the service is dropped.
-pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
+pub(super) async fn run(
+    shared: Arc<SharedLight>,
+    index: usize,
+    upstream: SharedUpstream,
+    log: Arc<Mutex<SyncLog>>,
+) {
     let (mut outbox, counts) = (Outbox::default(), shared.counts.clone());
-    let ask = |requests| ask_counted(&counts.metrics, (index, &upstream), requests);
+    let ask = |requests| ask(&counts.metrics, (index, &upstream), requests);
     let mut watched = None;
     loop {
         take_turn(&shared, index, &upstream, &mut watched);
@@ -42,21 +47,21 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
         }
         match shared.client.sync_next(index, now()) {
             SyncStep::Fetch(requests) => {
-                let Fetched { answers, held, .. } = ask(requests).await;
+                let UpstreamResponses { answers, reserved, .. } = ask(requests).await;
                 let client = shared.clone();
                 // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
                 let fed = tokio::task::spawn_blocking(move || {
                     let (count, started) = (answers.len(), Instant::now());
                     client.sync_feed(index, answers, now());
-                    client.counts.metrics.verified(Checked::Headers, count, started.elapsed());
-                    drop(held);
+                    client.counts.metrics.verified(VerifiedKind::Headers, count, started.elapsed());
+                    drop(reserved);
                 });
                 if fed.await.is_err() {
                     warn!("verification of headers was interrupted");
                     tokio::time::sleep(LONGEST_SLEEP).await;
                 }
-                let name = watched.as_ref().map_or(upstream.name(), Watched::name);
-                let vacant = watched.as_ref().is_some_and(Watched::is_vacant);
+                let name = watched.as_ref().map_or(upstream.name(), WatchedSource::name);
+                let vacant = watched.as_ref().is_some_and(WatchedSource::is_vacant);
                 let name = Some(name).filter(|_| !vacant);
                 log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, name);
                 if let Some(watched) = &mut watched {
@@ -83,25 +88,30 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
 
 /// Where sources take each other's place: tells the core of a new one, and ends the turn of one that is not to be asked
 /// again. What the core knows is of the source that is `watched`.
-fn take_turn(shared: &Shared, index: usize, upstream: &SharedUpstream, watched: &mut Option<Watched>) {
-    let Some(mut present) = upstream.turn() else { return };
+fn take_turn(
+    shared: &SharedLight,
+    index: usize,
+    upstream: &SharedUpstream,
+    watched: &mut Option<WatchedSource>,
+) {
+    let Some(mut present) = upstream.current_source() else { return };
     if let Some(known) = watched.as_ref().filter(|known| known.number() == present.number)
         && let Some(reason) = known.dismissal(shared, index)
     {
         upstream.dismiss(known.number(), reason);
-        present = upstream.turn().unwrap_or(present);
+        present = upstream.current_source().unwrap_or(present);
     }
     if watched.as_ref().is_none_or(|known| known.number() != present.number) {
         shared.client.sync_replace(index, present.name.clone());
-        *watched = Some(Watched::new(present));
+        *watched = Some(WatchedSource::new(present));
     }
 }
 
 /// Checks the proofs of work of restored headers in the background.
-pub(super) async fn prove_kept(client: Arc<Shared>) {
+pub(super) async fn prove_restored(client: Arc<SharedLight>) {
     loop {
         let shared = client.clone();
-        if !tokio::task::spawn_blocking(move || shared.prove_kept()).await.unwrap_or(false) {
+        if !tokio::task::spawn_blocking(move || shared.prove_restored()).await.unwrap_or(false) {
             return;
         }
         // The pause lets other tasks take the lock.
@@ -118,7 +128,7 @@ pub(super) fn now() -> Now {
 }
 
 /// Log lines about progress, limited in rate; each fault is logged once.
-pub(super) struct Log {
+pub(super) struct SyncLog {
     started: Instant,
     last_line: Instant,
     head: Option<u64>,
@@ -127,7 +137,7 @@ pub(super) struct Log {
     bar: Option<ProgressBar>,
 }
 
-impl Log {
+impl SyncLog {
     pub(super) fn new(upstreams: usize) -> Self {
         let now = Instant::now();
         Self {
@@ -141,7 +151,7 @@ impl Log {
     }
 
     /// Reports news after an exchange with the upstream of this name, or of none if nobody was asked.
-    fn report(&mut self, shared: &Shared, index: usize, name: Option<&str>) {
+    fn report(&mut self, shared: &SharedLight, index: usize, name: Option<&str>) {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(index);
         if let (Some(name), Some(state), Some(last)) = (name, state, self.faults.get_mut(index)) {

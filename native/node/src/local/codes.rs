@@ -49,20 +49,20 @@ mod tests {
 
     use alloy_primitives::Address;
     use rootlight::dev::{DevAccounts, DevConfig};
-    use rootlight::engine::{DevNode, Moment, Node as _};
+    use rootlight::engine::{DevNode, HostInput, LocalNode as _};
     use rootlight::rpc::LocalClient;
     use serde_json::{Value, json};
 
     use super::*;
 
-    struct Calls {
+    struct CodeFixture {
         client: LocalClient,
         codes: Arc<Codes>,
     }
 
-    impl Calls {
+    impl CodeFixture {
         fn new() -> Self {
-            let moment = Moment { now: 1_700_000_000, entropy: B256::ZERO };
+            let moment = HostInput { now: 1_700_000_000, entropy: B256::ZERO };
             let mut node = DevNode::new(DevConfig::new(&DevAccounts::default()), moment).unwrap();
             let codes = Arc::<Codes>::default();
             node.set_codes(codes.clone());
@@ -73,7 +73,7 @@ mod tests {
             let message =
                 json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
             let message = self.client.open(message.as_bytes());
-            let moment = Moment { now: 1_700_000_000, entropy: B256::ZERO };
+            let moment = HostInput { now: 1_700_000_000, entropy: B256::ZERO };
             let answer = self.client.answer(message, moment, &|| false).into_text().unwrap();
             serde_json::from_str::<Value>(&answer).unwrap()["result"].take()
         }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn calls_find_code_and_changes_of_it_take_effect() {
-        let mut calls = Calls::new();
+        let mut calls = CodeFixture::new();
         let call = json!([{ "to": CONTRACT }, "latest"]);
         for word in [1, 2, 1] {
             calls.get("anvil_setCode", json!([CONTRACT, returns(word)]));
@@ -111,10 +111,10 @@ mod tests {
     /// A witness proves the code of a contract although an earlier call has analysed it.
     #[test]
     fn a_witness_has_code_that_was_found_in_the_cache() {
-        let mut calls = Calls::new();
+        let mut calls = CodeFixture::new();
         let code = format!("{}{}", returns(1), "00".repeat(60));
         calls.get("anvil_setCode", json!([CONTRACT, code]));
-        let witness = |calls: &mut Calls| {
+        let witness = |calls: &mut CodeFixture| {
             calls.get("rootlight_getWitness", json!([{ "to": CONTRACT }, "latest"])).to_string()
         };
         let before = witness(&mut calls);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_codes_used_last_are_kept() {
-        let mut calls = Calls::new();
+        let mut calls = CodeFixture::new();
         let address = |number: usize| format!("{:#042x}", 0x1000 + number);
         let hash = |number: usize| {
             let code = alloy_primitives::hex::decode(returns(u8::try_from(number).unwrap())).unwrap();

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use alloy_primitives::{Address, B256};
 use redb::{Database, StorageBackend};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::{DevNode, Moment, Node as _};
+use rootlight::engine::{DevNode, HostInput, LocalNode as _};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::{OpenStore, RestoreError, Store};
+use crate::store::{ChainStore, OpenStore, RestoreError};
 
 /// A disk in memory. Its contents survive closing the database, and tests can make it full.
 #[derive(Debug, Clone)]
@@ -80,21 +80,21 @@ impl StorageBackend for Disk {
 
 pub(super) fn opener(disk: &Disk, genesis: B256) -> OpenStore {
     let disk = disk.clone();
-    Box::new(move || Store::with(Database::builder().create_with_backend(disk.clone())?, genesis))
+    Box::new(move || ChainStore::with(Database::builder().create_with_backend(disk.clone())?, genesis))
 }
 
 const NOBODY: Address = Address::repeat_byte(0xaa);
 
 pub(super) fn node(history: Option<u64>) -> DevNode {
     let config = DevConfig { history, mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
-    DevNode::new(config, Moment { now: 1_700_000_000, entropy: B256::ZERO }).unwrap()
+    DevNode::new(config, HostInput { now: 1_700_000_000, entropy: B256::ZERO }).unwrap()
 }
 
 pub(super) fn open(disk: &Disk, history: Option<u64>) -> Result<LocalService, RestoreError> {
     let mut node = node(history);
     let genesis = node.local().head().hash();
     let chain = node.chain_mut().local_mut();
-    let persist = Persist::restore(opener(disk, genesis), chain, history, true)?;
+    let persist = ChainPersistence::restore(opener(disk, genesis), chain, history, true)?;
     let entropy = Entropy::from_system().unwrap();
     Ok(LocalService::new(Box::new(node), LocalOptions::default(), entropy, Some(persist)))
 }
@@ -204,7 +204,8 @@ async fn a_follower_refuses_a_store_with_directly_changed_states() {
     drop(service);
     let mut node = node(None);
     let genesis = node.local().head().hash();
-    let refused = Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, false);
+    let refused =
+        ChainPersistence::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, false);
     assert!(matches!(refused, Err(RestoreError::Edited(_))));
 }
 
@@ -228,7 +229,7 @@ async fn a_stored_block_with_another_hash_is_refused() {
     let wrong = crate::store::StoredBlock { hash: head, ..store.block(parent).unwrap().unwrap() };
     store.append(&[wrong], &[], head).unwrap();
     drop(store);
-    let refused = Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true);
+    let refused = ChainPersistence::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true);
     assert!(
         matches!(refused, Err(RestoreError::OtherBlock { hash, found }) if (hash, found) == (head, parent))
     );
@@ -241,12 +242,12 @@ fn saving_a_chain_with_a_missing_parent_is_an_error() {
     let mut empty = node(None);
     let genesis = empty.local().head().hash();
     let mut persist =
-        Persist::restore(opener(&disk, genesis), empty.chain_mut().local_mut(), None, true).unwrap();
+        ChainPersistence::restore(opener(&disk, genesis), empty.chain_mut().local_mut(), None, true).unwrap();
     let config = DevConfig::new(&DevAccounts { count: 1, ..DevAccounts::default() });
-    let mut other = DevNode::new(config, Moment { now: 1_700_000_000, entropy: B256::ZERO }).unwrap();
+    let mut other = DevNode::new(config, HostInput { now: 1_700_000_000, entropy: B256::ZERO }).unwrap();
     other.chain_mut().mine(1_700_000_000).unwrap();
     let refused = persist.save(other.local(), Vec::new(), None);
-    assert!(matches!(refused, Err(StoreError::MissingBlock { .. })));
+    assert!(matches!(refused, Err(ChainStoreError::MissingBlock { .. })));
 }
 
 /// Answers of the pending block and the settings of later ones.

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, hex};
 use proptest::prelude::*;
 use redb::ReadableTable as _;
-use rootlight::engine::{LogFilter, Moment, Node as _, View, block_logs, range_logs};
+use rootlight::engine::{HostInput, LocalNode as _, LogFilter, View, block_logs, range_logs};
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn contracts() -> [Address; 2] {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ChainStep {
     /// A transaction that writes a log: its contract and topics.
     Log(usize, u8, u8),
     Mine(u64),
@@ -44,18 +44,18 @@ enum Step {
     Lost,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ChainStep> {
     prop_oneof![
-        8 => (0..2_usize, 0..4_u8, 0..4_u8).prop_map(|(contract, a, b)| Step::Log(contract, a, b)),
-        2 => (1..9_u64).prop_map(Step::Mine),
-        2 => Just(Step::Snapshot),
-        2 => (1..4_u64).prop_map(Step::Revert),
-        1 => Just(Step::Reset),
-        1 => (0..4_u8).prop_map(Step::RevertedInBatch),
-        2 => (0..12_u64, 0..4_u8).prop_map(|(writes, topic)| Step::Crash(writes, topic)),
-        1 => (0..4_u8).prop_map(Step::Full),
-        1 => Just(Step::Restart),
-        1 => Just(Step::Lost),
+        8 => (0..2_usize, 0..4_u8, 0..4_u8).prop_map(|(contract, a, b)| ChainStep::Log(contract, a, b)),
+        2 => (1..9_u64).prop_map(ChainStep::Mine),
+        2 => Just(ChainStep::Snapshot),
+        2 => (1..4_u64).prop_map(ChainStep::Revert),
+        1 => Just(ChainStep::Reset),
+        1 => (0..4_u8).prop_map(ChainStep::RevertedInBatch),
+        2 => (0..12_u64, 0..4_u8).prop_map(|(writes, topic)| ChainStep::Crash(writes, topic)),
+        1 => (0..4_u8).prop_map(ChainStep::Full),
+        1 => Just(ChainStep::Restart),
+        1 => Just(ChainStep::Lost),
     ]
 }
 
@@ -121,45 +121,47 @@ fn lose_index(disk: &Disk) {
     write.commit().unwrap();
 }
 
-async fn run(steps: Vec<Step>) {
+async fn run(steps: Vec<ChainStep>) {
     let disk = Disk::default();
     let mut service = open(&disk, None).unwrap();
     create_contracts(&service).await;
     for step in steps {
         match step {
-            Step::Log(contract, a, b) => drop(send(&service, logging(contract, a, b)).await),
-            Step::Mine(blocks) => drop(get(&service, "hardhat_mine", json!([format!("{blocks:#x}")])).await),
-            Step::Snapshot => drop(get(&service, "evm_snapshot", json!([])).await),
-            Step::Revert(id) => {
+            ChainStep::Log(contract, a, b) => drop(send(&service, logging(contract, a, b)).await),
+            ChainStep::Mine(blocks) => {
+                drop(get(&service, "hardhat_mine", json!([format!("{blocks:#x}")])).await)
+            }
+            ChainStep::Snapshot => drop(get(&service, "evm_snapshot", json!([])).await),
+            ChainStep::Revert(id) => {
                 drop(send(&service, request("evm_revert", json!([format!("{id:#x}")]))).await)
             }
-            Step::Reset => {
+            ChainStep::Reset => {
                 get(&service, "evm_reset", json!([])).await;
                 create_contracts(&service).await;
             }
-            Step::RevertedInBatch(topic) => {
+            ChainStep::RevertedInBatch(topic) => {
                 let id = get(&service, "evm_snapshot", json!([])).await;
                 let revert = request("evm_revert", json!([id]));
                 let all = json!([logging(0, topic, 3), request("evm_snapshot", json!([])), revert]);
                 send(&service, all).await;
             }
-            Step::Crash(writes, topic) => {
+            ChainStep::Crash(writes, topic) => {
                 disk.fail_after(writes);
                 send(&service, logging(1, topic, 2)).await;
                 drop(service);
                 disk.recover();
                 service = open(&disk, None).unwrap();
             }
-            Step::Full(topic) => {
+            ChainStep::Full(topic) => {
                 disk.fail_after(0);
                 send(&service, logging(0, topic, topic)).await;
                 disk.recover();
             }
-            Step::Restart => {
+            ChainStep::Restart => {
                 drop(service);
                 service = open(&disk, None).unwrap();
             }
-            Step::Lost => {
+            ChainStep::Lost => {
                 drop(service);
                 lose_index(&disk);
                 service = open(&disk, None).unwrap();
@@ -175,7 +177,9 @@ async fn run(steps: Vec<Step>) {
 async fn compare_traces(disk: &Disk) {
     let mut plain = node(None);
     let genesis = plain.local().head().hash();
-    drop(Persist::restore(opener(disk, genesis), plain.chain_mut().local_mut(), None, true).unwrap());
+    drop(
+        ChainPersistence::restore(opener(disk, genesis), plain.chain_mut().local_mut(), None, true).unwrap(),
+    );
     let service = open(disk, None).unwrap();
     let mut client = LocalClient::new(Box::new(plain));
     let accounts = [json!([]), json!(sender()), json!(contracts()), json!([contracts()[0]])];
@@ -270,7 +274,8 @@ async fn an_index_that_is_being_built_leaves_out_no_block() {
         let mut node = node(None);
         let genesis = node.local().head().hash();
         let persist =
-            Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true).unwrap();
+            ChainPersistence::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true)
+                .unwrap();
         let index = persist.index().clone();
         node.set_index(index.clone());
         floors.push(index.progress().map(|progress| progress.total - progress.done));
@@ -328,11 +333,11 @@ async fn blocks_written_without_the_index_are_added_at_the_next_start() {
     let mut node = node(None);
     let genesis = node.local().head().hash();
     let mut persist =
-        Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true).unwrap();
+        ChainPersistence::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true).unwrap();
     let mut client = LocalClient::new(Box::new(node));
     let message = client.open(logging(0, 1, 2).to_string().as_bytes());
-    client.answer(message, Moment { now: 1_800_000_000, entropy: B256::ZERO }, &|| false);
-    let settled = client.node().take_settled();
+    client.answer(message, HostInput { now: 1_800_000_000, entropy: B256::ZERO }, &|| false);
+    let settled = client.node().take_block_states();
     persist.save_without_index(client.node().local(), settled).unwrap();
     drop((persist, client));
     let service = open(&disk, None).unwrap();

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rootlight::engine::Node;
+use rootlight::engine::LocalNode;
 use rootlight::local::ChainSnapshot;
 use rootlight_limits::priority;
 use tracing::{info, warn};
 
 use crate::index::MemoryIndex;
-use crate::store::{Persist, StoredIndex};
+use crate::store::{ChainPersistence, StoredIndex};
 
 /// Time between two log lines about progress.
 const REPORT: Duration = Duration::from_secs(10);
@@ -18,8 +18,8 @@ const REPORT: Duration = Duration::from_secs(10);
 /// Gives a node the index of its store, or one in memory. Returns the stored one; what it lacks is added on a thread of
 /// its own until `stopping` is set.
 pub(super) fn attach(
-    node: &mut dyn Node,
-    persist: Option<&Persist>,
+    node: &mut dyn LocalNode,
+    persist: Option<&ChainPersistence>,
     stopping: &Arc<AtomicBool>,
 ) -> Option<Arc<StoredIndex>> {
     let Some(persist) = persist else {
@@ -43,7 +43,7 @@ pub(super) fn attach(
 }
 
 /// Makes a new index in memory if most entries may be of blocks that left the chain.
-pub(super) fn renew(node: &mut dyn Node) {
+pub(super) fn renew(node: &mut dyn LocalNode) {
     let chain = node.local();
     let Some(index) = chain.index() else { return };
     if MemoryIndex::is_bloated(&**index, chain.head().number) {

@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use rootlight::engine::Snapshot;
 use rootlight::rpc::{LocalMessage, Reply, ReplyOrLogs};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::Pauses;
 use rootlight_limits::unix_time::unix_time;
 
-use super::attempts::{Attempt, Attempts};
-use super::parts::{Parts, Writer, changed, lock, moment, publish};
+use super::inline_runs::{Attempt, InlineRuns};
+use super::state::{LocalState, Writer, changed, lock, moment, publish};
 use crate::recovery::AllProcessors;
-use crate::store::StoreError;
+use crate::store::ChainStoreError;
 
 /// A message with everything needed to answer it.
 pub(super) struct Job {
     pub(super) message: LocalMessage,
     /// Whether the answer may be sent in pieces.
     pub(super) takes_pieces: bool,
-    pub(super) parts: Arc<Parts>,
+    pub(super) parts: Arc<LocalState>,
     /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
     pub(super) begun: Option<(Arc<dyn Snapshot>, u64)>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Job {
 impl Job {
     /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
     /// does not wait for another writer. Returns the job otherwise.
-    pub(super) fn run_if_brief(self) -> Result<Result<Reply, StoreError>, Self> {
+    pub(super) fn run_if_brief(self) -> Result<Result<Reply, ChainStoreError>, Self> {
         if !self.message.is_brief() {
             return Err(self);
         }
@@ -45,20 +45,20 @@ impl Job {
     }
 
     /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
-    pub(super) fn attempt(mut self, attempts: &Attempts, peer: Peer) -> Result<Reply, Self> {
+    pub(super) fn attempt(mut self, attempts: &InlineRuns, peer: CallerId) -> Result<Reply, Self> {
         if !self.message.may_be_short() || !attempts.allows(peer) {
             return Err(self);
         }
         let (view, now) = (self.parts.view(), unix_time());
         let attempt = Attempt::begin();
         let ended = self.message.begin(&*view, now, &|| attempts.is_over(&attempt));
-        attempts.took(peer, &attempt);
+        attempts.note_duration(peer, &attempt);
         self.begun = Some((view, now));
         let parts = self.parts.clone();
         if ended { Ok(self.read_whole(&parts.options.limits.work().pauses())) } else { Err(self) }
     }
 
-    pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, StoreError> {
+    pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, ChainStoreError> {
         if self.message.reads_only() {
             return Ok(if self.takes_pieces {
                 self.read(pauses, LocalMessage::read_or_stream)
@@ -92,7 +92,7 @@ impl Job {
         read(self.message, &*view, now, &interrupt)
     }
 
-    fn write(self, writer: &mut Writer, pauses: &Pauses<'_>) -> Result<Reply, StoreError> {
+    fn write(self, writer: &mut Writer, pauses: &Pauses<'_>) -> Result<Reply, ChainStoreError> {
         let Self { message, parts, .. } = self;
         let changes_chain = message.changes_chain();
         // The time limit does not include waiting for other writers.

@@ -8,9 +8,9 @@ use futures::StreamExt as _;
 use rootlight::rpc::LogStream;
 use rootlight_limits::Limits;
 use rootlight_limits::budget::NO_ROOM;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::Pauses;
-use rootlight_limits::runs::{Runs, Size};
+use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_server::service::Pieces;
 
 /// Makes the pieces of an answer. Each takes its turn among the runs of all clients, and counts in the budget of answers
@@ -18,8 +18,8 @@ use rootlight_server::service::Pieces;
 /// limits the wait for bytes of the budget.
 pub(super) fn pieces(
     logs: LogStream,
-    peer: Peer,
-    (runs, limits): (Arc<Runs>, Arc<Limits>),
+    peer: CallerId,
+    (runs, limits): (Arc<RunQueue>, Arc<Limits>),
     patience: Duration,
 ) -> Pieces {
     let step = move |mut logs: LogStream| {
@@ -27,7 +27,7 @@ pub(super) fn pieces(
         async move {
             let place = runs.enter(peer, Size::Single).await;
             let room = limits.hold_run(peer.asker(), logs.next_bytes(), patience).await;
-            let mut held = room.ok_or_else(|| io::Error::other(NO_ROOM))?;
+            let mut reserved = room.ok_or_else(|| io::Error::other(NO_ROOM))?;
             let make = move |pauses: &Pauses<'_>| {
                 let _place = place;
                 let piece = logs.next_piece();
@@ -38,8 +38,8 @@ pub(super) fn pieces(
             let (piece, logs) =
                 limits.work().spawn_lowered(Some(peer.asker()), make).await.map_err(io::Error::other)?;
             let Some(text) = piece.map_err(io::Error::other)? else { return Ok(None) };
-            held.shrink_to(text.len());
-            Ok(Some(((text, held), logs)))
+            reserved.shrink_to(text.len());
+            Ok(Some(((text, reserved), logs)))
         }
     };
     Pieces(futures::stream::try_unfold(logs, step).boxed())

@@ -1,15 +1,15 @@
 //! Serving a local chain: the development chain, or a chain that a follower imports and executes.
 
-mod attempts;
 mod codes;
 mod indexing;
+mod inline_poll;
+mod inline_runs;
 mod job;
 mod log_stream;
-mod parts;
-mod polled;
 mod report;
 mod service;
+mod state;
 mod watchdog;
 
-pub use parts::{Entropy, LocalOptions, moment};
 pub use service::LocalService;
+pub use state::{Entropy, LocalOptions, moment};

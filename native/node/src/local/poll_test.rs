@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use rootlight::rpc::envelope::MAX_BATCH;
-use rootlight_limits::caller_id::Peer;
-use rootlight_limits::runs::Runs;
+use rootlight_limits::caller_id::CallerId;
+use rootlight_limits::runs::RunQueue;
 use serde_json::{Value, json};
 
 use super::disk_test::{get, node, request};
@@ -15,7 +15,7 @@ fn service() -> LocalService {
 }
 
 fn caller() -> Caller {
-    Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None).with_subscriptions(9)
+    Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None).with_subscriptions(9)
 }
 
 fn read(text: &[u8]) -> Message {
@@ -24,7 +24,7 @@ fn read(text: &[u8]) -> Message {
 
 async fn ask(service: &LocalService, caller: &Caller, method: &str, params: Value) -> Value {
     let message = read(request(method, params).to_string().as_bytes());
-    let answer = service.answer_to(caller, message).await;
+    let answer = service.answer_message(caller, message).await;
     serde_json::from_str::<Value>(&answer.into_text().unwrap()).unwrap()["result"].take()
 }
 
@@ -34,7 +34,7 @@ fn number(id: &Value) -> u128 {
 }
 
 /// The results in notifications.
-fn results(news: &News) -> Vec<Value> {
+fn results(news: &Notifications) -> Vec<Value> {
     let result = |text: &String| serde_json::from_str::<Value>(text).unwrap()["params"]["result"].take();
     news.texts.iter().map(result).collect()
 }
@@ -59,8 +59,8 @@ async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
         }
         for ids in ids.chunks(callers.len()) {
             let [here, too, by_message] = ids else { panic!("three subscriptions") };
-            let found = service.poll_here(&callers[0], *here).unwrap();
-            let shared = service.poll_here(&callers[1], *too).unwrap();
+            let found = service.poll_inline(&callers[0], *here).unwrap();
+            let shared = service.poll_inline(&callers[1], *too).unwrap();
             let expected = news_by_message(&service, &callers[2], *by_message).await.0;
             assert_eq!((results(&found), found.is_gone), (results(&expected), false), "round {round}");
             assert_eq!(results(&shared), results(&expected), "round {round}");
@@ -68,10 +68,10 @@ async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
         }
     }
     assert!(told >= 6, "{told}");
-    assert!(service.poll_here(&callers[0], 1).unwrap().is_gone);
+    assert!(service.poll_inline(&callers[0], 1).unwrap().is_gone);
     let unsubscribed = ask(&service, &callers[0], "eth_unsubscribe", json!([format!("{:#x}", ids[0])])).await;
     assert_eq!(unsubscribed, true);
-    assert!(service.poll_here(&callers[0], ids[0]).unwrap().is_gone);
+    assert!(service.poll_inline(&callers[0], ids[0]).unwrap().is_gone);
 }
 
 #[tokio::test]
@@ -82,9 +82,9 @@ async fn a_poll_does_not_wait_for_a_writer() {
     let id = number(&id);
     let parts = service.parts.clone();
     let writer = lock(&parts.writer);
-    assert!(service.poll_here(&caller, id).is_none());
+    assert!(service.poll_inline(&caller, id).is_none());
     drop(writer);
-    assert!(service.poll_here(&caller, id).is_some());
+    assert!(service.poll_inline(&caller, id).is_some());
 }
 
 /// A call that ends soon runs where its connection is served, also while one that takes longer waits for its turn.
@@ -92,8 +92,8 @@ async fn a_poll_does_not_wait_for_a_writer() {
 async fn a_call_that_takes_long_is_tried_and_moves_to_another_thread() {
     let mut service = service();
     // Without a free place, nothing but attempts and brief messages is answered.
-    let full = Runs::one_at_a_time();
-    let taken = full.enter(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), Size::Single).await;
+    let full = RunQueue::one_at_a_time();
+    let taken = full.enter(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), Size::Single).await;
     service.runs = full;
     // JUMPDEST, PUSH1 0, JUMP: runs until the gas is used up.
     let (stops, loops) = (json!([{ "data": "0x00" }]), json!([{ "data": "0x5b600056", "gas": "0x989680" }]));
@@ -102,11 +102,11 @@ async fn a_call_that_takes_long_is_tried_and_moves_to_another_thread() {
     ask(&service, &caller, "eth_call", stops.clone()).await;
     service.attempts.start_again(Duration::ZERO);
     let long = read(request("eth_call", loops).to_string().as_bytes());
-    let mut waiting = service.answer_to(&caller, long);
+    let mut waiting = service.answer_message(&caller, long);
     let soon = Duration::from_millis(200);
     assert!(tokio::time::timeout(soon, &mut waiting).await.is_err(), "it waits for a place");
     service.attempts.start_again(Duration::MAX);
-    let other = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))), None);
+    let other = Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))), None);
     ask(&service, &other, "eth_call", stops).await;
     drop(taken);
     assert!(waiting.await.into_text().unwrap().contains("error"), "out of gas");
@@ -118,14 +118,14 @@ async fn a_poll_that_may_be_long_is_left_to_a_message() {
     let service = service();
     let caller = caller();
     let logs = ask(&service, &caller, "eth_subscribe", json!(["logs", {}])).await;
-    assert!(service.poll_here(&caller, number(&logs)).is_none());
+    assert!(service.poll_inline(&caller, number(&logs)).is_none());
     let id = ask(&service, &caller, "eth_subscribe", json!(["newHeads"])).await;
     let id = number(&id);
     get(&service, "evm_mine", json!([])).await;
     get(&service, "anvil_mine", json!(["0x3f"])).await;
-    assert_eq!(service.poll_here(&caller, id).unwrap().texts.len(), 64);
+    assert_eq!(service.poll_inline(&caller, id).unwrap().texts.len(), 64);
     get(&service, "anvil_mine", json!(["0x41"])).await;
-    assert!(service.poll_here(&caller, id).is_none());
+    assert!(service.poll_inline(&caller, id).is_none());
     assert_eq!(news_by_message(&service, &caller, id).await.0.texts.len(), 65);
-    assert!(service.poll_here(&caller, id).unwrap().texts.is_empty());
+    assert!(service.poll_inline(&caller, id).unwrap().texts.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use rootlight::dev::DevEvent;
 use rootlight::rpc::{Reply, RpcError};
-use rootlight_limits::outside::outside;
+use rootlight_limits::sanitize::sanitize;
 
 /// The log line for an event of a development chain.
 pub(super) fn event(event: &DevEvent) -> String {
@@ -13,8 +13,8 @@ pub(super) fn event(event: &DevEvent) -> String {
         }
         DevEvent::Failed { hash, halt: Some(halt), .. } => format!("transaction {hash} failed: {halt}"),
         DevEvent::Failed { hash, output, .. } => match rootlight::rpc::revert_reason(output) {
-            Some(reason) => format!("transaction {hash} reverted: {}", outside(reason)),
-            None => format!("transaction {hash} reverted with {}", outside(output)),
+            Some(reason) => format!("transaction {hash} reverted: {}", sanitize(reason)),
+            None => format!("transaction {hash} reverted with {}", sanitize(output)),
         },
         DevEvent::Unsimulated { hash, method } => {
             format!("transaction {hash} called {method}, which is not simulated: that call failed")
@@ -40,14 +40,14 @@ pub(super) fn failed_call(reply: &Reply) -> Option<String> {
 }
 
 fn line(method: &str, error: &RpcError) -> Option<String> {
-    EXECUTING.contains(&method).then(|| format!("{method}: {}", outside(error)))
+    EXECUTING.contains(&method).then(|| format!("{method}: {}", sanitize(error)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloy_primitives::{B256, U256};
-    use rootlight_limits::outside::is_unseen;
+    use rootlight_limits::sanitize::is_unseen;
 
     #[test]
     fn failed_calls_give_a_log_line() {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_contract_says_neither_fills_the_log_nor_forges_a_line() {
+    fn revert_texts_are_cut_and_escaped_in_the_log() {
         let said = format!("\n\r ERROR forged \u{202e}{}", "x".repeat(4_000_000));
         let text = [&[0x08, 0xc3, 0x79, 0xa0][..], &abi_text(&said)].concat();
         let failed = DevEvent::Failed { hash: B256::ZERO, halt: None, output: text.into() };

@@ -7,49 +7,49 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use rootlight::engine::{Node, View};
+use rootlight::engine::{LocalNode, View};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{
-    LocalClient, LocalMessage, MAX_RESPONSE, Message, News, Reply, ReplyOrLogs, notification,
+    LocalClient, LocalMessage, MAX_RESPONSE, Message, Notifications, Reply, ReplyOrLogs, notification,
 };
 use rootlight_limits::Limits;
-use rootlight_limits::budget::{Held, NO_ROOM, SMALL_ANSWER};
+use rootlight_limits::budget::{NO_ROOM, Reservation, SMALL_ANSWER};
 use rootlight_limits::priority::{Pauses, SHORT_JSON};
-use rootlight_limits::runs::{Runs, Size};
+use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::bans::HostBans;
 use rootlight_server::service::{
-    Caller, Counts, Health, HeldReply, INTERNAL_ERROR, LIMIT_EXCEEDED, Service, Vitals, dispatcher,
-    news_by_message,
+    Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus,
+    dispatcher, news_by_message,
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::attempts::Attempts;
 use super::codes::Codes;
+use super::inline_poll::{HeaderJsonCache, PollResult};
+use super::inline_runs::InlineRuns;
 use super::job::Job;
-use super::parts::{Entropy, LocalOptions, Parts, State, Writer, changed, lock, moment, publish};
-use super::polled::{Heads, Polled};
+use super::state::{Entropy, LocalOptions, LocalState, Writer, WriterStatus, changed, lock, moment, publish};
 use super::{indexing, log_stream, report};
 use crate::recovery::AllProcessors;
-use crate::store::{Persist, StoreError, StoredIndex};
+use crate::store::{ChainPersistence, ChainStoreError, StoredIndex};
 
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves a local chain.
 pub struct LocalService {
-    parts: Arc<Parts>,
+    parts: Arc<LocalState>,
     /// Decides which messages are tried on the thread that serves their connection.
-    attempts: Attempts,
+    attempts: InlineRuns,
     /// Held while a subscription is polled there, so that polls wait for each other and not for the writer.
-    polls: Mutex<Heads>,
+    polls: Mutex<HeaderJsonCache>,
     /// Schedules long runs of readers.
-    runs: Arc<Runs>,
+    runs: Arc<RunQueue>,
     /// Schedules long messages of readers.
-    long: Arc<Runs>,
+    long: Arc<RunQueue>,
     /// Schedules runs of writers, one at a time since they exclude each other.
-    writes: Arc<Runs>,
+    writes: Arc<RunQueue>,
     /// The index of a stored chain.
     index: Option<Arc<StoredIndex>>,
     bans: Arc<HostBans>,
@@ -59,14 +59,14 @@ impl LocalService {
     /// Serves a node's chain, and stores it on disk if `persist` is given.
     #[must_use]
     pub fn new(
-        mut node: Box<dyn Node>,
+        mut node: Box<dyn LocalNode>,
         options: LocalOptions,
         entropy: Entropy,
-        persist: Option<Persist>,
+        persist: Option<ChainPersistence>,
     ) -> Self {
-        let state = State::default();
+        let state = WriterStatus::default();
         let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
-        let settings = persist.as_ref().and_then(Persist::settings);
+        let settings = persist.as_ref().and_then(ChainPersistence::settings);
         if let (Some(chain), Some(settings)) = (node.dev(), settings) {
             chain.set_settings(&settings);
         }
@@ -77,7 +77,7 @@ impl LocalService {
         let chain_id = node.local().network().chain_id;
         let client = LocalClient::new(node).with_dispatcher(dispatcher().clone());
         Self {
-            parts: Arc::new(Parts {
+            parts: Arc::new(LocalState {
                 changes: watch::Sender::new(0),
                 snapshot: RwLock::new(client.snapshot()),
                 writer: Mutex::new(Writer { client, persist }),
@@ -87,11 +87,11 @@ impl LocalService {
                 state,
                 chain_id,
             }),
-            attempts: Attempts::new(),
+            attempts: InlineRuns::new(),
             polls: Mutex::default(),
-            runs: Runs::for_this_machine(),
-            long: Runs::for_long_messages(),
-            writes: Runs::one_at_a_time(),
+            runs: RunQueue::for_this_machine(),
+            long: RunQueue::for_long_messages(),
+            writes: RunQueue::one_at_a_time(),
             index,
             bans,
         }
@@ -102,7 +102,7 @@ impl LocalService {
     ///
     /// # Errors
     /// The change cannot be written to disk. The chain is unchanged then.
-    pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
+    pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn LocalNode) -> T) -> Result<T, ChainStoreError> {
         let parts = &*self.parts;
         let mut writer = lock(&parts.writer);
         let before = writer.client.node().local().events().next();
@@ -131,7 +131,7 @@ impl LocalService {
     }
 
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
-    /// look-up. Other messages that may be short are tried there for a moment ([`Attempts`]). Returns the job of all others,
+    /// look-up. Other messages that may be short are tried there for a moment ([`InlineRuns`]). Returns the job of all others,
     /// and of those that were not finished.
     fn begin(&self, caller: &Caller, message: Message) -> Result<Begun, Unanswered> {
         let peer = caller.peer;
@@ -145,20 +145,20 @@ impl LocalService {
         }
         let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, peer).map(Ok));
         match catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)? {
-            Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::NotKept),
+            Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::NotStored),
             Err(job) => Ok(Begun::Left(job, is_short)),
         }
     }
 
     /// Finishes a message. One that is left waits for its turn and runs on a thread of its own, so that it does not block other
     /// connections.
-    async fn finish(&self, caller: &Caller, begun: Begun, size: Size) -> Result<HeldReply, Unanswered> {
+    async fn finish(&self, caller: &Caller, begun: Begun, size: Size) -> Result<ReservedReply, Unanswered> {
         let peer = caller.peer;
         let (job, is_short) = match begun {
             Begun::Done(reply) => {
-                let held =
+                let reserved =
                     self.limits().hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
-                return Ok(HeldReply { held, ..HeldReply::of(reply) });
+                return Ok(ReservedReply { reserved, ..ReservedReply::of(reply) });
             }
             Begun::Left(job, is_short) => (job, is_short),
         };
@@ -169,7 +169,7 @@ impl LocalService {
         };
         let place = runs.enter(peer, size).await;
         let room = self.limits().hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
-        let mut held = room.ok_or(Unanswered::NoRoom)?;
+        let mut reserved = room.ok_or(Unanswered::NoRoom)?;
         let run = move |pauses: &Pauses<'_>| {
             let _place = place;
             job.run(pauses)
@@ -179,15 +179,15 @@ impl LocalService {
             true => self.limits().work().spawn_lowered(Some(peer.asker()), run).await.ok(),
             false => self.limits().work().run_last(run).await,
         };
-        match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
+        match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotStored)? {
             ReplyOrLogs::Reply(reply) => {
-                held.shrink_to(reply.bytes());
-                Ok(HeldReply { held, ..HeldReply::of(reply) })
+                reserved.shrink_to(reply.bytes());
+                Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
             }
             ReplyOrLogs::Logs(logs) => {
                 let shared = (self.runs.clone(), self.limits().clone());
                 let pieces = log_stream::pieces(logs, peer, shared, ROOM_PATIENCE);
-                Ok(HeldReply { pieces: Some(pieces), ..HeldReply::default() })
+                Ok(ReservedReply { pieces: Some(pieces), ..ReservedReply::default() })
             }
         }
     }
@@ -197,8 +197,8 @@ impl LocalService {
     }
 
     /// Polls a subscription on the calling thread. Returns `None` if a writer is at work, or if the poll is not short
-    /// ([`Heads::poll`]).
-    fn poll_here(&self, caller: &Caller, id: u128) -> Option<News> {
+    /// ([`HeaderJsonCache::poll`]).
+    fn poll_inline(&self, caller: &Caller, id: u128) -> Option<Notifications> {
         let mut heads = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut writer = self.parts.writer.try_lock().ok()?;
         let snapshot = self.parts.view();
@@ -206,25 +206,25 @@ impl LocalService {
         let polled = catch_unwind(AssertUnwindSafe(poll)).ok()?;
         drop((writer, heads));
         match polled? {
-            Polled::News(news) => {
+            PollResult::News(news) => {
                 let texts = news.iter().map(|result| notification(id, result)).collect();
-                Some(News { texts, ..News::default() })
+                Some(Notifications { texts, ..Notifications::default() })
             }
-            Polled::Gone => Some(News { is_gone: true, ..News::default() }),
+            PollResult::Gone => Some(Notifications { is_gone: true, ..Notifications::default() }),
         }
     }
 
     /// The reply to the message with this id; a call that failed is logged.
-    fn replied(&self, id: Id, answered: Result<HeldReply, Unanswered>) -> HeldReply {
-        let held = match answered {
-            Ok(held) => held,
+    fn replied(&self, id: Id, answered: Result<ReservedReply, Unanswered>) -> ReservedReply {
+        let reserved = match answered {
+            Ok(reserved) => reserved,
             Err(unanswered) => return failed(id, &unanswered),
         };
-        let reply = held.reply.as_ref().filter(|_| self.parts.options.logs_calls);
+        let reply = reserved.reply.as_ref().filter(|_| self.parts.options.logs_calls);
         if let Some(failure) = reply.and_then(report::failed_call) {
             info!("{failure}");
         }
-        held
+        reserved
     }
 }
 
@@ -236,16 +236,16 @@ enum Begun {
     Left(Job, bool),
 }
 
-fn failed(id: Id, unanswered: &Unanswered) -> HeldReply {
+fn failed(id: Id, unanswered: &Unanswered) -> ReservedReply {
     match unanswered {
-        Unanswered::NoRoom => HeldReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
-        Unanswered::NotKept(failure) => {
+        Unanswered::NoRoom => ReservedReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
+        Unanswered::NotStored(failure) => {
             let text = format!("the change could not be written to disk, and was not made: {failure}");
-            HeldReply::failed(id, INTERNAL_ERROR, &text)
+            ReservedReply::failed(id, INTERNAL_ERROR, &text)
         }
         Unanswered::Failed => {
             warn!("a handler failed");
-            HeldReply::failed(id, INTERNAL_ERROR, "Internal server error")
+            ReservedReply::failed(id, INTERNAL_ERROR, "Internal server error")
         }
     }
 }
@@ -255,18 +255,18 @@ enum Unanswered {
     /// A handler panicked, which is a defect.
     Failed,
     /// The change cannot be written to disk.
-    NotKept(StoreError),
+    NotStored(ChainStoreError),
     /// The answer budget is used up.
     NoRoom,
 }
 
 impl Service for LocalService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         let (id, size) = (message.single_id(), Size::of(&message));
         // Most messages end here, without the future of a long one.
         match self.begin(caller, message) {
             Ok(Begun::Done(reply)) if reply.bytes() <= SMALL_ANSWER => {
-                Box::pin(ready(self.replied(id, Ok(HeldReply::of(reply)))))
+                Box::pin(ready(self.replied(id, Ok(ReservedReply::of(reply)))))
             }
             Ok(begun) => Box::pin(async move { self.replied(id, self.finish(caller, begun, size).await) }),
             Err(unanswered) => Box::pin(ready(failed(id, &unanswered))),
@@ -277,9 +277,13 @@ impl Service for LocalService {
         self.parts.counts.clone()
     }
 
-    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
-        match self.poll_here(caller, subscription) {
-            Some(news) => Box::pin(ready((news, Held::default()))),
+    fn news<'a>(
+        &'a self,
+        caller: &'a Caller,
+        subscription: u128,
+    ) -> BoxFuture<'a, (Notifications, Reservation)> {
+        match self.poll_inline(caller, subscription) {
+            Some(news) => Box::pin(ready((news, Reservation::default()))),
             None => Box::pin(news_by_message(self, caller, subscription)),
         }
     }
@@ -309,8 +313,9 @@ impl Service for LocalService {
 
     fn health(&self) -> Health {
         let head = self.read(|chain| chain.head());
-        let unkept = self.parts.state.unkept();
-        let reason = unkept.map(|reason| format!("the last change could not be written to disk: {reason}"));
+        let write_failure = self.parts.state.write_failure();
+        let reason =
+            write_failure.map(|reason| format!("the last change could not be written to disk: {reason}"));
         Health {
             ready: head.is_ok() && reason.is_none(),
             block_number: head.ok().map(|head| head.number),
@@ -320,11 +325,11 @@ impl Service for LocalService {
         }
     }
 
-    fn vitals(&self) -> Vitals {
+    fn chain_status(&self) -> ServiceStatus {
         let (head, syncing) = self.read(|chain| (chain.head(), chain.syncing()));
         let head = head.ok().map(|head| (head.number, head.timestamp));
         let target = syncing.as_ref().map(|progress| progress.highest).or(head.map(|(number, _)| number));
-        Vitals { head, target, synced: syncing.is_none(), upstreams: Vec::new() }
+        ServiceStatus { head, target, synced: syncing.is_none(), upstreams: Vec::new() }
     }
 }
 

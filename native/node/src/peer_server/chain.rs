@@ -8,7 +8,7 @@ use rootlight::types::block::encode_block;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::rlp::{put_list, put_str};
 use rootlight::types::{BlockRef, Header, HeaderVersion, SealedHeader, Transaction};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_p2p::message::Extension;
 use rootlight_p2p::message::{Body, Items, Message, MessageError, Response, list_payload};
 use tokio::sync::watch;
@@ -64,7 +64,7 @@ fn extension_fields(header: &Header) -> Vec<u8> {
 
 /// The newest block, as a status names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServedHead {
+pub struct PeerHead {
     /// The block.
     pub block: BlockRef,
     /// Hash of its parent; zeros for genesis.
@@ -79,7 +79,7 @@ pub type TakeBlock<'a> = dyn FnMut(ServedBlock, U256) -> Option<()> + 'a;
 /// A chain that a server gives to its peers.
 pub trait PeerChain: Send + Sync + 'static {
     /// The newest block.
-    fn head(&self) -> Option<ServedHead>;
+    fn head(&self) -> Option<PeerHead>;
 
     /// Hash of the canonical block of a height.
     fn hash_at(&self, number: u64) -> Option<B256>;
@@ -123,7 +123,7 @@ pub trait PeerChain: Send + Sync + 'static {
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource));
 
     /// Takes transactions of a peer, each in RLP. They are checked like those of any client at its address.
-    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>);
+    fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>);
 
     /// Transactions that entered the pool from the position `next` on and are still in it, each in RLP, at most
     /// [`MAX_PENDING`]; `next` becomes the position after them. A position that is not known becomes the present one.

@@ -7,11 +7,11 @@ use rootlight::engine::{BlockHeader, View};
 use rootlight::local::{ChainEvent, marked_sender};
 use rootlight::trie::NodeSource;
 use rootlight::types::{BlockRef, SealedHeader};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_server::service::Service;
 use tokio::sync::watch;
 
-use super::chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead};
+use super::chain::{MAX_PENDING, PeerChain, PeerHead, ServedBlock};
 use super::submit::Submitter;
 use crate::local::LocalService;
 
@@ -42,12 +42,12 @@ impl LocalChain {
 }
 
 impl PeerChain for LocalChain {
-    fn head(&self) -> Option<ServedHead> {
+    fn head(&self) -> Option<PeerHead> {
         self.service.read(|view| {
             let head = view.head().ok()?;
             let block = BlockRef { number: head.number, hash: head.hash() };
             let total_difficulty = view.total_difficulty(block.hash).ok()??;
-            Some(ServedHead { block, parent: head.parent_hash, total_difficulty })
+            Some(PeerHead { block, parent: head.parent_hash, total_difficulty })
         })
     }
 
@@ -88,7 +88,7 @@ impl PeerChain for LocalChain {
         });
     }
 
-    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
         self.submitter.submit(peer, transactions);
     }
 

@@ -2,22 +2,22 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `serve`, `seats`, `answering`, `respond` | connections, whose request is answered next, responses |
+//! | `serve`, `seats`, `scheduler`, `respond` | connections, whose request is answered next, responses |
 //! | `chain`, `local_chain` | what the server reads, and the chain that is executed here |
 //! | `submit` | transactions of peers |
 
-mod answering;
 mod chain;
 mod local_chain;
 mod respond;
+mod scheduler;
 mod seats;
 mod serve;
 mod submit;
 
-pub(crate) use answering::wait_out_of_turn;
+pub(crate) use scheduler::wait_without_permit;
 pub(crate) use submit::Submitter;
 
-pub use chain::{MAX_PENDING, PeerChain, ServedBlock, ServedHead, SharedChain, TakeBlock};
+pub use chain::{MAX_PENDING, PeerChain, PeerHead, ServedBlock, SharedChain, TakeBlock};
 pub use local_chain::LocalChain;
 pub use respond::respond;
 pub use serve::PeerServer;

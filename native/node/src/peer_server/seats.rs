@@ -1,4 +1,4 @@
-//! The connections of a server for peers, shared out by site and address ([`Crowd`]).
+//! The connections of a server for peers, shared out by site and address ([`NetworkCounts`]).
 //!
 //! All addresses of an IPv6 /64 network count as one, because one node controls all of them. When there is no room, a
 //! newcomer takes the place of a peer that was of no use lately, or of one whose site or address has more places than the
@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rootlight_limits::caller_id::Peer;
-use rootlight_limits::crowd::Crowd;
+use rootlight_limits::caller_id::CallerId;
+use rootlight_limits::network_counts::NetworkCounts;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// How many connections there are at a time, and which may be replaced.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct SeatLimits {
     all: usize,
     /// Those of one address. A house or a cloud of several nodes has one address.
     of_address: usize,
@@ -27,19 +27,19 @@ pub(super) struct Room {
 
 /// For connections that have not shaken hands. A newcomer always finds a place: nothing says that the others will ever
 /// shake hands.
-pub(super) const SHAKING: Room = Room { all: 64, of_address: 8, idle: Duration::ZERO };
+pub(super) const HANDSHAKING: SeatLimits = SeatLimits { all: 64, of_address: 8, idle: Duration::ZERO };
 
 /// For peers that have said who they are.
-pub(super) const READY: Room = Room { all: 32, of_address: 8, idle: Duration::from_secs(30) };
+pub(super) const READY: SeatLimits = SeatLimits { all: 32, of_address: 8, idle: Duration::from_secs(30) };
 
 /// The connections of a server.
 pub(super) struct Seats {
-    room: Room,
-    taken: Mutex<BTreeMap<u64, Taken>>,
+    room: SeatLimits,
+    taken: Mutex<BTreeMap<u64, SeatHolder>>,
 }
 
 /// A place, as its server sees it.
-struct Taken {
+struct SeatHolder {
     address: IpAddr,
     /// When the peer was of use last, or came.
     useful: Instant,
@@ -49,54 +49,59 @@ struct Taken {
 /// A place that is free again when the value is dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
-    peer: Peer,
+    peer: CallerId,
     leave: Arc<Notify>,
 }
 
 impl Seats {
-    pub(super) fn new(room: Room) -> Arc<Self> {
+    pub(super) fn new(room: SeatLimits) -> Arc<Self> {
         Arc::new(Self { room, taken: Mutex::default() })
     }
 
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Taken>> {
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, SeatHolder>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place for a new connection; `None` if there is none for it.
-    pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
+    pub(super) fn enter(self: &Arc<Self>, peer: CallerId) -> Option<Seat> {
         let mut taken = self.taken();
-        if let Some(number) = self.room.leaver(&taken, peer.address, Instant::now())? {
+        if let Some(number) = self.room.connection_to_close(&taken, peer.address, Instant::now())? {
             let left = taken.remove(&number)?;
             left.leave.notify_one();
         }
         let leave = Arc::<Notify>::default();
-        let place = Taken { address: peer.address, useful: Instant::now(), leave: leave.clone() };
+        let place = SeatHolder { address: peer.address, useful: Instant::now(), leave: leave.clone() };
         taken.insert(peer.connection, place);
         Some(Seat { seats: self.clone(), peer, leave })
     }
 }
 
-impl Room {
+impl SeatLimits {
     /// The connection that has to leave for a newcomer of this address: `Some(None)` if there is room, `None` if the
     /// newcomer is refused.
-    fn leaver(self, taken: &BTreeMap<u64, Taken>, address: IpAddr, now: Instant) -> Option<Option<u64>> {
-        let crowd = Crowd::of(taken.values().map(|place| place.address));
-        let is_idle = |place: &Taken| now.duration_since(place.useful) >= self.idle;
-        let (_, own) = crowd.places(address);
+    fn connection_to_close(
+        self,
+        taken: &BTreeMap<u64, SeatHolder>,
+        address: IpAddr,
+        now: Instant,
+    ) -> Option<Option<u64>> {
+        let crowd = NetworkCounts::of(taken.values().map(|place| place.address));
+        let is_idle = |place: &SeatHolder| now.duration_since(place.useful) >= self.idle;
+        let (_, own) = crowd.counts(address);
         if own < self.of_address && taken.len() < self.all {
             return Some(None);
         }
-        let has_more = |place: &Taken| {
+        let has_more = |place: &SeatHolder| {
             let (theirs, own) = crowd.compare(place.address, address);
             theirs > own.saturating_add(1)
         };
-        let may_go = |place: &Taken| match own >= self.of_address {
+        let may_go = |place: &SeatHolder| match own >= self.of_address {
             true => place.address == address && is_idle(place),
             false => is_idle(place) || has_more(place),
         };
         // The idle ones first, then those of the site with the most places and in it of the address with the most, then the
         // one of use longest ago.
-        let rank = |place: &Taken| (!is_idle(place), Reverse(crowd.places(place.address)), place.useful);
+        let rank = |place: &SeatHolder| (!is_idle(place), Reverse(crowd.counts(place.address)), place.useful);
         let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
         go.map(|(number, _)| Some(*number))
     }
@@ -115,7 +120,7 @@ impl Seat {
         self.leave.notified().await;
     }
 
-    pub(super) const fn peer(&self) -> Peer {
+    pub(super) const fn peer(&self) -> CallerId {
         self.peer
     }
 }
@@ -130,8 +135,8 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
-    fn at(address: &str) -> Peer {
-        Peer::new(address.parse().unwrap())
+    fn at(address: &str) -> CallerId {
+        CallerId::new(address.parse().unwrap())
     }
 
     /// As many places of this address as it may have.
@@ -165,12 +170,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_newcomer_replaces_a_peer_of_an_address_with_more_places() {
         let seats = Seats::new(READY);
-        let held: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
-        held.iter().flatten().for_each(Seat::useful);
+        let reserved: Vec<Vec<Seat>> = (1..=4).map(|last| fill(&seats, &format!("192.0.2.{last}"))).collect();
+        reserved.iter().flatten().for_each(Seat::useful);
         let newcomers: Vec<Seat> =
             (5..=200).filter_map(|last| seats.enter(at(&format!("192.0.2.{last}")))).collect();
         let mut left = 0;
-        for seat in held.iter().flatten() {
+        for seat in reserved.iter().flatten() {
             left += usize::from(has_left(seat).await);
         }
         assert_eq!(seats.taken().len(), READY.all);
@@ -198,16 +203,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_newcomer_replaces_a_peer_that_is_of_no_use_and_not_another_one() {
         let seats = Seats::new(READY);
-        let held: Vec<Seat> =
+        let reserved: Vec<Seat> =
             (1..=READY.all).map(|last| seats.enter(at(&format!("192.0.{last}.1"))).unwrap()).collect();
         assert!(seats.enter(at("198.51.100.1")).is_none(), "all came a moment ago");
         tokio::time::advance(READY.idle).await;
-        held[1..].iter().for_each(Seat::useful);
+        reserved[1..].iter().for_each(Seat::useful);
         let newcomer = seats.enter(at("198.51.100.1")).unwrap();
-        assert!(has_left(&held[0]).await);
+        assert!(has_left(&reserved[0]).await);
         assert!(seats.enter(at("198.51.100.2")).is_none());
         // What left before gives back nothing that another has now.
-        drop(held);
+        drop(reserved);
         assert_eq!(seats.taken().len(), 1);
         drop(newcomer);
         assert!(seats.taken().is_empty());
@@ -225,29 +230,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connections_that_do_not_shake_hands_keep_nobody_out() {
-        let seats = Seats::new(SHAKING);
-        let mut held: Vec<Seat> =
+    async fn connections_without_a_handshake_do_not_block_new_peers() {
+        let seats = Seats::new(HANDSHAKING);
+        let mut reserved: Vec<Seat> =
             (0..100).map(|number| seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap()).collect();
         let newcomer = seats.enter(at("198.51.100.1")).unwrap();
         for number in 0..100 {
-            held.push(seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap());
+            reserved.push(seats.enter(at(&format!("192.0.2.{}", number % 20))).unwrap());
         }
         assert!(!has_left(&newcomer).await, "addresses with more connections make room for their own");
-        let many: Vec<Seat> = (1..=SHAKING.all)
+        let many: Vec<Seat> = (1..=HANDSHAKING.all)
             .map(|number| seats.enter(at(&format!("203.0.113.{number}"))).unwrap())
             .collect();
-        assert_eq!(seats.taken().len(), SHAKING.all);
+        assert_eq!(seats.taken().len(), HANDSHAKING.all);
         assert!(!has_left(many.last().unwrap()).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn fresh_networks_of_a_site_do_not_end_the_handshakes_of_others() {
-        let seats = Seats::new(SHAKING);
+        let seats = Seats::new(HANDSHAKING);
         let newcomer = seats.enter(at("192.0.2.1")).unwrap();
-        let mut held = Vec::new();
+        let mut reserved = Vec::new();
         for net in 0..1_000 {
-            held.push(seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap());
+            reserved.push(seats.enter(at(&format!("2001:db8:0:{net:x}::1"))).unwrap());
         }
         assert!(!has_left(&newcomer).await);
     }

@@ -10,21 +10,23 @@ use futures::future::BoxFuture;
 use quick_cache::sync::Cache;
 use rootlight::types::{Asker, BlockRef};
 use rootlight_limits::Limits;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_p2p::message::{Items, Message, Parent, Push, Request, Status, list_payload};
 use rootlight_p2p::rlpx::{HandshakeSecrets, MAX_FRAME_SENT, NodeId, RANDOM_BYTES};
 use rootlight_p2p::session::{Session, SessionConfig};
-use rootlight_upstream::intake::Intake;
-use rootlight_upstream::p2p::{Answer, Asked, Host, Identity, LONGEST_UNASKED, Link, PeerError};
+use rootlight_upstream::p2p::{
+    Identity, LONGEST_UNASKED, PeerError, PeerHandler, PeerLink, PeerRequest, PeerResponse,
+};
+use rootlight_upstream::source_quota::SourceQuota;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::answering::Answering;
-use super::chain::{MAX_PENDING, ServedHead, SharedChain};
+use super::chain::{MAX_PENDING, PeerHead, SharedChain};
 use super::respond::respond;
-use super::seats::{READY, SHAKING, Seat, Seats};
+use super::scheduler::ResponseScheduler;
+use super::seats::{HANDSHAKING, READY, Seat, Seats};
 
 /// Bytes that what all peers of one address send can take: the longest message, and its decoded form.
 const UNREAD_EACH: usize = 2 * LONGEST_UNASKED;
@@ -77,28 +79,28 @@ impl Drop for PeerServer {
 }
 
 /// What all connections of a server share.
-struct Server {
+struct PeerServerState {
     identity: Arc<Identity>,
     chain: SharedChain,
     port: u16,
-    pace: Pace,
-    shaking: Arc<Seats>,
+    pace: HandshakePacer,
+    handshaking: Arc<Seats>,
     ready: Arc<Seats>,
-    answering: Arc<Answering>,
-    intakes: Intakes,
+    answering: Arc<ResponseScheduler>,
+    intakes: AddressQuotas,
 }
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
-    let answering = Answering::new(identity.limits().work().clone());
-    let server = Arc::new(Server {
+    let answering = ResponseScheduler::new(identity.limits().work().clone());
+    let server = Arc::new(PeerServerState {
         identity,
         chain,
         port,
-        pace: Pace::default(),
-        shaking: Seats::new(SHAKING),
+        pace: HandshakePacer::default(),
+        handshaking: Seats::new(HANDSHAKING),
         ready: Seats::new(READY),
         answering: Arc::new(answering),
-        intakes: Intakes::default(),
+        intakes: AddressQuotas::default(),
     });
     // Connections end with the server.
     let mut serving = tokio::task::JoinSet::new();
@@ -113,7 +115,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
             }
         };
         // A connection without a place costs nothing more.
-        let Some(seat) = server.shaking.enter(Peer::new(from.ip())) else { continue };
+        let Some(seat) = server.handshaking.enter(CallerId::new(from.ip())) else { continue };
         let server = server.clone();
         serving.spawn(async move {
             let outcome = server.serve(stream, seat).await;
@@ -124,41 +126,41 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
 
 /// The ways in of the addresses that are served.
 #[derive(Default)]
-struct Intakes(Mutex<BTreeMap<Asker, Intake>>);
+struct AddressQuotas(Mutex<BTreeMap<Asker, SourceQuota>>);
 
-impl Intakes {
-    fn of(&self, asker: Asker, limits: &Limits) -> Intake {
+impl AddressQuotas {
+    fn of(&self, asker: Asker, limits: &Limits) -> SourceQuota {
         let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         each.retain(|_, intake| intake.is_used());
-        each.entry(asker).or_insert_with(|| Intake::of_served_address(limits, UNREAD_EACH)).clone()
+        each.entry(asker).or_insert_with(|| SourceQuota::of_served_address(limits, UNREAD_EACH)).clone()
     }
 }
 
 /// One handshake begins after another.
 #[derive(Default)]
-struct Pace(tokio::sync::Mutex<()>);
+struct HandshakePacer(tokio::sync::Mutex<()>);
 
-impl Pace {
+impl HandshakePacer {
     async fn wait(&self) {
         let _turn = self.0.lock().await;
         tokio::time::sleep(HANDSHAKE_INTERVAL).await;
     }
 }
 
-impl Server {
+impl PeerServerState {
     /// Serves one connection until it ends; returns why.
-    async fn serve(&self, stream: TcpStream, shaking: Seat) -> Result<String, PeerError> {
-        let peer = shaking.peer();
-        let (host, news) = (Arc::new(self.host(peer)), News::since_now(&self.chain));
+    async fn serve(&self, stream: TcpStream, handshaking: Seat) -> Result<String, PeerError> {
+        let peer = handshaking.peer();
+        let (host, news) = (Arc::new(self.host(peer)), AnnouncedState::since_now(&self.chain));
         let link = tokio::select! {
             link = self.shake_hands(stream, host.clone()) => link?,
-            () = shaking.replaced() => return Ok("another peer has its place".into()),
+            () = handshaking.replaced() => return Ok("another peer has its place".into()),
         };
         let Some(seat) = self.ready.enter(peer).map(Arc::new) else {
             return Ok("there is no place for another peer".into());
         };
         host.seat.set(seat.clone()).ok();
-        drop(shaking);
+        drop(handshaking);
         debug!("peer {}: {}", short(&link.peer.id), link.peer.hello.client_id);
         tokio::select! {
             outcome = tell(&link, news, &host.seen) => outcome,
@@ -166,18 +168,22 @@ impl Server {
         }
     }
 
-    fn host(&self, peer: Peer) -> ServedPeer {
+    fn host(&self, peer: CallerId) -> ServedPeer {
         ServedPeer {
             chain: self.chain.clone(),
             answering: self.answering.clone(),
-            seen: Seen::default(),
+            seen: SeenTransactions::default(),
             intake: self.intakes.of(peer.asker(), self.identity.limits()),
             peer,
             seat: OnceLock::new(),
         }
     }
 
-    async fn shake_hands(&self, stream: TcpStream, host: Arc<ServedPeer>) -> Result<Arc<Link>, PeerError> {
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        host: Arc<ServedPeer>,
+    ) -> Result<Arc<PeerLink>, PeerError> {
         self.pace.wait().await;
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
@@ -192,19 +198,19 @@ impl Server {
         }
         let secrets = HandshakeSecrets::from_random(&random);
         let session = Session::accept(self.identity.key(), secrets, config, 0)?;
-        Link::open(stream, session, host).await
+        PeerLink::open(stream, session, host).await
     }
 }
 
 /// What a peer was told of last. It counts from before the handshake, so that nothing is lost while that goes on.
-struct News {
+struct AnnouncedState {
     chain: SharedChain,
     changes: watch::Receiver<u64>,
     next_pending: u64,
-    head: Option<ServedHead>,
+    head: Option<PeerHead>,
 }
 
-impl News {
+impl AnnouncedState {
     fn since_now(chain: &SharedChain) -> Self {
         let (changes, mut next_pending) = (chain.changes(), u64::MAX);
         // A peer is not told of transactions that were in the pool before.
@@ -214,14 +220,18 @@ impl News {
 }
 
 /// Tells a peer of what is new until the connection ends; returns why.
-async fn tell(link: &Link, mut news: News, seen: &Seen) -> Result<String, PeerError> {
+async fn tell(
+    link: &PeerLink,
+    mut news: AnnouncedState,
+    seen: &SeenTransactions,
+) -> Result<String, PeerError> {
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
     loop {
         tokio::select! {
             reason = link.ended() => return Ok(reason.to_string()),
             _ = statuses.tick() => {
                 if let Some(head) = news.chain.head() {
-                    say(link, Push::Status(status(&head))).await?;
+                    send_push(link, Push::Status(status(&head))).await?;
                 }
             }
             Ok(()) = news.changes.changed() => {
@@ -230,11 +240,11 @@ async fn tell(link: &Link, mut news: News, seen: &Seen) -> Result<String, PeerEr
                 if !new.is_empty() {
                     let payload = list_payload(new);
                     let items = Items::lists(&payload, MAX_PENDING, "transactions")?;
-                    say(link, Push::Transactions(items)).await?;
+                    send_push(link, Push::Transactions(items)).await?;
                 }
                 let head = news.chain.head();
                 if let (Some(block), true) = (head.map(|head| head.block), head != news.head) {
-                    say(link, Push::NewBlockHashes(vec![block])).await?;
+                    send_push(link, Push::NewBlockHashes(vec![block])).await?;
                 }
                 news.head = head;
             }
@@ -243,14 +253,14 @@ async fn tell(link: &Link, mut news: News, seen: &Seen) -> Result<String, PeerEr
 }
 
 /// Sends an announcement. A peer that has been sent as many messages as it reads in a minute misses it.
-async fn say(link: &Link, push: Push<'_>) -> Result<(), PeerError> {
+async fn send_push(link: &PeerLink, push: Push<'_>) -> Result<(), PeerError> {
     match link.push(None, push).await {
         Err(PeerError::Limit(_)) => Ok(()),
         other => other,
     }
 }
 
-fn status(head: &ServedHead) -> Status {
+fn status(head: &PeerHead) -> Status {
     let parent = Parent { hash: head.parent, total_difficulty: head.total_difficulty };
     Status { best: BlockRef { ..head.block }, parent: Some(parent) }
 }
@@ -261,9 +271,9 @@ fn short(id: &NodeId) -> String {
 }
 
 /// Transactions that a peer has sent, by hash: it is not told of them.
-struct Seen(Cache<B256, ()>);
+struct SeenTransactions(Cache<B256, ()>);
 
-impl Seen {
+impl SeenTransactions {
     fn is_new(&self, transaction: &[u8]) -> bool {
         self.0.get(&keccak256(transaction)).is_none()
     }
@@ -273,7 +283,7 @@ impl Seen {
     }
 }
 
-impl Default for Seen {
+impl Default for SeenTransactions {
     fn default() -> Self {
         Self(Cache::new(MAX_SEEN))
     }
@@ -282,10 +292,10 @@ impl Default for Seen {
 /// A peer that is served. Its blocks and its announcements are not used: nobody's chain is taken unasked.
 struct ServedPeer {
     chain: SharedChain,
-    answering: Arc<Answering>,
-    seen: Seen,
-    intake: Intake,
-    peer: Peer,
+    answering: Arc<ResponseScheduler>,
+    seen: SeenTransactions,
+    intake: SourceQuota,
+    peer: CallerId,
     /// Held until the last work for the peer has ended; nothing before the peer has said who it is.
     seat: OnceLock<Arc<Seat>>,
 }
@@ -309,8 +319,8 @@ impl ServedPeer {
     }
 }
 
-impl Host for ServedPeer {
-    fn intake(&self) -> Intake {
+impl PeerHandler for ServedPeer {
+    fn intake(&self) -> SourceQuota {
         self.intake.clone()
     }
 
@@ -322,11 +332,11 @@ impl Host for ServedPeer {
         }
     }
 
-    fn respond(self: Arc<Self>, asked: Asked) -> Option<BoxFuture<'static, Option<Answer>>> {
+    fn respond(self: Arc<Self>, asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
         let host = self.clone();
         let make = move || match asked {
-            Asked::Request { id, request } => host.requested(id, request),
-            Asked::Block(hash) => host.block(hash),
+            PeerRequest::Request { id, request } => host.requested(id, request),
+            PeerRequest::Block(hash) => host.block(hash),
         };
         Some(Box::pin(async move { self.answering.answer(self.peer, room_of(&asked), make).await }))
     }
@@ -337,14 +347,16 @@ impl Host for ServedPeer {
 }
 
 /// The bytes that are held while the response is made. A block is rarely longer than this; if one is, more are taken.
-const fn room_of(asked: &Asked) -> usize {
+const fn room_of(asked: &PeerRequest) -> usize {
     match asked {
         // The blocks, and the message with them.
-        Asked::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
+        PeerRequest::Request { request: Request::SnapBlocks { .. } | Request::SnapStatus, .. } => {
             2 * MAX_FRAME_SENT
         }
-        Asked::Request { request: Request::Chunk(_) | Request::Block(_) | Request::Body(_), .. }
-        | Asked::Block(_) => 1024 * 1024,
-        Asked::Request { .. } => 512 * 1024,
+        PeerRequest::Request {
+            request: Request::Chunk(_) | Request::Block(_) | Request::Body(_), ..
+        }
+        | PeerRequest::Block(_) => 1024 * 1024,
+        PeerRequest::Request { .. } => 512 * 1024,
     }
 }

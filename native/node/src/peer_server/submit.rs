@@ -8,7 +8,7 @@ use alloy_primitives::{B256, hex, keccak256};
 use quick_cache::sync::Cache;
 use rootlight::rpc::Message;
 use rootlight::types::Asker;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_server::service::{Caller, Service, dispatcher};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -38,17 +38,17 @@ pub(crate) struct Submitter {
     service: Arc<dyn Service>,
     runtime: Handle,
     /// The queues, by asker: here a peer's address. An asker with an entry has a task that sends.
-    waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
+    waiting: Arc<Mutex<BTreeMap<Asker, SubmitQueue>>>,
 }
 
 /// The transactions of one address that wait.
 #[derive(Default)]
-struct Waiting {
+struct SubmitQueue {
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
 }
 
-impl Waiting {
+impl SubmitQueue {
     fn has_room(&self, bytes: usize) -> bool {
         self.queue.len() < MAX_WAITING && self.bytes.saturating_add(bytes) <= MAX_WAITING_BYTES
     }
@@ -77,7 +77,7 @@ impl Submitter {
     }
 
     /// Sends transactions of an address, each in RLP. What the service refuses is dropped: whoever sent it is told nothing.
-    pub(crate) fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+    pub(crate) fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
         let asker = peer.asker();
         let short = transactions.into_iter().filter(|raw| raw.len() <= MAX_TRANSACTION).take(MAX_WAITING);
         let new: Vec<Vec<u8>> = short.filter(|raw| is_new(&self.sent, &keccak256(raw))).collect();
@@ -109,14 +109,14 @@ fn is_new(sent: &Cache<B256, Instant>, hash: &B256) -> bool {
 async fn send_all(
     service: Arc<dyn Service>,
     sent: Arc<Cache<B256, Instant>>,
-    waiting: Arc<Mutex<BTreeMap<Asker, Waiting>>>,
-    peer: Peer,
+    waiting: Arc<Mutex<BTreeMap<Asker, SubmitQueue>>>,
+    peer: CallerId,
 ) {
     let (asker, caller) = (peer.asker(), Caller::new(peer, None));
     loop {
         let next = {
             let mut waiting = lock(&waiting);
-            let next = waiting.get_mut(&asker).and_then(Waiting::pop);
+            let next = waiting.get_mut(&asker).and_then(SubmitQueue::pop);
             if next.is_none() {
                 waiting.remove(&asker);
             }
@@ -132,7 +132,7 @@ async fn send_all(
         sent.insert(hash, Instant::now());
         let Ok(raw) = serde_json::value::to_raw_value(&hex::encode_prefixed(raw)) else { continue };
         let message = Message::of_host("eth_sendRawTransaction", vec![raw], dispatcher());
-        drop(service.answer_to(&caller, message).await);
+        drop(service.answer_message(&caller, message).await);
     }
 }
 
@@ -145,12 +145,12 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::future::BoxFuture;
-    use rootlight_server::service::HeldReply;
+    use rootlight_server::service::ReservedReply;
 
     use super::*;
 
-    fn peer(number: u32) -> Peer {
-        Peer::new(std::net::IpAddr::from(number.to_be_bytes()))
+    fn peer(number: u32) -> CallerId {
+        CallerId::new(std::net::IpAddr::from(number.to_be_bytes()))
     }
 
     /// Counts its messages.
@@ -158,9 +158,9 @@ mod tests {
     struct Counting(AtomicUsize);
 
     impl Service for Counting {
-        fn answer_to<'a>(&'a self, _: &'a Caller, _: Message) -> BoxFuture<'a, HeldReply> {
+        fn answer_message<'a>(&'a self, _: &'a Caller, _: Message) -> BoxFuture<'a, ReservedReply> {
             self.0.fetch_add(1, Ordering::SeqCst);
-            Box::pin(async { HeldReply::default() })
+            Box::pin(async { ReservedReply::default() })
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
     struct Slow(Mutex<Vec<usize>>);
 
     impl Service for Slow {
-        fn answer_to<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
+        fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
             let sent = message.calls().flat_map(|call| &call.params).map(|param| param.get().len());
             lock(&self.0).extend(sent);
             Box::pin(std::future::pending())

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rocksdb_store_is_refused_by_name() {
+    fn folders_without_a_rocksdb_store_are_refused_by_name() {
         let refused = |files: &[&str]| database(folder(files).path()).unwrap_err();
         assert!(matches!(refused(&["blocks/CURRENT"]), LayoutError::Missing(_)));
         assert!(matches!(

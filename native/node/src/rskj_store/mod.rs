@@ -28,7 +28,7 @@ const USUAL_BYTES: u64 = 250;
 
 /// Least time between two looks for new data because something is missing: whoever asks for what does not exist causes no
 /// more work than this. A look takes up to half a second after the node has written much.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const REFRESH_PAUSE: Duration = Duration::from_millis(200);
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -50,17 +50,17 @@ pub enum OpenStoreError {
 /// The trie nodes of a reference node.
 pub struct RskjStore {
     database: DB,
-    cache: Cache<B256, Bytes, Weight>,
-    looked: Mutex<Option<Instant>>,
+    cache: Cache<B256, Bytes, CachedNodeWeight>,
+    last_refresh: Mutex<Option<Instant>>,
     // Files of the secondary; deleted at the end, after the database is closed.
     _own_files: tempfile::TempDir,
 }
 
 /// The memory that an entry of the cache takes.
 #[derive(Debug, Clone, Copy)]
-struct Weight;
+struct CachedNodeWeight;
 
-impl Weighter<B256, Bytes> for Weight {
+impl Weighter<B256, Bytes> for CachedNodeWeight {
     fn weight(&self, _: &B256, value: &Bytes) -> u64 {
         ENTRY_BYTES.saturating_add(u64::try_from(value.len()).unwrap_or(u64::MAX))
     }
@@ -89,8 +89,8 @@ impl RskjStore {
         let database =
             opened.map_err(|error| OpenStoreError::Database { path, reason: error.to_string() })?;
         let entries = usize::try_from(nodes / (USUAL_BYTES + ENTRY_BYTES)).unwrap_or(usize::MAX);
-        let cache = Cache::with_weighter(entries, nodes, Weight);
-        Ok(Self { database, cache, looked: Mutex::new(None), _own_files: own_files })
+        let cache = Cache::with_weighter(entries, nodes, CachedNodeWeight);
+        Ok(Self { database, cache, last_refresh: Mutex::new(None), _own_files: own_files })
     }
 
     /// Reads from disk, past the cache.
@@ -107,17 +107,17 @@ impl RskjStore {
     /// just before.
     fn read_again(&self, hash: &B256) -> Result<Bytes, StoreFault> {
         let read = self.read(hash);
-        if read.is_ok() || !self.may_look() || self.catch_up().is_err() {
+        if read.is_ok() || !self.may_refresh() || self.catch_up().is_err() {
             return read;
         }
         self.read(hash)
     }
 
-    fn may_look(&self) -> bool {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = looked.is_none_or(|at| at.elapsed() >= LOOK_AGAIN);
+    fn may_refresh(&self) -> bool {
+        let mut last_refresh = self.last_refresh.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = last_refresh.is_none_or(|at| at.elapsed() >= REFRESH_PAUSE);
         if may {
-            *looked = Some(Instant::now());
+            *last_refresh = Some(Instant::now());
         }
         may
     }

@@ -7,10 +7,10 @@ use rootlight_upstream::call;
 use serde_json::json;
 use tracing::{debug, warn};
 
-use super::parts::Parts;
+use super::state::SidecarState;
 
 /// Calls `rsk_flush` of the node once in an interval, if the state of its head is not on disk yet, until the service is gone.
-pub(super) async fn run(service: Weak<Parts>, interval: Duration) {
+pub(super) async fn run(service: Weak<SidecarState>, interval: Duration) {
     let mut warned = false;
     loop {
         tokio::time::sleep(interval).await;

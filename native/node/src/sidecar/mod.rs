@@ -6,13 +6,13 @@
 
 mod error;
 mod flush;
+mod limited_node;
 mod node_store;
-mod parts;
 mod peer_chain;
 mod provable;
 mod service;
-mod shared_node;
 mod start;
+mod state;
 
 pub use error::SidecarError;
 pub use node_store::NodeStore;

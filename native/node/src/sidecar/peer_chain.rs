@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256};
 use rootlight::consensus::{ChainView, Network};
 use rootlight::trie::NodeSource;
 use rootlight::types::{Block, BlockRef, SealedHeader};
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_server::service::Service as _;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use tracing::debug;
 
 use super::service::SidecarService;
 use crate::follow::{FetchError, WINDOW, fetch_block, fetch_blocks, fetch_header, fetch_headers};
-use crate::peer_server::{PeerChain, ServedBlock, ServedHead, Submitter, TakeBlock, wait_out_of_turn};
+use crate::peer_server::{PeerChain, PeerHead, ServedBlock, Submitter, TakeBlock, wait_without_permit};
 
 /// The chain of a [`SidecarService`]: headers that it has verified, older ones and bodies from its node, states from the
 /// node's store. All but the head and the pool may wait for the node, so they must be read on threads that may block.
@@ -40,7 +40,7 @@ impl NodeChain {
 
     /// Waits for the node, while other peers have their turns. `None` if it gives no answer.
     fn wait<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Option<T> {
-        let fetched = wait_out_of_turn(&self.runtime, fetch);
+        let fetched = wait_without_permit(&self.runtime, fetch);
         fetched.inspect_err(|error| debug!("peers: the node: {error}")).ok()
     }
 
@@ -80,12 +80,12 @@ impl NodeChain {
 }
 
 impl PeerChain for NodeChain {
-    fn head(&self) -> Option<ServedHead> {
+    fn head(&self) -> Option<PeerHead> {
         let (block, parent) = self.verified(|chain| {
             let head = chain.head();
             Some((BlockRef { number: head.number, hash: head.hash() }, head.parent_hash))
         })?;
-        Some(ServedHead { total_difficulty: self.verified_sum(&block.hash)?, block, parent })
+        Some(PeerHead { total_difficulty: self.verified_sum(&block.hash)?, block, parent })
     }
 
     fn hash_at(&self, number: u64) -> Option<B256> {
@@ -177,7 +177,7 @@ impl PeerChain for NodeChain {
         self.service.provable_block().is_some()
     }
 
-    fn submit(&self, peer: Peer, transactions: Vec<Vec<u8>>) {
+    fn submit(&self, peer: CallerId, transactions: Vec<Vec<u8>>) {
         self.submitter.submit(peer, transactions);
     }
 

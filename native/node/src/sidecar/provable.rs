@@ -11,21 +11,21 @@ use super::NodeStore;
 
 /// Finds the newest block of the chain whose state the store has.
 #[derive(Debug)]
-pub(super) struct Provable {
+pub(super) struct ProvableBlockFinder {
     store: Arc<dyn NodeStore>,
-    found: Mutex<Option<Found>>,
+    found: Mutex<Option<ProvableBlock>>,
     searching: Mutex<()>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct ProvableBlock {
     /// What the store had, by its version.
     version: u64,
     head: BlockRef,
     newest: Option<u64>,
 }
 
-impl Provable {
+impl ProvableBlockFinder {
     pub(super) fn new(store: Arc<dyn NodeStore>) -> Self {
         Self { store, found: Mutex::new(None), searching: Mutex::new(()) }
     }
@@ -47,13 +47,13 @@ impl Provable {
             Err(TryLockError::WouldBlock) => return before?.newest,
         };
         let newest = priority::in_place(true, || self.search_from(before, chain, version));
-        let found = Some(Found { version, head, newest });
+        let found = Some(ProvableBlock { version, head, newest });
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
         newest
     }
 
     /// Searches as little of the chain as what was found before allows.
-    fn search_from(&self, before: Option<Found>, chain: &ChainView, version: u64) -> Option<u64> {
+    fn search_from(&self, before: Option<ProvableBlock>, chain: &ChainView, version: u64) -> Option<u64> {
         match before {
             // Nothing was written: a newer block is provable only if its state is one that was there before.
             Some(known)
@@ -61,7 +61,7 @@ impl Provable {
             {
                 self.search(chain, known.head.number.saturating_add(1)).or(known.newest)
             }
-            Some(Found { newest: Some(newest), .. }) => {
+            Some(ProvableBlock { newest: Some(newest), .. }) => {
                 self.search(chain, newest).or_else(|| self.search(chain, chain.lowest()))
             }
             _ => self.search(chain, chain.lowest()),

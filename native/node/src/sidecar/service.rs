@@ -6,15 +6,15 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
-use rootlight::rpc::{Message, News};
-use rootlight_limits::budget::Held;
+use rootlight::rpc::{Message, Notifications};
+use rootlight_limits::budget::Reservation;
 use rootlight_server::bans::HostBans;
-use rootlight_server::service::{Caller, Counts, Health, HeldReply, Service, Vitals};
+use rootlight_server::service::{Caller, Counts, Health, ReservedReply, Service, ServiceStatus};
 use rootlight_upstream::SharedUpstream;
 use tokio::sync::watch;
 
-use super::parts::Parts;
-use super::shared_node::SharedNode;
+use super::limited_node::LimitedNode;
+use super::state::SidecarState;
 use super::{NodeStore, SidecarError, flush, start};
 use crate::light::{LightOptions, LightService, OwnNode};
 
@@ -44,7 +44,7 @@ impl Default for SidecarOptions {
 
 /// Serves proofs from the store of a node, and everything else by the node itself.
 pub struct SidecarService {
-    parts: Arc<Parts>,
+    parts: Arc<SidecarState>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -67,9 +67,9 @@ impl SidecarService {
             sync: SyncOptions { work_floor: 0, ..options.light.sync },
             ..options.light
         };
-        let shared = Arc::new(SharedNode::new(node.clone()));
+        let shared = Arc::new(LimitedNode::new(node.clone()));
         let light = LightService::start(network, checkpoint, vec![shared], light);
-        let parts = Arc::new(Parts::new(light, node, store));
+        let parts = Arc::new(SidecarState::new(light, node, store));
         let mut tasks = vec![tokio::spawn(follow(parts.clone()))];
         if let Some(interval) = options.flush {
             tasks.push(tokio::spawn(flush::run(Arc::downgrade(&parts), interval)));
@@ -77,7 +77,7 @@ impl SidecarService {
         Ok(Self { parts, tasks })
     }
 
-    pub(super) fn parts(&self) -> &Parts {
+    pub(super) fn parts(&self) -> &SidecarState {
         &self.parts
     }
 
@@ -93,7 +93,7 @@ impl SidecarService {
 }
 
 /// Reads what the node has written whenever it has a new head.
-async fn follow(parts: Arc<Parts>) {
+async fn follow(parts: Arc<SidecarState>) {
     let Some(mut changes) = parts.light.changes() else { return };
     while changes.changed().await.is_ok() {
         parts.catch_up().await;
@@ -107,15 +107,19 @@ impl Drop for SidecarService {
 }
 
 impl Service for SidecarService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, HeldReply> {
-        self.parts.light.answer_to(caller, message)
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+        self.parts.light.answer_message(caller, message)
     }
 
     fn counts(&self) -> Counts {
         self.parts.light.counts()
     }
 
-    fn news<'a>(&'a self, caller: &'a Caller, subscription: u128) -> BoxFuture<'a, (News, Held)> {
+    fn news<'a>(
+        &'a self,
+        caller: &'a Caller,
+        subscription: u128,
+    ) -> BoxFuture<'a, (Notifications, Reservation)> {
         self.parts.light.news(caller, subscription)
     }
 
@@ -135,7 +139,7 @@ impl Service for SidecarService {
         Health { provable_block: self.provable_block(), ..self.parts.light.health() }
     }
 
-    fn vitals(&self) -> Vitals {
-        self.parts.light.vitals()
+    fn chain_status(&self) -> ServiceStatus {
+        self.parts.light.chain_status()
     }
 }

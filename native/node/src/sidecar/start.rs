@@ -18,7 +18,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from
 /// A block as far as it is needed here.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Block {
+struct StartBlock {
     hash: B256,
     state_root: B256,
     total_difficulty: Option<U256>,
@@ -46,7 +46,7 @@ pub(super) async fn checkpoint(
     }
     let head: Option<U256> = ask(node, "eth_blockNumber", json!([])).await?;
     let head = head.and_then(|head| u64::try_from(head).ok()).ok_or_else(|| unusable("eth_blockNumber"))?;
-    belongs(node, store, head).await?;
+    check_store(node, store, head).await?;
     let number = head.saturating_sub(depth);
     let start = block(node, number).await?.ok_or_else(|| unusable("eth_getBlockByNumber"))?;
     Ok(Checkpoint { number, hash: start.hash, total_difficulty: start.total_difficulty })
@@ -54,7 +54,7 @@ pub(super) async fn checkpoint(
 
 /// Checks that the store has the state of one of several blocks of the node's chain. The newest ones may not be on disk yet,
 /// old ones may have been deleted.
-async fn belongs(node: &SharedUpstream, store: &dyn NodeStore, head: u64) -> Result<(), SidecarError> {
+async fn check_store(node: &SharedUpstream, store: &dyn NodeStore, head: u64) -> Result<(), SidecarError> {
     let mut asked: Vec<u64> =
         [0, 250, 1_000, 2_000, 5_000, 20_000, 100_000].map(|below| head.saturating_sub(below)).into();
     asked.extend([head / 2, 1]);
@@ -74,7 +74,7 @@ fn unusable(method: &'static str) -> SidecarError {
 }
 
 /// A block of the node's chain; `None` if it has none at this height.
-async fn block(node: &SharedUpstream, number: u64) -> Result<Option<Block>, SidecarError> {
+async fn block(node: &SharedUpstream, number: u64) -> Result<Option<StartBlock>, SidecarError> {
     ask(node, "eth_getBlockByNumber", json!([quantity(number), false])).await
 }
 

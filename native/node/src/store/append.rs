@@ -4,8 +4,8 @@ use alloy_primitives::B256;
 use redb::{ReadableTable as _, WriteTransaction};
 use rootlight::trie::Trie;
 
-use super::database::{StateRoots, Store, StoredBlock};
-use super::error::StoreError;
+use super::database::{ChainStore, StateRoots, StoredBlock};
+use super::error::ChainStoreError;
 use super::log_index::StoredIndex;
 use super::tables::{BLOCKS, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS, SETTINGS};
 
@@ -22,20 +22,25 @@ pub struct States {
 
 /// What is written with blocks and states.
 #[derive(Default)]
-pub(super) struct Beside<'a> {
+pub(super) struct AuxiliarySource<'a> {
     /// The index, whose new rows are written.
     pub(super) index: Option<&'a StoredIndex>,
     /// The settings of a development chain.
     pub(super) settings: Option<&'a [u8]>,
 }
 
-impl Store {
+impl ChainStore {
     /// Adds blocks and states and sets the head, in one transaction.
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn append(&self, blocks: &[StoredBlock], states: &[States], head: B256) -> Result<(), StoreError> {
-        self.append_with(blocks, states, head, &Beside::default())
+    pub fn append(
+        &self,
+        blocks: &[StoredBlock],
+        states: &[States],
+        head: B256,
+    ) -> Result<(), ChainStoreError> {
+        self.append_with(blocks, states, head, &AuxiliarySource::default())
     }
 
     /// As [`Self::append`], and writes more in the same transaction.
@@ -44,8 +49,8 @@ impl Store {
         blocks: &[StoredBlock],
         states: &[States],
         head: B256,
-        beside: &Beside<'_>,
-    ) -> Result<(), StoreError> {
+        beside: &AuxiliarySource<'_>,
+    ) -> Result<(), ChainStoreError> {
         let write = self.write()?;
         for block in blocks {
             put_block(&write, block)?;
@@ -68,7 +73,7 @@ impl Store {
     }
 }
 
-fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), StoreError> {
+fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), ChainStoreError> {
     let mut blocks = write.open_table(BLOCKS)?;
     blocks.insert(&block.hash.0, block.block.as_slice())?;
     let mut receipts = write.open_table(RECEIPTS)?;
@@ -78,7 +83,7 @@ fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), StoreE
     Ok(())
 }
 
-fn put_states(write: &WriteTransaction, states: &States) -> Result<(), StoreError> {
+fn put_states(write: &WriteTransaction, states: &States) -> Result<(), ChainStoreError> {
     for state in &states.tries {
         put_state(write, state)?;
     }
@@ -89,7 +94,7 @@ fn put_states(write: &WriteTransaction, states: &States) -> Result<(), StoreErro
 }
 
 /// Writes the nodes that the store does not hold yet.
-fn put_state(write: &WriteTransaction, state: &Trie) -> Result<(), StoreError> {
+fn put_state(write: &WriteTransaction, state: &Trie) -> Result<(), ChainStoreError> {
     let mut nodes = write.open_table(NODES)?;
     let mut new = Vec::new();
     let mut failure = None;

@@ -9,7 +9,7 @@ use redb::{
 };
 use rootlight::trie::NodeSource;
 
-use super::error::StoreError;
+use super::error::ChainStoreError;
 use super::tables::{BLOCKS, FORMAT, GENESIS, GENESIS_TIME, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS};
 
 /// Version of the layout. Files of unknown versions are refused, because the chain can be built again.
@@ -44,27 +44,27 @@ pub struct StateRoots {
 
 /// A store that its owner closes after a failed write, and opens again. Readers hold the lock only while they read,
 /// because the database cannot be opened twice.
-pub(super) type Slot = RwLock<Option<Store>>;
+pub(super) type StoreSlot = RwLock<Option<ChainStore>>;
 
 /// Opens the store again after a failed write. The previous database must be closed first.
-pub type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
+pub type OpenStore = Box<dyn FnMut() -> Result<ChainStore, ChainStoreError> + Send>;
 
 /// The open database.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct ChainStore {
     database: Arc<Database>,
 }
 
-impl Store {
+impl ChainStore {
     /// Opens the database in a folder for the chain of this genesis. Creates the folder and the database if
     /// needed.
     ///
     /// # Errors
     /// The folder belongs to another chain, the file is of another program or version, or another process has
     /// it open.
-    pub fn open(folder: &Path, genesis: B256) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, genesis: B256) -> Result<Self, ChainStoreError> {
         std::fs::create_dir_all(folder)
-            .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
+            .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
         Self::with(Database::create(folder.join(FILE))?, genesis)
     }
 
@@ -93,7 +93,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read as a database, or another process has it open.
-    pub fn genesis_time(folder: &Path) -> Result<Option<u64>, StoreError> {
+    pub fn genesis_time(folder: &Path) -> Result<Option<u64>, ChainStoreError> {
         let file = folder.join(FILE);
         if !file.exists() {
             return Ok(None);
@@ -115,17 +115,17 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn with(database: Database, genesis: B256) -> Result<Self, StoreError> {
+    pub fn with(database: Database, genesis: B256) -> Result<Self, ChainStoreError> {
         let store = Self { database: Arc::new(database) };
         store.check(genesis)?;
         Ok(store)
     }
 
-    fn check(&self, genesis: B256) -> Result<(), StoreError> {
+    fn check(&self, genesis: B256) -> Result<(), ChainStoreError> {
         let write = self.write()?;
         {
             let mut meta = write.open_table(META)?;
-            let read = |key: &str| -> Result<Option<Vec<u8>>, StoreError> {
+            let read = |key: &str| -> Result<Option<Vec<u8>>, ChainStoreError> {
                 Ok(meta.get(key)?.map(|value| value.value().to_vec()))
             };
             match (read(FORMAT)?, read(GENESIS)?) {
@@ -139,12 +139,12 @@ impl Store {
                     meta.insert(FORMAT, FORMAT_VERSION)?;
                 }
                 (Some(format), _) if format != FORMAT_VERSION => {
-                    return Err(StoreError::Format(String::from_utf8_lossy(&format).into_owned()));
+                    return Err(ChainStoreError::Format(String::from_utf8_lossy(&format).into_owned()));
                 }
                 (_, Some(found)) if found == genesis.as_slice() => {}
                 (_, found) => {
                     let found = B256::try_from(found.unwrap_or_default().as_slice()).unwrap_or_default();
-                    return Err(StoreError::OtherChain { expected: genesis, found });
+                    return Err(ChainStoreError::OtherChain { expected: genesis, found });
                 }
             }
             // All tables exist from the start, so that reading needs no special case.
@@ -157,11 +157,11 @@ impl Store {
         Ok(write.commit()?)
     }
 
-    pub(crate) fn write(&self) -> Result<WriteTransaction, StoreError> {
+    pub(crate) fn write(&self) -> Result<WriteTransaction, ChainStoreError> {
         Ok(self.database.begin_write()?)
     }
 
-    pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
+    pub(crate) fn read(&self) -> Result<ReadTransaction, ChainStoreError> {
         Ok(self.database.begin_read()?)
     }
 
@@ -169,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn roots(&self, hash: B256) -> Result<Option<StateRoots>, StoreError> {
+    pub fn roots(&self, hash: B256) -> Result<Option<StateRoots>, ChainStoreError> {
         let roots = self.read()?.open_table(ROOTS)?;
         let Some(value) = roots.get(&hash.0)? else { return Ok(None) };
         let root =
@@ -181,7 +181,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn head(&self) -> Result<Option<B256>, StoreError> {
+    pub fn head(&self) -> Result<Option<B256>, ChainStoreError> {
         let meta = self.read()?.open_table(META)?;
         let head = meta.get(HEAD)?;
         Ok(head.and_then(|value| B256::try_from(value.value()).ok()))
@@ -191,7 +191,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn block(&self, hash: B256) -> Result<Option<StoredBlock>, StoreError> {
+    pub fn block(&self, hash: B256) -> Result<Option<StoredBlock>, ChainStoreError> {
         let read = self.read()?;
         let blocks = read.open_table(BLOCKS)?;
         let Some(block) = blocks.get(&hash.0)? else { return Ok(None) };
@@ -207,7 +207,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn nodes(&self) -> Result<StoredNodes, StoreError> {
+    pub fn nodes(&self) -> Result<StoredNodes, ChainStoreError> {
         Ok(StoredNodes { table: self.read()?.open_table(NODES)? })
     }
 
@@ -216,7 +216,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, ChainStoreError> {
         let notes = self.read()?.open_table(NOTES)?;
         let note = notes.get(name)?;
         Ok(note.map(|value| value.value().to_vec()))
@@ -226,7 +226,7 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be written.
-    pub(crate) fn set_note(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn set_note(&self, name: &str, value: &[u8]) -> Result<(), ChainStoreError> {
         let write = self.write()?;
         write.open_table(NOTES)?.insert(name, value)?;
         Ok(write.commit()?)
@@ -271,7 +271,7 @@ mod tests {
     fn blocks_and_states_are_read_back_after_reopening() {
         let folder = tempfile::tempdir().unwrap();
         {
-            let store = Store::open(folder.path(), GENESIS).unwrap();
+            let store = ChainStore::open(folder.path(), GENESIS).unwrap();
             assert_eq!(store.head().unwrap(), None);
             let states = |number: u8, entries: &[u8]| {
                 let tries: Vec<Trie> = entries.iter().map(|entries| state(*entries)).collect();
@@ -284,7 +284,7 @@ mod tests {
             store.append(&[block(2), block(3)], &two, block(3).hash).unwrap();
             store.set_note("clock", b"12").unwrap();
         }
-        let store = Store::open(folder.path(), GENESIS).unwrap();
+        let store = ChainStore::open(folder.path(), GENESIS).unwrap();
         assert_eq!(store.head().unwrap(), Some(block(3).hash));
         for number in 1..=3 {
             assert_eq!(store.block(B256::repeat_byte(number)).unwrap(), Some(block(number)));
@@ -306,40 +306,40 @@ mod tests {
     #[test]
     fn the_time_of_block_0_is_kept_from_the_first_start_on() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Store::genesis_time(folder.path()).unwrap(), None);
-        drop(Store::opener_at(folder.path(), GENESIS, 1_800_000_000)().unwrap());
-        assert_eq!(Store::genesis_time(folder.path()).unwrap(), Some(1_800_000_000));
-        drop(Store::opener_at(folder.path(), GENESIS, 5)().unwrap());
-        assert_eq!(Store::genesis_time(folder.path()).unwrap(), Some(1_800_000_000));
+        assert_eq!(ChainStore::genesis_time(folder.path()).unwrap(), None);
+        drop(ChainStore::opener_at(folder.path(), GENESIS, 1_800_000_000)().unwrap());
+        assert_eq!(ChainStore::genesis_time(folder.path()).unwrap(), Some(1_800_000_000));
+        drop(ChainStore::opener_at(folder.path(), GENESIS, 5)().unwrap());
+        assert_eq!(ChainStore::genesis_time(folder.path()).unwrap(), Some(1_800_000_000));
         let older = tempfile::tempdir().unwrap();
-        drop(Store::open(older.path(), GENESIS).unwrap());
-        assert_eq!(Store::genesis_time(older.path()).unwrap(), Some(0));
+        drop(ChainStore::open(older.path(), GENESIS).unwrap());
+        assert_eq!(ChainStore::genesis_time(older.path()).unwrap(), Some(0));
     }
 
     #[test]
     fn a_folder_of_another_chain_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        drop(Store::open(folder.path(), GENESIS).unwrap());
-        let error = Store::open(folder.path(), B256::repeat_byte(2)).err().unwrap();
-        assert!(matches!(error, StoreError::OtherChain { .. }), "{error}");
+        drop(ChainStore::open(folder.path(), GENESIS).unwrap());
+        let error = ChainStore::open(folder.path(), B256::repeat_byte(2)).err().unwrap();
+        assert!(matches!(error, ChainStoreError::OtherChain { .. }), "{error}");
     }
 
     #[test]
     fn a_file_with_another_layout_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), GENESIS).unwrap();
+        let store = ChainStore::open(folder.path(), GENESIS).unwrap();
         let write = store.write().unwrap();
         write.open_table(META).unwrap().insert(FORMAT, &b"0"[..]).unwrap();
         write.commit().unwrap();
         drop(store);
-        let error = Store::open(folder.path(), GENESIS).err().unwrap();
-        assert!(matches!(&error, StoreError::Format(found) if found == "0"), "{error}");
+        let error = ChainStore::open(folder.path(), GENESIS).err().unwrap();
+        assert!(matches!(&error, ChainStoreError::Format(found) if found == "0"), "{error}");
     }
 
     #[test]
     fn a_file_that_is_not_a_database_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), [7; 4096]).unwrap();
-        assert!(Store::open(folder.path(), GENESIS).is_err());
+        assert!(ChainStore::open(folder.path(), GENESIS).is_err());
     }
 }

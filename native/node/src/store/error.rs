@@ -8,7 +8,7 @@ use alloy_primitives::B256;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
-pub enum StoreError {
+pub enum ChainStoreError {
     /// The folder cannot be created.
     #[error("{}: {source}", folder.display())]
     Folder { folder: PathBuf, source: std::io::Error },
@@ -30,10 +30,10 @@ pub enum StoreError {
     OtherChain { expected: B256, found: B256 },
 }
 
-/// redb has an error type for each kind of operation; all of them convert to `StoreError::Database`.
+/// redb has an error type for each kind of operation; all of them convert to `ChainStoreError::Database`.
 macro_rules! from_redb {
     ($($kind:ident),*) => {$(
-        impl From<redb::$kind> for StoreError {
+        impl From<redb::$kind> for ChainStoreError {
             fn from(error: redb::$kind) -> Self {
                 Self::Database(Box::new(error.into()))
             }

@@ -10,12 +10,12 @@ use rootlight::local::{BlockIndex, ChainSnapshot, StoredBlock, Term};
 use rootlight_server::service::IndexProgress;
 use tracing::error;
 
-use super::database::{Slot, Store};
-use super::error::StoreError;
+use super::database::{ChainStore, StoreSlot};
+use super::error::ChainStoreError;
 use super::tables::META;
 use crate::index::{
-    Found, RowKey, Rows, Search, Table, TermKey, Unreadable, add_terms, decode_row, encode_row, read_table,
-    row_key,
+    IndexSearch, RowBitmaps, RowKey, Rows, Table, TermKey, Unreadable, add_terms, decode_row, encode_row,
+    read_table, row_key,
 };
 
 /// Rows by key; see [`encode_row`].
@@ -39,7 +39,7 @@ const MAX_UNWRITTEN: usize = 1 << 19;
 /// interrupted program leaves both or neither.
 #[derive(Debug)]
 pub struct StoredIndex {
-    slot: Arc<Slot>,
+    slot: Arc<StoreSlot>,
     /// Canonical blocks from this height on are in the index; those below are added from the top down.
     floor: AtomicU64,
     total: u64,
@@ -53,10 +53,10 @@ pub struct StoredIndex {
 impl StoredIndex {
     /// Opens the index of the chain in a store, whose head has this hash and height. Starts anew if there is none, if
     /// it has another layout, or if another version of this program has written blocks without it.
-    pub(crate) fn open(slot: Arc<Slot>, head: B256, height: u64) -> Result<Self, StoreError> {
+    pub(crate) fn open(slot: Arc<StoreSlot>, head: B256, height: u64) -> Result<Self, ChainStoreError> {
         let floor = {
             let slot = slot.read().unwrap_or_else(PoisonError::into_inner);
-            let write = slot.as_ref().ok_or(StoreError::Closed)?.write()?;
+            let write = slot.as_ref().ok_or(ChainStoreError::Closed)?.write()?;
             let stored = read_state(&write)?.filter(|(_, at)| *at == head).map(|(floor, _)| floor);
             let floor = match stored {
                 Some(floor) => floor,
@@ -94,7 +94,7 @@ impl StoredIndex {
     }
 
     /// Writes the rows of new blocks as part of the transaction that writes the blocks. `head` is the new head.
-    pub(crate) fn write(&self, write: &WriteTransaction, head: B256) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, write: &WriteTransaction, head: B256) -> Result<(), ChainStoreError> {
         let intact = !self.damaged.load(Ordering::Relaxed) && write_rows(write, &self.unwritten())?;
         if !intact {
             self.damage("a stored row is damaged");
@@ -120,7 +120,7 @@ impl StoredIndex {
     ///
     /// # Errors
     /// The database cannot be written.
-    pub(crate) fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, StoreError> {
+    pub(crate) fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, ChainStoreError> {
         let floor = self.floor.load(Ordering::Relaxed);
         if floor == 0 || self.damaged.load(Ordering::Relaxed) {
             return Ok(false);
@@ -128,11 +128,11 @@ impl StoredIndex {
         let (first, mut table) = (floor.saturating_sub(BATCH), Table::default());
         for number in first..floor {
             let hash = chain.headers().hash_at(number).unwrap_or_default();
-            let block = chain.block(&hash).ok_or(StoreError::MissingBlock { number, hash })?;
+            let block = chain.block(&hash).ok_or(ChainStoreError::MissingBlock { number, hash })?;
             add_terms(&mut table, number, block);
         }
         let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
-        let write = slot.as_ref().ok_or(StoreError::Closed)?.write()?;
+        let write = slot.as_ref().ok_or(ChainStoreError::Closed)?.write()?;
         // Without a state the index was found to be damaged.
         let Some((_, head)) = read_state(&write)? else { return Ok(false) };
         if !write_rows(&write, &table)? {
@@ -149,11 +149,11 @@ impl StoredIndex {
 
     /// Returns `false` if a row cannot be decoded.
     fn read_stored(
-        store: &Store,
+        store: &ChainStore,
         terms: &[TermKey],
         (first, last): (u64, u64),
-        found: &mut Found,
-    ) -> Result<bool, StoreError> {
+        found: &mut RowBitmaps,
+    ) -> Result<bool, ChainStoreError> {
         let table = store.read()?.open_table(INDEX)?;
         for term in terms {
             let (first, last) = (row_key(term, first), row_key(term, last));
@@ -172,7 +172,7 @@ fn row_of(key: &RowKey) -> u64 {
 }
 
 /// Reads the floor of the index and the head for which it was written; `None` without an index of this layout.
-fn read_state(write: &WriteTransaction) -> Result<Option<(u64, B256)>, StoreError> {
+fn read_state(write: &WriteTransaction) -> Result<Option<(u64, B256)>, ChainStoreError> {
     let meta = write.open_table(META)?;
     let state = meta.get(STATE)?;
     let Some(&[LAYOUT, ref rest @ ..]) = state.as_ref().map(|state| state.value()) else { return Ok(None) };
@@ -180,14 +180,14 @@ fn read_state(write: &WriteTransaction) -> Result<Option<(u64, B256)>, StoreErro
     Ok(B256::try_from(head).ok().map(|head| (u64::from_be_bytes(*floor), head)))
 }
 
-fn write_state(write: &WriteTransaction, floor: u64, head: B256) -> Result<(), StoreError> {
+fn write_state(write: &WriteTransaction, floor: u64, head: B256) -> Result<(), ChainStoreError> {
     let state = [&[LAYOUT][..], &floor.to_be_bytes(), head.as_slice()].concat();
     write.open_table(META)?.insert(STATE, state.as_slice())?;
     Ok(())
 }
 
 /// Adds rows to the stored ones. Returns `false` if a stored row cannot be decoded.
-fn write_rows(write: &WriteTransaction, rows: &Table) -> Result<bool, StoreError> {
+fn write_rows(write: &WriteTransaction, rows: &Table) -> Result<bool, ChainStoreError> {
     let mut table = write.open_table(INDEX)?;
     // The order of the keys keeps neighbouring pages together.
     let mut keys: Vec<&RowKey> = rows.keys().collect();
@@ -212,7 +212,13 @@ impl Rows for StoredIndex {
     }
 
     /// Unwritten rows are read first, because they may be written and forgotten meanwhile.
-    fn read(&self, terms: &[TermKey], first: u64, last: u64, found: &mut Found) -> Result<(), Unreadable> {
+    fn read(
+        &self,
+        terms: &[TermKey],
+        first: u64,
+        last: u64,
+        found: &mut RowBitmaps,
+    ) -> Result<(), Unreadable> {
         let unwritten = self.unwritten();
         if !unwritten.is_empty() {
             read_table(&unwritten, terms, first, last, found);
@@ -253,7 +259,7 @@ impl BlockIndex for StoredIndex {
         to: u64,
         interrupt: &'a dyn Fn() -> bool,
     ) -> Box<dyn Iterator<Item = u64> + 'a> {
-        Box::new(Search::new(self, groups, from, to, interrupt))
+        Box::new(IndexSearch::new(self, groups, from, to, interrupt))
     }
 
     /// Blocks that leave a stored chain stay stored, and so do their entries.

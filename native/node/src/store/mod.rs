@@ -12,11 +12,11 @@ mod persist;
 mod tables;
 
 pub use append::States;
-pub use database::{OpenStore, StateRoots, Store, StoredBlock, StoredNodes};
-pub use error::StoreError;
+pub use database::{ChainStore, OpenStore, StateRoots, StoredBlock, StoredNodes};
+pub use error::ChainStoreError;
 pub use log_index::StoredIndex;
 #[cfg(test)]
 pub(crate) use log_index::{INDEX, STATE};
-pub use persist::{Persist, RestoreError};
+pub use persist::{ChainPersistence, RestoreError};
 #[cfg(test)]
 pub(crate) use tables::META;

@@ -6,14 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use alloy_primitives::B256;
 use rootlight::consensus::{Network, VerifiedHeader};
 use rootlight::dev::Settings;
-use rootlight::local::{ChainSnapshot, ImportError, LocalChain, Settled};
+use rootlight::local::{BlockState, ChainSnapshot, ImportError, LocalChain};
 use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::append::{Beside, States};
-use super::database::{OpenStore, Slot, StateRoots, Store, StoredBlock, StoredNodes};
-use super::error::StoreError;
+use super::append::{AuxiliarySource, States};
+use super::database::{ChainStore, OpenStore, StateRoots, StoreSlot, StoredBlock, StoredNodes};
+use super::error::ChainStoreError;
 use super::log_index::StoredIndex;
 use super::tables::SETTINGS;
 
@@ -24,7 +24,7 @@ use super::tables::SETTINGS;
 pub enum RestoreError {
     /// The database failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ChainStoreError),
     /// The head or another block names a block that is not stored.
     #[error("the store lacks block {0}: use an empty folder")]
     MissingBlock(B256),
@@ -49,15 +49,15 @@ pub enum RestoreError {
 }
 
 /// The store of a chain in memory, with the part of the chain that the store holds.
-pub struct Persist {
+pub struct ChainPersistence {
     /// `None` while the store is closed after a failure.
-    store: Arc<Slot>,
+    store: Arc<StoreSlot>,
     index: Arc<StoredIndex>,
     open: OpenStore,
     /// Hash of block 0 and the root of its state; block 0 itself is not stored.
     genesis: (B256, B256),
     /// Hashes of the blocks that the store holds.
-    held: HashSet<B256>,
+    stored_blocks: HashSet<B256>,
     head: B256,
     /// Root of the head's state, including changes by hand.
     head_root: B256,
@@ -65,7 +65,7 @@ pub struct Persist {
     settings: Option<Vec<u8>>,
 }
 
-impl Persist {
+impl ChainPersistence {
     /// Opens a store and restores its chain into `chain`, which holds only genesis, with the states of the
     /// last `history` blocks. `edits` says whether states that were changed by hand are accepted.
     ///
@@ -79,7 +79,7 @@ impl Persist {
     ) -> Result<Self, RestoreError> {
         let store = open()?;
         let (genesis, genesis_root) = (chain.head().hash(), chain.view().head_state().root());
-        let mut held = HashSet::from([genesis]);
+        let mut stored_blocks = HashSet::from([genesis]);
         let head = store.head()?.unwrap_or(genesis);
         let blocks = branch(&store, head, genesis, chain.view().network())?;
         let keep_from = history.map_or(0, |history| (blocks.len() as u64).saturating_sub(history));
@@ -96,14 +96,14 @@ impl Persist {
             if let Some(edited) = kept.then(|| states.edited(hash)).transpose()?.flatten() {
                 chain.set_head_state(edited);
             }
-            held.insert(hash);
+            stored_blocks.insert(hash);
         }
         let head_root = chain.view().head_state().root();
         let settings = store.note(SETTINGS)?;
         let store = Arc::new(RwLock::new(Some(store)));
         let index = Arc::new(StoredIndex::open(store.clone(), head, chain.head().number)?);
         let genesis = (genesis, genesis_root);
-        Ok(Self { store, index, open, genesis, held, head, head_root, settings })
+        Ok(Self { store, index, open, genesis, stored_blocks, head, head_root, settings })
     }
 
     /// The stored settings of a development chain; `None` if there are none or if another version wrote them.
@@ -120,9 +120,9 @@ impl Persist {
     pub fn save(
         &mut self,
         chain: &ChainSnapshot,
-        settled: Vec<Settled>,
+        settled: Vec<BlockState>,
         settings: Option<&Settings>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ChainStoreError> {
         let index = self.index.clone();
         self.save_with(chain, settled, settings, Some(&index))
     }
@@ -132,18 +132,18 @@ impl Persist {
     pub(crate) fn save_without_index(
         &mut self,
         chain: &ChainSnapshot,
-        settled: Vec<Settled>,
-    ) -> Result<(), StoreError> {
+        settled: Vec<BlockState>,
+    ) -> Result<(), ChainStoreError> {
         self.save_with(chain, settled, None, None)
     }
 
     fn save_with(
         &mut self,
         chain: &ChainSnapshot,
-        settled: Vec<Settled>,
+        settled: Vec<BlockState>,
         settings: Option<&Settings>,
         index: Option<&StoredIndex>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ChainStoreError> {
         let (head, head_root) = (chain.head().hash(), chain.head_state().root());
         let settings = settings.and_then(|settings| serde_json::to_vec(settings).ok());
         let settings = settings.filter(|settings| self.settings.as_ref() != Some(settings));
@@ -162,21 +162,21 @@ impl Persist {
             .collect();
         let states = states?;
         let blocks: Vec<StoredBlock> = new.into_iter().map(|(_, block)| block).collect();
-        let beside = Beside { index, settings: settings.as_deref() };
+        let beside = AuxiliarySource { index, settings: settings.as_deref() };
         let written = self.store()?.append_with(&blocks, &states, head, &beside);
         if let Err(error) = written {
             // redb requires a database to be opened again after a failed write.
             *self.store.write().unwrap_or_else(PoisonError::into_inner) = None;
             return Err(error);
         }
-        self.held.extend(blocks.iter().map(|block| block.hash));
+        self.stored_blocks.extend(blocks.iter().map(|block| block.hash));
         (self.head, self.head_root) = (head, head_root);
         self.settings = settings.or_else(|| self.settings.take());
         Ok(())
     }
 
     /// Returns the store, which is opened again if it failed before.
-    fn store(&mut self) -> Result<Store, StoreError> {
+    fn store(&mut self) -> Result<ChainStore, ChainStoreError> {
         if let Some(store) = &*self.store.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok(store.clone());
         }
@@ -184,7 +184,7 @@ impl Persist {
         if store.is_none() {
             *store = Some((self.open)()?);
         }
-        store.clone().ok_or(StoreError::Closed)
+        store.clone().ok_or(ChainStoreError::Closed)
     }
 
     /// The index of the stored chain.
@@ -196,17 +196,20 @@ impl Persist {
     ///
     /// # Errors
     /// The store cannot be opened.
-    pub fn ready(&mut self) -> Result<(), StoreError> {
+    pub fn ready(&mut self) -> Result<(), ChainStoreError> {
         self.store().map(drop)
     }
 
     /// Returns the canonical blocks that the store does not hold, oldest first.
-    fn new_blocks(&self, chain: &ChainSnapshot) -> Result<Vec<(VerifiedHeader, StoredBlock)>, StoreError> {
+    fn new_blocks(
+        &self,
+        chain: &ChainSnapshot,
+    ) -> Result<Vec<(VerifiedHeader, StoredBlock)>, ChainStoreError> {
         let mut new = Vec::new();
         let mut next = chain.head().clone();
-        while !self.held.contains(&next.hash()) {
+        while !self.stored_blocks.contains(&next.hash()) {
             let hash = next.hash();
-            let missing = StoreError::MissingBlock { number: next.number, hash };
+            let missing = ChainStoreError::MissingBlock { number: next.number, hash };
             let parent = chain.headers().by_hash(&next.parent_hash).cloned();
             let (Some(block), Some(parent)) = (chain.block(&hash), parent) else { return Err(missing) };
             let uncles: Vec<Header> = chain
@@ -230,12 +233,13 @@ impl Persist {
         chain: &ChainSnapshot,
         header: &VerifiedHeader,
         settled: &HashMap<B256, Trie>,
-    ) -> Result<Option<States>, StoreError> {
+    ) -> Result<Option<States>, ChainStoreError> {
         let hash = header.hash();
-        let held = if self.held.contains(&hash) { Some(self.held_roots(header)?) } else { None };
-        let executed = settled.get(&hash).filter(|_| held.is_none()).cloned();
+        let stored_blocks =
+            if self.stored_blocks.contains(&hash) { Some(self.stored_roots(header)?) } else { None };
+        let executed = settled.get(&hash).filter(|_| stored_blocks.is_none()).cloned();
         let current = chain.state(&hash).cloned();
-        let (mut roots, mut tries) = (held.unwrap_or_default(), Vec::new());
+        let (mut roots, mut tries) = (stored_blocks.unwrap_or_default(), Vec::new());
         match (executed, &current) {
             (Some(executed), _) => {
                 roots.executed = Some(executed.root());
@@ -243,7 +247,7 @@ impl Persist {
             }
             // The block was a side block until now. Only the head's state can be changed by hand, so its
             // state is the executed one.
-            (None, Some(current)) if held.is_none() => roots.executed = Some(current.root()),
+            (None, Some(current)) if stored_blocks.is_none() => roots.executed = Some(current.root()),
             _ => {}
         }
         if let Some(current) = current {
@@ -251,14 +255,14 @@ impl Persist {
             roots.edited = root.filter(|_| root != roots.executed);
             tries.push(current);
         }
-        Ok((held != Some(roots)).then_some(States { block: hash, roots, tries }))
+        Ok((stored_blocks != Some(roots)).then_some(States { block: hash, roots, tries }))
     }
 
     /// Returns the stored state roots of a block that the store holds.
-    fn held_roots(&self, header: &VerifiedHeader) -> Result<StateRoots, StoreError> {
+    fn stored_roots(&self, header: &VerifiedHeader) -> Result<StateRoots, ChainStoreError> {
         let hash = header.hash();
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
-        let stored = store.as_ref().ok_or(StoreError::Closed)?.roots(hash)?;
+        let stored = store.as_ref().ok_or(ChainStoreError::Closed)?.roots(hash)?;
         let named = if hash == self.genesis.0 { self.genesis.1 } else { header.state_root };
         Ok(stored.unwrap_or(StateRoots { executed: Some(named), edited: None }))
     }
@@ -266,7 +270,7 @@ impl Persist {
 
 /// Returns the blocks from the head down to genesis, without genesis.
 fn branch(
-    store: &Store,
+    store: &ChainStore,
     head: B256,
     genesis: B256,
     network: &Network,
@@ -292,7 +296,7 @@ fn branch(
 
 /// Loads the stored states of blocks.
 struct StateReader<'a> {
-    store: &'a Store,
+    store: &'a ChainStore,
     nodes: &'a StoredNodes,
     loader: Loader<'a>,
     head: B256,

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::KeyError;
-use super::meter::Usage;
-use super::record::Record;
+use super::meter::KeyUsage;
+use super::record::KeyRecord;
 use super::registry::Registry;
-use super::rules::{Change, Rules};
+use super::rules::{KeyChange, KeyRules};
 
 /// A command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub enum Command {
     /// Make a key.
     Create {
         /// Its name and limits.
-        change: Change,
+        change: KeyChange,
     },
     /// List the keys.
     List,
@@ -29,14 +29,14 @@ pub enum Command {
         /// Its id.
         id: String,
         /// What to change.
-        change: Change,
+        change: KeyChange,
     },
 }
 
 /// A key as it is listed: all of it but the hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Listed {
+pub struct KeySummary {
     /// The id.
     pub id: String,
     /// What the operator calls it.
@@ -46,16 +46,16 @@ pub struct Listed {
     /// When it was revoked, in seconds since 1970.
     pub revoked: Option<u64>,
     /// What it allows.
-    pub rules: Rules,
+    pub rules: KeyRules,
     /// What it has been used for.
-    pub usage: Usage,
+    pub usage: KeyUsage,
 }
 
-impl Listed {
+impl KeySummary {
     /// What lists show of a key.
     #[must_use]
-    pub fn new(record: &Record, usage: Usage) -> Self {
-        let Record { id, name, created, revoked, rules, .. } = record.clone();
+    pub fn new(record: &KeyRecord, usage: KeyUsage) -> Self {
+        let KeyRecord { id, name, created, revoked, rules, .. } = record.clone();
         Self { id, name, created, revoked, rules, usage }
     }
 }
@@ -63,16 +63,16 @@ impl Listed {
 /// What a command gives.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Reply {
+pub enum CommandReply {
     /// The new key. Its text is shown this once.
     Created {
         /// The whole text, `id.secret`.
         key: String,
     },
     /// The keys, by the time they were made.
-    Keys(Vec<Listed>),
+    Keys(Vec<KeySummary>),
     /// The key as it is now.
-    Changed(Box<Listed>),
+    Changed(Box<KeySummary>),
     /// The command failed.
     Failed(String),
 }
@@ -82,16 +82,17 @@ impl Command {
     ///
     /// # Errors
     /// As the functions of [`Registry`].
-    pub fn run(&self, registry: &Registry) -> Result<Reply, KeyError> {
-        let changed = |(record, usage): (_, Usage)| {
-            let record: std::sync::Arc<Record> = record;
-            Reply::Changed(Box::new(Listed::new(&record, usage)))
+    pub fn run(&self, registry: &Registry) -> Result<CommandReply, KeyError> {
+        let changed = |(record, usage): (_, KeyUsage)| {
+            let record: std::sync::Arc<KeyRecord> = record;
+            CommandReply::Changed(Box::new(KeySummary::new(&record, usage)))
         };
         match self {
-            Self::Create { change } => Ok(Reply::Created { key: registry.create(change)?.0.reveal() }),
+            Self::Create { change } => Ok(CommandReply::Created { key: registry.create(change)?.0.reveal() }),
             Self::List => {
-                let listed = registry.list().into_iter().map(|(record, usage)| Listed::new(&record, usage));
-                Ok(Reply::Keys(listed.collect()))
+                let listed =
+                    registry.list().into_iter().map(|(record, usage)| KeySummary::new(&record, usage));
+                Ok(CommandReply::Keys(listed.collect()))
             }
             Self::Revoke { id } => registry.revoke(id).map(changed),
             Self::Limit { id, change } => registry.limit(id, change).map(changed),

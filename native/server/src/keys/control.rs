@@ -19,7 +19,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The work beside a server. Dropping it ends the work and writes the counters.
 #[derive(Debug)]
-pub struct Running {
+pub struct KeyTasks {
     registry: Arc<Registry>,
     tasks: Vec<JoinHandle<()>>,
     #[cfg(unix)]
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-impl Drop for Running {
+impl Drop for KeyTasks {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         write_counters(&self.registry);
@@ -43,8 +43,8 @@ impl Drop for Running {
 ///
 /// # Errors
 /// The socket cannot be made.
-pub fn start(registry: Arc<Registry>) -> Result<Running, KeyError> {
-    let mut running = Running {
+pub fn start(registry: Arc<Registry>) -> Result<KeyTasks, KeyError> {
+    let mut running = KeyTasks {
         registry: registry.clone(),
         tasks: Vec::new(),
         #[cfg(unix)]
@@ -93,7 +93,7 @@ mod unix {
     use tokio::time::timeout;
 
     use super::{Arc, Duration, KeyError, Path, PathBuf, Registry};
-    use crate::keys::admin::{Command, Reply};
+    use crate::keys::admin::{Command, CommandReply};
 
     /// Longest command, in bytes. The longest lists of a key fit.
     const COMMAND_BYTES: u64 = 1024 * 1024;
@@ -133,14 +133,14 @@ mod unix {
         let (reading, mut writing) = stream.split();
         let mut line = String::new();
         BufReader::new(reading.take(COMMAND_BYTES)).read_line(&mut line).await?;
-        let run = move || -> Result<Reply, KeyError> {
+        let run = move || -> Result<CommandReply, KeyError> {
             let command: Command =
                 serde_json::from_str(&line).map_err(|error| KeyError::Invalid(error.to_string()))?;
             command.run(&registry)
         };
         // Writing to the database waits for the disk.
         let reply = tokio::task::spawn_blocking(run).await.map_err(io::Error::other)?;
-        let reply = reply.unwrap_or_else(|error| Reply::Failed(error.to_string()));
+        let reply = reply.unwrap_or_else(|error| CommandReply::Failed(error.to_string()));
         let mut text = serde_json::to_vec(&reply)?;
         text.push(b'\n');
         writing.write_all(&text).await?;
@@ -151,9 +151,9 @@ mod unix {
     ///
     /// # Errors
     /// The server does not answer, or refuses the command.
-    pub fn ask(database: &Path, command: &Command) -> Result<Reply, KeyError> {
+    pub fn ask(database: &Path, command: &Command) -> Result<CommandReply, KeyError> {
         let path = socket_of(database);
-        let exchange = || -> io::Result<Reply> {
+        let exchange = || -> io::Result<CommandReply> {
             let mut stream = StdStream::connect(&path)?;
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
@@ -165,7 +165,7 @@ mod unix {
             Ok(serde_json::from_str(&line)?)
         };
         match exchange() {
-            Ok(Reply::Failed(reason)) => Err(KeyError::Refused(reason)),
+            Ok(CommandReply::Failed(reason)) => Err(KeyError::Refused(reason)),
             Ok(reply) => Ok(reply),
             Err(error) => Err(KeyError::NoAnswer { reason: error.to_string(), path }),
         }

@@ -18,7 +18,7 @@ pub struct Rate {
 
 /// How much of the burst is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct Remaining {
     /// Whole requests that may come now.
     pub requests: u64,
     /// Nanoseconds until the whole burst is available.
@@ -69,7 +69,7 @@ impl Gcra {
     ///
     /// # Errors
     /// The weight is not available; returns the nanoseconds until it is. Nothing is taken then.
-    pub fn take(&mut self, rate: Rate, weight: u64, now: u64) -> Result<Left, u64> {
+    pub fn take(&mut self, rate: Rate, weight: u64, now: u64) -> Result<Remaining, u64> {
         let used = self.full_at.saturating_sub(now);
         let cost = rate.interval.saturating_mul(weight);
         let late = used.saturating_add(cost.min(rate.size())).saturating_sub(rate.size());
@@ -81,9 +81,9 @@ impl Gcra {
     }
 
     /// What is left at `now`.
-    pub fn left(self, rate: Rate, now: u64) -> Left {
+    pub fn left(self, rate: Rate, now: u64) -> Remaining {
         let full_in = self.full_at.saturating_sub(now);
-        Left { requests: rate.left(full_in), full_in }
+        Remaining { requests: rate.left(full_in), full_in }
     }
 }
 

@@ -5,7 +5,7 @@ use rootlight::rpc::envelope::Call;
 use rootlight::rpc::{BRIEF_COST, Message, Method};
 
 use super::meter::Charge;
-use super::rules::Rules;
+use super::rules::KeyRules;
 
 /// Longest name of a method that an error repeats, in characters.
 const SHOWN: usize = 60;
@@ -16,12 +16,12 @@ pub(crate) struct Inspected {
     /// What it takes of the limits.
     pub(crate) charge: Charge,
     /// The first thing that the key does not allow.
-    pub(crate) unfit: Option<Unfit>,
+    pub(crate) unfit: Option<NotAllowed>,
 }
 
 /// Why a key does not allow a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum NotAllowed {
     /// The method is not in the key's list.
     #[error("method {0} is not allowed for this key")]
     Method(String),
@@ -33,7 +33,7 @@ pub(crate) enum Unfit {
 }
 
 /// What a message asks of a key. One that is not JSON-RPC counts as one request; its error is the service's.
-pub(crate) fn inspect(message: &Message, rules: &Rules) -> Inspected {
+pub(crate) fn inspect(message: &Message, rules: &KeyRules) -> Inspected {
     let mut charge = Charge::default();
     let mut unfit = None;
     for entry in message.entries() {
@@ -61,18 +61,18 @@ fn count(classes: &mut Vec<(&'static str, u32)>, class: &'static str) {
     }
 }
 
-fn refuse(call: &Call, rules: &Rules) -> Option<Unfit> {
+fn refuse(call: &Call, rules: &KeyRules) -> Option<NotAllowed> {
     if !rules.allows(&call.method, call.row) {
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        return Some(Unfit::Method(call.method.chars().filter(plain).take(SHOWN).collect()));
+        return Some(NotAllowed::Method(call.method.chars().filter(plain).take(SHOWN).collect()));
     }
     let row = call.row?;
     if !rules.state_override && row.overrides(&call.params) {
-        return Some(Unfit::StateOverride);
+        return Some(NotAllowed::StateOverride);
     }
     let allowed = |named: Vec<Address>| named.iter().all(|contract| rules.contracts.contains(contract));
     let fits = rules.contracts.is_empty() || row.contracts(&call.params).is_some_and(allowed);
-    (!fits).then_some(Unfit::Contract(row.name))
+    (!fits).then_some(NotAllowed::Contract(row.name))
 }
 
 #[cfg(test)]
@@ -92,13 +92,13 @@ mod tests {
         json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
     }
 
-    fn see(message: &Value, rules: &Rules) -> Inspected {
+    fn see(message: &Value, rules: &KeyRules) -> Inspected {
         inspect(&read(message.to_string().as_bytes()), rules)
     }
 
     #[test]
     fn a_message_weighs_what_its_methods_cost() {
-        let rules = Rules::default();
+        let rules = KeyRules::default();
         let weight = |method: &str| see(&call(method, json!([])), &rules).charge.weight;
         assert_eq!((weight("eth_chainId"), weight("eth_getBalance"), weight("nonsense")), (1, 1, 1));
         let row = dispatcher().find("trace_filter").unwrap();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn calls_about_other_contracts_are_not_allowed() {
-        let rules = Rules { contracts: vec![SHOP.parse().unwrap()], ..Rules::default() };
+        let rules = KeyRules { contracts: vec![SHOP.parse().unwrap()], ..KeyRules::default() };
         let upper = SHOP.to_uppercase().replace("0X", "0x");
         for allowed in [
             call("eth_call", json!([{"to": SHOP}, "latest"])),
@@ -147,7 +147,7 @@ mod tests {
             json!([call("eth_chainId", json!([])), call("eth_call", json!([{"to": OTHER}, "latest"]))]),
         ] {
             let unfit = see(&refused, &rules).unfit;
-            assert!(matches!(unfit, Some(Unfit::Contract(_))), "{refused}: {unfit:?}");
+            assert!(matches!(unfit, Some(NotAllowed::Contract(_))), "{refused}: {unfit:?}");
         }
         // Two receivers: whichever of them the engine would take, the call is not allowed.
         let twice =
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn transactions_to_other_contracts_are_not_allowed() {
-        let rules = Rules { contracts: vec![SHOP.parse().unwrap()], ..Rules::default() };
+        let rules = KeyRules { contracts: vec![SHOP.parse().unwrap()], ..KeyRules::default() };
         for allowed in [signed(Some(SHOP)), call("eth_sendTransaction", json!([{"from": OTHER, "to": SHOP}]))]
         {
             assert_eq!(see(&allowed, &rules).unfit, None, "{allowed}");
@@ -182,29 +182,29 @@ mod tests {
             json!([signed(Some(SHOP)), signed(Some(OTHER))]),
         ] {
             let unfit = see(&refused, &rules).unfit;
-            assert!(matches!(unfit, Some(Unfit::Contract(_))), "{refused}: {unfit:?}");
+            assert!(matches!(unfit, Some(NotAllowed::Contract(_))), "{refused}: {unfit:?}");
         }
-        assert_eq!(see(&signed(None), &Rules::default()).unfit, None);
+        assert_eq!(see(&signed(None), &KeyRules::default()).unfit, None);
     }
 
     #[test]
     fn overrides_need_a_key_that_allows_them() {
-        let none = Rules::default();
-        let all = Rules { state_override: true, ..Rules::default() };
+        let none = KeyRules::default();
+        let all = KeyRules { state_override: true, ..KeyRules::default() };
         let with = |third: Value| call("eth_call", json!([{"to": SHOP}, "latest", third]));
         for empty in [json!(null), json!({})] {
             assert_eq!(see(&with(empty), &none).unfit, None);
         }
         let given = with(json!({SHOP: {"balance": "0x1"}}));
-        assert_eq!(see(&given, &none).unfit, Some(Unfit::StateOverride));
+        assert_eq!(see(&given, &none).unfit, Some(NotAllowed::StateOverride));
         assert_eq!(see(&given, &all).unfit, None);
     }
 
     #[test]
     fn a_refused_method_is_named_without_odd_characters() {
-        let rules = Rules { methods: vec!["eth_call".into()], ..Rules::default() };
+        let rules = KeyRules { methods: vec!["eth_call".into()], ..KeyRules::default() };
         let unfit = see(&call("eth_x\u{1b}\"<b>", json!([])), &rules).unfit;
-        assert_eq!(unfit, Some(Unfit::Method("eth_xb".into())));
+        assert_eq!(unfit, Some(NotAllowed::Method("eth_xb".into())));
         assert_eq!(see(&call("eth_call", json!([])), &rules).unfit, None);
     }
 }

@@ -3,12 +3,12 @@
 use alloy_primitives::U256;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use rootlight::rpc::server::methods;
-use rootlight::rpc::{Method, Param, Subject};
+use rootlight::rpc::{Method, Param, ParamSubject};
 use rootlight::types::Transaction;
 use serde_json::{Value, json};
 
-use super::inspect::{Unfit, inspect};
-use super::rules::Rules;
+use super::inspect::{NotAllowed, inspect};
+use super::rules::KeyRules;
 use crate::service::read;
 
 const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
@@ -59,33 +59,35 @@ fn signed(to: &str) -> Value {
 }
 
 /// The forms in which a parameter names contracts. Without any, the parameter cannot name one.
-fn naming(subject: Subject, of: &[&str]) -> Vec<Value> {
+fn naming(subject: ParamSubject, of: &[&str]) -> Vec<Value> {
     let one = of[0];
     match subject {
-        Subject::Contract if of.len() == 1 => {
+        ParamSubject::Contract if of.len() == 1 => {
             vec![json!(one), json!(one.to_uppercase().replace("0X", "0x")), json!(one[2..])]
         }
-        Subject::Call | Subject::Transaction if of.len() == 1 => vec![
+        ParamSubject::Call | ParamSubject::Transaction if of.len() == 1 => vec![
             json!({"to": one}),
             json!({"from": one, "to": one, "data": "0x00"}),
             json!({"input": "0x", "to": one[2..], "more": 1}),
         ],
-        Subject::Signed if of.len() == 1 => vec![signed(one)],
-        Subject::Logs | Subject::Subscription => vec![
+        ParamSubject::Signed if of.len() == 1 => vec![signed(one)],
+        ParamSubject::Logs | ParamSubject::Subscription => vec![
             json!({"address": of}),
             json!({"address": of, "topics": [], "fromBlock": "earliest"}),
             json!({"address": of.iter().map(|one| &one[2..]).collect::<Vec<_>>()}),
         ],
-        Subject::Traces => vec![json!({"toAddress": of}), json!({"toAddress": of, "fromBlock": "earliest"})],
+        ParamSubject::Traces => {
+            vec![json!({"toAddress": of}), json!({"toAddress": of, "fromBlock": "earliest"})]
+        }
         _ => Vec::new(),
     }
 }
 
 /// Forms in which a parameter selects any contract, creates one, or that no handler accepts.
-fn any(subject: Subject) -> Vec<Value> {
+fn any(subject: ParamSubject) -> Vec<Value> {
     match subject {
-        Subject::Contract => vec![json!(7), json!([SHOP]), json!({"address": SHOP}), json!("0x12")],
-        Subject::Call | Subject::Transaction => vec![
+        ParamSubject::Contract => vec![json!(7), json!([SHOP]), json!({"address": SHOP}), json!("0x12")],
+        ParamSubject::Call | ParamSubject::Transaction => vec![
             json!({}),
             json!({"to": ""}),
             json!({"to": [SHOP]}),
@@ -94,8 +96,8 @@ fn any(subject: Subject) -> Vec<Value> {
             json!([null, SHOP]),
             json!(SHOP),
         ],
-        Subject::Signed => vec![json!("0x00"), json!("zz"), json!(7), json!([signed(SHOP)])],
-        Subject::Logs | Subject::Subscription | Subject::Traces => vec![
+        ParamSubject::Signed => vec![json!("0x00"), json!("zz"), json!(7), json!([signed(SHOP)])],
+        ParamSubject::Logs | ParamSubject::Subscription | ParamSubject::Traces => vec![
             json!({}),
             json!([]),
             json!([SHOP, SHOP]),
@@ -130,7 +132,7 @@ fn calls(row: &Method, position: usize, value: &Value) -> Vec<String> {
     names.map(call).collect()
 }
 
-fn subjects() -> impl Iterator<Item = (&'static Method, usize, Subject)> {
+fn subjects() -> impl Iterator<Item = (&'static Method, usize, ParamSubject)> {
     methods().flat_map(|row| row.params.iter().enumerate().map(move |(at, param)| (row, at, param.subject)))
 }
 
@@ -139,15 +141,17 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
     for row in methods() {
         for param in row.params {
             let fits = match param.kind {
-                "ADDRESS" => matches!(param.subject, Subject::Account | Subject::Contract),
-                "CALL" => param.subject == Subject::Call,
-                "TRANSACTION" => param.subject == Subject::Transaction,
-                "LOG_FILTER" => matches!(param.subject, Subject::Logs | Subject::Subscription),
-                "TRACE_FILTER" => param.subject == Subject::Traces,
-                "OVERRIDE" => param.subject == Subject::Overrides,
-                _ if ["filterId", "subscriptionId"].contains(&param.name) => param.subject == Subject::Filter,
+                "ADDRESS" => matches!(param.subject, ParamSubject::Account | ParamSubject::Contract),
+                "CALL" => param.subject == ParamSubject::Call,
+                "TRANSACTION" => param.subject == ParamSubject::Transaction,
+                "LOG_FILTER" => matches!(param.subject, ParamSubject::Logs | ParamSubject::Subscription),
+                "TRACE_FILTER" => param.subject == ParamSubject::Traces,
+                "OVERRIDE" => param.subject == ParamSubject::Overrides,
+                _ if ["filterId", "subscriptionId"].contains(&param.name) => {
+                    param.subject == ParamSubject::Filter
+                }
                 kind if kind.starts_with("DATA") => {
-                    param.subject == Subject::Signed || BYTES.contains(&param.name)
+                    param.subject == ParamSubject::Signed || BYTES.contains(&param.name)
                 }
                 kind => PLAIN.contains(&kind) || kind.starts_with("QUANTITY"),
             };
@@ -162,7 +166,7 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
 
 #[test]
 fn a_parameter_that_names_another_contract_is_refused_in_each_form_by_each_name() {
-    let rules = Rules { contracts: vec![SHOP.parse().unwrap()], ..Rules::default() };
+    let rules = KeyRules { contracts: vec![SHOP.parse().unwrap()], ..KeyRules::default() };
     let unfit = |call: &String| inspect(&read(call.as_bytes()), &rules).unfit;
     let mut limited = Vec::new();
     for (row, position, subject) in subjects() {
@@ -175,7 +179,7 @@ fn a_parameter_that_names_another_contract_is_refused_in_each_form_by_each_name(
         let others = [&[OTHER][..], &[SHOP, OTHER], &[OTHER, SHOP]].map(|of| naming(subject, of));
         for value in others.iter().flatten().chain(&any(subject)) {
             for call in calls(row, position, value) {
-                assert!(matches!(unfit(&call), Some(Unfit::Contract(_))), "{call}");
+                assert!(matches!(unfit(&call), Some(NotAllowed::Contract(_))), "{call}");
             }
         }
     }
@@ -198,8 +202,8 @@ fn parameters_by_name_are_no_call() {
 
 #[test]
 fn overrides_are_refused_in_each_form_by_each_name() {
-    let (none, all) = (Rules::default(), Rules { state_override: true, ..Rules::default() });
-    let of = subjects().filter(|(_, _, subject)| *subject == Subject::Overrides);
+    let (none, all) = (KeyRules::default(), KeyRules { state_override: true, ..KeyRules::default() });
+    let of = subjects().filter(|(_, _, subject)| *subject == ParamSubject::Overrides);
     let mut seen = 0;
     for (row, position, _) in of {
         for value in [json!({SHOP: {"balance": "0x1"}}), json!({SHOP: {}}), json!([[SHOP, {}]]), json!("x")] {
@@ -207,7 +211,7 @@ fn overrides_are_refused_in_each_form_by_each_name() {
                 seen += 1;
                 assert_eq!(
                     inspect(&read(call.as_bytes()), &none).unfit,
-                    Some(Unfit::StateOverride),
+                    Some(NotAllowed::StateOverride),
                     "{call}"
                 );
                 assert_eq!(inspect(&read(call.as_bytes()), &all).unfit, None, "{call}");

@@ -6,7 +6,7 @@ use rootlight_limits::unix_time::DAY;
 use serde::{Deserialize, Serialize};
 
 use super::gcra::{Gcra, Rate};
-use super::rules::Rules;
+use super::rules::KeyRules;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -25,7 +25,7 @@ pub struct Charge {
 /// What a key has been used for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Usage {
+pub struct KeyUsage {
     /// Requests within the limits.
     pub requests: u64,
     /// What they weighed.
@@ -40,7 +40,7 @@ pub struct Usage {
     pub today: u64,
 }
 
-impl Usage {
+impl KeyUsage {
     /// Begins a day, if it is another one than that of the counts.
     fn begin_day(&mut self, today: u64) {
         let (day, kept) = day_of(self.day, today);
@@ -66,7 +66,7 @@ pub const fn day_of(counted: u64, today: u64) -> (u64, bool) {
 
 /// The period of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window {
+pub enum LimitPeriod {
     /// Requests per second.
     Second,
     /// Requests of a day (UTC).
@@ -75,7 +75,7 @@ pub enum Window {
 
 /// How much of a limit is left, for the `x-ratelimit-*` headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitStatus {
     /// Requests that may come at once, or in a day.
     pub limit: u64,
     /// Requests that may still come.
@@ -88,16 +88,16 @@ pub struct Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     /// The limit.
-    pub window: Window,
+    pub window: LimitPeriod,
     /// How much of it is left.
-    pub standing: Standing,
+    pub standing: LimitStatus,
     /// Seconds after which the same message fits, rounded up; at least 1.
     pub retry_after: u64,
 }
 
 /// The present time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct MeterTime {
     /// Nanoseconds of a clock that never goes back.
     pub(super) nanos: u64,
     /// Seconds since 1970.
@@ -106,16 +106,16 @@ pub(super) struct Moment {
 
 /// The counters of a key.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct KeyMeter {
     gcra: Gcra,
-    usage: Usage,
+    usage: KeyUsage,
     /// Whether the usage has changed since it was last stored.
     changed: bool,
 }
 
-impl Meter {
+impl KeyMeter {
     /// Continues from the stored usage.
-    pub(super) fn new(usage: Usage) -> Self {
+    pub(super) fn new(usage: KeyUsage) -> Self {
         Self { gcra: Gcra::default(), usage, changed: false }
     }
 
@@ -125,12 +125,12 @@ impl Meter {
     }
 
     /// What the key has been used for.
-    pub(super) fn usage(&self) -> &Usage {
+    pub(super) fn usage(&self) -> &KeyUsage {
         &self.usage
     }
 
     /// The usage, if it has changed since the last call.
-    pub(super) fn take_changed(&mut self) -> Option<Usage> {
+    pub(super) fn take_changed(&mut self) -> Option<KeyUsage> {
         std::mem::take(&mut self.changed).then(|| self.usage.clone())
     }
 
@@ -141,10 +141,10 @@ impl Meter {
     /// The message exceeds a limit. It counts as refused only.
     pub(super) fn take(
         &mut self,
-        rules: &Rules,
+        rules: &KeyRules,
         charge: &Charge,
-        now: Moment,
-    ) -> Result<Option<Standing>, Exceeded> {
+        now: MeterTime,
+    ) -> Result<Option<LimitStatus>, Exceeded> {
         self.changed = true;
         let taken = self.admit(rules, charge, now);
         match &taken {
@@ -154,7 +154,12 @@ impl Meter {
         taken
     }
 
-    fn admit(&mut self, rules: &Rules, charge: &Charge, now: Moment) -> Result<Option<Standing>, Exceeded> {
+    fn admit(
+        &mut self,
+        rules: &KeyRules,
+        charge: &Charge,
+        now: MeterTime,
+    ) -> Result<Option<LimitStatus>, Exceeded> {
         let today = now.seconds / DAY;
         self.usage.begin_day(today);
         let requests = u64::from(charge.requests);
@@ -162,9 +167,9 @@ impl Meter {
         if let Some(limit) = rules.per_day {
             let reset = DAY.saturating_sub(now.seconds % DAY);
             let left = limit.saturating_sub(self.usage.today);
-            let day = |remaining| Standing { limit, remaining, reset };
+            let day = |remaining| LimitStatus { limit, remaining, reset };
             if requests > left {
-                let (window, standing) = (Window::Day, day(left));
+                let (window, standing) = (LimitPeriod::Day, day(left));
                 return Err(Exceeded { window, standing, retry_after: reset });
             }
             standing = Some(day(left.saturating_sub(requests)));
@@ -174,10 +179,10 @@ impl Meter {
             let taken = self.gcra.take(rate, charge.weight, now.nanos);
             let left = self.gcra.left(rate, now.nanos);
             let (limit, reset) = (rate.burst(), left.full_in.div_ceil(SECOND));
-            let second = Standing { limit, remaining: left.requests, reset };
+            let second = LimitStatus { limit, remaining: left.requests, reset };
             if let Err(wait) = taken {
                 let retry_after = wait.div_ceil(SECOND).max(1);
-                return Err(Exceeded { window: Window::Second, standing: second, retry_after });
+                return Err(Exceeded { window: LimitPeriod::Second, standing: second, retry_after });
             }
             standing = Some(second);
         }
@@ -207,21 +212,21 @@ mod tests {
         Charge { requests, weight: requests.into(), classes: vec![("eth", requests)] }
     }
 
-    fn at(seconds: u64) -> Moment {
-        Moment { nanos: seconds * SECOND, seconds }
+    fn at(seconds: u64) -> MeterTime {
+        MeterTime { nanos: seconds * SECOND, seconds }
     }
 
     #[test]
     fn a_day_ends_at_midnight_utc_and_a_batch_that_does_not_fit_takes_nothing() {
-        let rules = Rules { per_day: Some(10), ..Rules::default() };
-        let mut meter = Meter::default();
+        let rules = KeyRules { per_day: Some(10), ..KeyRules::default() };
+        let mut meter = KeyMeter::default();
         let noon = at(20_000 * DAY + DAY / 2);
         let standing = meter.take(&rules, &charge(8), noon).unwrap().unwrap();
-        assert_eq!(standing, Standing { limit: 10, remaining: 2, reset: DAY / 2 });
+        assert_eq!(standing, LimitStatus { limit: 10, remaining: 2, reset: DAY / 2 });
         let refused = meter.take(&rules, &charge(3), noon).unwrap_err();
         assert_eq!(
             (refused.window, refused.retry_after, refused.standing.remaining),
-            (Window::Day, DAY / 2, 2)
+            (LimitPeriod::Day, DAY / 2, 2)
         );
         assert!(meter.take(&rules, &charge(2), noon).is_ok());
         assert!(meter.take(&rules, &charge(1), at(20_000 * DAY + DAY - 1)).is_err());
@@ -233,13 +238,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most() {
-        let rules = Rules { per_day: Some(10), ..Rules::default() };
+        let rules = KeyRules { per_day: Some(10), ..KeyRules::default() };
         for ahead in [1, 2, 3, 365, 100_000] {
-            let mut meter = Meter::default();
+            let mut meter = KeyMeter::default();
             let today = 20_000;
             assert!(meter.take(&rules, &charge(7), at((today + ahead) * DAY)).is_ok());
             // The clock is right again, and the program may be started anew.
-            let mut meter = Meter::new(meter.usage().clone());
+            let mut meter = KeyMeter::new(meter.usage().clone());
             assert!(meter.take(&rules, &charge(3), at(today * DAY)).is_ok(), "{ahead} days");
             assert!(meter.take(&rules, &charge(1), at(today * DAY + 1)).is_err(), "{ahead} days");
             let healed = if ahead == 1 { today + 2 } else { today + 1 };
@@ -249,24 +254,24 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rate_refuses_does_not_count_for_the_day() {
-        let rules = Rules { per_day: Some(3), per_second: Some(1), burst: Some(1), ..Rules::default() };
-        let mut meter = Meter::default();
+    fn requests_over_the_rate_do_not_count_for_the_day() {
+        let rules = KeyRules { per_day: Some(3), per_second: Some(1), burst: Some(1), ..KeyRules::default() };
+        let mut meter = KeyMeter::default();
         assert!(meter.take(&rules, &charge(1), at(DAY)).is_ok());
         for _ in 0..10 {
             let refused = meter.take(&rules, &charge(1), at(DAY)).unwrap_err();
-            assert_eq!((refused.window, refused.retry_after), (Window::Second, 1));
+            assert_eq!((refused.window, refused.retry_after), (LimitPeriod::Second, 1));
         }
         assert!(meter.take(&rules, &charge(1), at(DAY + 1)).is_ok());
         assert!(meter.take(&rules, &charge(1), at(DAY + 2)).is_ok());
-        assert_eq!(meter.take(&rules, &charge(1), at(DAY + 3)).unwrap_err().window, Window::Day);
+        assert_eq!(meter.take(&rules, &charge(1), at(DAY + 3)).unwrap_err().window, LimitPeriod::Day);
     }
 
     #[test]
     fn usage_is_stored_only_when_it_has_changed() {
-        let mut meter = Meter::default();
+        let mut meter = KeyMeter::default();
         assert!(meter.take_changed().is_none());
-        meter.take(&Rules::default(), &charge(2), at(DAY)).unwrap();
+        meter.take(&KeyRules::default(), &charge(2), at(DAY)).unwrap();
         assert_eq!(meter.take_changed().unwrap().requests, 2);
         assert!(meter.take_changed().is_none());
     }

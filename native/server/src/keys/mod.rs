@@ -3,8 +3,8 @@
 //! A key is `id.secret`. The id names it in lists, logs and commands; the secret is shown once, when the key is made,
 //! and only its hash is kept. Secrets have 256 random bits, so that no slow hash is needed to protect them.
 //!
-//! Four traits separate the server from where its keys, counters, filters and events are kept: [`Keys`], [`Quotas`],
-//! [`Filters`] and [`Fanout`]. [`Registry`] implements all of them for one process, with a redb database and memory.
+//! Four traits separate the server from where its keys, counters, filters and events are kept: [`KeyLookup`], [`Quotas`],
+//! [`FilterOwners`] and [`ChangeNotifier`]. [`Registry`] implements all of them for one process, with a redb database and memory.
 
 mod admin;
 mod control;
@@ -21,16 +21,16 @@ mod secret;
 mod store;
 mod traits;
 
-pub use admin::{Command, Listed, Reply};
+pub use admin::{Command, CommandReply, KeySummary};
 #[cfg(unix)]
 pub use control::ask;
-pub use control::{Running, start};
+pub use control::{KeyTasks, start};
 pub use error::KeyError;
 pub use gcra::{Gcra, Rate};
-pub(crate) use inspect::{Inspected, Unfit, inspect};
-pub use meter::{Charge, Exceeded, Standing, Usage, Window, day_of};
-pub use record::Record;
+pub(crate) use inspect::{Inspected, NotAllowed, inspect};
+pub use meter::{Charge, Exceeded, KeyUsage, LimitPeriod, LimitStatus, day_of};
+pub use record::KeyRecord;
 pub use registry::{MAX_KEYS, Registry};
-pub use rules::{Change, MAX_ENTRIES, Rules};
+pub use rules::{KeyChange, KeyRules, MAX_ENTRIES};
 pub use secret::{KeyText, hash, is_id};
-pub use traits::{Fanout, Filters, Keys, Quotas, Topic, Unavailable};
+pub use traits::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Topic, Unavailable};

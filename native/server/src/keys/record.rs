@@ -5,12 +5,12 @@ use std::fmt;
 use alloy_primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use super::rules::Rules;
+use super::rules::KeyRules;
 
 /// A key without its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Record {
+pub struct KeyRecord {
     /// The id.
     pub id: String,
     /// A number that no other key of the database has or had.
@@ -26,10 +26,10 @@ pub struct Record {
     pub revoked: Option<u64>,
     /// What it allows.
     #[serde(default)]
-    pub rules: Rules,
+    pub rules: KeyRules,
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for KeyRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Record").field("id", &self.id).field("rules", &self.rules).finish_non_exhaustive()
     }

@@ -10,24 +10,24 @@ use rootlight_limits::unix_time::unix_time;
 use tokio::sync::watch;
 
 use super::error::KeyError;
-use super::meter::{Charge, Exceeded, Meter, Moment, Standing, Usage};
-use super::record::Record;
-use super::rules::{Change, Rules};
+use super::meter::{Charge, Exceeded, KeyMeter, KeyUsage, LimitStatus, MeterTime};
+use super::record::KeyRecord;
+use super::rules::{KeyChange, KeyRules};
 use super::secret::{KeyText, is_id};
-use super::store::Store;
-use super::traits::{Fanout, Filters, Keys, Quotas, Topic, Unavailable};
+use super::store::KeyDatabase;
+use super::traits::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Topic, Unavailable};
 
 /// Most keys of a database. All are in memory, with at most some 300 KiB each and usually below 1 KiB.
 pub const MAX_KEYS: usize = 10_000;
 
 /// A key in memory.
-struct Entry {
-    record: Arc<Record>,
-    meter: Arc<Mutex<Meter>>,
+struct KeyEntry {
+    record: Arc<KeyRecord>,
+    meter: Arc<Mutex<KeyMeter>>,
 }
 
-impl Entry {
-    fn meter(&self) -> MutexGuard<'_, Meter> {
+impl KeyEntry {
+    fn meter(&self) -> MutexGuard<'_, KeyMeter> {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -35,8 +35,8 @@ impl Entry {
 /// The keys of one process.
 pub struct Registry {
     path: PathBuf,
-    store: Store,
-    keys: RwLock<HashMap<String, Entry>>,
+    store: KeyDatabase,
+    keys: RwLock<HashMap<String, KeyEntry>>,
     /// Changes are made one at a time: the database first, then the memory.
     changing: Mutex<()>,
     changed: watch::Sender<u64>,
@@ -49,10 +49,10 @@ impl Registry {
     /// # Errors
     /// [`KeyError::InUse`] if another process has it open; the file cannot be used.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
-        let store = Store::open(path)?;
-        let entry = |(record, usage): (Record, Usage)| {
-            let meter = Arc::new(Mutex::new(Meter::new(usage)));
-            (record.id.clone(), Entry { record: Arc::new(record), meter })
+        let store = KeyDatabase::open(path)?;
+        let entry = |(record, usage): (KeyRecord, KeyUsage)| {
+            let meter = Arc::new(Mutex::new(KeyMeter::new(usage)));
+            (record.id.clone(), KeyEntry { record: Arc::new(record), meter })
         };
         let keys = RwLock::new(store.load()?.into_iter().map(entry).collect());
         let (changing, changed) = (Mutex::default(), watch::Sender::new(0));
@@ -65,11 +65,11 @@ impl Registry {
         &self.path
     }
 
-    fn keys(&self) -> RwLockReadGuard<'_, HashMap<String, Entry>> {
+    fn keys(&self) -> RwLockReadGuard<'_, HashMap<String, KeyEntry>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keys_mut(&self) -> RwLockWriteGuard<'_, HashMap<String, Entry>> {
+    fn keys_mut(&self) -> RwLockWriteGuard<'_, HashMap<String, KeyEntry>> {
         self.keys.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,20 +77,20 @@ impl Registry {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now(&self) -> Moment {
+    fn now(&self) -> MeterTime {
         let nanos = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Moment { nanos, seconds: unix_time() }
+        MeterTime { nanos, seconds: unix_time() }
     }
 
     /// Makes a key. Returns its text, which is not kept, and its record.
     ///
     /// # Errors
     /// The limits cannot be used, there are [`MAX_KEYS`] keys that are not revoked, or the database cannot be written.
-    pub fn create(&self, change: &Change) -> Result<(KeyText, Arc<Record>), KeyError> {
-        let (mut name, mut rules) = (String::new(), Rules::default());
+    pub fn create(&self, change: &KeyChange) -> Result<(KeyText, Arc<KeyRecord>), KeyError> {
+        let (mut name, mut rules) = (String::new(), KeyRules::default());
         change.apply(&mut name, &mut rules)?;
         let _changing = self.changing();
-        let (number, removed) = self.place()?;
+        let (number, removed) = self.next_number()?;
         let key = loop {
             let key = KeyText::random().map_err(KeyError::Random)?;
             if !self.keys().contains_key(key.id()) {
@@ -98,10 +98,10 @@ impl Registry {
             }
         };
         let (id, hash) = (key.id().to_owned(), key.hash());
-        let record = Record { id, number, name, hash, created: unix_time(), revoked: None, rules };
+        let record = KeyRecord { id, number, name, hash, created: unix_time(), revoked: None, rules };
         self.store.put(&record, removed.as_deref())?;
         let record = Arc::new(record);
-        let entry = Entry { record: record.clone(), meter: Arc::default() };
+        let entry = KeyEntry { record: record.clone(), meter: Arc::default() };
         let mut keys = self.keys_mut();
         if let Some(id) = &removed {
             keys.remove(id);
@@ -113,7 +113,7 @@ impl Registry {
     }
 
     /// The number of the next key; and if there are too many keys, the one that was revoked first, to be removed.
-    fn place(&self) -> Result<(u32, Option<String>), KeyError> {
+    fn next_number(&self) -> Result<(u32, Option<String>), KeyError> {
         let keys = self.keys();
         let records = || keys.values().map(|entry| &entry.record);
         let number = records().map(|record| record.number).max().map_or(0, |last| last.saturating_add(1));
@@ -127,9 +127,9 @@ impl Registry {
 
     /// Every key with what it has been used for, by the time it was made.
     #[must_use]
-    pub fn list(&self) -> Vec<(Arc<Record>, Usage)> {
+    pub fn list(&self) -> Vec<(Arc<KeyRecord>, KeyUsage)> {
         let keys = self.keys();
-        let listed = |entry: &Entry| (entry.record.clone(), entry.meter().usage().clone());
+        let listed = |entry: &KeyEntry| (entry.record.clone(), entry.meter().usage().clone());
         let mut all: Vec<_> = keys.values().map(listed).collect();
         all.sort_by_key(|(record, _)| record.number);
         all
@@ -139,7 +139,7 @@ impl Registry {
     ///
     /// # Errors
     /// No key has this id, or the database cannot be written.
-    pub fn revoke(&self, id: &str) -> Result<(Arc<Record>, Usage), KeyError> {
+    pub fn revoke(&self, id: &str) -> Result<(Arc<KeyRecord>, KeyUsage), KeyError> {
         self.edit(id, |record| {
             record.revoked.get_or_insert_with(unix_time);
             Ok(())
@@ -150,7 +150,7 @@ impl Registry {
     ///
     /// # Errors
     /// No key has this id, it is revoked, a value cannot be used, or the database cannot be written.
-    pub fn limit(&self, id: &str, change: &Change) -> Result<(Arc<Record>, Usage), KeyError> {
+    pub fn limit(&self, id: &str, change: &KeyChange) -> Result<(Arc<KeyRecord>, KeyUsage), KeyError> {
         self.edit(id, |record| match record.revoked {
             Some(_) => Err(KeyError::Revoked(record.id.clone())),
             None => change.apply(&mut record.name, &mut record.rules),
@@ -160,13 +160,13 @@ impl Registry {
     fn edit(
         &self,
         id: &str,
-        edit: impl FnOnce(&mut Record) -> Result<(), KeyError>,
-    ) -> Result<(Arc<Record>, Usage), KeyError> {
+        edit: impl FnOnce(&mut KeyRecord) -> Result<(), KeyError>,
+    ) -> Result<(Arc<KeyRecord>, KeyUsage), KeyError> {
         // A malformed id may be a whole key with its secret, so the error does not repeat it.
         let unknown = || KeyError::Unknown(if is_id(id) { id.to_owned() } else { "ID".to_owned() });
         let _changing = self.changing();
         let old = self.keys().get(id).map(|entry| entry.record.clone()).ok_or_else(unknown)?;
-        let mut record = Record::clone(&old);
+        let mut record = KeyRecord::clone(&old);
         edit(&mut record)?;
         if record != *old {
             self.store.put(&record, None)?;
@@ -174,7 +174,7 @@ impl Registry {
         let record = Arc::new(record);
         let mut keys = self.keys_mut();
         let entry = keys.get_mut(id).ok_or_else(unknown)?;
-        let rate = |rules: &Rules| (rules.per_second, rules.burst());
+        let rate = |rules: &KeyRules| (rules.per_second, rules.burst());
         if rate(&record.rules) != rate(&entry.record.rules) {
             entry.meter().forget_rate();
         }
@@ -190,9 +190,10 @@ impl Registry {
     /// # Errors
     /// The database cannot be written. The counts stay in memory and are written with the next change.
     pub fn flush(&self) -> Result<(), KeyError> {
-        let used: Vec<(String, Usage)> = {
+        let used: Vec<(String, KeyUsage)> = {
             let keys = self.keys();
-            let changed = |(id, entry): (&String, &Entry)| Some((id.clone(), entry.meter().take_changed()?));
+            let changed =
+                |(id, entry): (&String, &KeyEntry)| Some((id.clone(), entry.meter().take_changed()?));
             keys.iter().filter_map(changed).collect()
         };
         if used.is_empty() {
@@ -202,8 +203,8 @@ impl Registry {
     }
 }
 
-impl Keys for Registry {
-    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>> {
+impl KeyLookup for Registry {
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>> {
         let found = self.keys().get(id).map(|entry| entry.record.clone());
         Box::pin(std::future::ready(Ok(found)))
     }
@@ -212,9 +213,9 @@ impl Keys for Registry {
 impl Quotas for Registry {
     fn take<'a>(
         &'a self,
-        key: &'a Record,
+        key: &'a KeyRecord,
         charge: &'a Charge,
-    ) -> BoxFuture<'a, Result<Option<Standing>, Exceeded>> {
+    ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>> {
         let meter = self.keys().get(&key.id).map(|entry| entry.meter.clone());
         // The time is read under the lock, so that it never goes back for a meter.
         let taken = meter.map_or(Ok(None), |meter| {
@@ -224,18 +225,18 @@ impl Quotas for Registry {
         Box::pin(std::future::ready(taken))
     }
 
-    fn usage(&self) -> Vec<(String, Usage)> {
+    fn usage(&self) -> Vec<(String, KeyUsage)> {
         self.keys().iter().map(|(id, entry)| (id.clone(), entry.meter().usage().clone())).collect()
     }
 }
 
-impl Filters for Registry {
-    fn owner(&self, key: &Record) -> u32 {
+impl FilterOwners for Registry {
+    fn owner(&self, key: &KeyRecord) -> u32 {
         key.number
     }
 }
 
-impl Fanout for Registry {
+impl ChangeNotifier for Registry {
     fn publish(&self, topic: Topic) {
         match topic {
             Topic::Keys => self.changed.send_modify(|count| *count = count.wrapping_add(1)),
@@ -253,8 +254,8 @@ impl Fanout for Registry {
 mod tests {
     use super::*;
 
-    fn limits(change: Change) -> Change {
-        Change { name: Some("shop".into()), ..change }
+    fn limits(change: KeyChange) -> KeyChange {
+        KeyChange { name: Some("shop".into()), ..change }
     }
 
     #[tokio::test]
@@ -263,8 +264,8 @@ mod tests {
         let path = folder.path().join("keys.redb");
         let registry = Registry::open(&path).unwrap();
         let (key, record) =
-            registry.create(&limits(Change { per_day: Some(5), ..Change::default() })).unwrap();
-        let (_, other) = registry.create(&Change::default()).unwrap();
+            registry.create(&limits(KeyChange { per_day: Some(5), ..KeyChange::default() })).unwrap();
+        let (_, other) = registry.create(&KeyChange::default()).unwrap();
         registry.revoke(&other.id).unwrap();
         let charge = Charge { requests: 3, weight: 7, classes: vec![("eth", 2), ("net", 1)] };
         registry.take(&record, &charge).await.unwrap();
@@ -286,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.redb");
         let registry = Registry::open(&path).unwrap();
-        let (key, _) = registry.create(&Change::default()).unwrap();
+        let (key, _) = registry.create(&KeyChange::default()).unwrap();
         drop(registry);
         let bytes = std::fs::read(&path).unwrap();
         let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
@@ -303,12 +304,12 @@ mod tests {
     fn commands_on_unknown_or_revoked_keys_are_refused_without_repeating_a_key() {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::open(&folder.path().join("keys.redb")).unwrap();
-        let (key, record) = registry.create(&Change::default()).unwrap();
+        let (key, record) = registry.create(&KeyChange::default()).unwrap();
         let text = registry.revoke(&key.reveal()).unwrap_err().to_string();
         assert!(!text.contains(&key.reveal()[9..]), "{text}");
-        assert!(matches!(registry.limit("aaaaaaaa", &Change::default()), Err(KeyError::Unknown(_))));
+        assert!(matches!(registry.limit("aaaaaaaa", &KeyChange::default()), Err(KeyError::Unknown(_))));
         registry.revoke(&record.id).unwrap();
-        assert!(matches!(registry.limit(&record.id, &Change::default()), Err(KeyError::Revoked(_))));
+        assert!(matches!(registry.limit(&record.id, &KeyChange::default()), Err(KeyError::Revoked(_))));
         let again = registry.revoke(&record.id).unwrap().0;
         assert!(again.revoked.is_some(), "revoking twice changes nothing");
     }

@@ -24,7 +24,7 @@ const MAX_RATE: u32 = 1_000_000;
 /// The limits of a key. An empty list and `None` allow everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Rules {
+pub struct KeyRules {
     /// Requests per second. A method weighs one request, and one more for each further 20 of its cost.
     pub per_second: Option<u32>,
     /// Requests that may come at once; by default those of two seconds.
@@ -47,7 +47,7 @@ pub struct Rules {
     pub expires: Option<u64>,
 }
 
-impl Rules {
+impl KeyRules {
     /// Requests that may come at once.
     #[must_use]
     pub fn burst(&self) -> u32 {
@@ -59,7 +59,8 @@ impl Rules {
     pub fn rights(&self) -> u64 {
         // Most keys have no lists, and each request asks for the number.
         static WITHOUT_LISTS: LazyLock<[u64; 2]> = LazyLock::new(|| {
-            [false, true].map(|state_override| Rules { state_override, ..Rules::default() }.hashed_rights())
+            [false, true]
+                .map(|state_override| KeyRules { state_override, ..KeyRules::default() }.hashed_rights())
         });
         if !self.contracts.is_empty() || !self.methods.is_empty() {
             return self.hashed_rights();
@@ -126,7 +127,7 @@ impl Rules {
 /// name is misspelt would not be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct Change {
+pub struct KeyChange {
     /// The name.
     pub name: Option<String>,
     /// Requests per second; 0 removes the limit.
@@ -151,12 +152,12 @@ pub struct Change {
     pub expires: Option<u64>,
 }
 
-impl Change {
+impl KeyChange {
     /// Applies the change to a key's name and limits.
     ///
     /// # Errors
     /// [`KeyError::Invalid`] says which value cannot be used. Nothing is changed then.
-    pub fn apply(&self, name: &mut String, rules: &mut Rules) -> Result<(), KeyError> {
+    pub fn apply(&self, name: &mut String, rules: &mut KeyRules) -> Result<(), KeyError> {
         let mut new = rules.clone();
         let nonzero = |value: u64| Some(value).filter(|value| *value > 0);
         if let Some(rate) = self.per_second {
@@ -245,51 +246,51 @@ fn network(entry: &str) -> Option<IpNet> {
 mod tests {
     use super::*;
 
-    fn changed(change: &Change) -> Result<Rules, KeyError> {
-        let (mut name, mut rules) = (String::new(), Rules::default());
+    fn changed(change: &KeyChange) -> Result<KeyRules, KeyError> {
+        let (mut name, mut rules) = (String::new(), KeyRules::default());
         change.apply(&mut name, &mut rules).map(|()| rules)
     }
 
     #[test]
     fn a_change_sets_what_it_names_and_zero_or_empty_removes_a_limit() {
-        let change = Change {
+        let change = KeyChange {
             name: Some("shop".into()),
             per_second: Some(5),
             per_day: Some(100),
             methods: Some("eth_call, net_*".into()),
             origins: Some("https://A.example".into()),
             expires: Some(10),
-            ..Change::default()
+            ..KeyChange::default()
         };
-        let (mut name, mut rules) = (String::new(), Rules::default());
+        let (mut name, mut rules) = (String::new(), KeyRules::default());
         change.apply(&mut name, &mut rules).unwrap();
         assert_eq!((name.as_str(), rules.per_second, rules.burst()), ("shop", Some(5), 10));
         assert_eq!(rules.origins, ["https://a.example"]);
         assert!(rules.is_over(10) && !rules.is_over(9));
-        let removal = Change {
+        let removal = KeyChange {
             per_second: Some(0),
             per_day: Some(0),
             methods: Some(String::new()),
             origins: Some(" , ".into()),
             expires: Some(0),
-            ..Change::default()
+            ..KeyChange::default()
         };
         removal.apply(&mut name, &mut rules).unwrap();
-        assert_eq!((name.as_str(), rules), ("shop", Rules::default()));
+        assert_eq!((name.as_str(), rules), ("shop", KeyRules::default()));
     }
 
     #[test]
     fn values_that_cannot_be_used_are_refused_and_change_nothing() {
         let long = "x,".repeat(MAX_ENTRIES + 1);
         for change in [
-            Change { methods: Some("eth_cal".into()), ..Change::default() },
-            Change { methods: Some("nope_*".into()), ..Change::default() },
-            Change { contracts: Some("0x12".into()), ..Change::default() },
-            Change { addresses: Some("10.0.0.0/33".into()), ..Change::default() },
-            Change { origins: Some(long), ..Change::default() },
-            Change { origins: Some("https://\u{1b}[2J".into()), ..Change::default() },
-            Change { name: Some("a\nb".into()), ..Change::default() },
-            Change { per_second: Some(u32::MAX), ..Change::default() },
+            KeyChange { methods: Some("eth_cal".into()), ..KeyChange::default() },
+            KeyChange { methods: Some("nope_*".into()), ..KeyChange::default() },
+            KeyChange { contracts: Some("0x12".into()), ..KeyChange::default() },
+            KeyChange { addresses: Some("10.0.0.0/33".into()), ..KeyChange::default() },
+            KeyChange { origins: Some(long), ..KeyChange::default() },
+            KeyChange { origins: Some("https://\u{1b}[2J".into()), ..KeyChange::default() },
+            KeyChange { name: Some("a\nb".into()), ..KeyChange::default() },
+            KeyChange { per_second: Some(u32::MAX), ..KeyChange::default() },
         ] {
             assert!(matches!(changed(&change), Err(KeyError::Invalid(_))), "{change:?}");
         }
@@ -297,11 +298,11 @@ mod tests {
 
     #[test]
     fn rules_take_a_right_away_if_something_is_not_allowed_any_more() {
-        let of = |contracts: &[u8], methods: &[&str], state_override| Rules {
+        let of = |contracts: &[u8], methods: &[&str], state_override| KeyRules {
             contracts: contracts.iter().map(|byte| Address::repeat_byte(*byte)).collect(),
             methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             state_override,
-            ..Rules::default()
+            ..KeyRules::default()
         };
         let (all, some) = (of(&[], &[], true), of(&[1, 2], &["eth_*", "net_version"], true));
         let fewer = of(&[2], &["eth_*"], true);
@@ -319,15 +320,15 @@ mod tests {
         }
         let mixed = of(&[2, 1, 2], &["net_version", "eth_*"], true);
         assert!(mixed.rights() == some.rights() && !mixed.take_from(&some), "the order gives no right");
-        let slower = Rules { per_second: Some(1), ..all.clone() };
+        let slower = KeyRules { per_second: Some(1), ..all.clone() };
         assert!(!slower.take_from(&all) && slower.rights() == all.rights(), "a rate is no right");
     }
 
     #[test]
     fn methods_are_matched_by_name_alias_and_namespace() {
-        let rules = changed(&Change {
+        let rules = changed(&KeyChange {
             methods: Some("rsk_getRawBlockHeaderByHash,net_*".into()),
-            ..Change::default()
+            ..KeyChange::default()
         });
         let rules = rules.unwrap();
         let dispatcher = server::dispatcher();
@@ -341,13 +342,13 @@ mod tests {
         ] {
             assert_eq!(rules.allows(name, dispatcher.find(name)), allowed, "{name}");
         }
-        assert!(Rules::default().allows("unknown", None));
+        assert!(KeyRules::default().allows("unknown", None));
     }
 
     #[test]
     fn addresses_are_networks_or_single() {
         let text = "10.0.0.0/8, 192.168.1.7, 2001:db8::/32, ::ffff:1.2.3.4";
-        let rules = changed(&Change { addresses: Some(text.into()), ..Change::default() }).unwrap();
+        let rules = changed(&KeyChange { addresses: Some(text.into()), ..KeyChange::default() }).unwrap();
         for (address, admitted) in [
             ("10.1.2.3", true),
             ("::ffff:10.1.2.3", true),

@@ -10,8 +10,8 @@ use rootlight_limits::files;
 use tracing::warn;
 
 use super::error::KeyError;
-use super::meter::Usage;
-use super::record::Record;
+use super::meter::KeyUsage;
+use super::record::KeyRecord;
 
 /// Format of the file.
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("keys-meta");
@@ -24,9 +24,9 @@ const FORMAT: &str = "format";
 const VERSION: &str = "1";
 
 /// The open database.
-pub(super) struct Store(Database);
+pub(super) struct KeyDatabase(Database);
 
-impl Store {
+impl KeyDatabase {
     /// Opens a database, or creates it.
     pub(super) fn open(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
@@ -57,14 +57,14 @@ impl Store {
 
     /// All keys with their usage. A damaged row of a key is left out, and one of its usage counts as none: the other keys do not
     /// depend on them. The log names the rows by their numbers.
-    pub(super) fn load(&self) -> Result<Vec<(Record, Usage)>, KeyError> {
+    pub(super) fn load(&self) -> Result<Vec<(KeyRecord, KeyUsage)>, KeyError> {
         let read = self.0.begin_read()?;
         let (keys, usage) = (read.open_table(KEYS)?, read.open_table(USAGE)?);
         let mut all = Vec::new();
         for (number, entry) in (1_u64..).zip(keys.iter()?) {
             let (id, record) = entry?;
             let record = serde_json::from_slice(record.value()).ok();
-            let Some(record) = record.filter(|record: &Record| record.id == id.value()) else {
+            let Some(record) = record.filter(|record: &KeyRecord| record.id == id.value()) else {
                 warn!("row {number} of the API keys is damaged: its key is refused, the others are served");
                 continue;
             };
@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// Writes a key, and removes another one.
-    pub(super) fn put(&self, record: &Record, removed: Option<&str>) -> Result<(), KeyError> {
+    pub(super) fn put(&self, record: &KeyRecord, removed: Option<&str>) -> Result<(), KeyError> {
         let write = self.0.begin_write()?;
         {
             let mut keys = write.open_table(KEYS)?;
@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// Writes the usage of several keys in one transaction.
-    pub(super) fn put_usage(&self, used: &[(String, Usage)]) -> Result<(), KeyError> {
+    pub(super) fn put_usage(&self, used: &[(String, KeyUsage)]) -> Result<(), KeyError> {
         let write = self.0.begin_write()?;
         {
             let mut table = write.open_table(USAGE)?;
@@ -126,11 +126,11 @@ mod tests {
     use alloy_primitives::B256;
 
     use super::*;
-    use crate::keys::Rules;
+    use crate::keys::KeyRules;
 
-    fn record(id: &str, number: u32) -> Record {
-        let (name, rules) = (String::new(), Rules::default());
-        Record { id: id.into(), number, name, hash: B256::ZERO, created: 1, revoked: None, rules }
+    fn record(id: &str, number: u32) -> KeyRecord {
+        let (name, rules) = (String::new(), KeyRules::default());
+        KeyRecord { id: id.into(), number, name, hash: B256::ZERO, created: 1, revoked: None, rules }
     }
 
     #[test]
@@ -149,13 +149,13 @@ mod tests {
             json(&record("a", 1)).unwrap(),
         ] {
             let path = folder.path().join("keys");
-            let store = Store::open(&path).unwrap();
-            let used = Usage::default();
+            let store = KeyDatabase::open(&path).unwrap();
+            let used = KeyUsage::default();
             for (number, id) in (0..).zip(["a", "b", "c"]) {
                 store.put(&record(id, number), None).unwrap();
                 store.put_usage(&[(id.to_owned(), used.clone())]).unwrap();
             }
-            let ids = |store: &Store| -> Vec<String> {
+            let ids = |store: &KeyDatabase| -> Vec<String> {
                 store.load().unwrap().into_iter().map(|(record, _)| record.id).collect()
             };
             assert_eq!(ids(&store), ["a", "b", "c"]);

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::meter::{Charge, Exceeded, Standing, Usage};
-use super::record::Record;
+use super::meter::{Charge, Exceeded, KeyUsage, LimitStatus};
+use super::record::KeyRecord;
 
 /// The keys.
-pub trait Keys: Send + Sync + 'static {
+pub trait KeyLookup: Send + Sync + 'static {
     /// The key with this id, revoked ones included. The server calls it for every request, also for ids that do not
     /// exist, and compares the secret itself. An implementation must therefore answer from memory; one with a remote
     /// database also has to remember for a while which ids do not exist.
     ///
     /// # Errors
     /// The keys cannot be asked for, which says nothing about the key.
-    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<Record>>, Unavailable>>;
+    fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>>;
 
     /// Does what [`Self::find`] does for an id that does not exist, for one that does and came with a wrong secret: otherwise
     /// the time of a refusal would tell which ids exist. Nothing, where both are looked up in memory.
@@ -43,26 +43,26 @@ pub trait Quotas: Send + Sync + 'static {
     /// the message.
     fn take<'a>(
         &'a self,
-        key: &'a Record,
+        key: &'a KeyRecord,
         charge: &'a Charge,
-    ) -> BoxFuture<'a, Result<Option<Standing>, Exceeded>>;
+    ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>>;
 
     /// What each key has been used for, by its id, for metrics. An implementation that cannot list its keys gives none.
-    fn usage(&self) -> Vec<(String, Usage)> {
+    fn usage(&self) -> Vec<(String, KeyUsage)> {
         Vec::new()
     }
 }
 
 /// The filters and subscriptions of the keys. The engine keeps them by the number of their owner.
-pub trait Filters: Send + Sync + 'static {
+pub trait FilterOwners: Send + Sync + 'static {
     /// The number that owns the filters of a key. It is the same for all connections of the key and for no other key.
     ///
     /// Several servers need one thing more: a poll must reach the server whose engine has the filter.
-    fn owner(&self, key: &Record) -> u32;
+    fn owner(&self, key: &KeyRecord) -> u32;
 }
 
 /// Events that all connections and, in a cluster, all servers must learn of.
-pub trait Fanout: Send + Sync + 'static {
+pub trait ChangeNotifier: Send + Sync + 'static {
     /// Announces a change.
     fn publish(&self, topic: Topic);
 

@@ -45,11 +45,11 @@ static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 
 /// The place of each method's label, by the address of its row.
 static PLACES: LazyLock<HashMap<usize, usize>> = LazyLock::new(|| {
-    let place = |name: &str| LABELS.iter().position(|label| *label == name);
-    methods().filter_map(|method| Some((from_ref(method).addr(), place(method.name)?))).collect()
+    let label_index = |name: &str| LABELS.iter().position(|label| *label == name);
+    methods().filter_map(|method| Some((from_ref(method).addr(), label_index(method.name)?))).collect()
 });
 
-pub(super) fn place(message: &Message) -> usize {
+pub(super) fn label_index(message: &Message) -> usize {
     if message.is_batch() {
         return 0;
     }
@@ -94,12 +94,12 @@ impl Messages {
     }
 
     /// Records the time of a message with the label at this place.
-    pub(super) fn observe(&self, place: usize, failed: bool, seconds: f64) {
+    pub(super) fn observe(&self, label_index: usize, failed: bool, seconds: f64) {
         let outcome = usize::from(failed);
-        let slot = self.histograms.get(place).and_then(|of| of.get(outcome));
-        let count = self.counts.get(place).and_then(|of| of.get(outcome));
+        let slot = self.histograms.get(label_index).and_then(|of| of.get(outcome));
+        let count = self.counts.get(label_index).and_then(|of| of.get(outcome));
         let (Some(slot), Some(count), Some(method), Some(outcome)) =
-            (slot, count, LABELS.get(place), OUTCOMES.get(outcome))
+            (slot, count, LABELS.get(label_index), OUTCOMES.get(outcome))
         else {
             return;
         };
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_label_of_a_message_is_the_name_in_the_method_table() {
-        let label = |message: &str| LABELS[place(&read(message.as_bytes()))];
+        let label = |message: &str| LABELS[label_index(&read(message.as_bytes()))];
         for (message, expected) in [
             (r#"{"method":"eth_call"}"#, "eth_call"),
             (r#"{"method":"eth_\u0063all"}"#, "eth_call"),

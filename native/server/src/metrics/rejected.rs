@@ -84,7 +84,7 @@ const STATUSES: [(u16, &str); 16] = [
     (0, "other"),
 ];
 
-type Counters = Family<[(&'static str, &'static str); 1], Counter>;
+type RejectionCounters = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The counts of HTTP responses and of refused requests.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub(super) struct Responses {
 impl Responses {
     /// Adds the metrics to a registry.
     pub(super) fn new(registry: &mut Registry) -> Self {
-        let (statuses, rejections) = (Counters::default(), Counters::default());
+        let (statuses, rejections) = (RejectionCounters::default(), RejectionCounters::default());
         registry.register("http_responses", "HTTP responses by status", statuses.clone());
         let help = "Requests, WebSocket messages and connections that were refused, by reason";
         registry.register("rejected_requests", help, rejections.clone());
@@ -108,8 +108,9 @@ impl Responses {
     }
 
     pub(super) fn count(&self, status: u16) {
-        let place = STATUSES.iter().position(|(known, _)| *known == status).unwrap_or(STATUSES.len() - 1);
-        if let Some(counter) = self.statuses.get(place) {
+        let label_index =
+            STATUSES.iter().position(|(known, _)| *known == status).unwrap_or(STATUSES.len() - 1);
+        if let Some(counter) = self.statuses.get(label_index) {
             counter.inc();
         }
         if let Some(rejection) = Rejection::of(status) {
@@ -119,8 +120,8 @@ impl Responses {
 
     /// Counts a refusal.
     pub(super) fn reject(&self, rejection: Rejection) {
-        let place = Rejection::ALL.iter().position(|(known, _)| *known == rejection);
-        if let Some(counter) = place.and_then(|place| self.rejections.get(place)) {
+        let label_index = Rejection::ALL.iter().position(|(known, _)| *known == rejection);
+        if let Some(counter) = label_index.and_then(|label_index| self.rejections.get(label_index)) {
             counter.inc();
         }
     }

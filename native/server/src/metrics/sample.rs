@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use rootlight_limits::unix_time::unix_time;
 
-use crate::keys::Usage;
-use crate::service::{Health, Vitals};
+use crate::keys::KeyUsage;
+use crate::service::{Health, ServiceStatus};
 
 /// When a server started.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +24,11 @@ impl Started {
 
 /// The state that is not counted but read.
 #[derive(Debug)]
-pub(crate) struct Sample {
+pub(crate) struct MetricsSample {
     pub(super) health: Health,
-    pub(super) vitals: Vitals,
+    pub(super) chain_status: ServiceStatus,
     /// The use of each key, by its id.
-    pub(super) keys: Vec<(String, Usage)>,
+    pub(super) keys: Vec<(String, KeyUsage)>,
     /// Resident memory of the process, in bytes; `None` on systems that do not tell.
     pub(super) resident: Option<u64>,
     /// Seconds since the start of the server.
@@ -39,10 +39,15 @@ pub(crate) struct Sample {
     pub(super) now: u64,
 }
 
-impl Sample {
-    pub(crate) fn new(started: Started, health: Health, vitals: Vitals, keys: Vec<(String, Usage)>) -> Self {
+impl MetricsSample {
+    pub(crate) fn new(
+        started: Started,
+        health: Health,
+        chain_status: ServiceStatus,
+        keys: Vec<(String, KeyUsage)>,
+    ) -> Self {
         let (uptime, now) = (started.at.elapsed().as_secs_f64(), unix_time());
-        Self { health, vitals, keys, resident: resident(), uptime, started: started.unix, now }
+        Self { health, chain_status, keys, resident: resident(), uptime, started: started.unix, now }
     }
 }
 

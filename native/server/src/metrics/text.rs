@@ -10,9 +10,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use super::recorded::{Metrics, PREFIX};
-use super::sample::Sample;
-use crate::service::UpstreamVitals;
+use super::counters::{Metrics, PREFIX};
+use super::sample::MetricsSample;
+use crate::service::UpstreamHealth;
 
 /// The content type of `render`: OpenMetrics, which Prometheus has read since 2.5.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -22,7 +22,7 @@ const KEYS: usize = 200;
 
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
-type Counters = Family<Labels, Counter>;
+type LabelledCounters = Family<Labels, Counter>;
 
 /// All metrics of a server with the state of a sample, and those that a service adds.
 ///
@@ -30,14 +30,14 @@ type Counters = Family<Labels, Counter>;
 /// None in practice: writing to a text does not fail.
 pub(crate) fn render(
     metrics: &Metrics,
-    sample: &Sample,
+    sample: &MetricsSample,
     more: impl FnOnce(&mut Registry),
 ) -> Result<String, fmt::Error> {
     let mut text = String::new();
     encode_registry(&mut text, &metrics.registry)?;
     let mut registry = Registry::with_prefix(PREFIX);
     chain(&mut registry, sample);
-    upstreams(&mut registry, &sample.vitals.upstreams);
+    upstreams(&mut registry, &sample.chain_status.upstreams);
     keys(&mut registry, sample);
     more(&mut registry);
     let build = Gauges::default();
@@ -75,8 +75,8 @@ fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn chain(registry: &mut Registry, sample: &Sample) {
-    let vitals = &sample.vitals;
+fn chain(registry: &mut Registry, sample: &MetricsSample) {
+    let chain_status = &sample.chain_status;
     let yes = |condition: bool| ConstGauge::new(i64::from(condition));
     add(
         registry,
@@ -84,8 +84,13 @@ fn chain(registry: &mut Registry, sample: &Sample) {
         "Whether requests about the head can be answered (1) or not (0)",
         yes(sample.health.ready),
     );
-    add(registry, "synced", "Whether the newest known block is reached (1) or not (0)", yes(vitals.synced));
-    if let Some((number, time)) = vitals.head {
+    add(
+        registry,
+        "synced",
+        "Whether the newest known block is reached (1) or not (0)",
+        yes(chain_status.synced),
+    );
+    if let Some((number, time)) = chain_status.head {
         add(registry, "head_block", "Number of the head", ConstGauge::new(whole(number)));
         let age = ConstGauge::new(whole(sample.now.saturating_sub(time)));
         add(registry, "head_age_seconds", "Time since the timestamp of the head", age);
@@ -94,7 +99,7 @@ fn chain(registry: &mut Registry, sample: &Sample) {
         let help = "Number of the newest block whose state is on the node's disk";
         add(registry, "provable_block", help, ConstGauge::new(whole(number)));
     }
-    if let Some(number) = vitals.target {
+    if let Some(number) = chain_status.target {
         add(
             registry,
             "target_block",
@@ -104,12 +109,12 @@ fn chain(registry: &mut Registry, sample: &Sample) {
     }
 }
 
-fn upstreams(registry: &mut Registry, upstreams: &[UpstreamVitals]) {
+fn upstreams(registry: &mut Registry, upstreams: &[UpstreamHealth]) {
     if upstreams.is_empty() {
         return;
     }
     let (up, head, demerits, lies) =
-        (Gauges::default(), Gauges::default(), Gauges::default(), Counters::default());
+        (Gauges::default(), Gauges::default(), Gauges::default(), LabelledCounters::default());
     let latency = Family::<Labels, Gauge<f64, AtomicU64>>::default();
     for (index, upstream) in upstreams.iter().enumerate() {
         let labels = vec![("upstream", index.to_string())];
@@ -129,15 +134,16 @@ fn upstreams(registry: &mut Registry, upstreams: &[UpstreamVitals]) {
     registry.register("upstream_lies", "Responses that no honest upstream gives", lies);
 }
 
-fn keys(registry: &mut Registry, sample: &Sample) {
+fn keys(registry: &mut Registry, sample: &MetricsSample) {
     if sample.keys.is_empty() {
         return;
     }
     let mut all: Vec<_> = sample.keys.iter().collect();
     all.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.requests));
-    let (requests, weight, refused) = (Counters::default(), Counters::default(), Counters::default());
-    for (place, (id, usage)) in all.into_iter().enumerate() {
-        let id = if place < KEYS { id.as_str() } else { "other" };
+    let (requests, weight, refused) =
+        (LabelledCounters::default(), LabelledCounters::default(), LabelledCounters::default());
+    for (label_index, (id, usage)) in all.into_iter().enumerate() {
+        let id = if label_index < KEYS { id.as_str() } else { "other" };
         let labels = vec![("key", id.to_owned())];
         requests.get_or_create_owned(&labels).inc_by(usage.requests);
         weight.get_or_create_owned(&labels).inc_by(usage.weight);
@@ -155,19 +161,19 @@ mod tests {
 
     use super::super::sample::Started;
     use super::*;
-    use crate::keys::Usage;
-    use crate::service::{Health, Vitals};
+    use crate::keys::KeyUsage;
+    use crate::service::{Health, ServiceStatus};
 
-    fn text(vitals: Vitals, keys: Vec<(String, Usage)>) -> String {
+    fn text(chain_status: ServiceStatus, keys: Vec<(String, KeyUsage)>) -> String {
         let health =
             Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None };
-        let sample = Sample::new(Started::now(), health, vitals, keys);
+        let sample = MetricsSample::new(Started::now(), health, chain_status, keys);
         render(&Metrics::default(), &sample, |_| {}).unwrap()
     }
 
     #[test]
     fn the_state_of_chain_and_upstreams_is_in_the_text() {
-        let upstream = UpstreamVitals {
+        let upstream = UpstreamHealth {
             name: "https://node.example".into(),
             healthy: false,
             announced: Some(7),
@@ -175,8 +181,9 @@ mod tests {
             demerits: 3,
             lies: 2,
         };
-        let vitals = Vitals { head: Some((5, 0)), target: Some(9), synced: false, upstreams: vec![upstream] };
-        let text = text(vitals, Vec::new());
+        let chain_status =
+            ServiceStatus { head: Some((5, 0)), target: Some(9), synced: false, upstreams: vec![upstream] };
+        let text = text(chain_status, Vec::new());
         for line in [
             "rootlight_ready 1\n",
             "rootlight_synced 0\n",
@@ -196,9 +203,9 @@ mod tests {
 
     #[test]
     fn many_keys_make_a_bounded_number_of_lines() {
-        let usage = |requests| Usage { requests, ..Usage::default() };
+        let usage = |requests| KeyUsage { requests, ..KeyUsage::default() };
         let keys: Vec<_> = (0..1_000_u64).map(|n| (format!("key{n:05}"), usage(n))).collect();
-        let text = text(Vitals::default(), keys);
+        let text = text(ServiceStatus::default(), keys);
         assert_eq!(text.matches("rootlight_key_requests_total{").count(), KEYS + 1);
         assert!(text.contains("rootlight_key_requests_total{key=\"key00999\"} 999\n"));
         let rest: u64 = (0..800).sum();

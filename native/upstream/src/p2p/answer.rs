@@ -11,17 +11,17 @@ use rootlight::types::block::block_len;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::json::{BlockParts, Location, RpcBlock, RpcTransaction, RpcTransactions};
 use rootlight::types::{SealedHeader, Transaction};
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_p2p::message::{Items, Push};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::block::Blocks;
-use super::body::Content;
+use super::block::PeerHeaders;
+use super::body::BlockContents;
 use super::error::PeerError;
 use super::node::PeerNode;
-use super::state::{self, Found, Searched, StateNodes};
+use super::state::{self, FoundNodes, Searched, StateNodes};
 use super::stretch::FullHeader;
 use crate::asker;
 
@@ -30,30 +30,30 @@ const COPIES: usize = 6;
 
 /// A block that a request names.
 #[derive(Debug, Clone, Copy)]
-enum Named {
+enum RequestedBlock {
     Hash(B256),
     Number(u64),
     Latest,
 }
 
 /// An answer, and its room.
-type Answer = (Box<RawValue>, Held);
+type ReservedJson = (Box<RawValue>, Reservation);
 
 /// What a peer can answer.
-pub(super) struct Answers {
+pub(super) struct PeerAnswers {
     node: Arc<PeerNode>,
-    blocks: Blocks,
+    blocks: PeerHeaders,
     nodes: Arc<StateNodes>,
     searched: Searched,
 }
 
-impl Answers {
+impl PeerAnswers {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>, nodes: Arc<StateNodes>) -> Self {
-        Self { blocks: Blocks::new(node.clone(), network), node, nodes, searched: Searched::default() }
+        Self { blocks: PeerHeaders::new(node.clone(), network), node, nodes, searched: Searched::default() }
     }
 
     /// Answers one request with what the peer sends.
-    pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<Answer, PeerError> {
+    pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<ReservedJson, PeerError> {
         let params: Vec<Value> = serde_json::from_str(&request.params)
             .map_err(|_| PeerError::Params("the parameters are no list"))?;
         let at = |index: usize| params.get(index).unwrap_or(&Value::Null);
@@ -66,7 +66,7 @@ impl Answers {
                 if bytes > MAX_BATCH_BYTES {
                     return Err(PeerError::Wrong("headers are longer than the rules allow"));
                 }
-                self.shown_apart(bytes, move || {
+                self.json_on_worker(bytes, move || {
                     let raw = headers.iter().map(|header| (&header.rlp[..], header.uncles.as_deref()));
                     text_of(&encode_raw_headers(raw))
                 })
@@ -97,26 +97,26 @@ impl Answers {
     }
 
     /// The hash of a block; `None` if the peer has none at that height.
-    async fn hash(&self, block: Named) -> Result<Option<B256>, PeerError> {
+    async fn hash(&self, block: RequestedBlock) -> Result<Option<B256>, PeerError> {
         match block {
-            Named::Hash(hash) => Ok(Some(hash)),
-            Named::Number(number) => self.blocks.hash_at(number).await,
-            Named::Latest => self.blocks.hash_at(self.blocks.head().await?).await,
+            RequestedBlock::Hash(hash) => Ok(Some(hash)),
+            RequestedBlock::Number(number) => self.blocks.hash_at(number).await,
+            RequestedBlock::Latest => self.blocks.hash_at(self.blocks.head().await?).await,
         }
     }
 
-    async fn header(&self, block: Named) -> Result<Option<SealedHeader>, PeerError> {
+    async fn header(&self, block: RequestedBlock) -> Result<Option<SealedHeader>, PeerError> {
         match self.hash(block).await? {
             Some(hash) => self.blocks.header(hash).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn block(&self, block: Named, full: bool) -> Result<Answer, PeerError> {
+    async fn block(&self, block: RequestedBlock, full: bool) -> Result<ReservedJson, PeerError> {
         let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
         let of = header.clone();
-        let convert = move |content: Content| {
-            let Content { transactions, uncles } = content;
+        let convert = move |content: BlockContents| {
+            let BlockContents { transactions, uncles } = content;
             let parts = BlockParts {
                 transactions: match full {
                     true => RpcTransactions::Full(full_transactions(&transactions, &header)),
@@ -131,7 +131,7 @@ impl Answers {
         Ok(trimmed(self.blocks.bodies().content(&of, convert).await?))
     }
 
-    async fn uncle(&self, block: Named, index: u64) -> Result<Answer, PeerError> {
+    async fn uncle(&self, block: RequestedBlock, index: u64) -> Result<ReservedJson, PeerError> {
         let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
         let uncles = self.blocks.bodies().uncles(&header).await?;
         let uncle = usize::try_from(index).ok().and_then(|index| uncles.get(index));
@@ -139,17 +139,21 @@ impl Answers {
     }
 
     /// Makes JSON of so many bytes, on a thread for long work.
-    async fn shown_apart(
+    async fn json_on_worker(
         &self,
         bytes: usize,
         convert: impl FnOnce() -> Result<Box<RawValue>, PeerError> + Send + 'static,
-    ) -> Result<Answer, PeerError> {
-        let (text, held) = self.node.intake().work(bytes.saturating_mul(COPIES), convert).await?;
-        Ok(trimmed((text?, held)))
+    ) -> Result<ReservedJson, PeerError> {
+        let (text, reserved) = self.node.intake().work(bytes.saturating_mul(COPIES), convert).await?;
+        Ok(trimmed((text?, reserved)))
     }
 
     /// The nodes on the paths of keys of a block's state, and the state root.
-    async fn state(&self, block: Named, keys: Vec<Vec<u8>>) -> Result<Option<(Found, B256)>, PeerError> {
+    async fn state(
+        &self,
+        block: RequestedBlock,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<Option<(FoundNodes, B256)>, PeerError> {
         let Some(header) = self.header(block).await? else { return Ok(None) };
         let (block, root) = (header.number, header.state_root);
         let found = state::find(&self.node, &self.nodes, &self.searched, block, root, keys).await?;
@@ -157,7 +161,12 @@ impl Answers {
     }
 
     /// The members of `eth_getProof` from which the core reads: the nodes.
-    async fn proof(&self, address: Address, slots: &[U256], block: Named) -> Result<Answer, PeerError> {
+    async fn proof(
+        &self,
+        address: Address,
+        slots: &[U256],
+        block: RequestedBlock,
+    ) -> Result<ReservedJson, PeerError> {
         let account = account_key(&address).to_vec();
         let paths: Vec<(U256, Vec<u8>)> =
             slots.iter().map(|slot| (*slot, slot_key(&address, slot))).collect();
@@ -187,21 +196,21 @@ impl Answers {
                 "storageProof": storage.collect::<Vec<Value>>(),
             }))
         };
-        self.shown_apart(bytes, convert).await
+        self.json_on_worker(bytes, convert).await
     }
 
-    async fn value(&self, key: Vec<u8>, block: Named) -> Result<Answer, PeerError> {
+    async fn value(&self, key: Vec<u8>, block: RequestedBlock) -> Result<ReservedJson, PeerError> {
         let Some((found, root)) = self.state(block, vec![key.clone()]).await? else {
             return shown(&Value::Null);
         };
         let (value, _held) =
             self.node.intake().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
         let value = value.map_err(|_| PeerError::Wrong("a value is missing"))?.unwrap_or_default();
-        self.shown_apart(value.len(), move || text_of(&hex::encode_prefixed(value))).await
+        self.json_on_worker(value.len(), move || text_of(&hex::encode_prefixed(value))).await
     }
 
     /// Sends a transaction. A peer takes it without a word, and drops it without one.
-    async fn send(&self, raw: &Value) -> Result<Answer, PeerError> {
+    async fn send(&self, raw: &Value) -> Result<ReservedJson, PeerError> {
         let bytes = raw.as_str().and_then(|text| hex::decode(text).ok());
         let bytes = bytes.ok_or(PeerError::Params("the transaction is not hexadecimal"))?;
         let transaction =
@@ -230,14 +239,14 @@ fn text_of(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
 }
 
 /// A short answer, which takes no room.
-fn shown(value: &impl Serialize) -> Result<Answer, PeerError> {
-    Ok((text_of(value)?, Held::default()))
+fn shown(value: &impl Serialize) -> Result<ReservedJson, PeerError> {
+    Ok((text_of(value)?, Reservation::default()))
 }
 
 /// Gives back the room that was only needed to make an answer.
-fn trimmed((text, mut held): Answer) -> Answer {
-    held.shrink_to(text.get().len().saturating_mul(2));
-    (text, held)
+fn trimmed((text, mut reserved): ReservedJson) -> ReservedJson {
+    reserved.shrink_to(text.get().len().saturating_mul(2));
+    (text, reserved)
 }
 
 fn text(value: &Value) -> Result<&str, PeerError> {
@@ -262,15 +271,16 @@ fn address(value: &Value) -> Result<Address, PeerError> {
 }
 
 /// The block of a parameter: a hash, a number, a tag, or the object of EIP-1898.
-fn named(value: &Value) -> Result<Named, PeerError> {
+fn named(value: &Value) -> Result<RequestedBlock, PeerError> {
     let value = value.get("blockHash").or_else(|| value.get("blockNumber")).unwrap_or(value);
     let name = text(value)?;
     match name {
-        "latest" => Ok(Named::Latest),
-        "earliest" => Ok(Named::Number(0)),
-        _ if name.len() == 66 => {
-            name.parse().map(Named::Hash).map_err(|_| PeerError::Params("a parameter is not a block hash"))
-        }
-        _ => quantity(value).map(Named::Number),
+        "latest" => Ok(RequestedBlock::Latest),
+        "earliest" => Ok(RequestedBlock::Number(0)),
+        _ if name.len() == 66 => name
+            .parse()
+            .map(RequestedBlock::Hash)
+            .map_err(|_| PeerError::Params("a parameter is not a block hash")),
+        _ => quantity(value).map(RequestedBlock::Number),
     }
 }

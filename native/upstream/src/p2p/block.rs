@@ -16,7 +16,7 @@ use rootlight_p2p::message::limits::MAX_HEADERS;
 use rootlight_p2p::message::{BlockParts, MessageError, Request, Response};
 use rootlight_p2p::session::CloseReason;
 
-use super::body::Bodies;
+use super::body::PeerBodies;
 use super::error::PeerError;
 use super::message::response;
 use super::node::PeerNode;
@@ -35,42 +35,42 @@ const RECENT: usize = 2_048;
 
 /// Weighs headers by their bytes.
 #[derive(Clone)]
-struct ByBytes;
+struct HeaderWeight;
 
-impl Weighter<B256, Bytes> for ByBytes {
+impl Weighter<B256, Bytes> for HeaderWeight {
     fn weight(&self, _: &B256, header: &Bytes) -> u64 {
         header.len().max(1) as u64
     }
 }
 
 /// The blocks of one peer.
-pub(super) struct Blocks {
+pub(super) struct PeerHeaders {
     node: Arc<PeerNode>,
     network: Arc<Network>,
-    bodies: Bodies,
+    bodies: PeerBodies,
     /// The headers that came last, in full form, by the hash that their child names; nothing says that it is theirs.
-    recent: Cache<B256, Bytes, ByBytes>,
+    recent: Cache<B256, Bytes, HeaderWeight>,
     /// The headers that a snapshot server sent last.
-    snapped: Mutex<Stretch>,
+    snapshot_headers: Mutex<Stretch>,
     stretches: Mutex<Stretches>,
     /// Whether the peer breaks the connection instead of sending runs of blocks: messages of 16 MiB do.
     breaks_runs: AtomicBool,
 }
 
-impl Blocks {
+impl PeerHeaders {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
         Self {
-            bodies: Bodies::new(node.clone(), network.clone()),
+            bodies: PeerBodies::new(node.clone(), network.clone()),
             node,
             network,
-            recent: Cache::with_weighter(RECENT, RECENT_BYTES, ByBytes),
-            snapped: Mutex::default(),
+            recent: Cache::with_weighter(RECENT, RECENT_BYTES, HeaderWeight),
+            snapshot_headers: Mutex::default(),
             stretches: Mutex::default(),
             breaks_runs: AtomicBool::new(false),
         }
     }
 
-    pub(super) const fn bodies(&self) -> &Bodies {
+    pub(super) const fn bodies(&self) -> &PeerBodies {
         &self.bodies
     }
 
@@ -131,13 +131,13 @@ impl Blocks {
         // have both.
         let is_compressed = self.network.header_shape(first).version != HeaderVersion::V0;
         if is_compressed && last.saturating_add(SETTLED) < head && self.sends_runs().await? {
-            return self.snapped(first, last).await;
+            return self.snapshot_headers(first, last).await;
         }
         if !is_compressed
             && first > 0
             && cover(first, last).all(|(_, top)| top.saturating_add(SETTLED) < head)
         {
-            let found = self.stretched(first, last).await;
+            let found = self.headers_by_skeleton(first, last).await;
             return found.inspect_err(|_| lock(&self.stretches).forget());
         }
         let mut all = Vec::new();
@@ -157,7 +157,7 @@ impl Blocks {
     }
 
     /// Consecutive headers by stretches that end at the hashes of a skeleton.
-    async fn stretched(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
+    async fn headers_by_skeleton(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
         let mut tops = Vec::new();
         // One after another, because one skeleton has the hashes of all.
         for (from, top) in cover(first, last) {
@@ -180,7 +180,7 @@ impl Blocks {
         };
         let skeleton = message.read(read).await??;
         let mut stretches = lock(&self.stretches);
-        stretches.learn(skeleton);
+        stretches.set_skeleton(skeleton);
         stretches.hash_at(top).ok_or(PeerError::Wrong("a skeleton without the height that was asked for"))
     }
 
@@ -201,14 +201,14 @@ impl Blocks {
     }
 
     /// Consecutive headers by runs of blocks of a snapshot server.
-    async fn snapped(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
+    async fn snapshot_headers(&self, first: u64, last: u64) -> Result<Vec<FullHeader>, PeerError> {
         let mut all: Vec<FullHeader> = Vec::new();
         loop {
             let next = first.saturating_add(all.len() as u64);
             if next > last {
                 return Ok(all);
             }
-            let kept = lock(&self.snapped).from(next, last);
+            let kept = lock(&self.snapshot_headers).from(next, last);
             if !kept.is_empty() {
                 all.extend(kept);
                 continue;
@@ -219,7 +219,7 @@ impl Blocks {
                 return Err(PeerError::Wrong("a run of blocks without the first one that was asked for"));
             }
             all.extend(wanted);
-            *lock(&self.snapped) = if run.is_short() { run } else { Stretch::default() };
+            *lock(&self.snapshot_headers) = if run.is_short() { run } else { Stretch::default() };
         }
     }
 
@@ -244,8 +244,8 @@ impl Blocks {
         let bytes = &AtomicUsize::new(0);
         let full = sent.into_iter().map(|header| async move {
             let header = match header {
-                Sent::Full(header) => header,
-                Sent::Short { hash, rlp } => self.bodies.complete(hash, rlp).await?,
+                SentHeader::Full(header) => header,
+                SentHeader::Short { hash, rlp } => self.bodies.complete(hash, rlp).await?,
             };
             let before = bytes.fetch_add(header.bytes(), Ordering::Relaxed);
             if before.saturating_add(header.bytes()) > MAX_BATCH_BYTES {
@@ -266,7 +266,7 @@ impl Blocks {
 }
 
 /// A header as it was sent.
-enum Sent {
+enum SentHeader {
     Full(FullHeader),
     /// The rest is in the body of the block with this hash.
     Short {
@@ -276,7 +276,7 @@ enum Sent {
 }
 
 /// Reads headers, of which the first one has this hash.
-fn read_headers(payload: &[u8], hash: B256, count: u64) -> Result<Vec<Sent>, PeerError> {
+fn read_headers(payload: &[u8], hash: B256, count: u64) -> Result<Vec<SentHeader>, PeerError> {
     let Response::Headers(headers) = response(payload)? else {
         return Err(PeerError::Wrong("not headers"));
     };
@@ -290,8 +290,8 @@ fn read_headers(payload: &[u8], hash: B256, count: u64) -> Result<Vec<Sent>, Pee
         let header = RawHeader::split(rlp).map_err(MessageError::from)?;
         let has_uncles = header.uncles_hash() != EMPTY_UNCLES_HASH;
         sent.push(match header.needs_extension() || (alone && has_uncles) {
-            true => Sent::Short { hash, rlp: FullHeader::new(rlp.to_vec(), None)?.rlp },
-            false => Sent::Full(FullHeader::new(header.full(None)?, (!has_uncles).then(Vec::new))?),
+            true => SentHeader::Short { hash, rlp: FullHeader::new(rlp.to_vec(), None)?.rlp },
+            false => SentHeader::Full(FullHeader::new(header.full(None)?, (!has_uncles).then(Vec::new))?),
         });
         hash = header.parent_hash();
     }

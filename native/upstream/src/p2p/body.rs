@@ -10,17 +10,17 @@ use rootlight::trie::ordered_root;
 use rootlight::types::block::EMPTY_UNCLES_HASH;
 use rootlight::types::rlp::put_list;
 use rootlight::types::{Header, SealedHeader, Transaction};
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{Body, Items, Request, Response};
 
 use super::error::PeerError;
-use super::lacks::Thing;
 use super::message::response;
+use super::negative_cache::MissingItem;
 use super::node::PeerNode;
-use super::places::in_share;
+use super::permits::retry_within_share;
 use super::stretch::FullHeader;
-use crate::intake::Incoming;
+use crate::source_quota::ReceivedBytes;
 
 const KEPT_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -44,31 +44,31 @@ const COPIES: usize = 6;
 
 /// Weighs bodies by their bytes; long ones are too heavy to be kept.
 #[derive(Clone)]
-struct ByBytes;
+struct BodyWeight;
 
-impl Weighter<B256, Incoming> for ByBytes {
-    fn weight(&self, _: &B256, body: &Incoming) -> u64 {
+impl Weighter<B256, ReceivedBytes> for BodyWeight {
+    fn weight(&self, _: &B256, body: &ReceivedBytes) -> u64 {
         if body.len() > KEPT_BODY { KEPT_BYTES + 1 } else { body.len().max(1) as u64 }
     }
 }
 
 /// The transactions and uncles of a block, which have the hashes that the header names.
-pub(super) struct Content {
+pub(super) struct BlockContents {
     pub(super) transactions: Vec<Transaction>,
     pub(super) uncles: Vec<SealedHeader>,
 }
 
 /// The bodies of one peer's blocks.
-pub(super) struct Bodies {
+pub(super) struct PeerBodies {
     node: Arc<PeerNode>,
     network: Arc<Network>,
     /// The messages with bodies, by block hash.
-    kept: Cache<B256, Incoming, ByBytes>,
+    kept: Cache<B256, ReceivedBytes, BodyWeight>,
 }
 
-impl Bodies {
+impl PeerBodies {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
-        Self { node, network, kept: Cache::with_weighter(KEPT, KEPT_BYTES, ByBytes) }
+        Self { node, network, kept: Cache::with_weighter(KEPT, KEPT_BYTES, BodyWeight) }
     }
 
     /// The full form of the header with this hash, with the uncles of its body.
@@ -87,8 +87,8 @@ impl Bodies {
     pub(super) async fn content<T: Send + 'static>(
         &self,
         header: &SealedHeader,
-        convert: impl FnOnce(Content) -> Result<T, PeerError> + Send + 'static,
-    ) -> Result<(T, Held), PeerError> {
+        convert: impl FnOnce(BlockContents) -> Result<T, PeerError> + Send + 'static,
+    ) -> Result<(T, Reservation), PeerError> {
         let (message, hash) = (self.message(header.hash()).await?, header.hash());
         let gas_limit = header.gas_limit.value();
         let count = message.read(move |payload| count(gas_limit, &body(payload)?)).await?;
@@ -106,8 +106,8 @@ impl Bodies {
             decode(&network, &body)
         };
         let read = move |payload: &[u8]| read(payload).map(convert);
-        let (converted, held) = message.read_into(room, read).await?;
-        Ok((converted.inspect_err(|_| self.forget(hash))??, held))
+        let (converted, reserved) = message.read_into(room, read).await?;
+        Ok((converted.inspect_err(|_| self.forget(hash))??, reserved))
     }
 
     /// The uncles of a block, which have the hash that the header names. Nothing else of the body is looked at.
@@ -127,17 +127,17 @@ impl Bodies {
     /// while.
     fn forget(&self, hash: B256) {
         self.kept.remove(&hash);
-        self.node.lacks().note(Thing::Block(hash));
+        self.node.negative_cache().note(MissingItem::Block(hash));
     }
 
     /// The message with a body. Requests for the same body wait for one response.
-    async fn message(&self, hash: B256) -> Result<Incoming, PeerError> {
+    async fn message(&self, hash: B256) -> Result<ReceivedBytes, PeerError> {
         if let Some(kept) = self.kept.get(&hash) {
             return Ok(kept);
         }
         // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
         let request = Request::Body(hash);
-        in_share(|| async {
+        retry_within_share(|| async {
             let turn = self.node.turn(&request).await?;
             let ask = async {
                 let mut message = turn.ask(request).await?;
@@ -210,9 +210,9 @@ fn check_transactions(
     Err(PeerError::other_hash(network, header.number, "a list of transactions", asked, found))
 }
 
-fn decode(network: &Network, body: &Body<'_>) -> Result<Content, PeerError> {
+fn decode(network: &Network, body: &Body<'_>) -> Result<BlockContents, PeerError> {
     let transactions: Result<_, _> = body.transactions.iter().map(Transaction::decode).collect();
-    Ok(Content {
+    Ok(BlockContents {
         transactions: transactions.map_err(|error| PeerError::Message(error.into()))?,
         uncles: decode_uncles(network, &body.uncles)?,
     })

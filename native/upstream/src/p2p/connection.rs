@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::types::Asker;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use rootlight_limits::priority;
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::rlpx::{MAX_FRAME_READ, MAX_FRAME_SENT};
@@ -18,8 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::error::PeerError;
-use super::places::{Minute, Place};
-use crate::intake::{Incoming, Intake, NoRoom, SHORT, Unread};
+use super::permits::{MinuteQuota, RequestPermit};
+use crate::source_quota::{NoRoom, ReceiveQuota, ReceivedBytes, SHORT, SourceQuota};
 
 /// Longest wait for a response. A peer that lacks something does not respond.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -61,16 +61,16 @@ const MAX_ASKED: usize = 256;
 const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 
 /// What a connection's owner does with what the peer sends by itself.
-pub trait Host: Send + Sync + 'static {
+pub trait PeerHandler: Send + Sync + 'static {
     /// The way in for what the peer sends.
-    fn intake(&self) -> Intake;
+    fn intake(&self) -> SourceQuota;
 
     /// A message without an id came.
     fn pushed(&self, push: Push<'_>);
 
     /// Makes the response to a request of the peer; a request that has none gives `None` in the end. `None` at once if the
     /// peer is never answered.
-    fn respond(self: Arc<Self>, _asked: Asked) -> Option<BoxFuture<'static, Option<Answer>>> {
+    fn respond(self: Arc<Self>, _asked: PeerRequest) -> Option<BoxFuture<'static, Option<PeerResponse>>> {
         None
     }
 
@@ -81,29 +81,29 @@ pub trait Host: Send + Sync + 'static {
 }
 
 /// A response, and the bytes of the budget that it takes until it is sent.
-pub struct Answer {
+pub struct PeerResponse {
     /// The payload of the message.
     pub payload: Vec<u8>,
     /// The bytes of the budget.
-    pub held: Held,
+    pub reserved: Reservation,
     /// Whether the bytes are those of long responses.
     pub is_long: bool,
 }
 
 /// A message for the peer.
-pub(super) struct Order {
+pub(super) struct OutgoingMessage {
     pub(super) asker: Option<Asker>,
-    pub(super) what: What,
+    pub(super) what: OutgoingKind,
     /// Gets the message with the response, and of a push nothing once it is on its way.
-    pub(super) reply: Reply,
+    pub(super) reply: ReplySender,
     /// The place of a question, which is free again when the peer has answered or its time is over: even if the caller has
     /// gone, the peer works on it.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<RequestPermit>,
 }
 
-type Reply = oneshot::Sender<Result<Option<Incoming>, PeerError>>;
+type ReplySender = oneshot::Sender<Result<Option<ReceivedBytes>, PeerError>>;
 
-pub(super) enum What {
+pub(super) enum OutgoingKind {
     Ask(Request),
     Push(Vec<u8>),
 }
@@ -124,7 +124,7 @@ impl Clock {
 
 /// What a peer asks for.
 #[derive(Clone, Copy)]
-pub enum Asked {
+pub enum PeerRequest {
     /// A request, whose response has the same id.
     Request {
         /// The id.
@@ -136,42 +136,42 @@ pub enum Asked {
     Block(B256),
 }
 
-impl Asked {
+impl PeerRequest {
     const fn is_chunk(&self) -> bool {
         matches!(self, Self::Request { request: Request::Chunk(_), .. })
     }
 }
 
 /// The socket of a connection, and the questions that wait.
-pub(super) struct Connection {
+pub(super) struct PeerConnection {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
     pub(super) clock: Clock,
-    pub(super) host: Arc<dyn Host>,
+    pub(super) host: Arc<dyn PeerHandler>,
     /// Messages of the program itself, which wait for the limit of a minute.
-    pub(super) own: mpsc::Receiver<Order>,
+    pub(super) own_messages: mpsc::Receiver<OutgoingMessage>,
     /// Messages of callers, which do not.
-    pub(super) callers: mpsc::Receiver<Order>,
-    pub(super) minute: Minute,
-    pub(super) exchange: Exchange,
+    pub(super) caller_messages: mpsc::Receiver<OutgoingMessage>,
+    pub(super) minute: MinuteQuota,
+    pub(super) exchange: OpenRequests,
     /// The response that is being made.
-    pub(super) making: Option<Making>,
+    pub(super) making: Option<PendingResponse>,
     /// The room of what has come in and is no whole message yet.
-    pub(super) unread: Unread,
+    pub(super) unread: ReceiveQuota,
     /// Seconds since the last whole message, while a long one comes in.
     pub(super) slow: u32,
 }
 
 /// What both sides have asked for.
 #[derive(Default)]
-pub(super) struct Exchange {
+pub(super) struct OpenRequests {
     /// Our requests by id.
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, OpenRequest>,
     next_id: u64,
     /// The peer's requests. The next one is answered when the response before is sent.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PeerRequest>,
     /// Room that a response takes until the socket has it, and whether the response is a long one.
-    unsent: Option<(Held, bool)>,
+    unsent: Option<(Reservation, bool)>,
     /// The longest responses to our questions, in bytes, and until when they may come.
     allowed: BTreeMap<usize, Instant>,
     /// Since when the peer is not read because there is no room for what it sends.
@@ -179,24 +179,24 @@ pub(super) struct Exchange {
 }
 
 /// A question that the peer has not answered.
-struct Waiting {
+struct OpenRequest {
     request: Request,
-    reply: Reply,
-    place: Option<Place>,
+    reply: ReplySender,
+    place: Option<RequestPermit>,
     until: Instant,
 }
 
 /// A response that is being made.
-pub(super) struct Making {
+pub(super) struct PendingResponse {
     is_chunk: bool,
-    answer: BoxFuture<'static, Option<Answer>>,
+    answer: BoxFuture<'static, Option<PeerResponse>>,
 }
 
-impl Connection {
+impl PeerConnection {
     /// Serves the connection until it ends.
     pub(super) async fn run(&mut self, mut buffer: Vec<u8>) -> CloseReason {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
-        let mut held: Option<Order> = None;
+        let mut reserved: Option<OutgoingMessage> = None;
         loop {
             self.session.set_read_limit(self.exchange.longest_message());
             while let Some(event) = self.next_event() {
@@ -213,7 +213,7 @@ impl Connection {
                 return reason;
             }
             self.make_next();
-            let can_take = held.is_none();
+            let can_take = reserved.is_none();
             let mut missing = self.unread.missing(self.coming());
             if missing > 0 && self.unread.try_more(missing) {
                 missing = 0;
@@ -226,14 +226,14 @@ impl Connection {
                     Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
                     _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
                 },
-                order = self.own.recv(), if can_take => match order {
-                    Some(order) => held = self.send(order),
+                order = self.own_messages.recv(), if can_take => match order {
+                    Some(order) => reserved = self.send(order),
                     None => return CloseReason::ByUs(DisconnectReason::Requested),
                 },
-                Some(order) = self.callers.recv() => self.send_for_caller(order),
+                Some(order) = self.caller_messages.recv() => self.send_for_caller(order),
                 answer = made(&mut self.making) => self.answer(answer),
                 () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
-                    held = held.take().and_then(|order| self.send(order));
+                    reserved = reserved.take().and_then(|order| self.send(order));
                 }
                 () = self.exchange.overdue() => self.exchange.give_up(),
                 _ = ticks.tick() => self.tick(missing == 0),
@@ -270,7 +270,7 @@ impl Connection {
     }
 
     /// Sends a caller's message if its share of the minute allows this.
-    fn send_for_caller(&mut self, order: Order) {
+    fn send_for_caller(&mut self, order: OutgoingMessage) {
         if order.reply.is_closed() {
             return;
         }
@@ -280,19 +280,19 @@ impl Connection {
             let _ = order.reply.send(Err(PeerError::Share));
             return;
         }
-        if let Some(held) = self.send(order) {
-            let _ = held.reply.send(Err(PeerError::Share));
+        if let Some(reserved) = self.send(order) {
+            let _ = reserved.reply.send(Err(PeerError::Share));
         }
     }
 
     /// Sends a message. Gives it back if the limit of a minute holds it back for a moment.
-    fn send(&mut self, order: Order) -> Option<Order> {
+    fn send(&mut self, order: OutgoingMessage) -> Option<OutgoingMessage> {
         let id = self.exchange.next_id.saturating_add(1);
         let payload = match &order.what {
             // The caller has gone.
-            What::Ask(_) if order.reply.is_closed() => return None,
-            What::Ask(request) => &Message::Request { id, request: *request }.encode(),
-            What::Push(payload) => payload,
+            OutgoingKind::Ask(_) if order.reply.is_closed() => return None,
+            OutgoingKind::Ask(request) => &Message::Request { id, request: *request }.encode(),
+            OutgoingKind::Push(payload) => payload,
         };
         match (self.session.send_message(payload, self.clock.now()), &order.what) {
             // A message that waits for long would keep those behind it waiting.
@@ -302,16 +302,16 @@ impl Connection {
             (Err(SendError::Rate { .. }), _) => return Some(order),
             // The end of the session shows as an event; then all that wait learn of it.
             (Err(_), _) => {}
-            (Ok(()), What::Ask(request)) => {
+            (Ok(()), OutgoingKind::Ask(request)) => {
                 let request = *request;
-                let Order { reply, place, .. } = order;
+                let OutgoingMessage { reply, place, .. } = order;
                 self.exchange.next_id = id;
                 let now = Instant::now();
                 self.exchange.allowed.insert(longest_response(&request), now + LATE);
                 let until = now + RESPONSE_TIMEOUT;
-                self.exchange.waiting.insert(id, Waiting { request, reply, place, until });
+                self.exchange.waiting.insert(id, OpenRequest { request, reply, place, until });
             }
-            (Ok(()), What::Push(_)) => drop(order.reply.send(Ok(None))),
+            (Ok(()), OutgoingKind::Push(_)) => drop(order.reply.send(Ok(None))),
         }
         None
     }
@@ -319,14 +319,14 @@ impl Connection {
     /// Hands a message to whom it is for. What nobody asked for is dropped.
     fn take(&mut self, payload: Vec<u8>) {
         let answered = match Message::decode(&payload) {
-            Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(Asked::Block(hash)),
+            Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(PeerRequest::Block(hash)),
             Ok(Message::Push(push)) => return self.host.pushed(push),
             Ok(Message::Response { id, response }) => {
                 let asked = self.exchange.waiting.get(&id);
                 Some(id).filter(|_| asked.is_some_and(|asked| response.answers(&asked.request)))
             }
             Ok(Message::Request { id, request }) => {
-                return self.queue(Asked::Request { id, request });
+                return self.queue(PeerRequest::Request { id, request });
             }
             // What does not decode does not say which request it is for.
             Err(_) => None,
@@ -337,7 +337,7 @@ impl Connection {
     }
 
     /// Queues a request of the peer, unless too many wait.
-    fn queue(&mut self, asked: Asked) {
+    fn queue(&mut self, asked: PeerRequest) {
         let waiting = &mut self.exchange.asked;
         let chunks = waiting.iter().filter(|asked| asked.is_chunk()).count();
         let making = usize::from(self.making.as_ref().is_some_and(|making| making.is_chunk));
@@ -355,15 +355,15 @@ impl Connection {
         }
         let Some(asked) = self.exchange.asked.pop_front() else { return };
         let Some(answer) = self.host.clone().respond(asked) else { return self.exchange.asked.clear() };
-        self.making = Some(Making { is_chunk: asked.is_chunk(), answer });
+        self.making = Some(PendingResponse { is_chunk: asked.is_chunk(), answer });
     }
 
-    fn answer(&mut self, answer: Option<Answer>) {
+    fn answer(&mut self, answer: Option<PeerResponse>) {
         self.making = None;
-        let Some(Answer { payload, held, is_long }) = answer else { return };
+        let Some(PeerResponse { payload, reserved, is_long }) = answer else { return };
         // A message that the limit of a minute holds back is dropped, as stock nodes do.
         if self.session.send_message(&payload, self.clock.now()).is_ok() {
-            self.exchange.unsent = Some((held, is_long));
+            self.exchange.unsent = Some((reserved, is_long));
         }
     }
 
@@ -396,14 +396,14 @@ impl Connection {
 
     pub(super) async fn say_goodbye(&mut self) {
         // What came in last is read no more.
-        self.unread = Unread::new(self.host.intake());
+        self.unread = ReceiveQuota::new(self.host.intake());
         self.session.disconnect(DisconnectReason::Requested);
         let _ = self.write().await;
         let _ = self.stream.shutdown().await;
     }
 }
 
-impl Exchange {
+impl OpenRequests {
     /// Notes whether the peer is read. The time for which it is not does not count as its silence.
     fn note_read(&mut self, is_read: bool) {
         if !is_read {
@@ -447,13 +447,13 @@ impl Exchange {
                 return;
             }
             let id = *id;
-            let Some(Waiting { reply, place, .. }) = self.waiting.remove(&id) else { return };
+            let Some(OpenRequest { reply, place, .. }) = self.waiting.remove(&id) else { return };
             // The response may have come, if the peer were read.
             if self.unread_since.is_some() {
                 let _ = reply.send(Err(NoRoom.into()));
                 continue;
             }
-            place.iter().for_each(Place::unanswered);
+            place.iter().for_each(RequestPermit::unanswered);
             let _ = reply.send(Err(PeerError::NoResponse(RESPONSE_TIMEOUT)));
         }
     }
@@ -470,7 +470,7 @@ const fn longest_response(request: &Request) -> usize {
 }
 
 /// Waits for the response that is being made, for ever if there is none.
-async fn made(making: &mut Option<Making>) -> Option<Answer> {
+async fn made(making: &mut Option<PendingResponse>) -> Option<PeerResponse> {
     match making {
         Some(making) => making.answer.as_mut().await,
         None => std::future::pending().await,
@@ -482,18 +482,18 @@ mod tests {
     use super::*;
 
     /// A question that has just been sent.
-    fn ask(exchange: &mut Exchange) -> oneshot::Receiver<Result<Option<Incoming>, PeerError>> {
+    fn ask(exchange: &mut OpenRequests) -> oneshot::Receiver<Result<Option<ReceivedBytes>, PeerError>> {
         let (reply, answer) = oneshot::channel();
         let id = exchange.next_id.saturating_add(1);
         exchange.next_id = id;
         let until = Instant::now() + RESPONSE_TIMEOUT;
-        exchange.waiting.insert(id, Waiting { request: Request::SnapStatus, reply, place: None, until });
+        exchange.waiting.insert(id, OpenRequest { request: Request::SnapStatus, reply, place: None, until });
         answer
     }
 
     async fn ended(
-        exchange: &mut Exchange,
-        mut answer: oneshot::Receiver<Result<Option<Incoming>, PeerError>>,
+        exchange: &mut OpenRequests,
+        mut answer: oneshot::Receiver<Result<Option<ReceivedBytes>, PeerError>>,
     ) -> (u64, PeerError) {
         let begun = Instant::now();
         loop {
@@ -508,7 +508,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_time_for_which_a_peer_is_not_read_is_not_its_silence() {
         let silent = PeerError::NoResponse(RESPONSE_TIMEOUT);
-        let mut exchange = Exchange::default();
+        let mut exchange = OpenRequests::default();
         let answer = ask(&mut exchange);
         assert_eq!(ended(&mut exchange, answer).await, (6, silent.clone()));
         // Read again after 3 s.
@@ -536,7 +536,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn long_messages_are_read_after_questions_for_them() {
-        let mut exchange = Exchange::default();
+        let mut exchange = OpenRequests::default();
         assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
         exchange.allowed.insert(longest_response(&Request::SnapStatus), Instant::now() + LATE);
         assert_eq!(exchange.longest_message(), MAX_FRAME_READ);

@@ -10,7 +10,7 @@ use rootlight_p2p::rlpx::RlpxError;
 use rootlight_p2p::session::CloseReason;
 
 use crate::UpstreamError;
-use crate::intake::{NoRoom, NoWork};
+use crate::source_quota::{NoRoom, NoWork};
 
 /// JSON-RPC code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -117,7 +117,7 @@ impl PeerError {
     /// and callers can use up what a peer answers: neither is a fault of the peer.
     pub(super) fn of_caller(self) -> UpstreamError {
         match self {
-            Self::NoResponse(_) => UpstreamError::Lacking(self.to_string()),
+            Self::NoResponse(_) => UpstreamError::NotHeld(self.to_string()),
             Self::Lacking | Self::Share | Self::Limit(_) => UpstreamError::Unasked(self.to_string()),
             other => other.into(),
         }

@@ -11,40 +11,44 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use super::connection::{Clock, Connection, ENDED_FOR_ROOM, Exchange, Host, Order, READ_BYTES, What};
+use super::connection::{
+    Clock, ENDED_FOR_ROOM, OpenRequests, OutgoingKind, OutgoingMessage, PeerConnection, PeerHandler,
+    READ_BYTES,
+};
 use super::error::PeerError;
-use super::places::{Minute, Place, Places, Sizes};
-use crate::intake::{Incoming, Unread};
+use super::permits::{MinuteQuota, PermitLimits, RequestPermit, RequestPermits};
+use crate::source_quota::{ReceiveQuota, ReceivedBytes};
 
 /// Places for questions of callers. A peer sends 100 responses a second.
-const CALLERS: Sizes = Sizes { all: 48, each: 24, doubtful: 16 };
+const CALLERS: PermitLimits = PermitLimits { all: 48, each: 24, doubtful: 16 };
 
 /// Places for questions of the program itself, such as those of synchronization.
-const OWN: Sizes = Sizes { all: 16, each: 16, doubtful: 16 };
+const OWN: PermitLimits = PermitLimits { all: 16, each: 16, doubtful: 16 };
 
 /// Places for requests for state chunks: a snapshot server drops more than three of a peer.
-const CHUNKS: Sizes = Sizes { all: rootlight_p2p::chunk::limits::MAX_IN_FLIGHT, each: 2, doubtful: 1 };
+const CHUNKS: PermitLimits =
+    PermitLimits { all: rootlight_p2p::chunk::limits::MAX_IN_FLIGHT, each: 2, doubtful: 1 };
 
 /// Most messages that wait for the connection's task.
 const MAX_ORDERS: usize = 64;
 
 /// A connection that is ready.
-pub struct Link {
+pub struct PeerLink {
     /// What the peer said of itself.
     pub peer: Peer,
-    own: mpsc::Sender<Order>,
-    callers: mpsc::Sender<Order>,
+    own_messages: mpsc::Sender<OutgoingMessage>,
+    caller_messages: mpsc::Sender<OutgoingMessage>,
     ended: watch::Receiver<Option<CloseReason>>,
-    places: [Arc<Places>; 3],
+    places: [Arc<RequestPermits>; 3],
 }
 
 /// The right to ask the peer one question.
-pub(super) struct Turn {
-    link: Arc<Link>,
-    place: Place,
+pub(super) struct LinkPermit {
+    link: Arc<PeerLink>,
+    place: RequestPermit,
 }
 
-impl Link {
+impl PeerLink {
     /// Speaks the handshake and waits for the peer's status.
     ///
     /// # Errors
@@ -52,7 +56,7 @@ impl Link {
     pub async fn open(
         mut stream: TcpStream,
         mut session: Session,
-        host: Arc<dyn Host>,
+        host: Arc<dyn PeerHandler>,
     ) -> Result<Arc<Self>, PeerError> {
         // The first packet must arrive in one piece.
         let _ = stream.set_nodelay(true);
@@ -62,20 +66,20 @@ impl Link {
         // By the clock, however often bytes come and however slowly they are taken.
         let peer = timeout(Duration::from_millis(HANDSHAKE_TIMEOUT_MS), shaken).await;
         let peer = peer.map_err(|_| PeerError::Closed(CloseReason::HandshakeTimeout))??;
-        let (own, own_orders) = mpsc::channel(MAX_ORDERS);
-        let (callers, callers_orders) = mpsc::channel(MAX_ORDERS);
+        let (own_messages, own_orders) = mpsc::channel(MAX_ORDERS);
+        let (caller_messages, callers_orders) = mpsc::channel(MAX_ORDERS);
         let (end, ended) = watch::channel(None);
-        let minute = Minute::new(session.limits().sent);
-        let unread = Unread::new(host.intake());
-        let mut connection = Connection {
+        let minute = MinuteQuota::new(session.limits().sent);
+        let unread = ReceiveQuota::new(host.intake());
+        let mut connection = PeerConnection {
             stream,
             session,
             clock,
             host,
-            own: own_orders,
-            callers: callers_orders,
+            own_messages: own_orders,
+            caller_messages: callers_orders,
             minute,
-            exchange: Exchange::default(),
+            exchange: OpenRequests::default(),
             making: None,
             unread,
             slow: 0,
@@ -85,7 +89,13 @@ impl Link {
             connection.say_goodbye().await;
             let _ = end.send(Some(reason));
         });
-        Ok(Arc::new(Self { peer, own, callers, ended, places: [OWN, CALLERS, CHUNKS].map(Places::new) }))
+        Ok(Arc::new(Self {
+            peer,
+            own_messages,
+            caller_messages,
+            ended,
+            places: [OWN, CALLERS, CHUNKS].map(RequestPermits::new),
+        }))
     }
 
     /// Waits for the turn of a caller's question of this kind.
@@ -96,30 +106,30 @@ impl Link {
         self: &Arc<Self>,
         asker: Option<Asker>,
         request: &Request,
-    ) -> Result<Turn, PeerError> {
-        let [own, callers, chunks] = &self.places;
+    ) -> Result<LinkPermit, PeerError> {
+        let [own_messages, caller_messages, chunks] = &self.places;
         let places = match (request, asker) {
             (Request::Chunk(_), _) => chunks,
-            (_, Some(_)) => callers,
-            (_, None) => own,
+            (_, Some(_)) => caller_messages,
+            (_, None) => own_messages,
         };
         let place = places.enter(asker).await.ok_or(PeerError::Share)?;
-        Ok(Turn { link: self.clone(), place })
+        Ok(LinkPermit { link: self.clone(), place })
     }
 
     /// Asks the peer for the program itself, and returns the message with the response.
     ///
     /// # Errors
     /// No response came in time, or the connection ended.
-    pub(super) async fn ask(self: &Arc<Self>, request: Request) -> Result<Incoming, PeerError> {
+    pub(super) async fn ask(self: &Arc<Self>, request: Request) -> Result<ReceivedBytes, PeerError> {
         self.turn(None, &request).await?.ask(request).await
     }
 
     /// Sends a message without an id.
     pub async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
-        let what = What::Push(Message::Push(push).encode());
+        let what = OutgoingKind::Push(Message::Push(push).encode());
         let (reply, sent) = oneshot::channel();
-        self.order(Order { asker, what, reply, place: None }).await?;
+        self.order(OutgoingMessage { asker, what, reply, place: None }).await?;
         sent.await.map_err(|_| self.why_ended())?.map(drop)
     }
 
@@ -133,11 +143,11 @@ impl Link {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.own.is_closed()
+        !self.own_messages.is_closed()
     }
 
-    async fn order(&self, order: Order) -> Result<(), PeerError> {
-        let orders = if order.asker.is_some() { &self.callers } else { &self.own };
+    async fn order(&self, order: OutgoingMessage) -> Result<(), PeerError> {
+        let orders = if order.asker.is_some() { &self.caller_messages } else { &self.own_messages };
         orders.send(order).await.map_err(|_| self.why_ended())
     }
 
@@ -150,15 +160,20 @@ impl Link {
     }
 }
 
-impl Turn {
+impl LinkPermit {
     /// Asks the question that the turn is for; returns the message with the response.
     ///
     /// # Errors
     /// No response came in time, or the connection ended.
-    pub(super) async fn ask(self, request: Request) -> Result<Incoming, PeerError> {
+    pub(super) async fn ask(self, request: Request) -> Result<ReceivedBytes, PeerError> {
         let (reply, response) = oneshot::channel();
         let Self { link, place } = self;
-        let order = Order { asker: place.asker(), what: What::Ask(request), reply, place: Some(place) };
+        let order = OutgoingMessage {
+            asker: place.asker(),
+            what: OutgoingKind::Ask(request),
+            reply,
+            place: Some(place),
+        };
         link.order(order).await?;
         response.await.ok().transpose()?.flatten().ok_or_else(|| link.why_ended())
     }

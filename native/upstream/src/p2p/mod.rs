@@ -6,7 +6,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `link`, `connection` | one connection: its handle, and the task that owns the socket |
-//! | `places`, `lacks` | whose question a peer is asked next; what a peer said nothing about |
+//! | `permits`, `negative_cache` | whose question a peer is asked next; what a peer said nothing about |
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
 //! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
@@ -19,17 +19,17 @@ mod body;
 mod connection;
 mod error;
 pub mod find;
-mod lacks;
 mod link;
 mod message;
+mod negative_cache;
 mod node;
-pub mod places;
+pub mod permits;
 mod state;
 mod stretch;
 mod upstream;
 
-pub use connection::{Answer, Asked, Host, LONGEST_UNASKED};
-pub use link::Link;
+pub use connection::{LONGEST_UNASKED, PeerHandler, PeerRequest, PeerResponse};
+pub use link::PeerLink;
 
 pub use address::{PeerAddress, PeerAddressError};
 pub use error::PeerError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
-use rootlight::types::rlp::Reader;
+use rootlight::types::rlp::RlpReader;
 use rootlight_limits::{Limits, files};
 use rootlight_p2p::discovery;
 use rootlight_p2p::header::RawHeader;
@@ -23,13 +23,13 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::address::PeerAddress;
-use super::connection::Host;
+use super::connection::PeerHandler;
 use super::error::PeerError;
-use super::lacks::{Lacks, Thing};
-use super::link::{Link, Turn};
-use super::places::in_share;
+use super::link::{LinkPermit, PeerLink};
+use super::negative_cache::{MissingItem, NegativeCache};
+use super::permits::retry_within_share;
 use crate::asker;
-use crate::intake::{Incoming, Intake};
+use crate::source_quota::{ReceivedBytes, SourceQuota};
 
 /// Longest wait for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -202,9 +202,9 @@ impl Reach {
 
 /// The connection to a node.
 #[derive(Clone)]
-enum State {
+enum DialState {
     Dialling,
-    Open(Arc<Link>),
+    Open(Arc<PeerLink>),
     Failed(String),
 }
 
@@ -212,9 +212,9 @@ enum State {
 pub struct PeerNode {
     address: PeerAddress,
     genesis: B256,
-    state: watch::Receiver<State>,
-    news: Arc<News>,
-    lacks: Lacks,
+    state: watch::Receiver<DialState>,
+    news: Arc<PeerAnnouncements>,
+    negative_cache: NegativeCache,
     dialling: JoinHandle<()>,
 }
 
@@ -228,10 +228,11 @@ impl PeerNode {
     /// Does what [`Self::start`] does, but dials only addresses within reach.
     #[must_use]
     pub(crate) fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
-        let (set, state) = watch::channel(State::Dialling);
-        let (news, genesis) = (Arc::new(News::new(&identity.limits)), identity.config.genesis_hash);
+        let (set, state) = watch::channel(DialState::Dialling);
+        let (news, genesis) =
+            (Arc::new(PeerAnnouncements::new(&identity.limits)), identity.config.genesis_hash);
         let dialling = tokio::spawn(keep_connected(identity, address.clone(), reach, set, news.clone()));
-        Self { address, genesis, state, news, lacks: Lacks::default(), dialling }
+        Self { address, genesis, state, news, negative_cache: NegativeCache::default(), dialling }
     }
 
     /// Where the node is.
@@ -264,36 +265,36 @@ impl PeerNode {
     }
 
     /// The connection, if there is one or will be soon.
-    pub(super) async fn link(&self) -> Result<Arc<Link>, PeerError> {
+    pub(super) async fn link(&self) -> Result<Arc<PeerLink>, PeerError> {
         let mut state = self.state.clone();
         let open = state.wait_for(|state| match state {
-            State::Open(link) => link.is_open(),
-            State::Failed(_) => true,
-            State::Dialling => false,
+            DialState::Open(link) => link.is_open(),
+            DialState::Failed(_) => true,
+            DialState::Dialling => false,
         });
         let state = match timeout(LINK_PATIENCE, open).await {
             Ok(Ok(state)) => state.clone(),
-            _ => State::Failed("no connection yet".into()),
+            _ => DialState::Failed("no connection yet".into()),
         };
         match state {
-            State::Open(link) => Ok(link),
-            State::Failed(reason) => Err(PeerError::NotConnected(reason)),
-            State::Dialling => Err(PeerError::NotConnected("no connection yet".into())),
+            DialState::Open(link) => Ok(link),
+            DialState::Failed(reason) => Err(PeerError::NotConnected(reason)),
+            DialState::Dialling => Err(PeerError::NotConnected("no connection yet".into())),
         }
     }
 
     /// Waits until the node is not worth waiting for: it could not be connected, or the connection ended soon. `opened`
     /// is told of each connection. A node that was connected for a while is dialled once more.
-    pub(super) async fn given_up(&self, mut opened: impl FnMut(&Link)) -> String {
+    pub(super) async fn given_up(&self, mut opened: impl FnMut(&PeerLink)) -> String {
         let (mut state, mut since) = (self.state.clone(), None::<Instant>);
         loop {
             match &*state.borrow_and_update() {
-                State::Dialling => {}
-                State::Open(link) => {
+                DialState::Dialling => {}
+                DialState::Open(link) => {
                     since = Some(Instant::now());
                     opened(link);
                 }
-                State::Failed(reason) => {
+                DialState::Failed(reason) => {
                     if since.take().is_none_or(|since| since.elapsed() < GOOD_LINK) {
                         return reason.clone();
                     }
@@ -306,52 +307,52 @@ impl PeerNode {
     }
 
     /// Asks the node when it is the turn of the present caller; returns the message with the response.
-    pub(super) async fn ask(&self, request: Request) -> Result<Incoming, PeerError> {
-        in_share(|| async { self.turn(&request).await?.ask(request).await }).await
+    pub(super) async fn ask(&self, request: Request) -> Result<ReceivedBytes, PeerError> {
+        retry_within_share(|| async { self.turn(&request).await?.ask(request).await }).await
     }
 
     /// Waits for the turn of a question of the present caller.
-    pub(super) async fn turn(&self, request: &Request) -> Result<NodeTurn<'_>, PeerError> {
+    pub(super) async fn turn(&self, request: &Request) -> Result<NodePermit<'_>, PeerError> {
         let asker = asker();
         let turn = self.link().await?.turn(asker, request).await?;
-        Ok(NodeTurn { turn, is_caller: asker.is_some(), lacks: &self.lacks })
+        Ok(NodePermit { turn, is_caller: asker.is_some(), negative_cache: &self.negative_cache })
     }
 
     /// The way in for what the node sends.
-    pub(super) fn intake(&self) -> &Intake {
+    pub(super) fn intake(&self) -> &SourceQuota {
         &self.news.intake
     }
 
     /// What the node said nothing about.
-    pub(super) const fn lacks(&self) -> &Lacks {
-        &self.lacks
+    pub(super) const fn negative_cache(&self) -> &NegativeCache {
+        &self.negative_cache
     }
 }
 
 /// The right to ask the node one question.
-pub(super) struct NodeTurn<'a> {
-    turn: Turn,
+pub(super) struct NodePermit<'a> {
+    turn: LinkPermit,
     is_caller: bool,
-    lacks: &'a Lacks,
+    negative_cache: &'a NegativeCache,
 }
 
-impl NodeTurn<'_> {
+impl NodePermit<'_> {
     /// Asks the question that the turn is for. A caller does not ask again for a block about which the node said nothing
     /// lately; synchronization does, because it asks for what the node told of.
-    pub(super) async fn ask(self, request: Request) -> Result<Incoming, PeerError> {
+    pub(super) async fn ask(self, request: Request) -> Result<ReceivedBytes, PeerError> {
         let thing = match request {
             Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
-                Some(Thing::Block(hash))
+                Some(MissingItem::Block(hash))
             }
             _ => None,
         };
-        if self.is_caller && thing.is_some_and(|thing| self.lacks.has(thing)) {
+        if self.is_caller && thing.is_some_and(|thing| self.negative_cache.has(thing)) {
             return Err(PeerError::Lacking);
         }
         let answer = self.turn.ask(request).await;
         match (&answer, thing) {
-            (Ok(_), Some(thing)) => self.lacks.forget(thing),
-            (Err(PeerError::NoResponse(_)), Some(thing)) => self.lacks.note(thing),
+            (Ok(_), Some(thing)) => self.negative_cache.forget(thing),
+            (Err(PeerError::NoResponse(_)), Some(thing)) => self.negative_cache.note(thing),
             _ => {}
         }
         answer
@@ -365,20 +366,20 @@ impl Drop for PeerNode {
 }
 
 /// What a node tells of blocks.
-struct News {
+struct PeerAnnouncements {
     best: watch::Sender<Option<BlockRef>>,
     heads: Arc<Notify>,
-    intake: Intake,
+    intake: SourceQuota,
 }
 
-impl News {
+impl PeerAnnouncements {
     fn new(limits: &Limits) -> Self {
-        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: Intake::of_peer(limits) }
+        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: SourceQuota::of_peer(limits) }
     }
 }
 
-impl Host for News {
-    fn intake(&self) -> Intake {
+impl PeerHandler for PeerAnnouncements {
+    fn intake(&self) -> SourceQuota {
         self.intake.clone()
     }
 
@@ -408,7 +409,7 @@ impl Host for News {
 
 /// Number of a block that was sent unasked, with its parent's hash in place of its own: nobody asks for a head by hash.
 fn announced(block: &[u8]) -> Option<BlockRef> {
-    let header = Reader::list(block, "block").ok()?.next_raw("block.header").ok()?;
+    let header = RlpReader::list(block, "block").ok()?.next_raw("block.header").ok()?;
     let header = RawHeader::split(header).ok()?;
     Some(BlockRef { number: header.number(), hash: header.parent_hash() })
 }
@@ -418,8 +419,8 @@ async fn keep_connected(
     identity: Arc<Identity>,
     address: PeerAddress,
     reach: Reach,
-    state: watch::Sender<State>,
-    news: Arc<News>,
+    state: watch::Sender<DialState>,
+    news: Arc<PeerAnnouncements>,
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -427,18 +428,18 @@ async fn keep_connected(
         let reason = match dial(&identity, &address, reach, news.clone()).await {
             Ok(link) => {
                 debug!("peer {address}: connected, {}", link.peer.hello.client_id);
-                state.send_replace(State::Open(link.clone()));
-                stay(&identity, &link).await
+                state.send_replace(DialState::Open(link.clone()));
+                keep_alive(&identity, &link).await
             }
             Err(error) => error.to_string(),
         };
         debug!("peer {address}: {reason}");
-        state.send_replace(State::Failed(reason));
+        state.send_replace(DialState::Failed(reason));
         pause = if started.elapsed() > GOOD_LINK { FIRST_PAUSE } else { pause };
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         // Requests wait for the new connection.
-        state.send_replace(State::Dialling);
+        state.send_replace(DialState::Dialling);
     }
 }
 
@@ -450,15 +451,15 @@ pub(super) async fn dial(
     identity: &Identity,
     address: &PeerAddress,
     reach: Reach,
-    host: Arc<dyn Host>,
-) -> Result<Arc<Link>, PeerError> {
+    host: Arc<dyn PeerHandler>,
+) -> Result<Arc<PeerLink>, PeerError> {
     let connect = timeout(CONNECT_TIMEOUT, connect(address, reach)).await;
     let stream = connect.map_err(|_| PeerError::NoResponse(CONNECT_TIMEOUT))??;
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|error| PeerError::NotConnected(error.to_string()))?;
     let secrets = HandshakeSecrets::from_random(&random);
     let session = Session::dial(&identity.key, &address.id, &secrets, identity.config.clone(), 0)?;
-    Link::open(stream, session, host).await
+    PeerLink::open(stream, session, host).await
 }
 
 /// Connects to the first address of the host that is within reach and answers.
@@ -479,7 +480,7 @@ async fn connect(address: &PeerAddress, reach: Reach) -> Result<TcpStream, PeerE
 }
 
 /// Keeps a connection until it ends; returns why.
-async fn stay(identity: &Identity, link: &Arc<Link>) -> String {
+async fn keep_alive(identity: &Identity, link: &Arc<PeerLink>) -> String {
     let mut statuses = tokio::time::interval(STATUS_INTERVAL);
     loop {
         tokio::select! {

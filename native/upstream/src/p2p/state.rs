@@ -10,15 +10,15 @@ use futures::stream::FuturesUnordered;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight::trie::NodeSource;
-use rootlight_limits::budget::Held;
-use rootlight_p2p::chunk::{Answer, ChunkError, Seek, prove};
+use rootlight_limits::budget::Reservation;
+use rootlight_p2p::chunk::{ChunkError, KeyAnswer, Seek, prove};
 use rootlight_p2p::message::{ChunkRequest, Request, Response};
 
 use super::error::PeerError;
-use super::lacks::Thing;
 use super::message::response;
+use super::negative_cache::MissingItem;
 use super::node::PeerNode;
-use super::places::in_share;
+use super::permits::retry_within_share;
 use crate::asker;
 
 /// Bytes of proven nodes that are kept, for all peers together.
@@ -42,9 +42,9 @@ const MAX_SEARCHED: usize = 64;
 
 /// Weighs nodes by their bytes.
 #[derive(Clone)]
-struct ByBytes;
+struct NodeWeight;
 
-impl Weighter<B256, Bytes> for ByBytes {
+impl Weighter<B256, Bytes> for NodeWeight {
     fn weight(&self, _: &B256, node: &Bytes) -> u64 {
         // The entry itself takes about as much as a short node.
         node.len().saturating_add(96) as u64
@@ -53,12 +53,12 @@ impl Weighter<B256, Bytes> for ByBytes {
 
 /// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
 pub struct StateNodes {
-    kept: Cache<B256, Bytes, ByBytes>,
+    kept: Cache<B256, Bytes, NodeWeight>,
 }
 
 impl Default for StateNodes {
     fn default() -> Self {
-        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, ByBytes) }
+        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, NodeWeight) }
     }
 }
 
@@ -109,12 +109,12 @@ impl NodeSource for SearchNodes<'_> {
 }
 
 /// The nodes of a search, and their room.
-pub(super) struct Found {
+pub(super) struct FoundNodes {
     nodes: BTreeMap<B256, Bytes>,
-    _held: Held,
+    _held: Reservation,
 }
 
-impl Found {
+impl FoundNodes {
     pub(super) const fn nodes(&self) -> &BTreeMap<B256, Bytes> {
         &self.nodes
     }
@@ -135,9 +135,9 @@ pub(super) async fn find(
     block: u64,
     root: B256,
     keys: Vec<Vec<u8>>,
-) -> Result<Found, PeerError> {
-    let thing = Thing::State(root);
-    if node.lacks().has(thing) {
+) -> Result<FoundNodes, PeerError> {
+    let thing = MissingItem::State(root);
+    if node.negative_cache().has(thing) {
         return Err(PeerError::Lacking);
     }
     let earlier = searched.before(block);
@@ -147,7 +147,7 @@ pub(super) async fn find(
         seek = seek.near(earlier);
     }
     let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
-    let (mut own, mut held) = (BTreeMap::new(), Held::default());
+    let (mut own, mut reserved) = (BTreeMap::new(), Reservation::default());
     loop {
         // Nothing of the search stays borrowed while it waits.
         let nodes = SearchNodes { shared, own: RefCell::new(std::mem::take(&mut own)) };
@@ -165,8 +165,8 @@ pub(super) async fn find(
         };
         match chunk {
             Ok(((found, size), room)) => {
-                node.lacks().forget(thing);
-                held.merge(room);
+                node.negative_cache().forget(thing);
+                reserved.merge(room);
                 seek.received(from);
                 searched.add(block, root, size);
                 for (hash, piece) in found {
@@ -191,11 +191,11 @@ pub(super) async fn find(
                 if failures >= MAX_FAILURES || !again {
                     return Err(match error {
                         PeerError::Chunk { error: ChunkError::Root { .. }, .. } => {
-                            node.lacks().note(thing);
+                            node.negative_cache().note(thing);
                             PeerError::OtherState(block)
                         }
                         PeerError::NoResponse(_) if !guessed => {
-                            node.lacks().note(thing);
+                            node.negative_cache().note(thing);
                             error
                         }
                         error => error,
@@ -204,31 +204,36 @@ pub(super) async fn find(
             }
         }
     }
-    let lost = seek.answers().find(|(_, answer)| matches!(answer, None | Some(Answer::Unreachable)));
+    let lost = seek.answers().find(|(_, answer)| matches!(answer, None | Some(KeyAnswer::Unreachable)));
     match lost {
         Some((key, _)) => Err(PeerError::NotFound(hex::encode_prefixed(key))),
-        None => Ok(Found { nodes: own, _held: held }),
+        None => Ok(FoundNodes { nodes: own, _held: reserved }),
     }
 }
 
 /// The proven nodes of a chunk and the size of the trie, and their room.
-async fn ask(node: &PeerNode, asked: ChunkRequest, root: B256) -> Result<(Proven, Held), PeerError> {
+async fn ask(
+    node: &PeerNode,
+    asked: ChunkRequest,
+    root: B256,
+) -> Result<(ChunkNodes, Reservation), PeerError> {
     let link = node.link().await?;
     if !link.peer.hello.serves_snap() {
         return Err(PeerError::NoState);
     }
     let request = Request::Chunk(asked);
-    let chunk = in_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await?;
+    let chunk =
+        retry_within_share(|| async { link.turn(asker(), &request).await?.ask(request).await }).await?;
     let room = chunk.len().saturating_mul(COPIES);
-    let (proven, mut held) = chunk.read_into(room, move |payload| take(payload, asked, root)).await?;
-    held.shrink_to(chunk.len());
-    Ok((proven?, held))
+    let (proven, mut reserved) = chunk.read_into(room, move |payload| take(payload, asked, root)).await?;
+    reserved.shrink_to(chunk.len());
+    Ok((proven?, reserved))
 }
 
 /// Nodes by hash, and the size of their trie.
-type Proven = (Vec<(B256, Bytes)>, u64);
+type ChunkNodes = (Vec<(B256, Bytes)>, u64);
 
-fn take(payload: &[u8], asked: ChunkRequest, root: B256) -> Result<Proven, PeerError> {
+fn take(payload: &[u8], asked: ChunkRequest, root: B256) -> Result<ChunkNodes, PeerError> {
     let Response::Chunk(chunk) = response(payload)? else {
         return Err(PeerError::Wrong("not a state chunk"));
     };

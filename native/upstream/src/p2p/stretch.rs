@@ -111,7 +111,7 @@ impl Stretches {
     }
 
     /// Keeps a skeleton in place of the one before.
-    pub(super) fn learn(&mut self, skeleton: Vec<BlockRef>) {
+    pub(super) fn set_skeleton(&mut self, skeleton: Vec<BlockRef>) {
         self.skeleton = skeleton;
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, join_all};
 use rootlight::consensus::Network;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use tokio::sync::Notify;
 
 use super::address::PeerAddress;
-use super::answer::Answers;
+use super::answer::PeerAnswers;
 use super::error::PeerError;
 use super::node::{Identity, PeerNode, Reach};
 use super::state::StateNodes;
@@ -20,7 +20,7 @@ use crate::{Upstream, UpstreamError, UpstreamResult, asker};
 pub struct PeerUpstream {
     name: String,
     node: Arc<PeerNode>,
-    answers: Answers,
+    answers: PeerAnswers,
 }
 
 impl PeerUpstream {
@@ -46,7 +46,7 @@ impl PeerUpstream {
     ) -> Self {
         let name = address.to_string();
         let node = Arc::new(PeerNode::start_within(identity, address, reach));
-        Self { name, answers: Answers::new(node.clone(), network, nodes), node }
+        Self { name, answers: PeerAnswers::new(node.clone(), network, nodes), node }
     }
 
     pub(super) fn node(&self) -> &PeerNode {
@@ -56,17 +56,20 @@ impl PeerUpstream {
 
 impl Upstream for PeerUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_held(requests).await.0 })
+        Box::pin(async move { self.request_reserved(requests).await.0 })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
         Box::pin(async move {
             let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
             let failure: fn(PeerError) -> UpstreamError =
                 if asker().is_some() { PeerError::of_caller } else { UpstreamError::from };
-            let mut room = Held::default();
-            let mut keep = |(text, held)| {
-                room.merge(held);
+            let mut room = Reservation::default();
+            let mut keep = |(text, reserved)| {
+                room.merge(reserved);
                 text
             };
             let results = answers.into_iter().map(|answer| answer.map(&mut keep).map_err(failure)).collect();

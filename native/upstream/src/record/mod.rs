@@ -22,7 +22,7 @@ const STEP: u64 = 50;
 
 /// What to record.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct RecordPlan {
     /// First block.
     pub from: u64,
     /// Last block; the upstream's head if `None`.
@@ -37,7 +37,7 @@ pub struct Plan {
 
 /// The recorded range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedRange {
     /// First block.
     pub from: u64,
     /// Last block.
@@ -48,7 +48,7 @@ pub struct Recorded {
 
 /// The fields of a block that lead to further requests.
 #[derive(Debug, Deserialize)]
-struct Block {
+struct BlockLinks {
     hash: String,
     #[serde(default)]
     transactions: Vec<Transaction>,
@@ -67,11 +67,11 @@ struct Transaction {
 /// The upstream fails or lacks a block of the range, or a file cannot be written.
 pub async fn record(
     upstream: &dyn Upstream,
-    plan: &Plan,
+    plan: &RecordPlan,
     folder: &Path,
     progress: &(dyn Fn(&str) + Sync),
-) -> Result<Recorded, RecordError> {
-    let mut recorder = Recorder {
+) -> Result<RecordedRange, RecordError> {
+    let mut recorder = BlockRecorder {
         upstream,
         files: Files::create(folder, plan.gzip)?,
         missing: BTreeSet::new(),
@@ -92,10 +92,10 @@ pub async fn record(
     }
     let answers = recorder.answers;
     recorder.files.finish()?;
-    Ok(Recorded { from: plan.from, to, answers })
+    Ok(RecordedRange { from: plan.from, to, answers })
 }
 
-struct Recorder<'a> {
+struct BlockRecorder<'a> {
     upstream: &'a dyn Upstream,
     files: Files,
     /// Methods that the upstream does not have. Each is reported once and then left out.
@@ -104,8 +104,8 @@ struct Recorder<'a> {
     progress: &'a (dyn Fn(&str) + Sync),
 }
 
-impl Recorder<'_> {
-    async fn last_block(&self, plan: &Plan) -> Result<u64, RecordError> {
+impl BlockRecorder<'_> {
+    async fn last_block(&self, plan: &RecordPlan) -> Result<u64, RecordError> {
         let answer = self.upstream.request(vec![call("eth_blockNumber", json!([]))]).await.into_iter().next();
         let head = match answer {
             Some(Ok(result)) => prove::quantity(&result),
@@ -127,13 +127,13 @@ impl Recorder<'_> {
         self.ask("info", requests.to_vec()).await.map(|_| ())
     }
 
-    async fn blocks(&mut self, first: u64, last: u64, plan: &Plan) -> Result<(), RecordError> {
+    async fn blocks(&mut self, first: u64, last: u64, plan: &RecordPlan) -> Result<(), RecordError> {
         let requests =
             (first..=last).map(|n| call("eth_getBlockByNumber", json!([quantity(n), true]))).collect();
         let mut blocks = Vec::new();
         for (answer, n) in self.ask("blocks", requests).await?.into_iter().zip(first..) {
             let text = answer.map_err(|error| RecordError::Block { number: n, reason: error.to_string() })?;
-            let block: Block = serde_json::from_str(text.get())
+            let block: BlockLinks = serde_json::from_str(text.get())
                 .map_err(|failure| RecordError::Block { number: n, reason: failure.to_string() })?;
             blocks.push(block);
         }
@@ -142,7 +142,7 @@ impl Recorder<'_> {
         self.ask("headers", requests).await?;
         let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_requests(n)).collect();
         self.ask("uncles", uncles).await?;
-        let receipts = blocks.iter().flat_map(Block::receipt_requests).collect();
+        let receipts = blocks.iter().flat_map(BlockLinks::receipt_requests).collect();
         self.ask("receipts", receipts).await?;
         let proof =
             |n: u64, account: &String| call("eth_getProof", json!([account, plan.slots, quantity(n)]));
@@ -194,7 +194,7 @@ impl Recorder<'_> {
     }
 }
 
-impl Block {
+impl BlockLinks {
     fn uncle_requests(&self, number: u64) -> Vec<UpstreamRequest> {
         let by = |method, block: String, index: u64| call(method, json!([block, quantity(index)]));
         (0..self.uncles.len() as u64)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 
 use super::writer::{Files, RecordError};
 use crate::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
@@ -17,9 +17,9 @@ pub const RECORDING_BYTES: usize = 64 * 1024 * 1024;
 const NAME: &str = "exchanges";
 
 /// A recording that some upstreams write to.
-pub struct Recording(Mutex<State>);
+pub struct Recording(Mutex<RecordingProgress>);
 
-struct State {
+struct RecordingProgress {
     /// `None` once it is complete or has failed.
     files: Option<Files>,
     failure: Option<RecordError>,
@@ -35,7 +35,13 @@ impl Recording {
     /// The folder cannot be created.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
         let files = Some(Files::create(folder, false)?);
-        Ok(Self(Mutex::new(State { files, failure: None, exchanges: 0, bytes: 0, is_cut: false })))
+        Ok(Self(Mutex::new(RecordingProgress {
+            files,
+            failure: None,
+            exchanges: 0,
+            bytes: 0,
+            is_cut: false,
+        })))
     }
 
     /// Completes the recording; returns whether it is whole: what came after [`RECORDING_BYTES`] is not in it.
@@ -51,7 +57,7 @@ impl Recording {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, RecordingProgress> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,14 +99,17 @@ impl RecordedUpstream {
 
 impl Upstream for RecordedUpstream {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_held(requests).await.0 })
+        Box::pin(async move { self.request_reserved(requests).await.0 })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
         Box::pin(async move {
-            let (results, held) = self.inner.request_held(requests.clone()).await;
+            let (results, reserved) = self.inner.request_reserved(requests.clone()).await;
             requests.iter().zip(&results).for_each(|(request, result)| self.recording.note(request, result));
-            (results, held)
+            (results, reserved)
         })
     }
 
@@ -120,9 +129,9 @@ mod tests {
     use super::*;
     use crate::replay::Replay;
 
-    struct Told(Vec<UpstreamResult>);
+    struct FixedUpstream(Vec<UpstreamResult>);
 
-    impl Upstream for Told {
+    impl Upstream for FixedUpstream {
         fn request(&self, _: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
             Box::pin(std::future::ready(self.0.clone()))
         }
@@ -139,13 +148,13 @@ mod tests {
     async fn record(recording: &Arc<Recording>) {
         let refused = UpstreamError::Rpc { code: -32601, message: "no such method".into(), data: None };
         let ten = RawValue::from_string("\"0xa\"".into()).unwrap();
-        let told = Told(vec![Ok(ten), Err(refused), Err(UpstreamError::Timeout(1))]);
+        let told = FixedUpstream(vec![Ok(ten), Err(refused), Err(UpstreamError::Timeout(1))]);
         let upstream = RecordedUpstream::new(Arc::new(told), recording.clone());
         upstream.request(vec![request("eth_gasPrice"), request("eth_mining"), request("net_version")]).await;
     }
 
     #[tokio::test]
-    async fn what_was_answered_replays() {
+    async fn recorded_results_are_replayed() {
         let folder = tempfile::tempdir().unwrap();
         let recording = Arc::new(Recording::create(folder.path()).unwrap());
         record(&recording).await;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use alloy_primitives::B256;
 use serde::Deserialize;
 
-use super::line::Exchange;
+use super::line::RecordedExchange;
 use crate::UpstreamResult;
 
 /// A recorded block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct ReplayBlock {
     pub(super) number: u64,
     pub(super) hash: B256,
     pub(super) state_root: B256,
@@ -18,25 +18,25 @@ pub(super) struct Block {
 
 /// Blocks by number (the canonical chain) and by hash (also side blocks).
 #[derive(Default)]
-pub(super) struct Chain {
-    canonical: BTreeMap<u64, Block>,
-    by_hash: HashMap<B256, Block>,
+pub(super) struct ReplayChain {
+    canonical: BTreeMap<u64, ReplayBlock>,
+    by_hash: HashMap<B256, ReplayBlock>,
     /// Numbers for which different blocks were recorded.
     reorganized: HashSet<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields {
+struct BlockFields {
     number: String,
     hash: String,
     state_root: String,
 }
 
-impl Chain {
+impl ReplayChain {
     /// Adds the block of a recorded response to `eth_getBlockByNumber` or `eth_getBlockByHash`. `counts` tells whether
     /// this response is the one that is served for its request.
-    pub(super) fn learn(&mut self, exchange: &Exchange, counts: bool) {
+    pub(super) fn learn(&mut self, exchange: &RecordedExchange, counts: bool) {
         let by_number = match exchange.method.as_str() {
             "eth_getBlockByNumber" => true,
             "eth_getBlockByHash" => false,
@@ -64,7 +64,7 @@ impl Chain {
         self.canonical.last_key_value().map(|(number, _)| *number)
     }
 
-    pub(super) fn by_number(&self, number: u64) -> Option<&Block> {
+    pub(super) fn by_number(&self, number: u64) -> Option<&ReplayBlock> {
         self.canonical.get(&number)
     }
 
@@ -73,7 +73,7 @@ impl Chain {
         self.reorganized.contains(&number)
     }
 
-    pub(super) fn by_hash(&self, hash: &B256) -> Option<&Block> {
+    pub(super) fn by_hash(&self, hash: &B256) -> Option<&ReplayBlock> {
         self.by_hash.get(hash)
     }
 
@@ -97,10 +97,10 @@ pub(super) fn states_block(answer: &UpstreamResult, hash: &B256) -> bool {
 }
 
 /// Reads the block that a response shows.
-pub(super) fn block_of(answer: &UpstreamResult) -> Option<Block> {
-    let fields: Fields = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
+pub(super) fn block_of(answer: &UpstreamResult) -> Option<ReplayBlock> {
+    let fields: BlockFields = serde_json::from_str(answer.as_ref().ok()?.get()).ok()?;
     let (hash, state_root) = (fields.hash.parse().ok()?, fields.state_root.parse().ok()?);
-    Some(Block { number: quantity(&fields.number)?, hash, state_root })
+    Some(ReplayBlock { number: quantity(&fields.number)?, hash, state_root })
 }
 
 /// Parses a QUANTITY below 2^64.

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use rootlight_limits::budget::{Budget, Held};
+use rootlight_limits::budget::{Budget, Reservation};
 use serde_json::Value;
 
-use super::chain::Chain;
-use super::line::{self, Content, Exchange};
-use super::source::{ReplayError, Source};
+use super::chain::ReplayChain;
+use super::line::{self, LineContent, RecordedExchange};
+use super::source::{RecordingFile, ReplayError};
 use crate::UpstreamResult;
 
 /// The key of a request: a hash of method and parameters, in which hex is lower case, object members are sorted,
@@ -49,41 +49,41 @@ const HOLD_STEP: usize = 256 * 1024;
 
 /// Position of a line.
 #[derive(Clone, Copy)]
-struct Place {
+struct LinePosition {
     source: u32,
     offset: u64,
     length: u32,
 }
 
-struct Entry {
-    place: Place,
+struct IndexedAnswer {
+    place: LinePosition,
     /// Whether the result is not null. It replaces errors and nulls, which a recording has from polling.
     settled: bool,
 }
 
 /// The index over all files of a recording.
-pub(super) struct Index {
-    sources: Vec<Source>,
-    answers: HashMap<RequestKey, Entry>,
-    nodes: HashMap<B256, Place>,
-    chain: Chain,
-    held: Held,
+pub(super) struct RecordingIndex {
+    sources: Vec<RecordingFile>,
+    answers: HashMap<RequestKey, IndexedAnswer>,
+    nodes: HashMap<B256, LinePosition>,
+    chain: ReplayChain,
+    reserved: Reservation,
 }
 
-impl Index {
+impl RecordingIndex {
     /// Reads all sources once. The index takes its bytes from the budget.
-    pub(super) fn build(sources: Vec<Source>, budget: &Budget) -> Result<Self, ReplayError> {
+    pub(super) fn build(sources: Vec<RecordingFile>, budget: &Budget) -> Result<Self, ReplayError> {
         let mut index = Self {
             sources: Vec::new(),
             answers: HashMap::new(),
             nodes: HashMap::new(),
-            chain: Chain::default(),
-            held: Held::default(),
+            chain: ReplayChain::default(),
+            reserved: Reservation::default(),
         };
         for (source, number) in sources.iter().zip(0_u32..) {
             source.lines(&mut |offset, text| {
                 let Ok(length) = u32::try_from(text.len()) else { return Ok(()) };
-                index.add(Place { source: number, offset, length }, text);
+                index.add(LinePosition { source: number, offset, length }, text);
                 index.hold(source, budget)
             })?;
         }
@@ -92,22 +92,22 @@ impl Index {
     }
 
     /// Takes bytes from the recordings' budget as the index grows.
-    fn hold(&mut self, source: &Source, budget: &Budget) -> Result<(), ReplayError> {
+    fn hold(&mut self, source: &RecordingFile, budget: &Budget) -> Result<(), ReplayError> {
         let entries = self.answers.len().saturating_add(self.nodes.len()).saturating_add(self.chain.len());
         let bytes = entries.saturating_mul(ENTRY_BYTES);
-        if bytes > self.held.bytes() {
-            source.hold(budget, &mut self.held, HOLD_STEP)?;
+        if bytes > self.reserved.bytes() {
+            source.hold(budget, &mut self.reserved, HOLD_STEP)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, place: Place, text: &[u8]) {
+    fn add(&mut self, place: LinePosition, text: &[u8]) {
         match line::read(text) {
-            Content::Nothing => {}
-            Content::Node(hash) => {
+            LineContent::Nothing => {}
+            LineContent::Node(hash) => {
                 self.nodes.entry(hash).or_insert(place);
             }
-            Content::Exchanges(exchanges) => {
+            LineContent::Exchanges(exchanges) => {
                 for exchange in &exchanges {
                     self.add_exchange(place, exchange);
                 }
@@ -115,7 +115,7 @@ impl Index {
         }
     }
 
-    fn add_exchange(&mut self, place: Place, exchange: &Exchange) {
+    fn add_exchange(&mut self, place: LinePosition, exchange: &RecordedExchange) {
         let settled = exchange.result.as_ref().is_ok_and(|result| result.get() != "null");
         let request = RequestKey::new(&exchange.method, &exchange.params);
         let take = match self.answers.get(&request) {
@@ -124,7 +124,7 @@ impl Index {
             Some(_) => moves(&exchange.method, &exchange.params),
         };
         if take {
-            self.answers.insert(request, Entry { place, settled });
+            self.answers.insert(request, IndexedAnswer { place, settled });
         }
         self.chain.learn(exchange, take);
     }
@@ -133,15 +133,16 @@ impl Index {
         self.answers.len()
     }
 
-    pub(super) fn chain(&self) -> &Chain {
+    pub(super) fn chain(&self) -> &ReplayChain {
         &self.chain
     }
 
     /// Returns the recorded response, read from its line.
     pub(super) fn answer(&self, request: &RequestKey) -> Option<UpstreamResult> {
         let entry = self.answers.get(request)?;
-        let Content::Exchanges(exchanges) = line::read(&self.read(entry.place)?) else { return None };
-        let asked = |exchange: &Exchange| RequestKey::new(&exchange.method, &exchange.params) == *request;
+        let LineContent::Exchanges(exchanges) = line::read(&self.read(entry.place)?) else { return None };
+        let asked =
+            |exchange: &RecordedExchange| RequestKey::new(&exchange.method, &exchange.params) == *request;
         exchanges.into_iter().find(asked).map(|exchange| exchange.result)
     }
 
@@ -151,7 +152,7 @@ impl Index {
         (keccak256(&value) == *hash).then_some(value)
     }
 
-    fn read(&self, place: Place) -> Option<Vec<u8>> {
+    fn read(&self, place: LinePosition) -> Option<Vec<u8>> {
         let source = self.sources.get(usize::try_from(place.source).ok()?)?;
         source.read(place.offset, place.length)
     }

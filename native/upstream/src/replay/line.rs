@@ -15,7 +15,7 @@ const ID_BYTES: usize = 256;
 const BATCH: usize = 1000;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RawLine<'a> {
     #[serde(borrow, default)]
     request: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -33,21 +33,21 @@ struct Line<'a> {
 const REQUEST_BYTES: usize = 1024 * 1024;
 
 /// A recorded request with its response.
-pub(super) struct Exchange {
+pub(super) struct RecordedExchange {
     pub(super) method: String,
     pub(super) params: Vec<Value>,
     pub(super) result: UpstreamResult,
 }
 
-pub(super) enum Content {
-    Exchanges(Vec<Exchange>),
+pub(super) enum LineContent {
+    Exchanges(Vec<RecordedExchange>),
     /// A trie node or long value with this hash.
     Node(B256),
     Nothing,
 }
 
 #[derive(Deserialize)]
-struct Request {
+struct LineRequest {
     #[serde(default)]
     id: Value,
     method: String,
@@ -55,25 +55,25 @@ struct Request {
     params: Option<Vec<Value>>,
 }
 
-/// Decodes a line; any other text is [`Content::Nothing`].
-pub(super) fn read(line: &[u8]) -> Content {
-    let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return Content::Nothing };
+/// Decodes a line; any other text is [`LineContent::Nothing`].
+pub(super) fn read(line: &[u8]) -> LineContent {
+    let Ok(line) = serde_json::from_slice::<RawLine<'_>>(line) else { return LineContent::Nothing };
     match line {
-        Line { request: Some(request), response: Some(response), .. } => {
-            Content::Exchanges(exchanges(request.get(), response.get()))
+        RawLine { request: Some(request), response: Some(response), .. } => {
+            LineContent::Exchanges(exchanges(request.get(), response.get()))
         }
-        Line { hash: Some(hash), value: Some(_), request: None, .. } => {
-            text(hash).map_or(Content::Nothing, Content::Node)
+        RawLine { hash: Some(hash), value: Some(_), request: None, .. } => {
+            text(hash).map_or(LineContent::Nothing, LineContent::Node)
         }
-        Line { node: Some(node), request: None, .. } => {
-            text::<Bytes>(node).map_or(Content::Nothing, |node| Content::Node(keccak256(node)))
+        RawLine { node: Some(node), request: None, .. } => {
+            text::<Bytes>(node).map_or(LineContent::Nothing, |node| LineContent::Node(keccak256(node)))
         }
-        _ => Content::Nothing,
+        _ => LineContent::Nothing,
     }
 }
 
 pub(super) fn node_value(line: &[u8]) -> Option<Bytes> {
-    let line = serde_json::from_slice::<Line<'_>>(line).ok()?;
+    let line = serde_json::from_slice::<RawLine<'_>>(line).ok()?;
     text(line.node.or(line.value)?)
 }
 
@@ -82,7 +82,7 @@ fn text<T: std::str::FromStr>(raw: &RawValue) -> Option<T> {
     serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()
 }
 
-fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
+fn exchanges(request: &str, response: &str) -> Vec<RecordedExchange> {
     if request.len() > REQUEST_BYTES {
         return Vec::new();
     }
@@ -104,16 +104,16 @@ fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
     }
     let mut found = Vec::new();
     for request in requests.into_iter().take(BATCH) {
-        let Ok(request) = serde_json::from_str::<Request>(request.get()) else { continue };
+        let Ok(request) = serde_json::from_str::<LineRequest>(request.get()) else { continue };
         let response = with_ids.iter().find(|(id, _)| !id.is_null() && *id == request.id);
         found.extend(response.and_then(|(_, response)| exchange(request, response)));
     }
     found
 }
 
-fn exchange(request: Request, response: &str) -> Option<Exchange> {
+fn exchange(request: LineRequest, response: &str) -> Option<RecordedExchange> {
     let result = result_of(RawResponse::read(response).ok()?);
-    Some(Exchange { method: request.method, params: request.params.unwrap_or_default(), result })
+    Some(RecordedExchange { method: request.method, params: request.params.unwrap_or_default(), result })
 }
 
 fn id_of(response: &str) -> Value {

@@ -22,11 +22,11 @@ use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::Held;
+use rootlight_limits::budget::Reservation;
 use serde_json::Value;
 
-use super::{Upstream, UpstreamError, UpstreamResult, intake};
-use index::{Index, RequestKey};
+use super::{Upstream, UpstreamError, UpstreamResult, source_quota};
+use index::{RecordingIndex, RequestKey};
 
 pub use source::ReplayError;
 
@@ -36,7 +36,7 @@ const QUESTION_CHARS: usize = 300;
 /// A recording that responds to requests.
 #[derive(Clone)]
 pub struct Replay {
-    index: Arc<Index>,
+    index: Arc<RecordingIndex>,
     name: String,
     limits: Arc<Limits>,
 }
@@ -50,7 +50,7 @@ impl Replay {
     /// Opens a file or a folder that counts in these limits.
     pub fn open_within(path: impl AsRef<Path>, limits: Arc<Limits>) -> Result<Self, ReplayError> {
         let (path, budget) = (path.as_ref(), limits.recordings());
-        let index = Arc::new(Index::build(source::open(path, budget)?, budget)?);
+        let index = Arc::new(RecordingIndex::build(source::open(path, budget)?, budget)?);
         Ok(Self { index, name: format!("replay:{}", path.display()), limits })
     }
 
@@ -58,7 +58,7 @@ impl Replay {
     pub fn from_gzip(name: &str, bytes: &[u8]) -> Result<Self, ReplayError> {
         let limits = Limits::new();
         let budget = limits.recordings();
-        let index = Arc::new(Index::build(vec![source::gunzip(name, bytes, budget)?], budget)?);
+        let index = Arc::new(RecordingIndex::build(vec![source::gunzip(name, bytes, budget)?], budget)?);
         Ok(Self { index, name: format!("replay:{name}"), limits })
     }
 
@@ -194,8 +194,11 @@ impl Upstream for Replay {
         })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
-        Box::pin(async move { intake::hold(&self.limits, self.request(requests).await).await })
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        Box::pin(async move { source_quota::hold(&self.limits, self.request(requests).await).await })
     }
 
     fn name(&self) -> &str {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
-use rootlight_limits::budget::{Budget, Held};
+use rootlight_limits::budget::{Budget, Reservation};
 
 /// Bytes by which the buffer of a decompressed file grows.
 const STEP: usize = 1024 * 1024;
@@ -40,18 +40,18 @@ pub enum ReplayError {
 type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), ReplayError>;
 
 /// One file of a recording.
-pub(super) struct Source {
+pub(super) struct RecordingFile {
     path: PathBuf,
-    kind: Kind,
+    kind: FileData,
 }
 
-enum Kind {
+enum FileData {
     File(Mutex<File>),
-    Memory(Vec<u8>, #[allow(dead_code)] Held),
+    Memory(Vec<u8>, #[allow(dead_code)] Reservation),
 }
 
 /// Opens a file, or all files of a folder in the order of their names. Decompressed files take their bytes from the budget.
-pub(super) fn open(path: &Path, budget: &Budget) -> Result<Vec<Source>, ReplayError> {
+pub(super) fn open(path: &Path, budget: &Budget) -> Result<Vec<RecordingFile>, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
         return Ok(vec![open_file(path, budget)?]);
@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path, budget: &Budget) -> Result<Vec<Source>, ReplayEr
     files.iter().map(|file| open_file(file, budget)).collect()
 }
 
-fn open_file(path: &Path, budget: &Budget) -> Result<Source, ReplayError> {
+fn open_file(path: &Path, budget: &Budget) -> Result<RecordingFile, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(ReplayError::NotAFile(path.to_owned()));
@@ -80,49 +80,54 @@ fn open_file(path: &Path, budget: &Budget) -> Result<Source, ReplayError> {
     if path.extension().is_some_and(|extension| extension == "gz") {
         return decompress(path, &mut file, budget);
     }
-    Ok(Source { path: path.to_owned(), kind: Kind::File(Mutex::new(file)) })
+    Ok(RecordingFile { path: path.to_owned(), kind: FileData::File(Mutex::new(file)) })
 }
 
 /// Decompresses a gzip file into memory.
-pub(super) fn gunzip(name: &str, bytes: &[u8], budget: &Budget) -> Result<Source, ReplayError> {
+pub(super) fn gunzip(name: &str, bytes: &[u8], budget: &Budget) -> Result<RecordingFile, ReplayError> {
     decompress(Path::new(name), &mut Cursor::new(bytes), budget)
 }
 
-fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<Source, ReplayError> {
-    let (mut bytes, mut held) = (Vec::new(), Held::default());
+fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<RecordingFile, ReplayError> {
+    let (mut bytes, mut reserved) = (Vec::new(), Reservation::default());
     let mut decoder = MultiGzDecoder::new(from);
     loop {
         let part = decoder.by_ref().take(STEP as u64);
-        hold(path, budget, &mut held, STEP)?;
+        hold(path, budget, &mut reserved, STEP)?;
         bytes.reserve_exact(STEP);
         let read = { part }.read_to_end(&mut bytes);
         let read = read.map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
         if read < STEP {
             bytes.shrink_to_fit();
-            held.shrink_to(bytes.len());
-            return Ok(Source { path: path.to_owned(), kind: Kind::Memory(bytes, held) });
+            reserved.shrink_to(bytes.len());
+            return Ok(RecordingFile { path: path.to_owned(), kind: FileData::Memory(bytes, reserved) });
         }
     }
 }
 
 /// Takes bytes from the budget of all recordings.
-fn hold(path: &Path, budget: &Budget, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
+fn hold(path: &Path, budget: &Budget, reserved: &mut Reservation, bytes: usize) -> Result<(), ReplayError> {
     let more = budget.try_take(bytes);
-    held.merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.all() })?);
+    reserved.merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.all() })?);
     Ok(())
 }
 
-impl Source {
+impl RecordingFile {
     /// Takes bytes from the recordings' budget, for the index of this file.
-    pub(super) fn hold(&self, budget: &Budget, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
-        hold(&self.path, budget, held, bytes)
+    pub(super) fn hold(
+        &self,
+        budget: &Budget,
+        reserved: &mut Reservation,
+        bytes: usize,
+    ) -> Result<(), ReplayError> {
+        hold(&self.path, budget, reserved, bytes)
     }
 
     /// Calls `each` with the offset and text of every line.
     pub(super) fn lines(&self, each: Each<'_>) -> Result<(), ReplayError> {
         match &self.kind {
-            Kind::Memory(bytes, _) => self.scan(&mut Cursor::new(bytes), each),
-            Kind::File(file) => {
+            FileData::Memory(bytes, _) => self.scan(&mut Cursor::new(bytes), each),
+            FileData::File(file) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 file.seek(SeekFrom::Start(0)).map_err(|source| self.failed(source))?;
                 self.scan(&mut BufReader::with_capacity(1 << 16, &mut *file), each)
@@ -147,15 +152,15 @@ impl Source {
         }
     }
 
-    /// Returns the bytes at an offset that [`Source::lines`] reported; `None` if the file has changed since.
+    /// Returns the bytes at an offset that [`RecordingFile::lines`] reported; `None` if the file has changed since.
     pub(super) fn read(&self, offset: u64, length: u32) -> Option<Vec<u8>> {
         let length = usize::try_from(length).ok()?;
         match &self.kind {
-            Kind::Memory(bytes, _) => {
+            FileData::Memory(bytes, _) => {
                 let start = usize::try_from(offset).ok()?;
                 bytes.get(start..start.checked_add(length)?).map(<[u8]>::to_vec)
             }
-            Kind::File(file) => {
+            FileData::File(file) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut bytes = vec![0; length];
                 file.seek(SeekFrom::Start(offset)).ok()?;

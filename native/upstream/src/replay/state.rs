@@ -10,7 +10,7 @@ use rootlight::trie::{EMPTY_ROOT, Lookup, NodeSource, WalkError, lookup_node, lo
 use serde_json::{Value, json};
 
 use super::chain::quantity;
-use super::index::Index;
+use super::index::RecordingIndex;
 use crate::UpstreamError;
 
 /// JSON-RPC code of bad parameters.
@@ -43,14 +43,14 @@ pub(super) fn invalid_params(message: String) -> UpstreamError {
     UpstreamError::Rpc { code: INVALID_PARAMS, message, data: None }
 }
 
-impl NodeSource for Index {
+impl NodeSource for RecordingIndex {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        Index::node(self, hash)
+        RecordingIndex::node(self, hash)
     }
 }
 
 /// Responds to the methods that read or prove state.
-pub(super) fn answer(index: &Index, method: &str, params: &[Value]) -> Result<Value, NoAnswer> {
+pub(super) fn answer(index: &RecordingIndex, method: &str, params: &[Value]) -> Result<Value, NoAnswer> {
     match (method, params) {
         ("eth_getProof", [address, slots, block]) => {
             let slots = slots.as_array().ok_or_else(|| invalid("storage keys are not an array"))?;
@@ -140,7 +140,7 @@ fn wrapped(nodes: Vec<Bytes>) -> Vec<String> {
 }
 
 /// Returns the state root of the block that a parameter names: number, tag, hash, or EIP-1898 object.
-fn state_root(index: &Index, block: &Value) -> Result<B256, NoAnswer> {
+fn state_root(index: &RecordingIndex, block: &Value) -> Result<B256, NoAnswer> {
     let chain = index.chain();
     let by_hash = |text: &str| text.parse().ok().and_then(|hash| chain.by_hash(&hash));
     let by_number = |text: &str| match text {

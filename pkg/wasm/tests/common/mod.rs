@@ -3,7 +3,7 @@
 use alloy_primitives::{B256, hex, keccak256};
 use rootlight::consensus::{HeaderCandidate, Network};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::engine::{DevNode, Moment};
+use rootlight::engine::{DevNode, HostInput};
 use rootlight::rpc::LocalClient;
 use rootlight::verify::{verify_account, verify_header, verify_receipt};
 use serde_json::{Value, json};
@@ -78,6 +78,6 @@ fn the_dispatcher_answers_from_a_development_chain() {
     assert_eq!(ask(8, &call("eth_nothing", json!([])))["error"]["code"], -32601);
 }
 
-fn moment(number: u8) -> Moment {
-    Moment { now: 1_800_000_000, entropy: keccak256([number]) }
+fn moment(number: u8) -> HostInput {
+    HostInput { now: 1_800_000_000, entropy: keccak256([number]) }
 }

@@ -5,7 +5,7 @@
 //! Bridge starts at the last of them before the creation of the active federation. On the regression test
 //! network it starts at genesis.
 
-use super::Refusal;
+use super::NativeFailure;
 use super::constants::Bitcoin;
 
 /// Distance between a federation's creation and its checkpoint, in the unit of the time passed to
@@ -38,8 +38,8 @@ const TEST_TIMES: [u32; 51] = [
 /// Bitcoin headers, which are seconds.
 ///
 /// # Errors
-/// [`Refusal::NotSimulated`] for a federation older than the network's genesis federation. No chain has one.
-pub(super) fn lowest_height(bitcoin: Bitcoin, created: u64) -> Result<i64, Refusal> {
+/// [`NativeFailure::NotSimulated`] for a federation older than the network's genesis federation. No chain has one.
+pub(super) fn lowest_height(bitcoin: Bitcoin, created: u64) -> Result<i64, NativeFailure> {
     let time = created.cast_signed().wrapping_sub(MARGIN);
     let height = match bitcoin {
         Bitcoin::Regtest => Some(0),
@@ -50,7 +50,9 @@ pub(super) fn lowest_height(bitcoin: Bitcoin, created: u64) -> Result<i64, Refus
             steps.map(|steps| TEST_HEIGHT.saturating_add(steps.saturating_mul(STEP)))
         }
     };
-    height.ok_or(Refusal::NotSimulated("the Bitcoin headers of a federation before the genesis federation"))
+    height.ok_or(NativeFailure::NotSimulated(
+        "the Bitcoin headers of a federation before the genesis federation",
+    ))
 }
 
 #[cfg(test)]
@@ -87,7 +89,7 @@ mod tests {
         for (bitcoin, first) in [(Bitcoin::Main, 1_513_605_320), (Bitcoin::Test, 1_536_797_113)] {
             for created in [0, first + 604_800 - 1, u64::MAX] {
                 assert!(
-                    matches!(lowest_height(bitcoin, created), Err(Refusal::NotSimulated(_))),
+                    matches!(lowest_height(bitcoin, created), Err(NativeFailure::NotSimulated(_))),
                     "{created}"
                 );
             }

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, address, hex};
 use crate::consensus::{Rule, RuleSet};
 
 /// A compressed public key.
-pub(super) type Key = [u8; 33];
+pub(super) type PublicKey = [u8; 33];
 
 /// Bitcoin's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Bitcoin {
 
 /// Keys in the script of all federations with emergency keys on testnet before RSKIP-284, whoever their
 /// members were; sorted. Three of the five keys must sign.
-pub(super) const TEST_EARLY_KEYS: [Key; 5] = [
+pub(super) const TEST_EARLY_KEYS: [PublicKey; 5] = [
     hex!("0208f40073a9e43b3e9103acec79767a6de9b0409749884e989960fee578012fce"),
     hex!("0225e892391625854128c5c4ea4340de0c2a70570f33db53426fc9c746597a03f4"),
     hex!("02afc230c2d355b1a577682b07bc2646041b5d0177af0f98395a46018da699b6da"),
@@ -29,7 +29,7 @@ pub(super) const TEST_EARLY_KEYS: [Key; 5] = [
 pub(super) struct Constants {
     pub(super) bitcoin: Bitcoin,
     /// BTC keys of the genesis federation, sorted. Its other keys are the same.
-    pub(super) genesis_keys: &'static [Key],
+    pub(super) genesis_keys: &'static [PublicKey],
     /// Accounts of these keys, which a development chain pays in every block. May be empty.
     pub(super) genesis_accounts: &'static [Address],
     /// Format version of the genesis federation.
@@ -38,7 +38,7 @@ pub(super) struct Constants {
     /// its unit.
     pub(super) genesis_time: u64,
     /// Emergency keys, sorted.
-    pub(super) emergency_keys: &'static [Key],
+    pub(super) emergency_keys: &'static [PublicKey],
     /// Number of Bitcoin blocks after which the emergency keys can sign.
     pub(super) emergency_delay: u32,
     /// Age at which a new federation becomes active: before RSKIP-383, before RSKIP-419, and from it on.

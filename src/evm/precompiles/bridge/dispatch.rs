@@ -6,23 +6,23 @@ use alloy_primitives::Bytes;
 
 use super::super::CallType;
 use super::super::abi::{Arg, decode};
-use super::methods::{Action, CONFIRMATIONS, Method, RECEIVE_HEADERS, RELEASE_BTC};
+use super::methods::{BridgeMethod, CONFIRMATIONS, MethodBody, RECEIVE_HEADERS, RELEASE_BTC};
 use super::payees::is_free;
-use super::session::{Bridge, Carried};
-use super::{NativeCall, NativeHost, Refusal, store};
+use super::session::{Bridge, SavedCells};
+use super::{NativeCall, NativeFailure, NativeHost, store};
 use crate::consensus::Rule;
 
 /// Price in gas of data that call no method.
 const INVALID: u64 = 23_000;
 
 /// Parses the method that the data call, and its arguments.
-fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
+fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static BridgeMethod, Vec<Arg<'d>>)> {
     let (selector, rest) = match call.input.split_first_chunk::<4>() {
         Some((selector, rest)) => (*selector, rest),
         None if call.input.is_empty() => (RELEASE_BTC, call.input),
         None => return None,
     };
-    let method = Method::find(selector, call.rules)?;
+    let method = BridgeMethod::find(selector, call.rules)?;
     Some((method, decode(rest, method.arguments)?))
 }
 
@@ -31,11 +31,11 @@ fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
 pub(in super::super) fn price(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
-) -> Result<(u64, Carried), Refusal> {
+) -> Result<(u64, SavedCells), NativeFailure> {
     if is_free(call) {
-        return Ok((0, Carried::new()));
+        return Ok((0, SavedCells::new()));
     }
-    let Some((method, args)) = parse(call) else { return Ok((INVALID, Carried::new())) };
+    let Some((method, args)) = parse(call) else { return Ok((INVALID, SavedCells::new())) };
     let mut bridge = Bridge::new(call, host);
     let cost = match method.selector {
         RECEIVE_HEADERS => headers_cost(&bridge, args.first().map_or(0, |list| list.list().len())),
@@ -59,32 +59,32 @@ fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
 pub(in super::super) fn run(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
-    carried: Carried,
-) -> Result<Bytes, Refusal> {
-    let (method, args) = parse(call).ok_or(Refusal::Failed)?;
+    carried: SavedCells,
+) -> Result<Bytes, NativeFailure> {
+    let (method, args) = parse(call).ok_or(NativeFailure::Failed)?;
     if !permitted(call, method) {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     let mut bridge = Bridge::new(call, host);
     bridge.saved = carried;
     let result = match method.action {
-        Action::Run(run) => run(&mut bridge, &args)?,
-        Action::Of(which, run) => run(&mut bridge, which, &args)?,
-        Action::Missing => return Err(Refusal::NotSimulated(method.name)),
+        MethodBody::Run(run) => run(&mut bridge, &args)?,
+        MethodBody::Of(which, run) => run(&mut bridge, which, &args)?,
+        MethodBody::Missing => return Err(NativeFailure::NotSimulated(method.name)),
     };
     // Before RSKIP-417, a method without result returned null in the reference node instead of an empty
     // array.
     let nothing = result.is_none() && !bridge.has(Rule::Rskip417);
     bridge.write_saved();
     if nothing {
-        return Err(Refusal::Nothing);
+        return Err(NativeFailure::Nothing);
     }
     Ok(result.unwrap_or_default())
 }
 
 /// Whether the method accepts this call. RSKIP-88: some methods are reserved for local calls. RSKIP-417: the
 /// call must be a CALL, or a STATICCALL of a method that only reads.
-fn permitted(call: &NativeCall<'_>, method: &Method) -> bool {
+fn permitted(call: &NativeCall<'_>, method: &BridgeMethod) -> bool {
     if call.rules.has(Rule::Rskip88) && !call.is_local() && method.is_local(call.rules) {
         return false;
     }

@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 use super::super::bitcoin::{hash160, multisig, push};
 use super::super::cell_slot;
 use super::address;
-use super::constants::{Bitcoin, Constants, Key, TEST_EARLY_KEYS};
+use super::constants::{Bitcoin, Constants, PublicKey, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
-use crate::types::rlp::{self, Reader};
+use crate::types::rlp::{self, RlpReader};
 
 /// Plain multisignature script.
 pub(super) const STANDARD: u64 = 1000;
@@ -27,20 +27,20 @@ pub(super) type Cells<'c> = dyn FnMut(U256) -> Bytes + 'c;
 
 /// The keys of one member.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Member {
-    pub(super) btc: Key,
-    pub(super) rsk: Key,
-    pub(super) mst: Key,
+pub(super) struct FederationMember {
+    pub(super) btc: PublicKey,
+    pub(super) rsk: PublicKey,
+    pub(super) mst: PublicKey,
 }
 
-impl Member {
-    fn of_one(key: Key) -> Self {
+impl FederationMember {
+    fn of_one(key: PublicKey) -> Self {
         Self { btc: key, rsk: key, mst: key }
     }
 
     /// Reads `[btc, rsk, mst]`.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut keys = Reader::list(bytes, "member").ok()?;
+        let mut keys = RlpReader::list(bytes, "member").ok()?;
         let mut key = || keys.next_str("key").ok()?.try_into().ok();
         Some(Self { btc: key()?, rsk: key()?, mst: key()? })
     }
@@ -60,7 +60,7 @@ impl Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Federation {
     /// Members, sorted.
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<FederationMember>,
     /// Creation time, in milliseconds since 1970 or in seconds; see
     /// [`lowest_height`](super::checkpoints::lowest_height).
     pub(super) created: u64,
@@ -72,7 +72,7 @@ pub(super) struct Federation {
 impl Federation {
     fn genesis(constants: &Constants) -> Self {
         Self {
-            members: constants.genesis_keys.iter().map(|key| Member::of_one(*key)).collect(),
+            members: constants.genesis_keys.iter().map(|key| FederationMember::of_one(*key)).collect(),
             created: constants.genesis_time,
             block: 1,
             format: constants.genesis_format,
@@ -92,7 +92,7 @@ impl Federation {
 
     /// Decodes a federation. Before RSKIP-123 there is no version cell, and members have one key.
     fn decode(bytes: &[u8], version: Option<u64>) -> Option<Self> {
-        let mut fields = Reader::list(bytes, "federation").ok()?;
+        let mut fields = RlpReader::list(bytes, "federation").ok()?;
         let created = big_endian(fields.next_str("time").ok()?);
         let block = big_endian(fields.next_str("block").ok()?);
         let mut list = fields.next_list("members").ok()?;
@@ -100,8 +100,8 @@ impl Federation {
         while !list.is_empty() {
             let member = list.next_str("member").ok()?;
             members.push(match version {
-                None => Member::of_one(member.try_into().ok()?),
-                Some(_) => Member::decode(member)?,
+                None => FederationMember::of_one(member.try_into().ok()?),
+                Some(_) => FederationMember::decode(member)?,
             });
         }
         members.sort_unstable();
@@ -230,7 +230,7 @@ pub(super) fn big_endian(bytes: &[u8]) -> u64 {
 
 /// Decodes a cell that holds one number; `None` if the cell is not set.
 pub(super) fn number(cell: &[u8]) -> Option<u64> {
-    Reader::new(cell).next_str("number").ok().map(big_endian)
+    RlpReader::new(cell).next_str("number").ok().map(big_endian)
 }
 
 /// Encodes a cell that holds one number.
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn early_federations_of_testnet_share_one_script() {
         let (constants, network) = (Constants::of(31), Network::testnet());
-        let members = vec![Member::of_one([2; 33])];
+        let members = vec![FederationMember::of_one([2; 33])];
         let federation = Federation { members, created: 0, block: 1, format: NON_STANDARD_ERP };
         let script = federation.redeem_script(constants, network.rules(2_581_799));
         let expected =

@@ -6,16 +6,16 @@ use alloy_primitives::Bytes;
 use alloy_primitives::keccak256;
 
 use super::super::abi::{Arg, bytes_result, int_result};
-use super::Refusal;
-use super::constants::Key;
-use super::federation::{Federation, Member};
-use super::session::{Bridge, Done};
+use super::NativeFailure;
+use super::constants::PublicKey;
+use super::federation::{Federation, FederationMember};
+use super::session::{Bridge, BridgeResult};
 use crate::consensus::Rule;
-use crate::types::rlp::{self, Reader};
+use crate::types::rlp::{self, RlpReader};
 
 /// The federation that a getter returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum FederationKind {
     Active,
     Retiring,
     Proposed,
@@ -44,34 +44,34 @@ impl Bridge<'_> {
     }
 
     /// Members of the federation under construction. Before RSKIP-123 its cell holds single keys.
-    pub(super) fn pending_members(&mut self) -> Option<Vec<Member>> {
+    pub(super) fn pending_members(&mut self) -> Option<Vec<FederationMember>> {
         let cell = self.named("pendingFederation");
         let multikey = !self.named("pendingFederationFormatVersion").is_empty();
-        let mut list = Reader::list(&cell, "pending").ok()?;
+        let mut list = RlpReader::list(&cell, "pending").ok()?;
         let mut members = Vec::new();
         while !list.is_empty() {
             members.push(if multikey {
-                Member::decode(list.next_raw("member").ok()?)?
+                FederationMember::decode(list.next_raw("member").ok()?)?
             } else {
-                let key: Key = list.next_str("key").ok()?.try_into().ok()?;
-                Member { btc: key, rsk: key, mst: key }
+                let key: PublicKey = list.next_str("key").ok()?.try_into().ok()?;
+                FederationMember { btc: key, rsk: key, mst: key }
             });
         }
         members.sort_unstable();
         Some(members)
     }
 
-    fn federation(&mut self, which: Which) -> Option<Federation> {
+    fn federation(&mut self, which: FederationKind) -> Option<Federation> {
         match which {
-            Which::Active => Some(self.active_federation()),
-            Which::Retiring => self.retiring_federation(),
-            Which::Proposed => self.proposed_federation(),
+            FederationKind::Active => Some(self.active_federation()),
+            FederationKind::Retiring => self.retiring_federation(),
+            FederationKind::Proposed => self.proposed_federation(),
         }
     }
 }
 
 /// Hash of a pending federation, by which it is committed. It covers the BTC keys.
-pub(super) fn hash(members: &[Member]) -> [u8; 32] {
+pub(super) fn hash(members: &[FederationMember]) -> [u8; 32] {
     let mut keys = Vec::new();
     members.iter().for_each(|member| rlp::put_str(&mut keys, &member.btc));
     let mut list = Vec::new();
@@ -79,26 +79,26 @@ pub(super) fn hash(members: &[Member]) -> [u8; 32] {
     keccak256(&list).0
 }
 
-fn bytes(bytes: &[u8]) -> Done {
+fn bytes(bytes: &[u8]) -> BridgeResult {
     Ok(Some(bytes_result(bytes)))
 }
 
-fn int(number: Option<u64>) -> Done {
+fn int(number: Option<u64>) -> BridgeResult {
     // Java stores these numbers as signed 64-bit integers.
     Ok(Some(int_result(number.map_or(NO_FEDERATION, |number| number as i64))))
 }
 
-pub(super) fn address(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+pub(super) fn address(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
     bytes(federation.address(bridge.constants, bridge.call.rules).as_bytes())
 }
 
-pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.federation(which).map(|federation| federation.block))
 }
 
 /// The creation time: in seconds from RSKIP-419 on, in milliseconds before.
-pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     let in_seconds = bridge.has(Rule::Rskip419);
     int(bridge.federation(which).map(|federation| match in_seconds {
         true => federation.created / 1_000,
@@ -106,42 +106,42 @@ pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]
     }))
 }
 
-pub(super) fn size(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+pub(super) fn size(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.federation(which).map(|federation| federation.members.len() as u64))
 }
 
-pub(super) fn threshold(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+pub(super) fn threshold(bridge: &mut Bridge<'_>, which: FederationKind, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.federation(which).map(|federation| federation.required() as u64))
 }
 
 /// BTC key of a member; fails if the index is out of range.
-pub(super) fn key(bridge: &mut Bridge<'_>, which: Which, args: &[Arg<'_>]) -> Done {
+pub(super) fn key(bridge: &mut Bridge<'_>, which: FederationKind, args: &[Arg<'_>]) -> BridgeResult {
     let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
     bytes(&member(&federation.members, args)?.btc)
 }
 
-pub(super) fn key_of_type(bridge: &mut Bridge<'_>, which: Which, args: &[Arg<'_>]) -> Done {
+pub(super) fn key_of_type(bridge: &mut Bridge<'_>, which: FederationKind, args: &[Arg<'_>]) -> BridgeResult {
     let kind = kind(args)?;
     let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
     bytes(kind(member(&federation.members, args)?))
 }
 
-pub(super) fn pending_key(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn pending_key(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let Some(members) = bridge.pending_members() else { return bytes(&[]) };
     bytes(&member(&members, args)?.btc)
 }
 
-pub(super) fn pending_key_of_type(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn pending_key_of_type(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let kind = kind(args)?;
     let Some(members) = bridge.pending_members() else { return bytes(&[]) };
     bytes(kind(member(&members, args)?))
 }
 
-pub(super) fn pending_size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn pending_size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     int(bridge.pending_members().map(|members| members.len() as u64))
 }
 
-pub(super) fn pending_hash(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn pending_hash(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     match bridge.pending_members() {
         Some(members) => bytes(&hash(&members)),
         None => bytes(&[]),
@@ -149,23 +149,26 @@ pub(super) fn pending_hash(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
 }
 
 /// Redeem script of the active federation (RSKIP-293).
-pub(super) fn redeem_script(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn redeem_script(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     bytes(&bridge.active_federation().redeem_script(bridge.constants, bridge.call.rules))
 }
 
 /// The member with the index in the first argument, a signed 32-bit number.
-fn member<'m>(members: &'m [Member], args: &[Arg<'_>]) -> Result<&'m Member, Refusal> {
+fn member<'m>(
+    members: &'m [FederationMember],
+    args: &[Arg<'_>],
+) -> Result<&'m FederationMember, NativeFailure> {
     let index = args.first().map_or(-1, Arg::int);
-    usize::try_from(index).ok().and_then(|index| members.get(index)).ok_or(Refusal::Failed)
+    usize::try_from(index).ok().and_then(|index| members.get(index)).ok_or(NativeFailure::Failed)
 }
 
 /// The kind of key that the second argument names.
-fn kind(args: &[Arg<'_>]) -> Result<fn(&Member) -> &Key, Refusal> {
+fn kind(args: &[Arg<'_>]) -> Result<fn(&FederationMember) -> &PublicKey, NativeFailure> {
     match args.get(1).map_or(&[][..], Arg::bytes) {
         b"btc" => Ok(|member| &member.btc),
         b"rsk" => Ok(|member| &member.rsk),
         b"mst" => Ok(|member| &member.mst),
-        _ => Err(Refusal::Failed),
+        _ => Err(NativeFailure::Failed),
     }
 }
 
@@ -175,7 +178,7 @@ pub(super) fn accounts(federation: &Federation) -> impl Iterator<Item = alloy_pr
 }
 
 /// Encodes the members of a pending federation as RLP.
-pub(super) fn encode_pending(members: &[Member]) -> Bytes {
-    let encoded: Vec<Vec<u8>> = members.iter().map(Member::encode).collect();
+pub(super) fn encode_pending(members: &[FederationMember]) -> Bytes {
+    let encoded: Vec<Vec<u8>> = members.iter().map(FederationMember::encode).collect();
     rlp::list_of(encoded.iter().map(Vec::as_slice)).into()
 }

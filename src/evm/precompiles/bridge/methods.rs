@@ -1,14 +1,14 @@
 //! Table of the Bridge's methods: selector, arguments, price, rules and permitted callers.
 
-use super::super::abi::{Arg, Kind};
-use super::members::Which;
+use super::super::abi::{Arg, ArgKind};
+use super::members::FederationKind;
 use super::write::{change, headers, lists, pegin, release, union, update, votes};
-use super::{Bridge, Done, members, queue, reads, store, whitelist};
+use super::{Bridge, BridgeResult, members, queue, reads, store, whitelist};
 use crate::consensus::{Rule, RuleSet};
 
 /// The rules under which a method exists.
 #[derive(Clone, Copy)]
-pub(super) enum Gate {
+pub(super) enum ActivationGate {
     Always,
     From(Rule),
     Until(Rule),
@@ -16,7 +16,7 @@ pub(super) enum Gate {
 
 /// The callers that may use a method.
 #[derive(Clone, Copy)]
-pub(super) enum Who {
+pub(super) enum AllowedCallers {
     /// Transactions, contracts and local calls.
     Anyone,
     /// Only local calls (RSKIP-88).
@@ -27,43 +27,43 @@ pub(super) enum Who {
 
 /// The implementation of a method.
 #[derive(Clone, Copy)]
-pub(super) enum Action {
-    Run(fn(&mut Bridge<'_>, &[Arg<'_>]) -> Done),
-    Of(Which, fn(&mut Bridge<'_>, Which, &[Arg<'_>]) -> Done),
+pub(super) enum MethodBody {
+    Run(fn(&mut Bridge<'_>, &[Arg<'_>]) -> BridgeResult),
+    Of(FederationKind, fn(&mut Bridge<'_>, FederationKind, &[Arg<'_>]) -> BridgeResult),
     /// Not simulated.
     Missing,
 }
 
-pub(super) struct Method {
+pub(super) struct BridgeMethod {
     pub(super) selector: u32,
     pub(super) name: &'static str,
-    pub(super) arguments: &'static [Kind],
+    pub(super) arguments: &'static [ArgKind],
     /// Price in gas, without call data; 0 if the price depends on data (see `price` in `dispatch.rs`).
     pub(super) cost: u32,
-    gate: Gate,
-    pub(super) who: Who,
+    gate: ActivationGate,
+    pub(super) callers: AllowedCallers,
     /// Whether the method only reads, so that STATICCALL can use it too (RSKIP-417).
     pub(super) reads: bool,
-    pub(super) action: Action,
+    pub(super) action: MethodBody,
 }
 
-impl Method {
+impl BridgeMethod {
     /// The method with a selector, if it exists under these rules.
     pub(super) fn find(selector: [u8; 4], rules: RuleSet) -> Option<&'static Self> {
         let selector = u32::from_be_bytes(selector);
         METHODS.iter().find(|method| method.selector == selector).filter(|method| match method.gate {
-            Gate::Always => true,
-            Gate::From(rule) => rules.has(rule),
-            Gate::Until(rule) => !rules.has(rule),
+            ActivationGate::Always => true,
+            ActivationGate::From(rule) => rules.has(rule),
+            ActivationGate::Until(rule) => !rules.has(rule),
         })
     }
 
     /// Whether only local calls may use the method.
     pub(super) fn is_local(&self, rules: RuleSet) -> bool {
-        match self.who {
-            Who::Anyone => false,
-            Who::Local => true,
-            Who::LocalUntil(rule) => !rules.has(rule),
+        match self.callers {
+            AllowedCallers::Anyone => false,
+            AllowedCallers::Local => true,
+            AllowedCallers::LocalUntil(rule) => !rules.has(rule),
         }
     }
 }
@@ -72,38 +72,46 @@ impl Method {
 const fn row(
     selector: u32,
     name: &'static str,
-    arguments: &'static [Kind],
+    arguments: &'static [ArgKind],
     cost: u32,
-    gate: Gate,
-    who: Who,
+    gate: ActivationGate,
+    callers: AllowedCallers,
     reads: bool,
-    action: Action,
-) -> Method {
-    Method { selector, name, arguments, cost, gate, who, reads, action }
+    action: MethodBody,
+) -> BridgeMethod {
+    BridgeMethod { selector, name, arguments, cost, gate, callers, reads, action }
 }
 
-use Action::{Missing, Of, Run};
-use Gate::{Always, From, Until};
-use Who::{Anyone, Local, LocalUntil};
+use ActivationGate::{Always, From, Until};
+use AllowedCallers::{Anyone, Local, LocalUntil};
+use MethodBody::{Missing, Of, Run};
 
 const READ: bool = true;
 const CALL: bool = false;
 
-const NONE: &[Kind] = &[];
-const W: &[Kind] = &[Kind::Word];
-const WW: &[Kind] = &[Kind::Word, Kind::Word];
-const WB: &[Kind] = &[Kind::Word, Kind::Bytes];
-const F: &[Kind] = &[Kind::Fixed];
-const B: &[Kind] = &[Kind::Bytes];
-const BW: &[Kind] = &[Kind::Bytes, Kind::Word];
-const BBB: &[Kind] = &[Kind::Bytes, Kind::Bytes, Kind::Bytes];
-const BWB: &[Kind] = &[Kind::Bytes, Kind::Word, Kind::Bytes];
-const L: &[Kind] = &[Kind::BytesList];
-const BLB: &[Kind] = &[Kind::Bytes, Kind::BytesList, Kind::Bytes];
-const FFWM: &[Kind] = &[Kind::Fixed, Kind::Fixed, Kind::Word, Kind::FixedList];
-const BFBFF: &[Kind] = &[Kind::Bytes, Kind::Fixed, Kind::Bytes, Kind::Fixed, Kind::Fixed];
-const BWBFBWBW: &[Kind] =
-    &[Kind::Bytes, Kind::Word, Kind::Bytes, Kind::Fixed, Kind::Bytes, Kind::Word, Kind::Bytes, Kind::Word];
+const NONE: &[ArgKind] = &[];
+const W: &[ArgKind] = &[ArgKind::Word];
+const WW: &[ArgKind] = &[ArgKind::Word, ArgKind::Word];
+const WB: &[ArgKind] = &[ArgKind::Word, ArgKind::Bytes];
+const F: &[ArgKind] = &[ArgKind::Fixed];
+const B: &[ArgKind] = &[ArgKind::Bytes];
+const BW: &[ArgKind] = &[ArgKind::Bytes, ArgKind::Word];
+const BBB: &[ArgKind] = &[ArgKind::Bytes, ArgKind::Bytes, ArgKind::Bytes];
+const BWB: &[ArgKind] = &[ArgKind::Bytes, ArgKind::Word, ArgKind::Bytes];
+const L: &[ArgKind] = &[ArgKind::BytesList];
+const BLB: &[ArgKind] = &[ArgKind::Bytes, ArgKind::BytesList, ArgKind::Bytes];
+const FFWM: &[ArgKind] = &[ArgKind::Fixed, ArgKind::Fixed, ArgKind::Word, ArgKind::FixedList];
+const BFBFF: &[ArgKind] = &[ArgKind::Bytes, ArgKind::Fixed, ArgKind::Bytes, ArgKind::Fixed, ArgKind::Fixed];
+const BWBFBWBW: &[ArgKind] = &[
+    ArgKind::Bytes,
+    ArgKind::Word,
+    ArgKind::Bytes,
+    ArgKind::Fixed,
+    ArgKind::Bytes,
+    ArgKind::Word,
+    ArgKind::Bytes,
+    ArgKind::Word,
+];
 
 /// Selector of `releaseBtc()`, which is also called by empty data.
 pub(super) const RELEASE_BTC: [u8; 4] = [0x80, 0xaf, 0x28, 0x71];
@@ -114,7 +122,7 @@ pub(super) const CONFIRMATIONS: u32 = 0x5b64_4587;
 
 /// All methods of all eras.
 #[rustfmt::skip]
-static METHODS: [Method; 83] = [
+static METHODS: [BridgeMethod; 83] = [
     row(0xecef_d339, "addFederatorPublicKey", B, 13_000, Until(Rule::Rskip123), Anyone, CALL, Missing),
     row(0x444f_f9da, "addFederatorPublicKeyMultikey", BBB, 13_000, From(Rule::Rskip123), Anyone, CALL, Run(change::add)),
     row(0x502b_bbce, "addLockWhitelistAddress", BW, 25_000, Until(Rule::Rskip87), Anyone, CALL, Run(lists::add_one_off)),
@@ -129,13 +137,13 @@ static METHODS: [Method; 83] = [
     row(0xefd4_4418, "getBtcBlockchainBlockHashAtDepth", W, 20_000, From(Rule::Rskip89), Local, READ, Run(store::hash_at_depth)),
     row(0x5b64_4587, "getBtcTransactionConfirmations", FFWM, 0, From(Rule::Rskip122), Anyone, READ, Run(store::confirmations)),
     row(0x97fc_ca7d, "getBtcTxHashProcessedHeight", B, 22_000, Always, Local, READ, Run(reads::processed_height)),
-    row(0x6923_fa85, "getFederationAddress", NONE, 11_000, Always, Local, READ, Of(Which::Active, members::address)),
-    row(0x1b20_45ee, "getFederationCreationBlockNumber", NONE, 10_000, Always, Local, READ, Of(Which::Active, members::creation_block)),
-    row(0x5e2d_b9d4, "getFederationCreationTime", NONE, 10_000, Always, Local, READ, Of(Which::Active, members::creation_time)),
-    row(0x802a_d4b6, "getFederationSize", NONE, 10_000, Always, Local, READ, Of(Which::Active, members::size)),
-    row(0x0fd4_7456, "getFederationThreshold", NONE, 11_000, Always, Local, READ, Of(Which::Active, members::threshold)),
-    row(0x6b89_a1af, "getFederatorPublicKey", W, 10_000, Until(Rule::Rskip123), Local, READ, Of(Which::Active, members::key)),
-    row(0x549c_fd1c, "getFederatorPublicKeyOfType", WB, 10_000, From(Rule::Rskip123), Local, READ, Of(Which::Active, members::key_of_type)),
+    row(0x6923_fa85, "getFederationAddress", NONE, 11_000, Always, Local, READ, Of(FederationKind::Active, members::address)),
+    row(0x1b20_45ee, "getFederationCreationBlockNumber", NONE, 10_000, Always, Local, READ, Of(FederationKind::Active, members::creation_block)),
+    row(0x5e2d_b9d4, "getFederationCreationTime", NONE, 10_000, Always, Local, READ, Of(FederationKind::Active, members::creation_time)),
+    row(0x802a_d4b6, "getFederationSize", NONE, 10_000, Always, Local, READ, Of(FederationKind::Active, members::size)),
+    row(0x0fd4_7456, "getFederationThreshold", NONE, 11_000, Always, Local, READ, Of(FederationKind::Active, members::threshold)),
+    row(0x6b89_a1af, "getFederatorPublicKey", W, 10_000, Until(Rule::Rskip123), Local, READ, Of(FederationKind::Active, members::key)),
+    row(0x549c_fd1c, "getFederatorPublicKeyOfType", WB, 10_000, From(Rule::Rskip123), Local, READ, Of(FederationKind::Active, members::key_of_type)),
     row(0x724e_c886, "getFeePerKb", NONE, 2_000, Always, Local, READ, Run(reads::fee_per_kb)),
     row(0x9398_8b76, "getLockWhitelistAddress", W, 16_000, Always, Local, READ, Run(whitelist::address_at)),
     row(0x251c_5f7b, "getLockWhitelistEntryByAddress", B, 16_000, From(Rule::Rskip87), Local, READ, Run(whitelist::entry)),
@@ -145,18 +153,18 @@ static METHODS: [Method; 83] = [
     row(0x3ac7_2b38, "getPendingFederationSize", NONE, 3_000, Always, Local, READ, Run(members::pending_size)),
     row(0x492f_7c44, "getPendingFederatorPublicKey", W, 3_000, Until(Rule::Rskip123), Local, READ, Run(members::pending_key)),
     row(0xc612_95d9, "getPendingFederatorPublicKeyOfType", WB, 3_000, From(Rule::Rskip123), Local, READ, Run(members::pending_key_of_type)),
-    row(0x4722_7286, "getRetiringFederationAddress", NONE, 3_000, Always, Local, READ, Of(Which::Retiring, members::address)),
-    row(0xd905_153f, "getRetiringFederationCreationBlockNumber", NONE, 3_000, Always, Local, READ, Of(Which::Retiring, members::creation_block)),
-    row(0x3f0c_e9b1, "getRetiringFederationCreationTime", NONE, 3_000, Always, Local, READ, Of(Which::Retiring, members::creation_time)),
-    row(0xd970_b0fd, "getRetiringFederationSize", NONE, 3_000, Always, Local, READ, Of(Which::Retiring, members::size)),
-    row(0x07bb_dfc4, "getRetiringFederationThreshold", NONE, 3_000, Always, Local, READ, Of(Which::Retiring, members::threshold)),
-    row(0x4675_d6de, "getRetiringFederatorPublicKey", W, 3_000, Until(Rule::Rskip123), Local, READ, Of(Which::Retiring, members::key)),
-    row(0x68bc_2b2b, "getRetiringFederatorPublicKeyOfType", WB, 3_000, From(Rule::Rskip123), Local, READ, Of(Which::Retiring, members::key_of_type)),
-    row(0x956d_9713, "getProposedFederationAddress", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(Which::Proposed, members::address)),
-    row(0x06eb_eb8c, "getProposedFederationSize", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(Which::Proposed, members::size)),
-    row(0xfa2d_f78c, "getProposedFederationCreationTime", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(Which::Proposed, members::creation_time)),
-    row(0x2b16_9b23, "getProposedFederationCreationBlockNumber", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(Which::Proposed, members::creation_block)),
-    row(0xe322_8fab, "getProposedFederatorPublicKeyOfType", WB, 3_000, From(Rule::Rskip419), Local, READ, Of(Which::Proposed, members::key_of_type)),
+    row(0x4722_7286, "getRetiringFederationAddress", NONE, 3_000, Always, Local, READ, Of(FederationKind::Retiring, members::address)),
+    row(0xd905_153f, "getRetiringFederationCreationBlockNumber", NONE, 3_000, Always, Local, READ, Of(FederationKind::Retiring, members::creation_block)),
+    row(0x3f0c_e9b1, "getRetiringFederationCreationTime", NONE, 3_000, Always, Local, READ, Of(FederationKind::Retiring, members::creation_time)),
+    row(0xd970_b0fd, "getRetiringFederationSize", NONE, 3_000, Always, Local, READ, Of(FederationKind::Retiring, members::size)),
+    row(0x07bb_dfc4, "getRetiringFederationThreshold", NONE, 3_000, Always, Local, READ, Of(FederationKind::Retiring, members::threshold)),
+    row(0x4675_d6de, "getRetiringFederatorPublicKey", W, 3_000, Until(Rule::Rskip123), Local, READ, Of(FederationKind::Retiring, members::key)),
+    row(0x68bc_2b2b, "getRetiringFederatorPublicKeyOfType", WB, 3_000, From(Rule::Rskip123), Local, READ, Of(FederationKind::Retiring, members::key_of_type)),
+    row(0x956d_9713, "getProposedFederationAddress", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(FederationKind::Proposed, members::address)),
+    row(0x06eb_eb8c, "getProposedFederationSize", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(FederationKind::Proposed, members::size)),
+    row(0xfa2d_f78c, "getProposedFederationCreationTime", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(FederationKind::Proposed, members::creation_time)),
+    row(0x2b16_9b23, "getProposedFederationCreationBlockNumber", NONE, 3_000, From(Rule::Rskip419), Local, READ, Of(FederationKind::Proposed, members::creation_block)),
+    row(0xe322_8fab, "getProposedFederatorPublicKeyOfType", WB, 3_000, From(Rule::Rskip419), Local, READ, Of(FederationKind::Proposed, members::key_of_type)),
     row(0xc4fb_ca20, "getStateForBtcReleaseClient", NONE, 4_000, Always, Local, READ, Run(reads::release_state)),
     row(0x4c72_3e89, "getStateForSvpClient", NONE, 4_000, From(Rule::Rskip419), Local, READ, Run(reads::svp_state)),
     row(0x0d0c_ee93, "getStateForDebugging", NONE, 3_000_000, Always, Local, READ, Run(queue::debugging_state)),

@@ -20,6 +20,6 @@ mod write;
 
 pub(super) use dispatch::{price, run};
 pub use payees::{federation_payees, is_free_transaction};
-use session::{Bridge, Done};
+use session::{Bridge, BridgeResult};
 
-use super::{NativeCall, NativeHost, Refusal};
+use super::{NativeCall, NativeFailure, NativeHost};

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, Bytes, U256, keccak256};
 use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
 
 use super::NativeCall;
-use super::constants::{Constants, Key};
+use super::constants::{Constants, PublicKey};
 use super::federation::Federation;
 use crate::consensus::{Rule, RuleSet};
 
@@ -21,7 +21,7 @@ pub fn federation_payees(
 ) -> Vec<Address> {
     let constants = Constants::of(chain_id);
     let federation = Federation::active(constants, rules, height, cells);
-    let key = |member: super::federation::Member| {
+    let key = |member: super::federation::FederationMember| {
         if rules.has(Rule::Rskip415) { member.rsk } else { member.btc }
     };
     let account = |key| known(constants, &key).or_else(|| address(&key)).unwrap_or_default();
@@ -29,13 +29,13 @@ pub fn federation_payees(
 }
 
 /// The account of a genesis key, from a table that saves decompressing the key.
-fn known(constants: &Constants, key: &Key) -> Option<Address> {
+fn known(constants: &Constants, key: &PublicKey) -> Option<Address> {
     let position = constants.genesis_keys.iter().position(|genesis| genesis == key)?;
     constants.genesis_accounts.get(position).copied()
 }
 
 /// The account of a public key.
-pub(super) fn address(key: &Key) -> Option<Address> {
+pub(super) fn address(key: &PublicKey) -> Option<Address> {
     let encoded = k256::EncodedPoint::from_bytes(key).ok()?;
     let point: Option<k256::AffinePoint> = k256::AffinePoint::from_encoded_point(&encoded).into();
     let plain = point?.to_encoded_point(false);

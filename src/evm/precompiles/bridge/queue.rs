@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use alloy_primitives::U256;
 
 use super::super::abi::{Arg, bytes_result, int_result};
-use super::Refusal;
+use super::NativeFailure;
 use super::federation::{Federation, P2WSH_ERP, big_endian, number, number_cell};
-use super::session::{Bridge, Done};
+use super::session::{Bridge, BridgeResult};
 use crate::consensus::Rule;
-use crate::types::rlp::{self, Reader};
+use crate::types::rlp::{self, RlpReader};
 
 /// Wei in a satoshi.
 pub(super) const WEI: u64 = 10_000_000_000;
@@ -22,7 +22,7 @@ pub(super) fn satoshi(wei: &U256) -> u64 {
 
 /// A waiting peg-out request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct PegoutRequest {
     /// Hash160 of the destination.
     pub(super) to: [u8; 20],
     /// Amount in satoshi.
@@ -36,18 +36,18 @@ const HASHED: &str = "releaseRequestQueueWithTxHash";
 
 impl Bridge<'_> {
     /// Reads the queue. This also writes it back, empty lists included.
-    pub(super) fn queue(&mut self) -> Result<Vec<Request>, Refusal> {
+    pub(super) fn queue(&mut self) -> Result<Vec<PegoutRequest>, NativeFailure> {
         let mut queue = Vec::new();
-        read(&self.named(PLAIN), false, &mut queue).ok_or(Refusal::Failed)?;
+        read(&self.named(PLAIN), false, &mut queue).ok_or(NativeFailure::Failed)?;
         if self.has(Rule::Rskip146) {
-            read(&self.named(HASHED), true, &mut queue).ok_or(Refusal::Failed)?;
+            read(&self.named(HASHED), true, &mut queue).ok_or(NativeFailure::Failed)?;
         }
         self.save_queue(&queue);
         Ok(queue)
     }
 
     /// Writes the queue. Requests with and without a transaction hash have separate cells.
-    pub(super) fn save_queue(&mut self, queue: &[Request]) {
+    pub(super) fn save_queue(&mut self, queue: &[PegoutRequest]) {
         self.save_named(PLAIN, encode(queue, false));
         if self.has(Rule::Rskip146) {
             self.save_named(HASHED, encode(queue, true));
@@ -92,7 +92,7 @@ impl Bridge<'_> {
     }
 
     /// Fee in satoshi of a peg-out transaction with this number of inputs and outputs.
-    pub(super) fn pegout_fee(&mut self, inputs: u64, outputs: u64) -> Result<u64, Refusal> {
+    pub(super) fn pegout_fee(&mut self, inputs: u64, outputs: u64) -> Result<u64, NativeFailure> {
         let federation = self.active_federation();
         let script = federation.redeem_script(self.constants, self.call.rules);
         let signatures = federation.required() as u64;
@@ -105,11 +105,11 @@ impl Bridge<'_> {
     }
 }
 
-fn read(cell: &[u8], hashed: bool, queue: &mut Vec<Request>) -> Option<()> {
+fn read(cell: &[u8], hashed: bool, queue: &mut Vec<PegoutRequest>) -> Option<()> {
     if cell.is_empty() {
         return Some(());
     }
-    let mut items = Reader::list(cell, "queue").ok()?;
+    let mut items = RlpReader::list(cell, "queue").ok()?;
     while !items.is_empty() {
         let to = items.next_str("destination").ok()?.try_into().ok()?;
         let amount = big_endian(items.next_str("amount").ok()?);
@@ -117,12 +117,12 @@ fn read(cell: &[u8], hashed: bool, queue: &mut Vec<Request>) -> Option<()> {
             true => Some(items.next_str("transaction").ok()?.try_into().ok()?),
             false => None,
         };
-        queue.push(Request { to, amount, transaction });
+        queue.push(PegoutRequest { to, amount, transaction });
     }
     Some(())
 }
 
-fn encode(queue: &[Request], hashed: bool) -> Vec<u8> {
+fn encode(queue: &[PegoutRequest], hashed: bool) -> Vec<u8> {
     let mut items = Vec::new();
     for request in queue.iter().filter(|request| request.transaction.is_some() == hashed) {
         rlp::put_str(&mut items, &request.to);
@@ -159,7 +159,7 @@ fn old_transaction_size(script: u64, signatures: u64, inputs: u64, outputs: u64)
 }
 
 /// The RLP list of best Bitcoin height, coins, and all peg-outs in progress, each cell as a string.
-pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let height = bridge.btc_head()?.height;
     let hashed = bridge.has(Rule::Rskip146);
     let cells = [
@@ -181,40 +181,40 @@ pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     Ok(Some(bytes_result(&out)))
 }
 
-pub(super) fn next_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn next_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.next_pegout() as i64)))
 }
 
-pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.queue()?.len() as i64)))
 }
 
 /// Fee of the next batch with one more request. The reference node builds that transaction (RSKIP-305). If it
 /// has no coins for it, it estimates the fee from the number of inputs and outputs, as before RSKIP-305.
-pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let waiting = bridge.queue()?.len() as u64;
     if waiting == 0 && !bridge.has(Rule::Rskip385) {
         return Ok(Some(int_result(0)));
     }
     if bridge.has(Rule::Rskip305) && bridge.has_coins() {
-        return Err(Refusal::NotSimulated("getEstimatedFeesForNextPegOutEvent with coins"));
+        return Err(NativeFailure::NotSimulated("getEstimatedFeesForNextPegOutEvent with coins"));
     }
     Ok(Some(int_result(bridge.pegout_fee(2, waiting.saturating_add(2))? as i64)))
 }
 
 /// Fee of a peg-out with this amount. Fails below the minimum, and if there are no coins.
-pub(super) fn amount_fees(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn amount_fees(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let wei = args.first().map_or(U256::ZERO, Arg::word);
     // The reference node reads the number as signed and cuts the satoshi to 64 bits.
     let too_small = super::super::abi::is_negative(&wei)
         || (satoshi(&wei) as i64) < bridge.constants.minimum_pegout as i64;
     if too_small {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     bridge.queue()?;
     match bridge.has_coins() {
-        true => Err(Refusal::NotSimulated("getEstimatedFeesForPegOutAmount with coins")),
-        false => Err(Refusal::Failed),
+        true => Err(NativeFailure::NotSimulated("getEstimatedFeesForPegOutAmount with coins")),
+        false => Err(NativeFailure::Failed),
     }
 }
 

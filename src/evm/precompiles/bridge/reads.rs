@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, U256, hex};
 
 use super::super::abi::{Arg, bytes_result, int_result, word_result};
-use super::Refusal;
+use super::NativeFailure;
 use super::constants::Bitcoin;
 use super::federation::{big_endian, number};
-use super::session::{Bridge, Done};
+use super::session::{Bridge, BridgeResult};
 use crate::consensus::Rule;
-use crate::types::rlp::{self, Reader};
+use crate::types::rlp::{self, RlpReader};
 
 /// Initial cap of the union contract: 1 RBTC in wei.
 const UNION_CAP: u64 = 1_000_000_000_000_000_000;
@@ -33,7 +33,8 @@ impl Bridge<'_> {
             Bitcoin::Main => return Address::ZERO,
             _ => self.hashed("unionBridgeContractAddress"),
         };
-        let address = Reader::new(&cell).next_str("address").ok().and_then(|address| address.try_into().ok());
+        let address =
+            RlpReader::new(&cell).next_str("address").ok().and_then(|address| address.try_into().ok());
         address.unwrap_or(Address::ZERO)
     }
 
@@ -45,7 +46,7 @@ impl Bridge<'_> {
     /// An amount in wei from a cell of the union contract.
     pub(super) fn union_amount(&mut self, name: &str) -> Option<U256> {
         let cell = self.hashed(name);
-        Reader::new(&cell).next_str("amount").ok().and_then(U256::try_from_be_slice)
+        RlpReader::new(&cell).next_str("amount").ok().and_then(U256::try_from_be_slice)
     }
 
     /// Rootstock height at which a Bitcoin transaction was processed. It is in the old map of transactions or
@@ -64,8 +65,8 @@ impl Bridge<'_> {
     }
 }
 
-fn hash(args: &[Arg<'_>]) -> Result<B256, Refusal> {
-    lower_hex(args.first().map_or(&[][..], Arg::bytes)).ok_or(Refusal::Failed)
+fn hash(args: &[Arg<'_>]) -> Result<B256, NativeFailure> {
+    lower_hex(args.first().map_or(&[][..], Arg::bytes)).ok_or(NativeFailure::Failed)
 }
 
 /// Parses 32 bytes in lower-case hex.
@@ -79,7 +80,7 @@ fn lower_hex(text: &[u8]) -> Option<B256> {
 
 /// Looks up a key in an RLP list of alternating keys and numbers.
 fn find(map: &[u8], key: &[u8]) -> Option<u64> {
-    let mut items = Reader::list(map, "hashes").ok()?;
+    let mut items = RlpReader::list(map, "hashes").ok()?;
     while !items.is_empty() {
         let found = items.next_str("hash").ok()?;
         let height = items.next_str("height").ok()?;
@@ -90,37 +91,37 @@ fn find(map: &[u8], key: &[u8]) -> Option<u64> {
     None
 }
 
-fn amount(number: u64) -> Done {
+fn amount(number: u64) -> BridgeResult {
     Ok(Some(int_result(number as i64)))
 }
 
-pub(super) fn fee_per_kb(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn fee_per_kb(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     amount(bridge.fee_per_kb())
 }
 
-pub(super) fn locking_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn locking_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     amount(bridge.locking_cap())
 }
 
-pub(super) fn minimum_pegin(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn minimum_pegin(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     amount(bridge.constants.minimum_pegin(bridge.call.rules))
 }
 
-pub(super) fn processed_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn processed_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.processed(&hash(args)?).map_or(-1, |height| height as i64))))
 }
 
-pub(super) fn is_processed(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn is_processed(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(i64::from(bridge.processed(&hash(args)?).is_some()))))
 }
 
-pub(super) fn has_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn has_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let known = bridge.coinbase_root(args.first().map_or(&[][..], Arg::bytes)).is_some();
     Ok(Some(int_result(i64::from(known))))
 }
 
 /// Block of the active federation's creation as stored in the cells (RSKIP-186); 0 if they are not set.
-pub(super) fn creation_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn creation_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let age = bridge.constants.activation_age(bridge.call.rules);
     let next = number(&bridge.named("nextFedCreationBlockHeight"));
     let height = bridge.call.block.number;
@@ -131,33 +132,33 @@ pub(super) fn creation_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
 }
 
 /// The cell with the peg-outs that wait for signatures, in an RLP list.
-pub(super) fn release_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn release_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     wrapped(&bridge.named("rskTxsWaitingFS"))
 }
 
 /// The cell with the spending transaction of the validation, in an RLP list.
-pub(super) fn svp_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn svp_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     wrapped(&bridge.named("svpSpendTxWaitingForSignatures"))
 }
 
-fn wrapped(cell: &[u8]) -> Done {
+fn wrapped(cell: &[u8]) -> BridgeResult {
     let mut out = Vec::new();
     rlp::put_list(&mut out, if cell.is_empty() { &[0xc0] } else { cell });
     Ok(Some(bytes_result(&out)))
 }
 
-pub(super) fn union_address(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn union_address(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(word_result(bridge.union_contract().into_word().into())))
 }
 
-pub(super) fn union_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn union_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(word_result(bridge.union_cap())))
 }
 
-pub(super) fn super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(bytes_result(&bridge.hashed("superEvent"))))
 }
 
-pub(super) fn base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(bytes_result(&bridge.hashed("baseEvent"))))
 }

@@ -6,14 +6,14 @@ use alloy_primitives::{Address, Bytes, U256, keccak256};
 
 use super::super::{Precompile, cell_slot};
 use super::constants::Constants;
-use super::{NativeCall, NativeHost, Refusal};
+use super::{NativeCall, NativeFailure, NativeHost};
 use crate::consensus::Rule;
 
 /// The result of a method; `None` if the method returns nothing.
-pub(super) type Done = Result<Option<Bytes>, Refusal>;
+pub(super) type BridgeResult = Result<Option<Bytes>, NativeFailure>;
 
 /// Cells that computing the price of a call changed, to be written if the call succeeds.
-pub(super) type Carried = Vec<(U256, Bytes)>;
+pub(super) type SavedCells = Vec<(U256, Bytes)>;
 
 /// A running call.
 pub(super) struct Bridge<'b> {
@@ -22,14 +22,14 @@ pub(super) struct Bridge<'b> {
     pub(super) constants: &'static Constants,
     /// Cells to be written when the method has succeeded; the reference node keeps them in caches. A call
     /// writes few cells, so a list is sufficient.
-    pub(super) saved: Carried,
+    pub(super) saved: SavedCells,
 }
 
 impl<'b> Bridge<'b> {
     /// Begins a call that has changed nothing yet.
     pub(super) fn new(call: &'b NativeCall<'b>, host: &'b mut dyn NativeHost) -> Self {
         let constants = Constants::of(call.chain_id);
-        Self { call, host, constants, saved: Carried::new() }
+        Self { call, host, constants, saved: SavedCells::new() }
     }
 
     /// Whether a rule is active.

@@ -7,13 +7,13 @@ use alloy_primitives::{B256, U256, hex};
 
 use super::super::abi::{Arg, bytes_result, int_result};
 use super::super::cell_slot;
-use super::Refusal;
+use super::NativeFailure;
 use super::checkpoints::lowest_height;
 use super::constants::Bitcoin;
-use super::session::{Bridge, Done, hashed_slot};
+use super::session::{Bridge, BridgeResult, hashed_slot};
 use crate::consensus::Rule;
 use crate::consensus::bitcoin::{BitcoinHeader, double_sha256, hash_pair, reversed};
-use crate::types::rlp::{self, Reader};
+use crate::types::rlp::{self, RlpReader};
 
 /// Length of a Bitcoin header in bytes.
 pub(super) const HEADER: usize = 80;
@@ -31,14 +31,14 @@ const REGTEST_WORK: u64 = 2;
 
 /// A header in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(super) struct StoredHeader {
     /// Chain work up to this header.
     pub(super) work: U256,
     pub(super) height: i64,
     pub(super) header: [u8; HEADER],
 }
 
-impl Stored {
+impl StoredHeader {
     /// Decodes a cell: work in 32 bytes (12 before RSKIP-454), height in 4, header.
     fn decode(cell: &[u8]) -> Option<Self> {
         let (rest, header) = cell.split_last_chunk::<HEADER>()?;
@@ -73,39 +73,39 @@ impl Stored {
 
 impl Bridge<'_> {
     /// The best header. The first use initialises the store, and writes all cells but the index at once.
-    pub(super) fn btc_head(&mut self) -> Result<Stored, Refusal> {
+    pub(super) fn btc_head(&mut self) -> Result<StoredHeader, NativeFailure> {
         let cell = self.stored(cell_slot(HEAD));
         if !cell.is_empty() {
-            return Stored::decode(&cell).ok_or(Refusal::Failed);
+            return StoredHeader::decode(&cell).ok_or(NativeFailure::Failed);
         }
         if self.constants.bitcoin != Bitcoin::Regtest {
-            return Err(Refusal::NotSimulated("initialisation of the Bitcoin store"));
+            return Err(NativeFailure::NotSimulated("initialisation of the Bitcoin store"));
         }
-        let genesis = Stored { work: U256::from(REGTEST_WORK), height: 0, header: REGTEST_GENESIS };
+        let genesis = StoredHeader { work: U256::from(REGTEST_WORK), height: 0, header: REGTEST_GENESIS };
         self.put(&genesis);
         self.set_head(&genesis);
         Ok(genesis)
     }
 
     /// The header with this hash (display order).
-    pub(super) fn btc_block(&mut self, hash: &B256) -> Option<Stored> {
-        Stored::decode(&self.stored((*hash).into()))
+    pub(super) fn btc_block(&mut self, hash: &B256) -> Option<StoredHeader> {
+        StoredHeader::decode(&self.stored((*hash).into()))
     }
 
-    pub(super) fn put(&mut self, block: &Stored) {
+    pub(super) fn put(&mut self, block: &StoredHeader) {
         let bytes = block.encode(self.call.rules);
         self.write_now(block.hash().into(), bytes);
     }
 
     /// Makes a stored header the best header.
-    pub(super) fn set_head(&mut self, block: &Stored) {
+    pub(super) fn set_head(&mut self, block: &StoredHeader) {
         let bytes = block.encode(self.call.rules);
         self.write_now(cell_slot(HEAD), bytes);
         self.index(block);
     }
 
     /// Stores the hash of a header in the index by height (RSKIP-199).
-    pub(super) fn index(&mut self, block: &Stored) {
+    pub(super) fn index(&mut self, block: &StoredHeader) {
         if self.has(Rule::Rskip199) {
             let mut bytes = Vec::new();
             rlp::put_str(&mut bytes, block.hash().as_slice());
@@ -114,7 +114,7 @@ impl Bridge<'_> {
     }
 
     /// The header at a height of the best chain. `Err(TooFar)` above the head and too far below the index.
-    fn at_height(&mut self, height: i64) -> Result<Result<Option<Stored>, TooFar>, Refusal> {
+    fn at_height(&mut self, height: i64) -> Result<Result<Option<StoredHeader>, TooFar>, NativeFailure> {
         let head = self.btc_head()?;
         let (start, depth) = (self.constants.index_height, self.constants.index_depth);
         let below_head = head.height.saturating_sub(depth);
@@ -125,7 +125,7 @@ impl Bridge<'_> {
         }
         if indexed {
             let cell = self.stored(index_slot(height));
-            let hash = Reader::new(&cell).next_str("hash").ok().and_then(|hash| B256::try_from(hash).ok());
+            let hash = RlpReader::new(&cell).next_str("hash").ok().and_then(|hash| B256::try_from(hash).ok());
             if let Some(block) = hash.and_then(|hash| self.btc_block(&hash)) {
                 return Ok(Ok(Some(block)));
             }
@@ -134,13 +134,13 @@ impl Bridge<'_> {
     }
 
     /// Height of the first header of the store.
-    fn lowest_height(&mut self) -> Result<i64, Refusal> {
+    fn lowest_height(&mut self) -> Result<i64, NativeFailure> {
         let created = self.active_federation().created;
         lowest_height(self.constants.bitcoin, created)
     }
 
     /// Walks down from the head to a height.
-    fn at_depth(&mut self, head: Stored, height: i64) -> Option<Stored> {
+    fn at_depth(&mut self, head: StoredHeader, height: i64) -> Option<StoredHeader> {
         let mut block = head;
         while block.height > height {
             block = self.below(&block)?;
@@ -151,7 +151,7 @@ impl Bridge<'_> {
     /// The parent of a header. Cells can be set to anything by overrides or changed states. A parent must
     /// therefore be exactly one height lower; otherwise a header that is its own parent would be walked
     /// forever.
-    pub(super) fn below(&mut self, block: &Stored) -> Option<Stored> {
+    pub(super) fn below(&mut self, block: &StoredHeader) -> Option<StoredHeader> {
         let height = block.height.saturating_sub(1);
         self.btc_block(&block.previous()).filter(|below| below.height == height)
     }
@@ -160,7 +160,7 @@ impl Bridge<'_> {
     pub(super) fn coinbase_root(&mut self, hash: &[u8]) -> Option<B256> {
         let name = format!("coinbaseInformation-{}", hex::encode(hash));
         let cell = self.hashed(&name);
-        B256::try_from(Reader::list(&cell, "coinbase").ok()?.next_str("root").ok()?).ok()
+        B256::try_from(RlpReader::list(&cell, "coinbase").ok()?.next_str("root").ok()?).ok()
     }
 }
 
@@ -175,34 +175,34 @@ fn hash_arg(args: &[Arg<'_>], index: usize) -> B256 {
     args.get(index).and_then(|arg| B256::try_from(arg.bytes()).ok()).unwrap_or_default()
 }
 
-fn header(block: Option<Stored>) -> Done {
+fn header(block: Option<StoredHeader>) -> BridgeResult {
     Ok(Some(match block {
         Some(block) => bytes_result(&block.header),
         None => bytes_result(&[]),
     }))
 }
 
-pub(super) fn best_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn best_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.btc_head()?.height)))
 }
 
-pub(super) fn best_header(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn best_header(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let head = bridge.btc_head()?;
     header(Some(head))
 }
 
-pub(super) fn header_by_hash(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn header_by_hash(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.btc_head()?;
     header(bridge.btc_block(&hash_arg(args, 0)))
 }
 
-pub(super) fn parent_header(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn parent_header(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.btc_head()?;
     let block = bridge.btc_block(&hash_arg(args, 0));
     header(block.and_then(|block| bridge.btc_block(&block.previous())))
 }
 
-pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let height = i64::from(args.first().map_or(-1, Arg::int));
     match bridge.at_height(height)? {
         Ok(block) => header(block),
@@ -212,24 +212,24 @@ pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Don
 
 /// Hash of the header at a depth, down to the first header of the store: genesis on regtest, a checkpoint
 /// elsewhere.
-pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let head = bridge.btc_head()?;
     let depth = i64::from(args.first().map_or(-1, Arg::int));
     if !(0..=head.height.saturating_sub(bridge.lowest_height()?)).contains(&depth) {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     let height = head.height.saturating_sub(depth);
-    let block = bridge.at_depth(head, height).ok_or(Refusal::Failed)?;
+    let block = bridge.at_depth(head, height).ok_or(NativeFailure::Failed)?;
     Ok(Some(bytes_result(block.hash().as_slice())))
 }
 
-pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.lowest_height()?)))
 }
 
 /// Price of counting confirmations. If the block is known, it depends on its depth and on the length of the
 /// Merkle branch.
-pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Result<u64, Refusal> {
+pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Result<u64, NativeFailure> {
     const BASE: u64 = 27_000;
     let head = bridge.btc_head()?;
     let Some(block) = bridge.btc_block(&hash_arg(args, 1)) else { return Ok(BASE) };
@@ -243,8 +243,8 @@ pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> R
 }
 
 /// Number of confirmations of a Bitcoin transaction, or a negative error code.
-pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    let branch = branch(args).ok_or(Refusal::Failed)?;
+pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
+    let branch = branch(args).ok_or(NativeFailure::Failed)?;
     let code = |code| Ok(Some(int_result(code)));
     let head = bridge.btc_head()?;
     let hash = hash_arg(args, 1);

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use super::super::abi::{Arg, bytes_result, int_result};
 use super::address;
 use super::federation::big_endian;
-use super::session::{Bridge, Done};
+use super::session::{Bridge, BridgeResult};
 use crate::consensus::Rule;
-use crate::types::rlp::Reader;
+use crate::types::rlp::RlpReader;
 
 /// Disable height of a whitelist that was never disabled.
 pub(super) const NEVER: u64 = i32::MAX as u64;
@@ -54,7 +54,7 @@ impl Whitelist {
 
     /// Reads `[hash, amount, .., disable height]`.
     fn read_once(&mut self, cell: &[u8]) -> Option<()> {
-        let mut items = Reader::list(cell, "whitelist").ok()?;
+        let mut items = RlpReader::list(cell, "whitelist").ok()?;
         loop {
             let item = items.next_str("entry").ok()?;
             if items.is_empty() {
@@ -68,7 +68,7 @@ impl Whitelist {
 
     /// Reads `[hash, ..]`.
     fn read_unlimited(&mut self, cell: &[u8]) -> Option<()> {
-        let mut items = Reader::list(cell, "whitelist").ok()?;
+        let mut items = RlpReader::list(cell, "whitelist").ok()?;
         while !items.is_empty() {
             self.insert(items.next_str("entry").ok()?.try_into().ok()?, None);
         }
@@ -76,12 +76,12 @@ impl Whitelist {
     }
 }
 
-pub(super) fn size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(super) fn size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     Ok(Some(int_result(bridge.whitelist().entries.len() as i64)))
 }
 
 /// Address of the entry at an index; empty if out of range. Entries are shown as key addresses.
-pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let index = args.first().map_or(-1, Arg::int);
     let list = bridge.whitelist();
     let hash = usize::try_from(index).ok().and_then(|index| list.entries.get(index).map(|(hash, _)| hash));
@@ -90,7 +90,7 @@ pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
 }
 
 /// Amount of an address: 0 if unlimited, -1 if not listed.
-pub(super) fn entry(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(super) fn entry(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let hash = address::hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes));
     let entry = hash.and_then(|hash| bridge.whitelist().get(&hash));
     Ok(Some(int_result(entry.map_or(-1, |amount| amount.unwrap_or(0) as i64))))

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Client;
-use crate::balancer::Failure;
+use super::TestClient;
+use crate::balancer::CallFailure;
 use crate::chain::number;
 use crate::tally::Bad;
 use crate::view::View;
@@ -15,7 +15,7 @@ use crate::view::View;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The filters of a client.
-struct Filters {
+struct ClientFilters {
     blocks: Value,
     logs: Value,
     /// How often the store may have lost filters before these were made.
@@ -32,7 +32,7 @@ enum Polled {
 }
 
 /// Polls until the run is over.
-pub(crate) async fn poll(client: Client, view: Arc<View>) {
+pub(crate) async fn poll(client: TestClient, view: Arc<View>) {
     let mut filters = None;
     while !client.conditions.is_over() {
         filters = match filters.take() {
@@ -43,13 +43,13 @@ pub(crate) async fn poll(client: Client, view: Arc<View>) {
     }
 }
 
-impl Client {
+impl TestClient {
     async fn asked(&self, method: &str, params: Value) -> Option<Value> {
         self.balancer.ask(&self.key, method, params).await.ok()
     }
 
     /// Makes filters, and fetches what came between the last ones and these.
-    async fn make_filters(&self, view: &View) -> Option<Filters> {
+    async fn make_filters(&self, view: &View) -> Option<ClientFilters> {
         let losses = self.conditions.losses();
         let blocks = self.asked("eth_newBlockFilter", json!([])).await?;
         let logs = self.asked("eth_newFilter", json!([{"address": self.chain.contract}])).await?;
@@ -73,10 +73,10 @@ impl Client {
         let range = json!([{"address": self.chain.contract, "fromBlock": first, "toBlock": last}]);
         let fetched = self.asked("eth_getLogs", range).await?;
         view.fetched(&heads, fetched.as_array()?);
-        Some(Filters { blocks, logs, losses })
+        Some(ClientFilters { blocks, logs, losses })
     }
 
-    async fn poll_both(&self, filters: Filters, view: &View) -> Option<Filters> {
+    async fn poll_both(&self, filters: ClientFilters, view: &View) -> Option<ClientFilters> {
         let (mut blocks, mut logs) = (Vec::new(), Vec::new());
         let mut gone = false;
         for (id, news) in [(&filters.blocks, &mut blocks), (&filters.logs, &mut logs)] {
@@ -107,11 +107,11 @@ impl Client {
             let turn = self.balancer.turn();
             match self.balancer.attempt(turn, &self.key, "eth_getFilterChanges", &json!([id])).await {
                 Ok(news) => return Polled::News(news.as_array().cloned().unwrap_or_default()),
-                Err(Failure::Rpc { status: 200, message, .. }) if message.contains("not found") => {
+                Err(CallFailure::Rpc { status: 200, message, .. }) if message.contains("not found") => {
                     return Polled::Gone;
                 }
                 Err(failure) if failure.is_harmless() => tokio::time::sleep(PAUSE).await,
-                Err(Failure::Broken | Failure::Silent) => return Polled::Lost,
+                Err(CallFailure::Broken | CallFailure::Silent) => return Polled::Lost,
                 Err(failure) => {
                     self.balancer.judge("eth_getFilterChanges", &failure);
                     return Polled::Lost;

@@ -14,17 +14,17 @@ pub(crate) use readers::read;
 pub(crate) use senders::send;
 pub(crate) use subscriptions::subscribe;
 
-use crate::balancer::{Balancer, Key};
-use crate::chain::Chain;
+use crate::balancer::{Balancer, UsedKey};
+use crate::chain::ServiceChain;
 use crate::conditions::Conditions;
 
 /// What a client works with.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct TestClient {
     pub(crate) balancer: Arc<Balancer>,
-    pub(crate) chain: Arc<Chain>,
+    pub(crate) chain: Arc<ServiceChain>,
     pub(crate) conditions: Arc<Conditions>,
-    pub(crate) key: Arc<Key>,
+    pub(crate) key: Arc<UsedKey>,
     /// Pause between two rounds.
     pub(crate) pause: std::time::Duration,
 }

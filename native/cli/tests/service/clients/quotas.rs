@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Client;
-use crate::balancer::Failure;
+use super::TestClient;
+use crate::balancer::CallFailure;
 use crate::conditions::Conditions;
 use crate::world::FRONT_ENDS;
 
@@ -102,14 +102,14 @@ impl Limited {
 }
 
 /// Sends messages that cost one request each until the run is over.
-pub(crate) async fn flood(client: Client, limited: Arc<Limited>) {
+pub(crate) async fn flood(client: TestClient, limited: Arc<Limited>) {
     while !client.conditions.is_over() {
         let (asked, turn) = (Instant::now(), client.balancer.turn());
         match client.balancer.attempt(turn, &client.key, "eth_chainId", &json!([])).await {
             Ok(answer) if answer == "0x21" => limited.admitted(asked, &client.conditions),
             Ok(answer) => client.wrong(&format!("eth_chainId: {answer}")),
-            Err(Failure::Rpc { status: 429, code: -32005, .. }) => limited.refused(),
-            Err(failure @ Failure::Rpc { .. }) => client.balancer.judge("eth_chainId", &failure),
+            Err(CallFailure::Rpc { status: 429, code: -32005, .. }) => limited.refused(),
+            Err(failure @ CallFailure::Rpc { .. }) => client.balancer.judge("eth_chainId", &failure),
             Err(_) => {}
         }
         tokio::time::sleep(client.pause).await;

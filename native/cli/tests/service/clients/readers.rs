@@ -5,8 +5,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::Client;
-use crate::chain::{COUNTED, Record, number};
+use super::TestClient;
+use crate::chain::{BlockSummary, COUNTED, number};
 use crate::tally::Bad;
 
 /// Fields of a block that are compared with the chain's.
@@ -28,7 +28,7 @@ const MOMENT: Duration = Duration::from_secs(5);
 const RANGE: u64 = 8;
 
 /// Asks until the run is over.
-pub(crate) async fn read(client: Client, seed: u64) {
+pub(crate) async fn read(client: TestClient, seed: u64) {
     let (mut random, mut head) = (Rng::with_seed(seed), 0);
     while !client.conditions.is_over() {
         if let Some(now) = client.head().await {
@@ -48,7 +48,7 @@ pub(crate) async fn read(client: Client, seed: u64) {
     }
 }
 
-impl Client {
+impl TestClient {
     async fn ask(&self, method: &str, params: Value) -> Option<Value> {
         self.balancer.ask(&self.key, method, params).await.ok()
     }
@@ -74,7 +74,7 @@ impl Client {
     }
 
     /// Checks an answer against all blocks that were ever at this height: a reorganisation may come between.
-    fn check(&self, what: &str, at: u64, answer: &Value, is_right: impl Fn(&Record) -> bool) {
+    fn check(&self, what: &str, at: u64, answer: &Value, is_right: impl Fn(&BlockSummary) -> bool) {
         if !self.chain.all_at(at).iter().any(|record| is_right(record)) {
             self.wrong(&format!("{what} at block {at}: {answer}"));
         }
@@ -139,14 +139,14 @@ impl Client {
     }
 
     /// The logs of a block and its ancestors down to a height.
-    fn logs_up_to(&self, tip: &Record, first: u64) -> Vec<(String, u64, String)> {
+    fn logs_up_to(&self, tip: &BlockSummary, first: u64) -> Vec<(String, u64, String)> {
         let mut blocks = vec![];
         let mut hash = tip.hash.clone();
         while let Some(record) = self.chain.block(&hash).filter(|record| record.number >= first) {
             hash.clone_from(&record.parent);
             blocks.push(record);
         }
-        let of = |record: &Record| -> Vec<_> {
+        let of = |record: &BlockSummary| -> Vec<_> {
             record.logs.iter().map(|(at, data)| (record.hash.clone(), *at, data.clone())).collect()
         };
         blocks.iter().rev().flat_map(|record| of(record)).collect()

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Client;
+use super::TestClient;
 use crate::chain::number;
 
 /// Time after which a transaction without a receipt is sent again: a reorganisation may have removed it.
@@ -13,7 +13,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Sends transactions of one account until the run is over; returns how many had receipts.
-pub(crate) async fn send(client: Client, account: String) -> u64 {
+pub(crate) async fn send(client: TestClient, account: String) -> u64 {
     let mut mined = 0;
     while !client.conditions.is_over() {
         mined += u64::from(client.send_one(&account).await);
@@ -22,7 +22,7 @@ pub(crate) async fn send(client: Client, account: String) -> u64 {
     mined
 }
 
-impl Client {
+impl TestClient {
     /// Sends a transaction and waits for its receipt.
     async fn send_one(&self, account: &str) -> bool {
         let Some(nonce) = self.nonce(account).await else { return false };

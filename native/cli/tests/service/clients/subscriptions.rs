@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use super::Client;
+use super::TestClient;
 use crate::view::View;
 
 /// Longest wait for an answer.
@@ -21,8 +21,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection.
-struct Socket<'a> {
-    client: &'a Client,
+struct SubscriptionSocket<'a> {
+    client: &'a TestClient,
     turn: usize,
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// Notifications that came before an answer.
@@ -31,7 +31,7 @@ struct Socket<'a> {
 }
 
 /// Listens until the run is over.
-pub(crate) async fn subscribe(client: Client, view: Arc<View>) {
+pub(crate) async fn subscribe(client: TestClient, view: Arc<View>) {
     while !client.conditions.is_over() {
         let turn = client.balancer.turn();
         let url = client.balancer.ws(turn, &client.key);
@@ -41,7 +41,7 @@ pub(crate) async fn subscribe(client: Client, view: Arc<View>) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let socket = Socket { client: &client, turn, stream, news: Vec::new(), next: 1 };
+        let socket = SubscriptionSocket { client: &client, turn, stream, news: Vec::new(), next: 1 };
         if socket.listen(&view).await.is_none() && !client.conditions.is_over() {
             client.balancer.tally.error("websocket closed".into());
         }
@@ -49,7 +49,7 @@ pub(crate) async fn subscribe(client: Client, view: Arc<View>) {
     }
 }
 
-impl Socket<'_> {
+impl SubscriptionSocket<'_> {
     /// Listens until the connection or the run ends.
     async fn listen(mut self, view: &View) -> Option<()> {
         let contract = json!({"address": self.client.chain.contract});

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Striker;
-use crate::backend::{Backend, Mode};
+use crate::backend::{Mode, ServiceBackend};
 
 /// The backend that lies and forks. Front ends leave a liar alone for ten minutes; if the other one showed a branch in that
 /// time, no honest backend would be left, and theirs would be the branch that a light client has to follow.
@@ -42,7 +42,7 @@ impl Striker<'_> {
 
     pub(super) async fn stop_backend(&mut self) {
         let number = self.any_backend();
-        let backend: &Backend = &self.world.backends[number];
+        let backend: &ServiceBackend = &self.world.backends[number];
         backend.go_away().await;
         self.last().await;
         backend.come_back().await;

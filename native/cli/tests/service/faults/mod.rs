@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::world::{World, faketime};
+use crate::world::{RunningService, faketime};
 
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Fault {
     }
 
     /// Whether the machine lacks what the fault needs.
-    pub(crate) fn lacks(self, world: &World) -> Option<&'static str> {
+    pub(crate) fn lacks(self, world: &RunningService) -> Option<&'static str> {
         match self {
             Self::DatabaseFull if !world.small_disk => Some("file systems cannot be mounted here"),
             Self::ClocksDiffer if faketime().is_none() => Some("libfaketime is not installed"),
@@ -94,7 +94,7 @@ impl Fault {
 
 /// What faults work with.
 pub(crate) struct Striker<'a> {
-    pub(crate) world: &'a mut World,
+    pub(crate) world: &'a mut RunningService,
     pub(crate) random: &'a mut Rng,
     /// How long a fault lasts.
     pub(crate) length: Duration,

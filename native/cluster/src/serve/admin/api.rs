@@ -9,14 +9,14 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::response::Response;
 use axum::routing::post;
 use axum::{Router, middleware};
-use rootlight_server::keys::{Change, Listed};
+use rootlight_server::keys::{KeyChange, KeySummary};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tracing::info;
 
 use super::overview::Overview;
-use super::reply::{Refusal, answer};
+use super::reply::{AdminError, answer};
 use super::{guard, state};
 use crate::keys::{DayUsage, ServiceUsage};
 
@@ -27,12 +27,12 @@ const PAGE: u32 = 50;
 /// Days of a report, unless another number is asked for.
 const DAYS: u32 = 30;
 
-type Shared = State<Arc<state::State>>;
+type AdminContext = State<Arc<state::AdminState>>;
 
 /// Which keys to list.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct List {
+struct ListRequest {
     /// How their names or ids begin.
     search: String,
     /// Where the page before ended.
@@ -40,7 +40,7 @@ struct List {
     most: u32,
 }
 
-impl Default for List {
+impl Default for ListRequest {
     fn default() -> Self {
         Self { search: String::new(), after: None, most: PAGE }
     }
@@ -48,15 +48,15 @@ impl Default for List {
 
 /// A page of keys.
 #[derive(Serialize)]
-struct Keys {
-    keys: Vec<Listed>,
+struct KeyList {
+    keys: Vec<KeySummary>,
     next: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
-    change: Object<Change>,
+    change: Object<KeyChange>,
 }
 
 /// A new key. Its text is shown this once.
@@ -70,7 +70,7 @@ struct Created {
 #[serde(deny_unknown_fields)]
 struct Limit {
     id: String,
-    change: Object<Change>,
+    change: Object<KeyChange>,
 }
 
 #[derive(Deserialize)]
@@ -82,12 +82,12 @@ struct Revoke {
 /// The usage of a key, or of all.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Usage {
+struct UsageRequest {
     id: Option<String>,
     days: u32,
 }
 
-impl Default for Usage {
+impl Default for UsageRequest {
     fn default() -> Self {
         Self { id: None, days: DAYS }
     }
@@ -95,7 +95,7 @@ impl Default for Usage {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Used {
+enum UsageReply {
     Key { days: Vec<DayUsage> },
     Service(ServiceUsage),
 }
@@ -106,7 +106,7 @@ enum Used {
 struct Nothing {}
 
 /// The addresses below `/api`, for requests with the token.
-pub(super) fn routes(state: &Arc<state::State>) -> Router<Arc<state::State>> {
+pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminState>> {
     Router::new()
         .route("/api/overview", post(overview))
         .route("/api/usage", post(usage))
@@ -123,9 +123,9 @@ struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
+        struct ObjectReader<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectReader<T> {
             type Value = T;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -137,16 +137,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
             }
         }
 
-        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+        deserializer.deserialize_map(ObjectReader(PhantomData)).map(Self)
     }
 }
 
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
-    let Object(read) = serde_json::from_slice(body).map_err(|error| Refusal::body(&error))?;
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, AdminError> {
+    let Object(read) = serde_json::from_slice(body).map_err(|error| AdminError::body(&error))?;
     Ok(read)
 }
 
-async fn overview(State(state): Shared, body: Bytes) -> Response {
+async fn overview(State(state): AdminContext, body: Bytes) -> Response {
     let run = async {
         let Nothing {} = read(&body)?;
         Ok(Overview::of(&state).await)
@@ -154,30 +154,30 @@ async fn overview(State(state): Shared, body: Bytes) -> Response {
     answer(run.await)
 }
 
-async fn usage(State(state): Shared, body: Bytes) -> Response {
+async fn usage(State(state): AdminContext, body: Bytes) -> Response {
     let run = async {
-        let Usage { id, days } = read(&body)?;
+        let UsageRequest { id, days } = read(&body)?;
         Ok(match id {
-            Some(id) => Used::Key { days: state.keys.usage(&id, days).await? },
-            None => Used::Service(state.keys.service_usage(days).await?),
+            Some(id) => UsageReply::Key { days: state.keys.usage(&id, days).await? },
+            None => UsageReply::Service(state.keys.service_usage(days).await?),
         })
     };
     answer(run.await)
 }
 
-async fn list(State(state): Shared, body: Bytes) -> Response {
+async fn list(State(state): AdminContext, body: Bytes) -> Response {
     let run = async {
-        let List { search, after, most } = read(&body)?;
+        let ListRequest { search, after, most } = read(&body)?;
         let page = match search.trim() {
             "" => state.keys.list(after.as_deref(), most).await?,
             text => state.keys.search(text, after.as_deref(), most).await?,
         };
-        Ok(Keys { keys: page.keys, next: page.next })
+        Ok(KeyList { keys: page.keys, next: page.next })
     };
     answer(run.await)
 }
 
-async fn create(State(state): Shared, body: Bytes) -> Response {
+async fn create(State(state): AdminContext, body: Bytes) -> Response {
     let run = async {
         let Create { change: Object(change) } = read(&body)?;
         let (text, record) = state.keys.create(&change).await?;
@@ -187,7 +187,7 @@ async fn create(State(state): Shared, body: Bytes) -> Response {
     answer(run.await)
 }
 
-async fn limit(State(state): Shared, body: Bytes) -> Response {
+async fn limit(State(state): AdminContext, body: Bytes) -> Response {
     let run = async {
         let Limit { id, change: Object(change) } = read(&body)?;
         let changed = state.keys.limit(&id, &change).await?;
@@ -197,7 +197,7 @@ async fn limit(State(state): Shared, body: Bytes) -> Response {
     answer(run.await)
 }
 
-async fn revoke(State(state): Shared, body: Bytes) -> Response {
+async fn revoke(State(state): AdminContext, body: Bytes) -> Response {
     let run = async {
         let Revoke { id } = read(&body)?;
         let revoked = state.keys.revoke(&id).await?;

@@ -8,9 +8,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::warn;
 
-use super::attempts::Denied;
-use super::reply::Refusal;
+use super::reply::AdminError;
 use super::state;
+use super::token_check::Denied;
 
 /// What browsers may do with an answer: scripts and styles come from this port only, text does not become script or
 /// markup, no form is sent without script (it would put its fields into an address), and no other page shows this one.
@@ -40,7 +40,11 @@ pub(super) async fn sender(request: Request, next: Next) -> Response {
     response
 }
 
-pub(super) async fn token(State(state): State<Arc<state::State>>, request: Request, next: Next) -> Response {
+pub(super) async fn token(
+    State(state): State<Arc<state::AdminState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     match check_token(&state, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
@@ -56,19 +60,19 @@ fn single<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a s
 
 /// The name in the address may be another one's that was made to resolve to this machine (DNS rebinding), so it must be
 /// one that nobody else can have.
-fn check_sender(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
-    let host = single(headers, &header::HOST).filter(|host| is_own(host)).ok_or(Refusal::Host)?;
+fn check_sender(headers: &HeaderMap, uri: &Uri) -> Result<(), AdminError> {
+    let host = single(headers, &header::HOST).filter(|host| is_own(host)).ok_or(AdminError::Host)?;
     if uri.authority().is_some() {
-        return Err(Refusal::Host);
+        return Err(AdminError::Host);
     }
     if headers.contains_key(header::ORIGIN) {
         let scheme = single(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
         if !scheme.is_some_and(|origin| origin.eq_ignore_ascii_case(host)) {
-            return Err(Refusal::Origin);
+            return Err(AdminError::Origin);
         }
     }
     if uri.query().is_some() {
-        return Err(Refusal::Parameters);
+        return Err(AdminError::Parameters);
     }
     Ok(())
 }
@@ -87,20 +91,20 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-fn check_token(state: &state::State, request: &Request) -> Result<(), Refusal> {
+fn check_token(state: &state::AdminState, request: &Request) -> Result<(), AdminError> {
     let headers = request.headers();
-    let sent = single(headers, &header::AUTHORIZATION).and_then(bearer).ok_or(Refusal::NoToken)?;
+    let sent = single(headers, &header::AUTHORIZATION).and_then(bearer).ok_or(AdminError::NoToken)?;
     match state.attempts.check(sent.as_bytes()) {
         Ok(()) => {}
         Err(Denied::Wrong) => {
             warn!("admin page: a wrong token was sent");
-            return Err(Refusal::WrongToken);
+            return Err(AdminError::WrongToken);
         }
-        Err(Denied::TooMany) => return Err(Refusal::TooManyTokens),
+        Err(Denied::TooMany) => return Err(AdminError::TooManyTokens),
     }
     let json = single(headers, &header::CONTENT_TYPE) == Some("application/json");
     if *request.method() == Method::POST && !json {
-        return Err(Refusal::ContentType);
+        return Err(AdminError::ContentType);
     }
     Ok(())
 }

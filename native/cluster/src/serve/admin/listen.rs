@@ -7,12 +7,12 @@ use std::sync::Arc;
 use axum::response::IntoResponse as _;
 use axum::{Router, middleware};
 use hyper_util::service::TowerToHyperService;
-use rootlight_server::few;
+use rootlight_server::operator_server;
 use rootlight_server::service::Counts;
 use tokio::net::TcpListener;
 
-use super::reply::Refusal;
-use super::state::State;
+use super::reply::AdminError;
+use super::state::AdminState;
 use super::{AdminParts, api, files, guard};
 
 /// An admin page that has its port.
@@ -30,11 +30,11 @@ impl AdminPage {
     /// The port is in use.
     pub async fn bind(port: u16, parts: AdminParts) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
-        let state = Arc::new(State::from(parts));
+        let state = Arc::new(AdminState::from(parts));
         let counts = state.service.counts();
         let router = api::routes(&state)
             .merge(files::routes())
-            .fallback(|| std::future::ready(Refusal::NotFound.into_response()))
+            .fallback(|| std::future::ready(AdminError::NotFound.into_response()))
             .layer(middleware::from_fn(guard::sender))
             .with_state(state);
         Ok(Self { listener, router, counts })
@@ -50,6 +50,6 @@ impl AdminPage {
 
     /// Serves for ever. Requests end with this future.
     pub async fn serve(self) {
-        few::serve(self.listener, &self.counts, TowerToHyperService::new(self.router)).await;
+        operator_server::serve(self.listener, &self.counts, TowerToHyperService::new(self.router)).await;
     }
 }

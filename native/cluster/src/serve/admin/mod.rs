@@ -6,7 +6,6 @@
 //! The page's own files are the same for everybody and need no token.
 
 mod api;
-mod attempts;
 mod files;
 mod guard;
 mod listen;
@@ -14,6 +13,7 @@ mod overview;
 mod reply;
 mod state;
 mod token;
+mod token_check;
 
 pub use listen::AdminPage;
 pub use state::AdminParts;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::metrics::MethodCount;
-use rootlight_server::service::{Health, UpstreamVitals};
+use rootlight_server::service::{Health, UpstreamHealth};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::state::State;
+use super::state::AdminState;
 use crate::keys::{ClusterKeyError, DatabaseReport, Decision, Level};
 
 /// Longest time that the database may take to tell its state.
@@ -21,13 +21,13 @@ pub(super) struct Overview {
     version: &'static str,
     /// Seconds since 1970.
     now: u64,
-    chain: Chain,
-    backends: Vec<Backend>,
-    store: Store,
-    database: Database,
+    chain: ChainOverview,
+    backends: Vec<BackendOverview>,
+    store: StoreOverview,
+    database: DatabaseOverview,
     /// Front ends that share the limits, as far as this one knows.
     front_ends: u32,
-    lookups: Lookups,
+    lookups: LookupsOverview,
     decisions: Decisions,
     /// Messages of this front end since its start.
     methods: Vec<MethodCount>,
@@ -35,7 +35,7 @@ pub(super) struct Overview {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Chain {
+struct ChainOverview {
     health: Health,
     synced: bool,
     /// Number and timestamp of the newest block.
@@ -45,7 +45,7 @@ struct Chain {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Backend {
+struct BackendOverview {
     name: String,
     healthy: bool,
     announced: Option<u64>,
@@ -55,7 +55,7 @@ struct Backend {
 }
 
 #[derive(Serialize)]
-struct Store {
+struct StoreOverview {
     up: bool,
     failed: u64,
     refused: u64,
@@ -64,14 +64,14 @@ struct Store {
 
 /// What the database told, or why it did not.
 #[derive(Serialize)]
-struct Database {
+struct DatabaseOverview {
     report: Option<DatabaseReport>,
     error: Option<String>,
 }
 
 /// Look-ups of keys by where they ended.
 #[derive(Serialize)]
-struct Lookups {
+struct LookupsOverview {
     memory: u64,
     store: u64,
     database: u64,
@@ -90,30 +90,30 @@ struct Decisions {
 }
 
 impl Overview {
-    pub(super) async fn of(state: &State) -> Self {
-        let vitals = state.service.vitals();
+    pub(super) async fn of(state: &AdminState) -> Self {
+        let chain_status = state.service.chain_status();
         let (level, by) =
             (|level| state.access.metrics().lookups(level), |by| state.access.metrics().decisions(by));
         let told = state.store.metrics();
         Self {
             version: env!("CARGO_PKG_VERSION"),
             now: unix_time(),
-            chain: Chain {
+            chain: ChainOverview {
                 health: state.service.health(),
-                synced: vitals.synced,
-                head: vitals.head,
-                target: vitals.target,
+                synced: chain_status.synced,
+                head: chain_status.head,
+                target: chain_status.target,
             },
-            backends: vitals.upstreams.into_iter().map(Backend::from).collect(),
-            store: Store {
+            backends: chain_status.upstreams.into_iter().map(BackendOverview::from).collect(),
+            store: StoreOverview {
                 up: state.store.is_up(),
                 failed: told.failed(),
                 refused: told.refused(),
                 connections: told.connections(),
             },
-            database: Database::ask(state).await,
+            database: DatabaseOverview::ask(state).await,
             front_ends: state.access.metrics().front_ends(),
-            lookups: Lookups {
+            lookups: LookupsOverview {
                 memory: level(Level::Memory),
                 store: level(Level::Store),
                 database: level(Level::Database),
@@ -132,8 +132,8 @@ impl Overview {
     }
 }
 
-impl Database {
-    async fn ask(state: &State) -> Self {
+impl DatabaseOverview {
+    async fn ask(state: &AdminState) -> Self {
         let report = timeout(PATIENCE, state.keys.report()).await.unwrap_or(Err(ClusterKeyError::Slow));
         match report {
             Ok(report) => Self { report: Some(report), error: None },
@@ -142,9 +142,9 @@ impl Database {
     }
 }
 
-impl From<UpstreamVitals> for Backend {
-    fn from(vitals: UpstreamVitals) -> Self {
-        let UpstreamVitals { name, healthy, announced, latency, demerits, lies } = vitals;
+impl From<UpstreamHealth> for BackendOverview {
+    fn from(chain_status: UpstreamHealth) -> Self {
+        let UpstreamHealth { name, healthy, announced, latency, demerits, lies } = chain_status;
         let latency_millis = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         Self { name, healthy, announced, latency_millis, demerits, lies }
     }

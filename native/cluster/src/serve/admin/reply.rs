@@ -13,7 +13,7 @@ const RETRY: HeaderValue = HeaderValue::from_static("1");
 
 /// Why a request is not answered.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum AdminError {
     /// The `Host` header is not a name of this machine, or there is none.
     #[error("host not allowed: this page answers for 127.0.0.1, [::1] and localhost")]
     Host,
@@ -46,7 +46,7 @@ pub(super) enum Refusal {
 /// Longest part of a reason that is told: it repeats what came.
 const REASON: usize = 300;
 
-impl Refusal {
+impl AdminError {
     /// The body does not decode for this reason.
     pub(super) fn body(error: &serde_json::Error) -> Self {
         Self::Body(error.to_string().chars().take(REASON).collect())
@@ -70,13 +70,13 @@ impl Refusal {
 
 /// The body of a refusal.
 #[derive(Serialize)]
-struct Told {
+struct ErrorBody {
     error: String,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for AdminError {
     fn into_response(self) -> Response {
-        let mut response = json(self.status(), &Told { error: self.to_string() });
+        let mut response = json(self.status(), &ErrorBody { error: self.to_string() });
         let headers = response.headers_mut();
         match self {
             Self::NoToken | Self::WrongToken => {
@@ -92,7 +92,7 @@ impl IntoResponse for Refusal {
 }
 
 /// An answer, or why there is none.
-pub(super) fn answer<T: Serialize>(result: Result<T, Refusal>) -> Response {
+pub(super) fn answer<T: Serialize>(result: Result<T, AdminError>) -> Response {
     match result {
         Ok(value) => json(StatusCode::OK, &value),
         Err(refusal) => refusal.into_response(),

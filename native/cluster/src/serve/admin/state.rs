@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rootlight_server::service::SharedService;
 
-use super::attempts::Attempts;
 use super::token::AdminToken;
+use super::token_check::TokenCheck;
 use crate::keys::{ClusterAccess, ClusterKeys};
 use crate::store::HotStore;
 
@@ -31,17 +31,17 @@ impl fmt::Debug for AdminParts {
 }
 
 /// The same for the handlers of requests.
-pub(super) struct State {
+pub(super) struct AdminState {
     pub(super) service: SharedService,
     pub(super) keys: ClusterKeys,
     pub(super) store: Arc<HotStore>,
     pub(super) access: Arc<ClusterAccess>,
-    pub(super) attempts: Attempts,
+    pub(super) attempts: TokenCheck,
 }
 
-impl From<AdminParts> for State {
+impl From<AdminParts> for AdminState {
     fn from(parts: AdminParts) -> Self {
         let AdminParts { service, keys, store, access, token } = parts;
-        Self { service, keys, store, access, attempts: Attempts::new(token) }
+        Self { service, keys, store, access, attempts: TokenCheck::new(token) }
     }
 }

@@ -14,21 +14,21 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const MOST: usize = 64;
 
 /// A block of the verified chain.
-struct Block {
+struct RecentBlock {
     hash: B256,
     since: Instant,
     /// Whether it was given to be told to others.
-    is_told: bool,
+    is_announced: bool,
     /// Whether its contents have come, or will not come.
     is_settled: bool,
 }
 
 /// The newest blocks, oldest first.
 #[derive(Default)]
-pub(super) struct Recent(Mutex<VecDeque<Block>>);
+pub(super) struct RecentBlocks(Mutex<VecDeque<RecentBlock>>);
 
-impl Recent {
-    fn blocks(&self) -> MutexGuard<'_, VecDeque<Block>> {
+impl RecentBlocks {
+    fn blocks(&self) -> MutexGuard<'_, VecDeque<RecentBlock>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,15 +37,15 @@ impl Recent {
         let mut known = self.blocks();
         for block in blocks.iter().rev() {
             let place = find(&mut known, block.hash);
-            (place.is_told, place.is_settled) = (true, true);
+            (place.is_announced, place.is_settled) = (true, true);
         }
     }
 
     /// The blocks that this function has not returned before, oldest first. `blocks` are given newest first.
-    pub(super) fn untold(&self, blocks: &[BlockRef]) -> Vec<B256> {
+    pub(super) fn unannounced(&self, blocks: &[BlockRef]) -> Vec<B256> {
         let mut known = self.blocks();
         let hashes = blocks.iter().rev().map(|block| block.hash);
-        hashes.filter(|hash| !std::mem::replace(&mut find(&mut known, *hash).is_told, true)).collect()
+        hashes.filter(|hash| !std::mem::replace(&mut find(&mut known, *hash).is_announced, true)).collect()
     }
 
     /// Whether the contents of a block are still expected.
@@ -62,13 +62,13 @@ impl Recent {
 }
 
 /// The block of this hash, which is noted now if it is new.
-fn find(known: &mut VecDeque<Block>, hash: B256) -> &mut Block {
+fn find(known: &mut VecDeque<RecentBlock>, hash: B256) -> &mut RecentBlock {
     let place = known.iter().position(|block| block.hash == hash);
     let place = place.unwrap_or_else(|| {
         if known.len() >= MOST {
             known.pop_front();
         }
-        known.push_back(Block { hash, since: Instant::now(), is_told: false, is_settled: false });
+        known.push_back(RecentBlock { hash, since: Instant::now(), is_announced: false, is_settled: false });
         known.len().saturating_sub(1)
     });
     &mut known[place]
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn contents_are_expected_of_new_blocks_for_a_moment() {
-        let recent = Recent::default();
+        let recent = RecentBlocks::default();
         let block = |number: u64| BlockRef { number, hash: B256::with_last_byte(number as u8) };
         recent.skip(&[block(2), block(1)]);
         assert!(!recent.awaits(&block(1).hash) && !recent.awaits(&block(2).hash));
         let blocks = [block(4), block(3), block(2)];
-        assert_eq!(recent.untold(&blocks), [block(3).hash, block(4).hash]);
-        assert!(recent.untold(&blocks).is_empty());
+        assert_eq!(recent.unannounced(&blocks), [block(3).hash, block(4).hash]);
+        assert!(recent.unannounced(&blocks).is_empty());
         assert!(recent.awaits(&block(3).hash) && recent.awaits(&block(4).hash));
         recent.settle(&block(3).hash);
         assert!(!recent.awaits(&block(3).hash) && recent.awaits(&block(4).hash));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn only_the_newest_blocks_are_remembered() {
-        let recent = Recent::default();
+        let recent = RecentBlocks::default();
         (0..=u8::MAX).for_each(|number| recent.settle(&B256::with_last_byte(number)));
         assert_eq!(recent.blocks().len(), MOST);
         assert!(!recent.awaits(&B256::with_last_byte(u8::MAX)) && recent.awaits(&B256::ZERO));

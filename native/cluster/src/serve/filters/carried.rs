@@ -4,7 +4,7 @@
 //! poll reports as taken back. A front end must therefore make sure that nobody else wrote the bytes.
 
 use alloy_primitives::{Address, B256, Bytes};
-use rootlight::engine::{FoundLog, LentFilter, LogFilter, ReportedBlock, Watch};
+use rootlight::engine::{ExportedFilter, FilterSpec, FoundLog, LogFilter, ReportedBlock};
 use rootlight::types::{Asker, BlockRef, Log};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -24,14 +24,14 @@ struct Carried {
     page: u128,
     rights: u64,
     fresh: bool,
-    watch: Watched,
+    watch: CarriedWatch,
     trail: Vec<CarriedBlock>,
     pending: Vec<B256>,
 }
 
 /// The selection of a filter. Subscriptions are not carried.
 #[derive(Serialize, Deserialize)]
-enum Watched {
+enum CarriedWatch {
     Logs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, from: u64, to: Option<u64> },
     BlockLogs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, block: B256 },
     Blocks,
@@ -56,14 +56,14 @@ struct CarriedLog {
 }
 
 /// The bytes of a filter; `None` if it watches what only subscriptions do.
-pub(super) fn to_bytes(filter: LentFilter) -> Option<Vec<u8>> {
+pub(super) fn to_bytes(filter: ExportedFilter) -> Option<Vec<u8>> {
     let carried = Carried {
         version: VERSION,
         asker: filter.asker.number,
         page: filter.asker.page,
         rights: filter.rights,
         fresh: filter.fresh,
-        watch: Watched::of(filter.watch)?,
+        watch: CarriedWatch::of(filter.watch)?,
         trail: filter.reported.into_iter().map(CarriedBlock::from).collect(),
         pending: filter.pending,
     };
@@ -74,12 +74,12 @@ pub(super) fn to_bytes(filter: LentFilter) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The bytes are no filter of this version.
-pub(super) fn from_bytes(bytes: &[u8]) -> Result<LentFilter, CarriedError> {
+pub(super) fn from_bytes(bytes: &[u8]) -> Result<ExportedFilter, CarriedError> {
     let carried: Carried = postcard::from_bytes(bytes).map_err(|_| CarriedError)?;
     if carried.version != VERSION {
         return Err(CarriedError);
     }
-    Ok(LentFilter {
+    Ok(ExportedFilter {
         asker: Asker { number: carried.asker, page: carried.page },
         rights: carried.rights,
         fresh: carried.fresh,
@@ -89,33 +89,33 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<LentFilter, CarriedError> {
     })
 }
 
-impl Watched {
-    fn of(watch: Watch) -> Option<Self> {
+impl CarriedWatch {
+    fn of(watch: FilterSpec) -> Option<Self> {
         Some(match watch {
-            Watch::Logs { filter: LogFilter { addresses, topics }, from, to } => {
+            FilterSpec::Logs { filter: LogFilter { addresses, topics }, from, to } => {
                 Self::Logs { addresses, topics, from, to }
             }
-            Watch::BlockLogs { filter: LogFilter { addresses, topics }, block } => {
+            FilterSpec::BlockLogs { filter: LogFilter { addresses, topics }, block } => {
                 Self::BlockLogs { addresses, topics, block }
             }
-            Watch::Blocks => Self::Blocks,
-            Watch::Pending => Self::Pending,
-            Watch::Heads | Watch::Syncing => return None,
+            FilterSpec::Blocks => Self::Blocks,
+            FilterSpec::Pending => Self::Pending,
+            FilterSpec::Heads | FilterSpec::Syncing => return None,
         })
     }
 }
 
-impl From<Watched> for Watch {
-    fn from(watch: Watched) -> Self {
+impl From<CarriedWatch> for FilterSpec {
+    fn from(watch: CarriedWatch) -> Self {
         match watch {
-            Watched::Logs { addresses, topics, from, to } => {
+            CarriedWatch::Logs { addresses, topics, from, to } => {
                 Self::Logs { filter: LogFilter { addresses, topics }, from, to }
             }
-            Watched::BlockLogs { addresses, topics, block } => {
+            CarriedWatch::BlockLogs { addresses, topics, block } => {
                 Self::BlockLogs { filter: LogFilter { addresses, topics }, block }
             }
-            Watched::Blocks => Self::Blocks,
-            Watched::Pending => Self::Pending,
+            CarriedWatch::Blocks => Self::Blocks,
+            CarriedWatch::Pending => Self::Pending,
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     /// One filter of each kind that is carried, as another front end may have made it.
-    fn filters() -> [LentFilter; 5] {
+    fn filters() -> [ExportedFilter; 5] {
         let block = |number, byte| BlockRef { number, hash: hash(byte) };
         let log = |index| FoundLog {
             log: Log {
@@ -180,15 +180,15 @@ mod tests {
         };
         let mut id = 0;
         [
-            (Watch::Logs { filter: filter(), from: 300, to: Some(1 << 40) }, told(), Vec::new()),
-            (Watch::Logs { filter: LogFilter::default(), from: 0, to: None }, told(), Vec::new()),
-            (Watch::BlockLogs { filter: filter(), block: hash(0xd3) }, Vec::new(), Vec::new()),
-            (Watch::Blocks, told(), Vec::new()),
-            (Watch::Pending, Vec::new(), vec![hash(0xe1), hash(0xe2)]),
+            (FilterSpec::Logs { filter: filter(), from: 300, to: Some(1 << 40) }, told(), Vec::new()),
+            (FilterSpec::Logs { filter: LogFilter::default(), from: 0, to: None }, told(), Vec::new()),
+            (FilterSpec::BlockLogs { filter: filter(), block: hash(0xd3) }, Vec::new(), Vec::new()),
+            (FilterSpec::Blocks, told(), Vec::new()),
+            (FilterSpec::Pending, Vec::new(), vec![hash(0xe1), hash(0xe2)]),
         ]
         .map(|(watch, reported, pending)| {
             id += 1;
-            LentFilter {
+            ExportedFilter {
                 asker: Asker { number: (1 << 32) + id, page: u128::from(id % 3) << 100 },
                 rights: id * 1_000_000_007,
                 fresh: id % 2 == 0,

@@ -22,7 +22,7 @@ struct Indexed {
     asked: Vec<UpstreamRequest>,
 }
 
-type Answer<'a> = &'a dyn Fn(&UpstreamRequest) -> UpstreamResponse;
+type IndexResponder<'a> = &'a dyn Fn(&UpstreamRequest) -> UpstreamResponse;
 
 impl Indexed {
     fn new(index: bool) -> Self {
@@ -31,13 +31,13 @@ impl Indexed {
         let config = ClientConfig { upstreams: vec!["miner".into()], ..ClientConfig::default() };
         let mut client = mined.start_as(config);
         if index {
-            client = client.with_beside(Arc::new(Index));
+            client = client.with_auxiliary_source(Arc::new(HostIndex));
         }
         mined.follow(&mut client);
         Self { mined, client, asked: Vec::new() }
     }
 
-    fn answers(&mut self, session: &mut Session, index: Answer<'_>) -> Value {
+    fn answers(&mut self, session: &mut Session, index: IndexResponder<'_>) -> Value {
         loop {
             match self.client.step(session, &|| false) {
                 SessionStep::Done(answer) => {
@@ -58,13 +58,13 @@ impl Indexed {
         }
     }
 
-    fn ask(&mut self, method: &str, params: Value, index: Answer<'_>) -> Value {
+    fn ask(&mut self, method: &str, params: Value, index: IndexResponder<'_>) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes(), self.mined.now());
         self.answers(&mut session, index)
     }
 
-    fn logs(&mut self, from: u64, to: u64, index: Answer<'_>) -> Value {
+    fn logs(&mut self, from: u64, to: u64, index: IndexResponder<'_>) -> Value {
         // The mined blocks have empty blooms, which prove that no block has a log of this contract.
         let address = Address::repeat_byte(9);
         let range =

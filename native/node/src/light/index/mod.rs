@@ -8,13 +8,14 @@ mod questions;
 mod traces;
 
 use rootlight::engine::{
-    Chain as _, FINALIZED_DEPTH, FREE_LOG_BLOCKS, LightView, LogFilter, MAX_LOGS, RangeStop, Refusal, Watch,
-    check_count,
+    Chain as _, FINALIZED_DEPTH, FREE_LOG_BLOCKS, FilterSpec, LightView, LogFilter, MAX_LOGS, RangeStop,
+    Refusal, check_count,
 };
-use rootlight::light::{Known, PinnedHead, RequestFailure, UpstreamResponse};
+use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamResponse};
 use rootlight::rpc::envelope::Outcome;
 use rootlight::rpc::{
-    Answered, Asked, Beside, Failure, Method, Part, Question, Request, RpcError, log_watch, range_failure,
+    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Failure, Method, PartialResult,
+    Request, RpcError, log_watch, range_failure,
 };
 use rootlight::state::Facts;
 use rootlight::trie::ProvenNodes;
@@ -31,15 +32,15 @@ const LOGS: &str = "eth_getLogs";
 
 /// An index of blocks, which the host asks in the place of the best upstream.
 #[derive(Debug, Clone, Copy)]
-pub struct Index;
+pub struct HostIndex;
 
-impl Beside for Index {
-    fn before(
+impl AuxiliarySource for HostIndex {
+    fn intercept(
         &self,
         request: &Request,
         pinned: &PinnedHead,
-        known: Known<'_>,
-    ) -> Option<Result<Asked, RpcError>> {
+        known: KnownFacts<'_>,
+    ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         let view = &LightView::new(pinned, known, &|| false);
         if let Some(traces) = OlderTraces::of(request, pinned, view) {
             return Some(traces.map(|traces| {
@@ -51,22 +52,27 @@ impl Beside for Index {
         Some(Ok(asked(&IndexQuestion::Logs(range.asked.clone()), OfIndex::Logs(range.into()))))
     }
 
-    fn instead(
+    fn fall_back(
         &self,
         request: &Request,
         _: &PinnedHead,
         refusal: &Refusal,
-    ) -> Option<Result<Asked, RpcError>> {
+    ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         about(request, refusal).map(Ok)
     }
 
-    fn supply(&self, _: &Facts, _: &PinnedHead, _: Known<'_>) -> Result<Option<ProvenNodes>, Refusal> {
+    fn supply_state(
+        &self,
+        _: &Facts,
+        _: &PinnedHead,
+        _: KnownFacts<'_>,
+    ) -> Result<Option<ProvenNodes>, Refusal> {
         Ok(None)
     }
 }
 
-fn asked(asked: &IndexQuestion, question: OfIndex) -> Asked {
-    Asked { request: asked.to_request(), question: Box::new(question) }
+fn asked(asked: &IndexQuestion, question: OfIndex) -> AuxiliaryRequest {
+    AuxiliaryRequest { request: asked.to_request(), question: Box::new(question) }
 }
 
 /// What the index is asked for.
@@ -117,7 +123,9 @@ impl OlderRange {
         if request.row().name != LOGS {
             return None;
         }
-        let Ok(Watch::Logs { filter, from, to }) = log_watch(view, 0, request.params()) else { return None };
+        let Ok(FilterSpec::Logs { filter, from, to }) = log_watch(view, 0, request.params()) else {
+            return None;
+        };
         let chain = pinned.chain()?;
         let (head, lowest) = (chain.head().number, chain.lowest());
         let to = to.unwrap_or(head).min(head);
@@ -134,7 +142,7 @@ impl OlderRange {
         Some(Self { asked: LogQuestion { from, to: last, addresses, topics, most }, to, rest })
     }
 
-    fn answered(self, response: &RawValue) -> Result<Answered, RpcError> {
+    fn answered(self, response: &RawValue) -> Result<AuxiliaryAnswer, RpcError> {
         let (from, last, to) = (self.asked.from, self.asked.to, self.to);
         let reply: LogReply = from_str(response.get()).map_err(|_| malformed())?;
         let (count, logs) = match reply {
@@ -148,9 +156,9 @@ impl OlderRange {
         Ok(match self.rest {
             Some(rest) => {
                 let limit = Some(OlderLogs { count, from, last, to });
-                Answered::Part(Box::new(OlderPart { list: logs, logs: limit }), rest)
+                AuxiliaryAnswer::Part(Box::new(OlderPart { list: logs, logs: limit }), rest)
             }
-            None => Answered::Whole(Ok(logs)),
+            None => AuxiliaryAnswer::Whole(Ok(logs)),
         })
     }
 }
@@ -168,7 +176,7 @@ fn rest(request: &Request, filter: &LogFilter, from: u64, to: u64) -> Option<Req
     Request::new(request.row(), vec![serde_json::value::to_raw_value(&filter).ok()?]).ok()
 }
 
-impl Part for OlderPart {
+impl PartialResult for OlderPart {
     fn bytes(&self) -> usize {
         self.list.get().len()
     }
@@ -230,7 +238,7 @@ fn no_answer(failure: &RequestFailure) -> RpcError {
 
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
-fn about(request: &Request, refusal: &Refusal) -> Option<Asked> {
+fn about(request: &Request, refusal: &Refusal) -> Option<AuxiliaryRequest> {
     let question = match request.row().name {
         "eth_getTransactionByHash" => IndexQuestion::Transaction,
         "eth_getTransactionReceipt" => IndexQuestion::Receipt,
@@ -243,36 +251,36 @@ fn about(request: &Request, refusal: &Refusal) -> Option<Asked> {
     Some(asked(&question(*transaction), OfIndex::Transaction(refusal.clone().into())))
 }
 
-impl Question for OfIndex {
-    fn answered(self: Box<Self>, response: UpstreamResponse, _: &PinnedHead) -> Answered {
+impl AuxiliaryQuestion for OfIndex {
+    fn answered(self: Box<Self>, response: UpstreamResponse, _: &PinnedHead) -> AuxiliaryAnswer {
         let response = match response {
             Ok(response) => response,
-            Err(failure) => return Answered::Whole(Err(no_answer(&failure))),
+            Err(failure) => return AuxiliaryAnswer::Whole(Err(no_answer(&failure))),
         };
         match *self {
             Self::Logs(range) => {
-                range.answered(&response).unwrap_or_else(|error| Answered::Whole(Err(error)))
+                range.answered(&response).unwrap_or_else(|error| AuxiliaryAnswer::Whole(Err(error)))
             }
             Self::Traces(range, row) => match range.answered(&response) {
-                Some(Ok(AnsweredTraces::Whole(traces))) => Answered::Whole(Ok(traces)),
+                Some(Ok(AnsweredTraces::Whole(traces))) => AuxiliaryAnswer::Whole(Ok(traces)),
                 Some(Ok(AnsweredTraces::Part(list, filter))) => match traces::rest(row, filter) {
-                    Some(rest) => Answered::Part(Box::new(OlderPart { list, logs: None }), rest),
-                    None => Answered::Whole(Err(RpcError::Internal)),
+                    Some(rest) => AuxiliaryAnswer::Part(Box::new(OlderPart { list, logs: None }), rest),
+                    None => AuxiliaryAnswer::Whole(Err(RpcError::Internal)),
                 },
-                Some(Err(error)) => Answered::Whole(Err(error)),
-                None => Answered::Whole(Err(malformed())),
+                Some(Err(error)) => AuxiliaryAnswer::Whole(Err(error)),
+                None => AuxiliaryAnswer::Whole(Err(malformed())),
             },
             Self::Block(refusal) => {
-                Answered::Whole(match from_str::<Option<[Box<RawValue>; 1]>>(response.get()) {
+                AuxiliaryAnswer::Whole(match from_str::<Option<[Box<RawValue>; 1]>>(response.get()) {
                     Ok(Some([part])) => Ok(part),
                     Ok(None) => Err(RpcError::Refused(*refusal)),
                     Err(_) => Err(malformed()),
                 })
             }
             Self::Transaction(refusal) if response.get() == "null" => {
-                Answered::Whole(Err(RpcError::Refused(*refusal)))
+                AuxiliaryAnswer::Whole(Err(RpcError::Refused(*refusal)))
             }
-            Self::Transaction(_) => Answered::Whole(Ok(response)),
+            Self::Transaction(_) => AuxiliaryAnswer::Whole(Ok(response)),
         }
     }
 }

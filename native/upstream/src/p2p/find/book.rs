@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rootlight_limits::unix_time::unix_time;
-use rootlight_p2p::discovery::{Node, allowed, is_public, networks};
+use rootlight_p2p::discovery::{NodeRecord, allowed, is_public, networks};
 use rootlight_p2p::rlpx::NodeId;
 use rootlight_p2p::session::Hello;
 use tokio::sync::watch;
 use tracing::warn;
 
 use super::choose::choose;
-use super::kept;
 use super::known::{Caught, KnownNode, MAX_NODES, short};
+use super::node_file;
 
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
 const PER_NETWORK: usize = rootlight_p2p::discovery::PER_SLASH_16;
@@ -31,15 +31,15 @@ pub struct NodeBook {
     network: u64,
     allow_private: bool,
     folder: Option<PathBuf>,
-    pages: Mutex<Pages>,
+    pages: Mutex<BookState>,
     changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Pages {
+struct BookState {
     nodes: BTreeMap<NodeId, KnownNode>,
     /// The node of each slot that has one.
-    held: BTreeMap<usize, Node>,
+    in_use: BTreeMap<usize, NodeRecord>,
     /// Nodes that no slot takes.
     avoided: BTreeSet<NodeId>,
     /// Whether the file is older than the book.
@@ -52,15 +52,18 @@ impl NodeBook {
     /// reached from everywhere.
     #[must_use]
     pub fn open(network: u64, allow_private: bool, folder: Option<&Path>) -> Self {
-        let mut pages = Pages::default();
+        let mut pages = BookState::default();
         if let Some(folder) = folder {
-            match kept::read(folder, network) {
+            match node_file::read(folder, network) {
                 Ok(nodes) => {
                     let nodes = nodes.into_iter().filter(|known| allowed(known.node.address, allow_private));
                     nodes.for_each(|known| pages.insert(known, unix_time()));
                 }
                 Err(error) => {
-                    warn!("{}: {error}; the list of nodes starts afresh", folder.join(kept::FILE).display());
+                    warn!(
+                        "{}: {error}; the list of nodes starts afresh",
+                        folder.join(node_file::FILE).display()
+                    );
                 }
             }
         }
@@ -73,7 +76,7 @@ impl NodeBook {
         }
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn pages(&self) -> MutexGuard<'_, BookState> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,7 +115,7 @@ impl NodeBook {
     }
 
     /// A node has answered discovery.
-    pub(super) fn found(&self, node: Node) {
+    pub(super) fn found(&self, node: NodeRecord) {
         let now = unix_time();
         let mut pages = self.pages();
         match pages.nodes.get_mut(&node.id) {
@@ -120,7 +123,7 @@ impl NodeBook {
             Some(known) => {
                 (known.node, known.seen) = (node, now);
                 // It was away, or this machine was; what failed before may work now.
-                known.forgive();
+                known.reset_failures();
             }
             None => pages.insert(KnownNode::new(node, now), now),
         }
@@ -151,7 +154,7 @@ impl NodeBook {
     /// A node stayed connected for a while, and was of use.
     pub(super) fn useful(&self, id: &NodeId) {
         self.change(id, |known| {
-            known.forgive();
+            known.reset_failures();
             known.seen = unix_time();
         });
     }
@@ -175,38 +178,38 @@ impl NodeBook {
     }
 
     /// Chooses a node for a slot that has none, by the rule of `choose`, and gives it to the slot.
-    pub(super) fn take(&self, slot: usize) -> Option<Node> {
+    pub(super) fn take(&self, slot: usize) -> Option<NodeRecord> {
         let mut pages = self.pages();
-        let held: Vec<Node> = pages.held.values().copied().collect();
-        let node = choose(pages.nodes.values(), &held, |node| self.allows(&pages, node), unix_time())?;
-        pages.held.insert(slot, node);
+        let in_use: Vec<NodeRecord> = pages.in_use.values().copied().collect();
+        let node = choose(pages.nodes.values(), &in_use, |node| self.allows(&pages, node), unix_time())?;
+        pages.in_use.insert(slot, node);
         Some(node)
     }
 
     pub(super) fn release(&self, slot: usize) {
-        self.pages().held.remove(&slot);
+        self.pages().in_use.remove(&slot);
         self.changed();
     }
 
     /// Number of slots that have a node.
-    pub(super) fn held(&self) -> usize {
-        self.pages().held.len()
+    pub(super) fn in_use(&self) -> usize {
+        self.pages().in_use.len()
     }
 
     /// Whether the node of this slot should go, because no held node serves state and another node may.
     pub(super) fn wants_state(&self, slot: usize) -> bool {
         let pages = self.pages();
-        let snap = |node: &Node| pages.nodes.get(&node.id).and_then(|known| known.snap);
-        if pages.held.values().any(|node| snap(node) != Some(false)) || !pages.held.contains_key(&slot) {
+        let snap = |node: &NodeRecord| pages.nodes.get(&node.id).and_then(|known| known.snap);
+        if pages.in_use.values().any(|node| snap(node) != Some(false)) || !pages.in_use.contains_key(&slot) {
             return false;
         }
-        let others: Vec<Node> =
-            pages.held.iter().filter(|(other, _)| **other != slot).map(|(_, node)| *node).collect();
+        let others: Vec<NodeRecord> =
+            pages.in_use.iter().filter(|(other, _)| **other != slot).map(|(_, node)| *node).collect();
         let may_serve = pages.nodes.values().filter(|known| known.snap != Some(false));
         choose(may_serve, &others, |node| self.allows(&pages, node), unix_time()).is_some()
     }
 
-    fn allows(&self, pages: &Pages, node: &Node) -> bool {
+    fn allows(&self, pages: &BookState, node: &NodeRecord) -> bool {
         allowed(node.address, self.allow_private) && !pages.avoided.contains(&node.id)
     }
 
@@ -217,10 +220,10 @@ impl NodeBook {
         if !std::mem::take(&mut pages.unsaved) {
             return;
         }
-        let text = kept::text(self.network, pages.nodes.values());
+        let text = node_file::text(self.network, pages.nodes.values());
         drop(pages);
-        if let Some(Err(error)) = text.map(|text| kept::write(folder, &text)) {
-            warn!("{}: {error}", folder.join(kept::FILE).display());
+        if let Some(Err(error)) = text.map(|text| node_file::write(folder, &text)) {
+            warn!("{}: {error}", folder.join(node_file::FILE).display());
         }
     }
 }
@@ -231,14 +234,14 @@ impl Drop for NodeBook {
     }
 }
 
-impl Pages {
+impl BookState {
     /// Adds a node, if there is room in its network. The one seen least lately makes room in a full book.
     fn insert(&mut self, known: KnownNode, now: u64) {
         if !self.network_has_room(known.node.address.ip()) {
             return;
         }
         if self.nodes.len() >= MAX_NODES {
-            let leaves = |known: &&KnownNode| !self.held.values().any(|node| node.id == known.node.id);
+            let leaves = |known: &&KnownNode| !self.in_use.values().any(|node| node.id == known.node.id);
             let order = |known: &&KnownNode| (known.is_caught(now), known.seen);
             let Some(oldest) = self.nodes.values().filter(leaves).min_by_key(order) else { return };
             let id = oldest.node.id;
@@ -249,8 +252,8 @@ impl Pages {
 
     /// Forgets a node that was never connected, is in no slot and was not caught, if there is reason to.
     fn forget(&mut self, id: &NodeId, reason: impl Fn(&KnownNode) -> bool) {
-        let held = self.held.values().any(|node| node.id == *id);
-        let new = |known: &KnownNode| !held && known.snap.is_none() && known.caught.is_none();
+        let in_use = self.in_use.values().any(|node| node.id == *id);
+        let new = |known: &KnownNode| !in_use && known.snap.is_none() && known.caught.is_none();
         if self.nodes.get(id).is_some_and(|known| new(known) && reason(known)) {
             self.nodes.remove(id);
             self.unsaved = true;

@@ -8,8 +8,8 @@ fn id(number: u16) -> NodeId {
     NodeId::from_bytes(bytes)
 }
 
-fn node(number: u16, address: &str) -> Node {
-    Node { id: id(number), address: address.parse().unwrap() }
+fn node(number: u16, address: &str) -> NodeRecord {
+    NodeRecord { id: id(number), address: address.parse().unwrap() }
 }
 
 fn ids(book: &NodeBook) -> Vec<NodeId> {
@@ -45,7 +45,7 @@ fn nodes_are_kept_with_what_they_were_caught_with() {
 fn a_damaged_file_is_no_list() {
     let folder = tempfile::tempdir().unwrap();
     let open = || NodeBook::open(775, false, Some(folder.path()));
-    let path = folder.path().join(kept::FILE);
+    let path = folder.path().join(node_file::FILE);
     for text in ["", "{", "[]", r#"{"version":2,"network":775,"nodes":[]}"#, &" ".repeat(5 << 20)] {
         std::fs::write(&path, text).unwrap();
         assert!(open().nodes().is_empty());
@@ -79,7 +79,7 @@ fn a_file_does_not_make_the_book_grow() {
     };
     let entries: Vec<String> = (0..1_000).map(entry).collect();
     let text = format!(r#"{{"version":1,"network":775,"nodes":[{}]}}"#, entries.join(","));
-    std::fs::write(folder.path().join(kept::FILE), text).unwrap();
+    std::fs::write(folder.path().join(node_file::FILE), text).unwrap();
     let book = NodeBook::open(775, false, Some(folder.path()));
     let nodes = book.nodes();
     assert_eq!(nodes.len(), MAX_NODES);
@@ -111,7 +111,7 @@ async fn slots_get_different_nodes_and_give_them_back() {
     }
     let (first, second) = (book.take(0).unwrap(), book.take(1).unwrap());
     assert_ne!(first.address.ip().to_string()[..1], second.address.ip().to_string()[..1]);
-    assert_eq!((book.take(2), book.held()), (None, 2), "the third node is of the first one's /24");
+    assert_eq!((book.take(2), book.in_use()), (None, 2), "the third node is of the first one's /24");
     let three = if first.id == id(3) { 0 } else { 1 };
     book.failed(&id(3));
     book.release(three);

@@ -12,7 +12,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 
-use rootlight_p2p::discovery::{Node, is_public, networks};
+use rootlight_p2p::discovery::{NodeRecord, is_public, networks};
 
 use super::known::KnownNode;
 
@@ -26,21 +26,21 @@ fn shared(one: IpAddr, other: IpAddr) -> (bool, bool) {
     (small == other_small, large == other_large)
 }
 
-/// The node to dial next, beside those that are `held`. `all` is the whole book.
+/// The node to dial next, beside those that are `in_use`. `all` is the whole book.
 pub(super) fn choose<'a>(
     all: impl Iterator<Item = &'a KnownNode> + Clone,
-    held: &[Node],
-    allow: impl Fn(&Node) -> bool,
+    in_use: &[NodeRecord],
+    allow: impl Fn(&NodeRecord) -> bool,
     now: u64,
-) -> Option<Node> {
+) -> Option<NodeRecord> {
     let chance = RandomState::new();
     let caught = all.clone().filter(|known| known.is_caught(now)).collect::<Vec<_>>();
     let free = |known: &&KnownNode| {
         let node = known.node;
-        !known.rests(held.is_empty())
+        !known.is_backing_off(in_use.is_empty())
             && allow(&node)
             && !caught.iter().any(|liar| liar.node.id == node.id || liar.shares_owner(&node.address))
-            && !held.iter().any(|other| {
+            && !in_use.iter().any(|other| {
                 other.id == node.id
                     || other.address == node.address
                     || shared(other.address.ip(), node.address.ip()).0
@@ -48,9 +48,9 @@ pub(super) fn choose<'a>(
     };
     let has_state = all
         .clone()
-        .any(|known| known.snap == Some(true) && held.iter().any(|other| other.id == known.node.id));
+        .any(|known| known.snap == Some(true) && in_use.iter().any(|other| other.id == known.node.id));
     let rank = |known: &&KnownNode| {
-        let near = held.iter().any(|other| shared(other.address.ip(), known.node.address.ip()).1);
+        let near = in_use.iter().any(|other| shared(other.address.ip(), known.node.address.ip()).1);
         let service = match known.snap {
             _ if has_state => 0,
             Some(true) => 0,
@@ -73,12 +73,12 @@ mod tests {
     use rootlight_p2p::rlpx::NodeId;
 
     fn node(number: u8, address: &str) -> KnownNode {
-        let node = Node { id: NodeId::from_bytes([number; 64]), address: address.parse().unwrap() };
+        let node = NodeRecord { id: NodeId::from_bytes([number; 64]), address: address.parse().unwrap() };
         KnownNode::new(node, 1)
     }
 
-    fn chosen(all: &[KnownNode], held: &[Node]) -> Option<u8> {
-        choose(all.iter(), held, |_| true, 1_000).map(|node| node.id.as_bytes()[0])
+    fn chosen(all: &[KnownNode], in_use: &[NodeRecord]) -> Option<u8> {
+        choose(all.iter(), in_use, |_| true, 1_000).map(|node| node.id.as_bytes()[0])
     }
 
     #[test]
@@ -92,14 +92,14 @@ mod tests {
             node(6, "[2600:1:2:9::1]:5050"),
             node(7, "[2600:1:3::1]:5050"),
         ];
-        let held = |numbers: &[usize]| numbers.iter().map(|n| all[n - 1].node).collect::<Vec<_>>();
+        let in_use = |numbers: &[usize]| numbers.iter().map(|n| all[n - 1].node).collect::<Vec<_>>();
         for _ in 0..32 {
-            assert!(matches!(chosen(&all, &held(&[1])), Some(4..=7)));
-            assert_eq!(chosen(&all, &held(&[1, 5])), Some(4));
+            assert!(matches!(chosen(&all, &in_use(&[1])), Some(4..=7)));
+            assert_eq!(chosen(&all, &in_use(&[1, 5])), Some(4));
             // Only neighbours in the larger networks are left.
-            assert!(matches!(chosen(&all, &held(&[1, 4, 5])), Some(3 | 7)));
+            assert!(matches!(chosen(&all, &in_use(&[1, 4, 5])), Some(3 | 7)));
         }
-        assert_eq!(chosen(&all, &held(&[1, 3, 4, 5, 7])), None, "never two of one /24 or /48");
+        assert_eq!(chosen(&all, &in_use(&[1, 3, 4, 5, 7])), None, "never two of one /24 or /48");
     }
 
     #[test]
@@ -137,13 +137,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_node_that_failed_is_left_alone_for_longer_each_time() {
         let mut all = [node(1, "1.1.1.1:1"), node(2, "2.2.2.2:1")];
-        let held = [all[1].node];
+        let in_use = [all[1].node];
         for seconds in [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600] {
             all[0].fail();
             tokio::time::advance(std::time::Duration::from_secs(seconds - 1)).await;
-            assert_eq!(chosen(&all, &held), None, "{seconds}");
+            assert_eq!(chosen(&all, &in_use), None, "{seconds}");
             tokio::time::advance(std::time::Duration::from_secs(1)).await;
-            assert_eq!(chosen(&all, &held), Some(1), "{seconds}");
+            assert_eq!(chosen(&all, &in_use), Some(1), "{seconds}");
         }
         // A client without any node tries again soon.
         all.iter_mut().for_each(|known| (0..20).for_each(|_| known.fail()));
@@ -160,17 +160,17 @@ mod tests {
                 node(u8::try_from(number).unwrap(), &format!("{}.1.{b}.{c}:5050", 20 + a))
             };
             let all: Vec<KnownNode> = places.iter().enumerate().map(at).collect();
-            let mut held: Vec<Node> = Vec::new();
-            while let Some(node) = choose(all.iter(), &held, |_| true, 0) {
-                let near = |one: &Node, other: &Node| shared(one.address.ip(), other.address.ip());
-                prop_assert!(held.iter().all(|other| !near(other, &node).0), "two of one /24");
-                let elsewhere = all.iter().any(|known| held.iter().all(|other| !near(other, &known.node).1));
-                let apart = held.iter().all(|other| !near(other, &node).1);
+            let mut in_use: Vec<NodeRecord> = Vec::new();
+            while let Some(node) = choose(all.iter(), &in_use, |_| true, 0) {
+                let near = |one: &NodeRecord, other: &NodeRecord| shared(one.address.ip(), other.address.ip());
+                prop_assert!(in_use.iter().all(|other| !near(other, &node).0), "two of one /24");
+                let elsewhere = all.iter().any(|known| in_use.iter().all(|other| !near(other, &known.node).1));
+                let apart = in_use.iter().all(|other| !near(other, &node).1);
                 prop_assert_eq!(apart, elsewhere, "a /16 is shared only where no other is left");
-                held.push(node);
+                in_use.push(node);
             }
             let small: BTreeSet<_> = places.iter().map(|(a, b, _)| (a, b)).collect();
-            prop_assert_eq!(held.len(), small.len(), "every /24 has its node in the end");
+            prop_assert_eq!(in_use.len(), small.len(), "every /24 has its node in the end");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{B256, U256};
-use rootlight_p2p::discovery::{Node, is_public};
+use rootlight_p2p::discovery::{NodeRecord, is_public};
 use rootlight_p2p::header::RawHeader;
 use rootlight_p2p::message::{BlockParts, Message, Push, Request, Response};
 use rootlight_p2p::session::Hello;
@@ -15,10 +15,10 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::finder::Finder;
 use super::known::peer_address;
-use crate::intake::Intake;
-use crate::p2p::connection::Host;
-use crate::p2p::link::Link;
+use crate::p2p::connection::PeerHandler;
+use crate::p2p::link::PeerLink;
 use crate::p2p::{Identity, PeerAddress, PeerError, Reach, node};
+use crate::source_quota::SourceQuota;
 
 /// Most dials at a time.
 const MAX_DIALS: usize = 8;
@@ -64,7 +64,7 @@ pub struct SnapOffer {
 #[derive(Debug)]
 pub struct Visited {
     /// Id and address.
-    pub node: Node,
+    pub node: NodeRecord,
     /// What it said, or why it said nothing.
     pub outcome: Result<Visit, PeerError>,
 }
@@ -110,11 +110,11 @@ struct Dialled {
 }
 
 impl Dialled {
-    fn is_new(&self, node: &Node) -> bool {
+    fn is_new(&self, node: &NodeRecord) -> bool {
         !self.nodes.contains(&node.address) && !self.hosts.contains(&node.address.ip())
     }
 
-    fn note(&mut self, node: &Node) {
+    fn note(&mut self, node: &NodeRecord) {
         self.nodes.insert(node.address);
         if is_public(node.address.ip()) {
             self.hosts.insert(node.address.ip());
@@ -123,10 +123,10 @@ impl Dialled {
 }
 
 /// A host that takes no notice.
-struct Visitor(Intake);
+struct Visitor(SourceQuota);
 
-impl Host for Visitor {
-    fn intake(&self) -> Intake {
+impl PeerHandler for Visitor {
+    fn intake(&self) -> SourceQuota {
         self.0.clone()
     }
 
@@ -138,12 +138,12 @@ impl Host for Visitor {
 /// # Errors
 /// It cannot be dialled, or it speaks another protocol or of another chain.
 pub async fn visit(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
-    let visit = timeout(VISIT_TIMEOUT, look_in(identity, address, reach)).await;
+    let visit = timeout(VISIT_TIMEOUT, visit_once(identity, address, reach)).await;
     visit.unwrap_or(Err(PeerError::NoResponse(VISIT_TIMEOUT)))
 }
 
-async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
-    let visitor = Visitor(Intake::of_peer(identity.limits()));
+async fn visit_once(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+    let visitor = Visitor(SourceQuota::of_peer(identity.limits()));
     let link = node::dial(identity, address, reach, Arc::new(visitor)).await?;
     let said = &link.peer;
     let snap = if said.hello.serves_snap() { snap_offer(&link).await } else { None };
@@ -155,7 +155,7 @@ async fn look_in(identity: &Identity, address: &PeerAddress, reach: Reach) -> Re
     })
 }
 
-async fn snap_offer(link: &Arc<Link>) -> Option<SnapOffer> {
+async fn snap_offer(link: &Arc<PeerLink>) -> Option<SnapOffer> {
     let message = link.ask(Request::SnapStatus).await.ok()?;
     message.read(read_offer).await.ok()?
 }

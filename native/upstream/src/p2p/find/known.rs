@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rootlight_limits::outside::is_unseen;
-use rootlight_p2p::discovery::{Node, is_public, one_owner};
+use rootlight_limits::sanitize::is_unseen;
+use rootlight_p2p::discovery::{NodeRecord, is_public, one_owner};
 use rootlight_p2p::rlpx::NodeId;
 use rootlight_p2p::session::Hello;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct Caught {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownNode {
     /// Id and address.
-    pub node: Node,
+    pub node: NodeRecord,
     /// When it answered last, in seconds since 1970; 0 if it did not in this run or the one before.
     pub seen: u64,
     /// What its client calls itself; empty until it was connected.
@@ -55,7 +55,7 @@ pub struct KnownNode {
 }
 
 impl KnownNode {
-    pub(super) fn new(node: Node, seen: u64) -> Self {
+    pub(super) fn new(node: NodeRecord, seen: u64) -> Self {
         Self { node, seen, client: String::new(), snap: None, caught: None, failures: 0, failed_at: None }
     }
 
@@ -72,7 +72,7 @@ impl KnownNode {
 
     /// Whether it failed so lately that it is not tried now. `needed` is for a client that has no node at all: after an
     /// outage of its own network, it does not wait for pauses of an hour.
-    pub(super) fn rests(&self, needed: bool) -> bool {
+    pub(super) fn is_backing_off(&self, needed: bool) -> bool {
         let doublings = if needed { 0 } else { self.failures.saturating_sub(1).min(10) };
         let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
         self.failed_at.is_some_and(|at| at.elapsed() < pause)
@@ -84,7 +84,7 @@ impl KnownNode {
     }
 
     /// Forgets failures.
-    pub(super) fn forgive(&mut self) {
+    pub(super) fn reset_failures(&mut self) {
         (self.failures, self.failed_at) = (0, None);
     }
 
@@ -106,7 +106,7 @@ pub(super) fn short(text: &str) -> String {
     text.chars().filter(|c| !is_unseen(*c)).take(MAX_TEXT).collect()
 }
 
-pub(super) fn peer_address(node: &Node) -> PeerAddress {
+pub(super) fn peer_address(node: &NodeRecord) -> PeerAddress {
     let host = match node.address {
         SocketAddr::V4(address) => address.ip().to_string(),
         SocketAddr::V6(address) => format!("[{}]", address.ip()),
@@ -116,7 +116,7 @@ pub(super) fn peer_address(node: &Node) -> PeerAddress {
 
 /// The form in a file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KeptNode {
+pub(super) struct StoredNode {
     id: String,
     address: SocketAddr,
     seen: u64,
@@ -128,7 +128,7 @@ pub(super) struct KeptNode {
     caught: Option<Caught>,
 }
 
-impl From<&KnownNode> for KeptNode {
+impl From<&KnownNode> for StoredNode {
     fn from(known: &KnownNode) -> Self {
         Self {
             id: known.node.id.to_string(),
@@ -141,13 +141,13 @@ impl From<&KnownNode> for KeptNode {
     }
 }
 
-impl KeptNode {
+impl StoredNode {
     /// The node, if the id is one; texts are cut.
     pub(super) fn known(self) -> Option<KnownNode> {
         let id: NodeId = self.id.parse().ok()?;
         let address = rootlight_p2p::discovery::canonical(self.address);
         let caught = self.caught.map(|caught| Caught { at: caught.at, what: short(&caught.what) });
-        let node = Node { id, address };
+        let node = NodeRecord { id, address };
         Some(KnownNode {
             client: short(&self.client),
             snap: self.snap,

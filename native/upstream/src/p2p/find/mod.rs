@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `finder`, `boot` | discovery over a socket; addresses of boot hosts |
-//! | `book`, `known`, `kept` | the nodes that answered, what is known of each, and the file they are kept in |
+//! | `book`, `known`, `node_file` | the nodes that answered, what is known of each, and the file they are kept in |
 //! | `choose` | which node is dialled next |
 //! | `slots`, `slot`, `shared` | a fixed number of upstreams that take one node after another |
 //! | `crawl` | one dial to every node that is found |
@@ -13,8 +13,8 @@ mod boot;
 mod choose;
 mod crawl;
 mod finder;
-mod kept;
 mod known;
+mod node_file;
 mod shared;
 mod slot;
 mod slots;
@@ -23,8 +23,8 @@ pub use book::NodeBook;
 pub use boot::{BootHost, BootHostError, LookupError, addresses_of};
 pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl, visit};
 pub use finder::{Finder, FinderOptions};
-pub use kept::{FILE, read as read_kept};
 pub use known::{Caught, KnownNode};
+pub use node_file::{FILE, read as read_kept};
 pub use shared::SlotOptions;
 pub use slot::PeerSlot;
 pub use slots::start_slots;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight_p2p::discovery::Node;
+use rootlight_p2p::discovery::NodeRecord;
 use rootlight_p2p::rlpx::NodeId;
 
 use super::book::NodeBook;
@@ -26,19 +26,19 @@ pub struct SlotOptions {
 }
 
 /// What the slots share. The finder lives as long as one of them.
-pub(super) struct Shared {
+pub(super) struct SlotContext {
     pub(super) book: Arc<NodeBook>,
     options: SlotOptions,
     _finder: Finder,
 }
 
-impl Shared {
+impl SlotContext {
     pub(super) fn new(finder: Finder, options: SlotOptions) -> Self {
         Self { book: finder.book().clone(), options, _finder: finder }
     }
 
     /// Starts to dial a node.
-    pub(super) fn upstream(&self, node: &Node) -> PeerUpstream {
+    pub(super) fn upstream(&self, node: &NodeRecord) -> PeerUpstream {
         let SlotOptions { identity, network, nodes, .. } = &self.options;
         let reach = Reach::Found { private: self.book.allows_private() };
         PeerUpstream::within(identity.clone(), peer_address(node), reach, network.clone(), nodes.clone())

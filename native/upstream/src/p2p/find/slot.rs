@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Held;
-use rootlight_p2p::discovery::Node;
+use rootlight_limits::budget::Reservation;
+use rootlight_p2p::discovery::NodeRecord;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::known::peer_address;
-use super::shared::Shared;
+use super::shared::SlotContext;
 use crate::p2p::PeerUpstream;
-use crate::p2p::link::Link;
-use crate::{Dismissal, Turn, Upstream, UpstreamError, UpstreamResult};
+use crate::p2p::link::PeerLink;
+use crate::{CurrentSource, Dismissal, Upstream, UpstreamError, UpstreamResult};
 
 /// How long a request waits for the first node of all.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -33,33 +33,33 @@ const USEFUL_CHECKS: u32 = 12;
 
 /// An upstream that asks one found node, and another one when that is of no use.
 pub struct PeerSlot {
-    place: Arc<Place>,
+    place: Arc<SlotInner>,
     filling: JoinHandle<()>,
 }
 
 /// What the slot and the task that fills it share.
-struct Place {
+struct SlotInner {
     index: usize,
     name: String,
-    shared: Arc<Shared>,
-    state: Mutex<State>,
+    shared: Arc<SlotContext>,
+    state: Mutex<SlotTurn>,
     dismissals: mpsc::Sender<Dismissal>,
     filled: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct SlotTurn {
     turn: u64,
-    current: Option<Arc<Current>>,
+    current: Option<Arc<SlotNode>>,
 }
 
 /// The node in a slot.
-struct Current {
-    node: Node,
+struct SlotNode {
+    node: NodeRecord,
     upstream: PeerUpstream,
 }
 
-impl State {
+impl SlotTurn {
     /// Ends the turn of the present node, if there is one.
     fn leave(&mut self) -> bool {
         let left = self.current.take().is_some();
@@ -70,9 +70,9 @@ impl State {
 
 impl PeerSlot {
     /// A slot that is filled by a task, which ends with the value.
-    pub(super) fn start(index: usize, shared: Arc<Shared>) -> Self {
+    pub(super) fn start(index: usize, shared: Arc<SlotContext>) -> Self {
         let (dismissals, dismissed) = mpsc::channel(1);
-        let place = Arc::new(Place {
+        let place = Arc::new(SlotInner {
             index,
             name: format!("peer {}", index.saturating_add(1)),
             shared,
@@ -92,24 +92,24 @@ impl Drop for PeerSlot {
     }
 }
 
-impl Place {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SlotInner {
+    fn state(&self) -> MutexGuard<'_, SlotTurn> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> Option<Arc<Current>> {
+    fn current(&self) -> Option<Arc<SlotNode>> {
         self.state().current.clone()
     }
 
     /// The node to ask. At the start, before any slot has one, it is waited for.
-    async fn node(&self) -> Option<Arc<Current>> {
+    async fn node(&self) -> Option<Arc<SlotNode>> {
         let wait = async {
             loop {
                 let filled = self.filled.notified();
                 if let Some(current) = self.current() {
                     return Some(current);
                 }
-                if self.shared.book.held() > 0 {
+                if self.shared.book.in_use() > 0 {
                     return None;
                 }
                 tokio::select! { () = filled => {} () = sleep(LOOK) => {} }
@@ -118,7 +118,7 @@ impl Place {
         timeout(PATIENCE, wait).await.ok().flatten()
     }
 
-    fn put(&self, current: Arc<Current>) {
+    fn put(&self, current: Arc<SlotNode>) {
         let mut state = self.state();
         (state.turn, state.current) = (state.turn.saturating_add(1), Some(current));
         drop(state);
@@ -141,7 +141,7 @@ impl Place {
 }
 
 /// Takes one node after another.
-async fn fill(place: Arc<Place>, mut dismissed: mpsc::Receiver<Dismissal>) {
+async fn fill(place: Arc<SlotInner>, mut dismissed: mpsc::Receiver<Dismissal>) {
     let book = place.shared.book.clone();
     let mut changes = book.changes();
     loop {
@@ -150,7 +150,7 @@ async fn fill(place: Arc<Place>, mut dismissed: mpsc::Receiver<Dismissal>) {
             tokio::select! { _ = changes.changed() => {} () = sleep(LOOK) => {} }
             continue;
         };
-        let current = Arc::new(Current { node, upstream: place.shared.upstream(&node) });
+        let current = Arc::new(SlotNode { node, upstream: place.shared.upstream(&node) });
         debug!("{}: dialling {}", place.name, peer_address(&node));
         place.put(current.clone());
         let reason = hold(&place, &current, &mut dismissed).await;
@@ -163,9 +163,9 @@ async fn fill(place: Arc<Place>, mut dismissed: mpsc::Receiver<Dismissal>) {
 }
 
 /// Waits until the node has to go.
-async fn hold(place: &Place, current: &Current, dismissed: &mut mpsc::Receiver<Dismissal>) -> Dismissal {
+async fn hold(place: &SlotInner, current: &SlotNode, dismissed: &mut mpsc::Receiver<Dismissal>) -> Dismissal {
     let (book, id) = (&place.shared.book, current.node.id);
-    let opened = |link: &Link| {
+    let opened = |link: &PeerLink| {
         info!("{}: connected to {}, {}", place.name, peer_address(&current.node), link.peer.hello.client_id);
         book.connected(&id, &link.peer.hello);
     };
@@ -189,7 +189,7 @@ async fn hold(place: &Place, current: &Current, dismissed: &mut mpsc::Receiver<D
 }
 
 /// Notes why a node had to go.
-fn settle(place: &Place, node: &Node, reason: Dismissal) {
+fn settle(place: &SlotInner, node: &NodeRecord, reason: Dismissal) {
     let (book, address) = (&place.shared.book, peer_address(node));
     match reason {
         Dismissal::Lied(what) => {
@@ -207,16 +207,19 @@ fn settle(place: &Place, node: &Node, reason: Dismissal) {
 
 impl Upstream for PeerSlot {
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_held(requests).await.0 })
+        Box::pin(async move { self.request_reserved(requests).await.0 })
     }
 
-    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
         Box::pin(async move {
             let Some(current) = self.place.node().await else {
                 let none = || Err(UpstreamError::Transport("no node is known that could be asked".into()));
-                return (requests.iter().map(|_| none()).collect(), Held::default());
+                return (requests.iter().map(|_| none()).collect(), Reservation::default());
             };
-            current.upstream.request_held(requests).await
+            current.upstream.request_reserved(requests).await
         })
     }
 
@@ -228,13 +231,13 @@ impl Upstream for PeerSlot {
         self.place.current().map(|current| current.node.address.ip())
     }
 
-    fn turn(&self) -> Option<Turn> {
+    fn current_source(&self) -> Option<CurrentSource> {
         let state = self.place.state();
         let name = state.current.as_ref().map_or_else(
             || format!("{} (no node)", self.place.name),
             |current| current.upstream.name().to_owned(),
         );
-        Some(Turn { number: state.turn, name, vacant: state.current.is_none() })
+        Some(CurrentSource { number: state.turn, name, vacant: state.current.is_none() })
     }
 
     fn dismiss(&self, turn: u64, reason: Dismissal) {

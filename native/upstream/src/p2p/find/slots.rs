@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finder::Finder;
-use super::shared::{Shared, SlotOptions};
+use super::shared::{SlotContext, SlotOptions};
 use super::slot::PeerSlot;
 use crate::SharedUpstream;
 
@@ -12,6 +12,6 @@ use crate::SharedUpstream;
 pub fn start_slots(finder: Finder, options: SlotOptions) -> Vec<SharedUpstream> {
     finder.book().avoid(&options.avoid);
     let count = options.count;
-    let shared = Arc::new(Shared::new(finder, options));
+    let shared = Arc::new(SlotContext::new(finder, options));
     (0..count).map(|index| Arc::new(PeerSlot::start(index, shared.clone())) as SharedUpstream).collect()
 }

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 
-use super::super::Refusal;
-use super::super::federation::{Federation, Member, P2SH_ERP, P2WSH_ERP, STANDARD, number_cell};
+use super::super::NativeFailure;
+use super::super::federation::{Federation, FederationMember, P2SH_ERP, P2WSH_ERP, STANDARD, number_cell};
 use super::super::members::{encode_pending, hash};
-use super::super::session::{Bridge, Done};
+use super::super::session::{Bridge, BridgeResult};
 use super::code;
-use super::election::{Election, Proposal};
+use super::election::{Election, VotedCall};
 use super::events::COMMIT;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
@@ -30,28 +30,28 @@ const MISMATCH: i64 = -3;
 const PROPOSED: i64 = -4;
 
 /// `createFederation`
-pub(in super::super) fn create(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
-    vote(bridge, &Proposal::new("create", &[]))
+pub(in super::super) fn create(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
+    vote(bridge, &VotedCall::new("create", &[]))
 }
 
 /// `addFederatorPublicKeyMultikey`
-pub(in super::super) fn add(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn add(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let keys: Vec<&[u8]> = args.iter().map(Arg::bytes).collect();
-    vote(bridge, &Proposal::new("add-multi", &keys))
+    vote(bridge, &VotedCall::new("add-multi", &keys))
 }
 
 /// `commitFederation`
-pub(in super::super) fn commit(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    vote(bridge, &Proposal::new("commit", &[args.first().map_or(&[][..], Arg::bytes)]))
+pub(in super::super) fn commit(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
+    vote(bridge, &VotedCall::new("commit", &[args.first().map_or(&[][..], Arg::bytes)]))
 }
 
 /// `rollbackFederation`
-pub(in super::super) fn roll_back(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
-    vote(bridge, &Proposal::new("rollback", &[]))
+pub(in super::super) fn roll_back(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
+    vote(bridge, &VotedCall::new("rollback", &[]))
 }
 
 /// Counts a vote if its proposal could be carried out now, and carries it out once it has won.
-fn vote(bridge: &mut Bridge<'_>, proposal: &Proposal) -> Done {
+fn vote(bridge: &mut Bridge<'_>, proposal: &VotedCall) -> BridgeResult {
     let voters = bridge.constants.federation_voters;
     let caller = bridge.caller();
     if !bridge.is_any(voters) {
@@ -78,7 +78,12 @@ fn vote(bridge: &mut Bridge<'_>, proposal: &Proposal) -> Done {
 
 impl Bridge<'_> {
     /// Carries out a proposal, or with `dry` only checks whether it could be carried out.
-    fn carry_out(&mut self, proposal: &Proposal, dry: bool, election: &mut Election) -> Result<i64, Refusal> {
+    fn carry_out(
+        &mut self,
+        proposal: &VotedCall,
+        dry: bool,
+        election: &mut Election,
+    ) -> Result<i64, NativeFailure> {
         let arguments: Vec<&[u8]> = proposal.arguments.iter().map(Vec::as_slice).collect();
         match (proposal.function.as_slice(), arguments.as_slice()) {
             (b"create", _) => Ok(self.create_pending(dry, election)),
@@ -122,16 +127,21 @@ impl Bridge<'_> {
             return NOT_READY;
         }
         if !dry {
-            members.push(Member { btc, rsk, mst });
+            members.push(FederationMember { btc, rsk, mst });
             members.sort_unstable();
             self.save_pending(Some(&members));
         }
         DONE
     }
 
-    fn commit_pending(&mut self, dry: bool, wanted: &[u8], election: &mut Election) -> Result<i64, Refusal> {
+    fn commit_pending(
+        &mut self,
+        dry: bool,
+        wanted: &[u8],
+        election: &mut Election,
+    ) -> Result<i64, NativeFailure> {
         if wanted.len() != 32 {
-            return Err(Refusal::Failed);
+            return Err(NativeFailure::Failed);
         }
         let Some(members) = self.pending_members() else { return Ok(PENDING) };
         if members.len() < 2 {
@@ -144,7 +154,7 @@ impl Bridge<'_> {
             return Ok(DONE);
         }
         if !self.has(Rule::Rskip419) {
-            return Err(Refusal::NotSimulated("commitFederation before RSKIP-419"));
+            return Err(NativeFailure::NotSimulated("commitFederation before RSKIP-419"));
         }
         self.propose(members)?;
         self.save_pending(None);
@@ -152,7 +162,7 @@ impl Bridge<'_> {
         Ok(DONE)
     }
 
-    fn propose(&mut self, members: Vec<Member>) -> Result<(), Refusal> {
+    fn propose(&mut self, members: Vec<FederationMember>) -> Result<(), NativeFailure> {
         let block = self.call.block;
         let created = block.timestamp.saturating_mul(1_000);
         let format = if self.has(Rule::Rskip305) { P2WSH_ERP } else { P2SH_ERP };
@@ -162,7 +172,7 @@ impl Bridge<'_> {
         self.log_commit(&proposed)
     }
 
-    fn log_commit(&mut self, new: &Federation) -> Result<(), Refusal> {
+    fn log_commit(&mut self, new: &Federation) -> Result<(), NativeFailure> {
         let old = self.active_federation();
         let keys = |federation: &Federation| -> Vec<u8> {
             federation.members.iter().flat_map(|member| member.btc).collect()
@@ -188,7 +198,7 @@ impl Bridge<'_> {
     }
 
     /// Writes the pending federation, or removes it. Its version cell stays.
-    fn save_pending(&mut self, members: Option<&[Member]>) {
+    fn save_pending(&mut self, members: Option<&[FederationMember]>) {
         let cell = members.map(encode_pending).unwrap_or_default();
         self.save_named("pendingFederation", cell);
         self.save_named("pendingFederationFormatVersion", number_cell(STANDARD));

@@ -4,18 +4,18 @@ use alloc::vec::Vec;
 
 use alloy_primitives::Address;
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::session::Bridge;
-use crate::types::rlp::{self, Reader};
+use crate::types::rlp::{self, RlpReader};
 
 /// The subject of a vote: a function and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Proposal {
+pub(super) struct VotedCall {
     pub(super) function: Vec<u8>,
     pub(super) arguments: Vec<Vec<u8>>,
 }
 
-impl Proposal {
+impl VotedCall {
     pub(super) fn new(function: &str, arguments: &[&[u8]]) -> Self {
         Self {
             function: function.as_bytes().to_vec(),
@@ -24,7 +24,7 @@ impl Proposal {
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Reader::list(bytes, "vote").ok()?;
+        let mut fields = RlpReader::list(bytes, "vote").ok()?;
         let function = fields.next_str("function").ok()?.to_vec();
         let mut list = fields.next_list("arguments").ok()?;
         let mut arguments = Vec::new();
@@ -52,27 +52,31 @@ impl Proposal {
 
 /// The open votes of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Election(Vec<(Proposal, Vec<Address>)>);
+pub(super) struct Election(Vec<(VotedCall, Vec<Address>)>);
 
 impl Election {
     /// Reads a cell. Fails if it contains a voter who is no longer authorised.
-    pub(super) fn read(bridge: &mut Bridge<'_>, cell: &str, voters: &[Address]) -> Result<Self, Refusal> {
+    pub(super) fn read(
+        bridge: &mut Bridge<'_>,
+        cell: &str,
+        voters: &[Address],
+    ) -> Result<Self, NativeFailure> {
         let bytes = bridge.named(cell);
         if bytes.is_empty() {
             return Ok(Self::default());
         }
-        let election = Self::decode(&bytes).ok_or(Refusal::Failed)?;
+        let election = Self::decode(&bytes).ok_or(NativeFailure::Failed)?;
         match election.0.iter().flat_map(|(_, voted)| voted).all(|voter| voters.contains(voter)) {
             true => Ok(election),
-            false => Err(Refusal::Failed),
+            false => Err(NativeFailure::Failed),
         }
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut items = Reader::list(bytes, "election").ok()?;
+        let mut items = RlpReader::list(bytes, "election").ok()?;
         let mut votes = Vec::new();
         while !items.is_empty() {
-            let proposal = Proposal::decode(items.next_raw("proposal").ok()?)?;
+            let proposal = VotedCall::decode(items.next_raw("proposal").ok()?)?;
             let mut list = items.next_list("voters").ok()?;
             let mut voters = Vec::new();
             while !list.is_empty() {
@@ -98,7 +102,7 @@ impl Election {
     }
 
     /// Counts a vote. Returns `false` if the voter has already voted for the proposal.
-    pub(super) fn vote(&mut self, proposal: &Proposal, voter: Address) -> bool {
+    pub(super) fn vote(&mut self, proposal: &VotedCall, voter: Address) -> bool {
         if !self.0.iter().any(|(open, _)| open == proposal) {
             self.0.push((proposal.clone(), Vec::new()));
         }
@@ -113,12 +117,12 @@ impl Election {
     }
 
     /// The proposal with the votes of more than half of the voters, if any.
-    pub(super) fn winner(&self, voters: &[Address]) -> Option<Proposal> {
+    pub(super) fn winner(&self, voters: &[Address]) -> Option<VotedCall> {
         let won = self.0.iter().find(|(_, voted)| voted.len() > voters.len() / 2);
         won.map(|(proposal, _)| proposal.clone())
     }
 
-    pub(super) fn close(&mut self, proposal: &Proposal) {
+    pub(super) fn close(&mut self, proposal: &VotedCall) {
         self.0.retain(|(open, _)| open != proposal);
     }
 
@@ -137,7 +141,7 @@ mod tests {
         let recorded = "dfc886637265617465c0d594ffffffffffffffffffffffffffffffffffffffff";
         let bytes = hex::decode(recorded).unwrap();
         let mut election = Election::decode(&bytes).unwrap();
-        let create = Proposal::new("create", &[]);
+        let create = VotedCall::new("create", &[]);
         assert!(!election.vote(&create, Address::repeat_byte(0xff)), "already counted");
         assert!(election.vote(&create, Address::ZERO));
         let voters: Vec<Address> = (0..3).map(Address::repeat_byte).collect();

@@ -3,11 +3,11 @@
 
 use alloy_primitives::{B256, U256};
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::constants::Bitcoin;
 use super::super::federation::{number, number_cell};
-use super::super::session::{Bridge, Done};
-use super::super::store::{HEADER, Stored};
+use super::super::session::{Bridge, BridgeResult};
+use super::super::store::{HEADER, StoredHeader};
 use super::code;
 use crate::consensus::Rule;
 use crate::consensus::bitcoin::{double_sha256, hash_number, reversed};
@@ -34,8 +34,8 @@ impl NewHeader {
         self.stored(U256::ZERO, 0).previous()
     }
 
-    fn stored(&self, work: U256, height: i64) -> Stored {
-        Stored { work, height, header: self.0 }
+    fn stored(&self, work: U256, height: i64) -> StoredHeader {
+        StoredHeader { work, height, header: self.0 }
     }
 }
 
@@ -67,15 +67,15 @@ fn work(target: U256) -> U256 {
 impl Bridge<'_> {
     /// Fails with the method's name except on the regression test network, whose headers are the only ones
     /// checked here.
-    fn check_network(&self, method: &'static str) -> Result<(), Refusal> {
+    fn check_network(&self, method: &'static str) -> Result<(), NativeFailure> {
         match self.constants.bitcoin {
             Bitcoin::Regtest => Ok(()),
-            Bitcoin::Main | Bitcoin::Test => Err(Refusal::NotSimulated(method)),
+            Bitcoin::Main | Bitcoin::Test => Err(NativeFailure::NotSimulated(method)),
         }
     }
 
     /// Adds a header whose parent is in the store. `None` if it breaks a rule.
-    fn add_header(&mut self, new: &NewHeader) -> Result<Option<()>, Refusal> {
+    fn add_header(&mut self, new: &NewHeader) -> Result<Option<()>, NativeFailure> {
         let head = self.btc_head()?;
         if head.header == new.0 {
             return Ok(Some(()));
@@ -106,7 +106,7 @@ impl Bridge<'_> {
     }
 
     /// Indexes a branch that has become the best one, down to its common ancestor with the old one.
-    fn index_branch(&mut self, mut new: Stored, mut old: Stored) {
+    fn index_branch(&mut self, mut new: StoredHeader, mut old: StoredHeader) {
         while new != old {
             if new.height >= old.height {
                 self.index(&new);
@@ -121,7 +121,7 @@ impl Bridge<'_> {
 }
 
 /// `receiveHeader`: 0, or a code for why the header is refused.
-pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let Ok(header) = args.first().map_or(&[][..], Arg::bytes).try_into() else { return code(-20) };
     bridge.check_network("receiveHeader")?;
     let new = NewHeader(header);
@@ -149,15 +149,15 @@ pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -
 
 /// `receiveHeaders`: open to all callers between RSKIP-124 and RSKIP-200, otherwise reserved for federators.
 /// Headers that break a rule are skipped.
-pub(in super::super) fn receive_all(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn receive_all(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let public = bridge.has(Rule::Rskip124) && !bridge.has(Rule::Rskip200);
     if !public && !bridge.is_federator() {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     let headers = args.first().map_or(&[][..], Arg::list);
     let headers: Result<alloc::vec::Vec<[u8; HEADER]>, _> =
         headers.iter().map(|header| (*header).try_into()).collect();
-    let headers = headers.map_err(|_| Refusal::Failed)?;
+    let headers = headers.map_err(|_| NativeFailure::Failed)?;
     bridge.check_network("receiveHeaders")?;
     bridge.btc_head()?;
     for header in headers {

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::address::hash_of;
-use super::super::session::{Bridge, Done};
+use super::super::session::{Bridge, BridgeResult};
 use super::super::whitelist::{NEVER, Whitelist};
 use super::code;
 use crate::consensus::Rule;
@@ -41,7 +41,7 @@ fn save(bridge: &mut Bridge<'_>, list: &Whitelist) {
     }
 }
 
-fn add(bridge: &mut Bridge<'_>, hash: [u8; 20], amount: Option<u64>) -> Done {
+fn add(bridge: &mut Bridge<'_>, hash: [u8; 20], amount: Option<u64>) -> BridgeResult {
     if !authorised(bridge) {
         return code(UNAUTHORISED);
     }
@@ -59,14 +59,14 @@ fn hash(bridge: &Bridge<'_>, args: &[Arg<'_>]) -> Option<[u8; 20]> {
 }
 
 /// `addOneOffLockWhitelistAddress`, and `addLockWhitelistAddress` before RSKIP-87.
-pub(in super::super) fn add_one_off(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn add_one_off(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let Some(hash) = hash(bridge, args) else { return code(INVALID) };
     let amount = args.get(1).and_then(Arg::signed).and_then(|amount| u64::try_from(amount).ok());
-    add(bridge, hash, Some(amount.ok_or(Refusal::Failed)?))
+    add(bridge, hash, Some(amount.ok_or(NativeFailure::Failed)?))
 }
 
 /// `addUnlimitedLockWhitelistAddress`.
-pub(in super::super) fn add_unlimited(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn add_unlimited(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     match hash(bridge, args) {
         Some(hash) => add(bridge, hash, None),
         None => code(INVALID),
@@ -74,7 +74,7 @@ pub(in super::super) fn add_unlimited(bridge: &mut Bridge<'_>, args: &[Arg<'_>])
 }
 
 /// `removeLockWhitelistAddress`.
-pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     if !authorised(bridge) {
         return code(UNAUTHORISED);
     }
@@ -94,8 +94,8 @@ pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Don
 
 /// `setLockWhitelistDisableBlockDelay`: the delay is in Bitcoin blocks from the best one, in 32-bit
 /// arithmetic.
-pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    let head = i32::try_from(bridge.btc_head()?.height).map_err(|_| Refusal::Failed)?;
+pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
+    let head = i32::try_from(bridge.btc_head()?.height).map_err(|_| NativeFailure::Failed)?;
     if !authorised(bridge) {
         return code(UNAUTHORISED);
     }
@@ -105,7 +105,7 @@ pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> 
         return code(UNCHANGED);
     }
     let delay = args.first().and_then(Arg::signed).and_then(|delay| i32::try_from(delay).ok());
-    let height = head.wrapping_add(delay.ok_or(Refusal::Failed)?);
+    let height = head.wrapping_add(delay.ok_or(NativeFailure::Failed)?);
     let later = u64::try_from(height).ok().filter(|_| height > head);
     list.disable_height = later.unwrap_or(list.disable_height);
     save(bridge, &list);

@@ -15,11 +15,11 @@ use alloy_primitives::Address;
 
 use super::federation::Federation;
 use super::members;
-use super::session::{Bridge, Done};
+use super::session::{Bridge, BridgeResult};
 use crate::evm::precompiles::abi::int_result;
 
 /// A numeric result.
-fn code(number: i64) -> Done {
+fn code(number: i64) -> BridgeResult {
     Ok(Some(int_result(number)))
 }
 

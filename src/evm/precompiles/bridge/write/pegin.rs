@@ -2,20 +2,20 @@
 
 use alloy_primitives::Address;
 
-use super::super::Refusal;
-use super::super::session::{Bridge, Done};
+use super::super::NativeFailure;
+use super::super::session::{Bridge, BridgeResult};
 use super::code;
 use crate::consensus::Rule;
 use crate::consensus::bitcoin::{double_sha256, reversed};
 use crate::evm::precompiles::abi::Arg;
 
 /// `registerBtcTransaction`: a transaction that was processed before or has too few confirmations is ignored.
-pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     let public = bridge.has(Rule::Rskip199);
     if !public && !bridge.is_federator() {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
-    let [transaction, height, tree] = args else { return Err(Refusal::Failed) };
+    let [transaction, height, tree] = args else { return Err(NativeFailure::Failed) };
     let hash = reversed(&double_sha256(transaction.bytes()));
     bridge.keep_list("btcTxHashesAP");
     if bridge.processed(&hash).is_some() {
@@ -28,24 +28,24 @@ pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> D
         return Ok(None);
     }
     if !is_whole_tree(tree.bytes()) {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
-    Err(Refusal::NotSimulated("registerBtcTransaction"))
+    Err(NativeFailure::NotSimulated("registerBtcTransaction"))
 }
 
 /// `registerBtcCoinbaseTransaction`: the store is initialised before any check.
-pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.btc_head()?;
     match args.get(2).is_some_and(|tree| is_whole_tree(tree.bytes())) {
-        true => Err(Refusal::NotSimulated("registerBtcCoinbaseTransaction")),
-        false => Err(Refusal::Failed),
+        true => Err(NativeFailure::NotSimulated("registerBtcCoinbaseTransaction")),
+        false => Err(NativeFailure::Failed),
     }
 }
 
 /// `registerFastBridgeBtcTransaction`: returns a code for invalid addresses, and for callers other than the
 /// liquidity provider's contract.
-pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    let [_, _, _, _, refund, contract, provider, _] = args else { return Err(Refusal::Failed) };
+pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
+    let [_, _, _, _, refund, contract, provider, _] = args else { return Err(NativeFailure::Failed) };
     if ![refund, provider].iter().all(|address| bridge.is_address(address.bytes())) {
         return code(-900);
     }
@@ -55,7 +55,7 @@ pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>])
     if bridge.call.caller != Some(Address::from_word(contract.word().into())) {
         return code(-301);
     }
-    Err(Refusal::NotSimulated("registerFastBridgeBtcTransaction"))
+    Err(NativeFailure::NotSimulated("registerFastBridgeBtcTransaction"))
 }
 
 impl Bridge<'_> {
@@ -71,11 +71,11 @@ impl Bridge<'_> {
 }
 
 /// `addSignature`: only members of a federation may sign.
-pub(in super::super) fn sign(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(in super::super) fn sign(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let proposed = bridge.proposed_federation();
     match bridge.is_federator() || proposed.is_some_and(|proposed| bridge.is_member(&proposed)) {
-        true => Err(Refusal::NotSimulated("addSignature")),
-        false => Err(Refusal::Failed),
+        true => Err(NativeFailure::NotSimulated("addSignature")),
+        false => Err(NativeFailure::Failed),
     }
 }
 

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::address;
-use super::super::queue::{Request, WEI, satoshi};
-use super::super::session::{Bridge, Done};
+use super::super::queue::{PegoutRequest, WEI, satoshi};
+use super::super::session::{Bridge, BridgeResult};
 use super::events::{RECEIVED, RECEIVED_OLD, REJECTED};
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
@@ -23,17 +23,17 @@ enum Reason {
 
 /// Queues a peg-out of the value sent, to the address of the sender's key, or rejects it. If a contract
 /// calls, the Bridge keeps the value.
-pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     if !bridge.call.is_direct() {
         if !bridge.has(Rule::Rskip185) {
-            return Err(Refusal::Failed);
+            return Err(NativeFailure::Failed);
         }
         bridge.reject(Reason::CallerContract);
         return Ok(None);
     }
     // A local call has no signature from which to recover the key.
-    let run = bridge.call.transaction.ok_or(Refusal::Failed)?;
-    let key = run.transaction.recover_public_key().ok_or(Refusal::Failed)?;
+    let run = bridge.call.transaction.ok_or(NativeFailure::Failed)?;
+    let key = run.transaction.recover_public_key().ok_or(NativeFailure::Failed)?;
     let to = hash160(&compressed(&key));
     let amount = satoshi(&bridge.call.value);
     match bridge.refusal(amount)? {
@@ -45,7 +45,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done 
         None => {
             let transaction = bridge.has(Rule::Rskip146).then(|| run.transaction.hash().0);
             let mut queue = bridge.queue()?;
-            queue.push(Request { to, amount, transaction });
+            queue.push(PegoutRequest { to, amount, transaction });
             bridge.save_queue(&queue);
             if bridge.has(Rule::Rskip185) {
                 bridge.receive(&to);
@@ -66,7 +66,7 @@ fn compressed(key: &[u8; 64]) -> Vec<u8> {
 impl Bridge<'_> {
     /// Why the amount is refused, if it is. From RSKIP-219 on the minimum is inclusive and covers the fee;
     /// before, it was a constant and exclusive.
-    fn refusal(&mut self, amount: u64) -> Result<Option<Reason>, Refusal> {
+    fn refusal(&mut self, amount: u64) -> Result<Option<Reason>, NativeFailure> {
         if !self.has(Rule::Rskip219) {
             let low = amount <= self.constants.legacy_minimum_pegout;
             return Ok(low.then_some(Reason::LowAmount));
@@ -91,13 +91,13 @@ impl Bridge<'_> {
     }
 
     /// Returns the value to the caller. Before RSKIP-427 the Bridge kept what was less than a satoshi.
-    fn refund(&mut self) -> Result<(), Refusal> {
+    fn refund(&mut self) -> Result<(), NativeFailure> {
         let (value, caller) = (self.call.value, self.caller());
         let whole = U256::from(satoshi(&value)).saturating_mul(U256::from(WEI));
         let amount = if self.has(Rule::Rskip427) { value } else { whole };
         match self.host.transfer(Self::own(), caller, amount) {
             true => Ok(()),
-            false => Err(Refusal::Failed),
+            false => Err(NativeFailure::Failed),
         }
     }
 

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, U256};
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::constants::Bitcoin;
 use super::super::federation::{number, number_cell};
-use super::super::session::{Bridge, Done, hashed_slot};
+use super::super::session::{Bridge, BridgeResult, hashed_slot};
 use super::code;
 use super::events::{UNION_CAP, UNION_PERMISSIONS, UNION_RELEASED, UNION_REQUESTED};
 use crate::evm::precompiles::abi::{Arg, is_negative};
@@ -27,11 +27,11 @@ const RELEASES: &str = "unionBridgeReleaseEnabled";
 
 impl Bridge<'_> {
     /// Fails unless the caller is the union voter at this index.
-    fn only(&self, who: usize) -> Result<(), Refusal> {
+    fn only(&self, who: usize) -> Result<(), NativeFailure> {
         let voter = self.constants.union_voters.get(who);
         match voter.is_some() && voter.copied() == self.call.caller {
             true => Ok(()),
-            false => Err(Refusal::Failed),
+            false => Err(NativeFailure::Failed),
         }
     }
 
@@ -61,9 +61,9 @@ impl Bridge<'_> {
         self.event(UNION_PERMISSIONS, Some(by), &words, &[]);
     }
 
-    fn set_event(&mut self, name: &str, data: &[u8]) -> Done {
+    fn set_event(&mut self, name: &str, data: &[u8]) -> BridgeResult {
         if !self.is_union() || data.len() > MAX_EVENT {
-            return Err(Refusal::Failed);
+            return Err(NativeFailure::Failed);
         }
         self.save_hashed(name, data.to_vec());
         Ok(None)
@@ -75,9 +75,9 @@ fn word(args: &[Arg<'_>], index: usize) -> U256 {
 }
 
 /// `setUnionBridgeContractAddressForTestnet`
-pub(in super::super) fn set_address(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn set_address(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     if bridge.constants.bitcoin == Bitcoin::Main {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     bridge.only(0)?;
     let mut bytes = Vec::new();
@@ -87,7 +87,7 @@ pub(in super::super) fn set_address(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -
 }
 
 /// `increaseUnionBridgeLockingCap`: the new cap must be above the current one and at most twice as high.
-pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.only(1)?;
     let (cap, current) = (word(args, 0), bridge.union_cap());
     let valid = cap > current && cap <= current.saturating_mul(U256::from(2));
@@ -100,7 +100,7 @@ pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) 
 }
 
 /// `requestUnionBridgeRbtc`: lends to the union contract, up to the cap.
-pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     if !bridge.is_union() {
         return code(UNAUTHORISED);
     }
@@ -115,18 +115,18 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Do
     bridge.save_amount(BORROWED, sum);
     let union = bridge.caller();
     if !bridge.host.pay(Bridge::own(), union, amount) {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     bridge.event(UNION_REQUESTED, Some(union), &[Some(amount)], &[]);
     code(0)
 }
 
 /// `releaseUnionBridgeRbtc`: takes back the value sent. If it is refused, it is returned to the caller.
-pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     let (caller, value) = (bridge.caller(), bridge.call.value);
     let answer = take_back(bridge, value);
     if answer != 0 && !value.is_zero() && !bridge.host.pay(Bridge::own(), caller, value) {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     code(answer)
 }
@@ -155,7 +155,7 @@ fn take_back(bridge: &mut Bridge<'_>, value: U256) -> i64 {
 }
 
 /// `setUnionBridgeTransferPermissions`: whether the union contract may borrow and may give back.
-pub(in super::super) fn set_permissions(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn set_permissions(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.only(2)?;
     // Java reads a bool from the low 32 bits.
     let on = |index: usize| args.get(index).is_some_and(|arg| arg.int() != 0);
@@ -166,18 +166,18 @@ pub(in super::super) fn set_permissions(bridge: &mut Bridge<'_>, args: &[Arg<'_>
     code(0)
 }
 
-pub(in super::super) fn set_super_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn set_super_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("superEvent", args.first().map_or(&[][..], Arg::bytes))
 }
 
-pub(in super::super) fn clear_super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(in super::super) fn clear_super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("superEvent", &[])
 }
 
-pub(in super::super) fn set_base_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn set_base_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("baseEvent", args.first().map_or(&[][..], Arg::bytes))
 }
 
-pub(in super::super) fn clear_base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(in super::super) fn clear_base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     bridge.set_event("baseEvent", &[])
 }

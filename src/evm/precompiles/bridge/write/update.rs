@@ -5,9 +5,9 @@
 
 use alloy_primitives::U256;
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::federation::{Federation, number, number_cell};
-use super::super::session::{Bridge, Done};
+use super::super::session::{Bridge, BridgeResult};
 use super::events::COMMIT_FAILED;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
@@ -20,13 +20,13 @@ const EMPTY: u8 = 0xc0;
 const VALIDATION: [&str; 4] =
     ["svpFundTxHashUnsigned", "svpFundTxSigned", "svpSpendTxHashUnsigned", "svpSpendTxWaitingForSignatures"];
 
-pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> BridgeResult {
     if !bridge.is_federator() {
-        return Err(Refusal::Failed);
+        return Err(NativeFailure::Failed);
     }
     bridge.log_update();
     if bridge.retiring_federation().is_some() {
-        return Err(Refusal::NotSimulated("updateCollections with a retiring federation"));
+        return Err(NativeFailure::NotSimulated("updateCollections with a retiring federation"));
     }
     bridge.serve_queue()?;
     bridge.confirm()?;
@@ -46,12 +46,12 @@ impl Bridge<'_> {
 
     /// Serves the peg-out queue. Without coins no batch is made. If the queue is empty, the next batch is
     /// postponed.
-    fn serve_queue(&mut self) -> Result<(), Refusal> {
+    fn serve_queue(&mut self) -> Result<(), NativeFailure> {
         let mut queue = self.queue()?;
         let coins = self.has_coins();
         self.keep_confirmations()?;
         if coins && !queue.is_empty() {
-            return Err(Refusal::NotSimulated("updateCollections with peg-outs to make"));
+            return Err(NativeFailure::NotSimulated("updateCollections with peg-outs to make"));
         }
         if !self.has(Rule::Rskip271) {
             // Requests that fail are moved behind those that were not tried.
@@ -70,18 +70,18 @@ impl Bridge<'_> {
     }
 
     /// Peg-outs that wait for confirmations. There are none, because none are made.
-    fn keep_confirmations(&mut self) -> Result<(), Refusal> {
+    fn keep_confirmations(&mut self) -> Result<(), NativeFailure> {
         let mut waiting = self.keep_list("releaseTransactionSet");
         if self.has(Rule::Rskip146) {
             waiting |= self.keep_list("releaseTransactionSetWithTxHash");
         }
         match waiting {
-            true => Err(Refusal::NotSimulated("updateCollections with peg-outs to confirm")),
+            true => Err(NativeFailure::NotSimulated("updateCollections with peg-outs to confirm")),
             false => Ok(()),
         }
     }
 
-    fn confirm(&mut self) -> Result<(), Refusal> {
+    fn confirm(&mut self) -> Result<(), NativeFailure> {
         self.keep_list("rskTxsWaitingFS");
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Bridge<'_> {
     }
 
     /// The proposed federation must prove within a period that it can spend. Without coins it cannot.
-    fn validate(&mut self) -> Result<(), Refusal> {
+    fn validate(&mut self) -> Result<(), NativeFailure> {
         let Some(proposed) = self.proposed_federation() else { return Ok(()) };
         let end = proposed.block.saturating_add(self.constants.validation_period);
         if self.call.block.number >= end {
@@ -110,12 +110,12 @@ impl Bridge<'_> {
         }
         let started = VALIDATION.iter().any(|name| !self.named(name).is_empty());
         if started || self.has_coins() {
-            return Err(Refusal::NotSimulated("updateCollections with a validation"));
+            return Err(NativeFailure::NotSimulated("updateCollections with a validation"));
         }
         Ok(())
     }
 
-    fn drop_proposed(&mut self, proposed: &Federation) -> Result<(), Refusal> {
+    fn drop_proposed(&mut self, proposed: &Federation) -> Result<(), NativeFailure> {
         let script = proposed.redeem_script(self.constants, self.call.rules);
         let height = U256::from(self.call.block.number);
         self.event(COMMIT_FAILED, None, &[None, Some(height)], &[&script]);

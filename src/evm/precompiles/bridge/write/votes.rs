@@ -1,10 +1,10 @@
 //! Votes that change one cell: the fee and the locking cap.
 
-use super::super::Refusal;
+use super::super::NativeFailure;
 use super::super::federation::{number, number_cell};
-use super::super::session::{Bridge, Done};
+use super::super::session::{Bridge, BridgeResult};
 use super::code;
-use super::election::{Election, Proposal};
+use super::election::{Election, VotedCall};
 use crate::evm::precompiles::abi::Arg;
 
 /// Highest fee per 1,000 bytes that can be voted, in satoshi.
@@ -13,7 +13,7 @@ const MAX_FEE: i64 = 5_000_000;
 const REFUSED: i64 = -10;
 
 /// `voteFeePerKbChange`: 1 if the vote is counted.
-pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
     const ELECTION: &str = "feePerKbElection";
     let voters = bridge.constants.fee_voters;
     let Some(fee) = args.first().and_then(Arg::signed) else { return code(REFUSED) };
@@ -26,7 +26,7 @@ pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) ->
         _ => fee.unsigned_abs(),
     };
     let mut election = Election::read(bridge, ELECTION, voters)?;
-    let counted = election.vote(&Proposal::new("setFeePerKb", &[&number_cell(fee)]), bridge.caller());
+    let counted = election.vote(&VotedCall::new("setFeePerKb", &[&number_cell(fee)]), bridge.caller());
     if let Some(winner) = election.winner(voters).filter(|_| counted) {
         let voted = winner.arguments.first().and_then(|fee| number(fee)).unwrap_or(fee);
         bridge.save_named("feePerKb", number_cell(voted));
@@ -37,8 +37,8 @@ pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) ->
 }
 
 /// `increaseLockingCap`: whether the cap was raised. It can at most double.
-pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    let cap = args.first().and_then(Arg::signed).filter(|cap| *cap > 0).ok_or(Refusal::Failed)?;
+pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> BridgeResult {
+    let cap = args.first().and_then(Arg::signed).filter(|cap| *cap > 0).ok_or(NativeFailure::Failed)?;
     if !bridge.is_any(bridge.constants.cap_voters) {
         return code(0);
     }

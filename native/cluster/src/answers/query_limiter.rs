@@ -1,0 +1,167 @@
+//! How many questions the database gets, and when it is left alone.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight::types::Asker;
+use rootlight_upstream::asker;
+use rootlight_upstream::p2p::permits::{PermitLimits, RequestPermits};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::failure::NoAnswer;
+
+/// How long a database that failed is left alone.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Limits the questions of one kind. Those beyond the limit are refused at once, so that no queue grows while the database
+/// is slow.
+pub(super) struct QueryLimiter {
+    open: Semaphore,
+    /// Half of `open` for each caller.
+    callers: Arc<RequestPermits>,
+    /// One for each connection. A question that is dropped cancels its statement, so a turn that is free soon has a
+    /// connection.
+    turns: Semaphore,
+    limit: Duration,
+    /// Whether a question that takes too long means that the database is overloaded.
+    brief: bool,
+    /// When the database is tried again; `None` while it works.
+    resumes: Mutex<Option<Instant>>,
+}
+
+impl QueryLimiter {
+    /// At most `open` questions, `turns` of which are answered at a time, each with this time limit.
+    pub(super) fn new(open: usize, turns: usize, limit: Duration, brief: bool) -> Self {
+        let callers = RequestPermits::new(PermitLimits { all: open, each: open.div_ceil(2), doubtful: open });
+        let (open, turns) = (Semaphore::new(open), Semaphore::new(turns));
+        Self { open, callers, turns, limit, brief, resumes: Mutex::new(None) }
+    }
+
+    /// Asks a question, if one more may be asked now.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]; [`NoAnswer::Busy`] and [`NoAnswer::Paused`] at once.
+    pub(super) async fn ask<T>(
+        &self,
+        question: impl Future<Output = Result<T, NoAnswer>>,
+    ) -> Result<T, NoAnswer> {
+        if self.is_paused() {
+            return Err(NoAnswer::Paused);
+        }
+        // The program's own questions have no such limit.
+        let _place = match asker().map(Asker::quota_owner) {
+            None => None,
+            caller => Some(self.callers.try_enter(caller).ok_or(NoAnswer::Busy)?),
+        };
+        let _open = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
+        let slow = || NoAnswer::Slow(self.limit.as_millis());
+        let in_turn = async {
+            // The semaphore is never closed.
+            let _turn = self.turns.acquire().await;
+            question.await
+        };
+        let answer = tokio::time::timeout(self.limit, in_turn).await.unwrap_or_else(|_| Err(slow()));
+        match &answer {
+            Err(NoAnswer::Slow(_)) if !self.brief => {}
+            Err(failure) if failure.is_outage() => self.pause(failure),
+            _ => self.resume(),
+        }
+        answer
+    }
+
+    fn is_paused(&self) -> bool {
+        self.lock().is_some_and(|resumes| Instant::now() < resumes)
+    }
+
+    fn pause(&self, failure: &NoAnswer) {
+        let before = self.lock().replace(Instant::now().checked_add(PAUSE).unwrap_or_else(Instant::now));
+        if before.is_none() {
+            warn!(?failure, "the index gives no answers; backends answer what they can");
+        }
+    }
+
+    fn resume(&self) {
+        if self.lock().take().is_some() {
+            info!("the index answers again");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.resumes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight_index::IndexError;
+
+    use super::*;
+    use rootlight_upstream::with_caller;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    async fn ok() -> Result<u8, NoAnswer> {
+        Ok(1)
+    }
+
+    async fn hang() -> Result<u8, NoAnswer> {
+        std::future::pending().await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_beyond_the_limit_are_refused_at_once() {
+        let admission = QueryLimiter::new(2, 1, LIMIT, true);
+        let hanging = async { tokio::join!(admission.ask(hang()), admission.ask(hang())) };
+        let third = async {
+            tokio::task::yield_now().await;
+            let started = Instant::now();
+            (admission.ask(ok()).await, started.elapsed())
+        };
+        let ((first, second), (third, waited)) = tokio::join!(hanging, third);
+        assert!(matches!((first, second), (Err(NoAnswer::Slow(1_000)), Err(NoAnswer::Slow(1_000)))));
+        assert!(matches!(third, Err(NoAnswer::Busy)) && waited.is_zero());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_leaves_half_of_the_questions_to_others() {
+        let admission = QueryLimiter::new(4, 1, LIMIT, false);
+        let of = |caller: u64| with_caller(caller.into(), admission.ask(ok()));
+        let full = async { tokio::join!(admission.ask(hang()), admission.ask(hang())) };
+        let others = async {
+            tokio::task::yield_now().await;
+            assert!(matches!(of(1).await, Err(NoAnswer::Busy)), "a third question of the same caller");
+            // The question waits for the only turn, which is free when the first two end.
+            assert!(matches!(of(2).await, Err(NoAnswer::Slow(_)) | Ok(1)), "a question of another");
+        };
+        let ((first, second), ()) = tokio::join!(with_caller(1.into(), full), others);
+        assert!(first.is_err() && second.is_err());
+        let again = [1, 1, 1].map(|caller: u64| admission.callers.try_enter(Some(caller.into())));
+        assert_eq!(again.each_ref().map(Option::is_some), [true, true, false], "both places are free again");
+        drop(again);
+        assert!(matches!(of(1).await, Ok(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_database_that_is_too_slow_for_brief_questions_is_left_alone_for_a_while() {
+        for (brief, paused) in [(true, true), (false, false)] {
+            let admission = QueryLimiter::new(2, 2, LIMIT, brief);
+            assert!(admission.ask(hang()).await.is_err());
+            assert_eq!(matches!(admission.ask(ok()).await, Err(NoAnswer::Paused)), paused);
+            tokio::time::sleep(PAUSE).await;
+            assert!(matches!(admission.ask(ok()).await, Ok(1)));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_index_that_lacks_blocks_or_is_busy_is_not_an_outage() {
+        let admission = QueryLimiter::new(1, 1, LIMIT, true);
+        for error in [IndexError::NotCovered { from: 1, to: 2 }, IndexError::NoneFree] {
+            let refused = async { Err::<u8, _>(error.into()) };
+            assert!(matches!(admission.ask(refused).await, Err(NoAnswer::Index(_))));
+            assert!(admission.ask(ok()).await.is_ok());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Questions to the store about the limits of a key.
+
+use std::sync::LazyLock;
+
+use super::key_copies;
+use super::limits::{Demand, KeyLimits};
+use crate::store::{HotStore, HotStoreError, Script};
+
+/// The script that counts.
+static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
+
+/// What the store is asked.
+pub(super) struct LimitQuery {
+    pub(super) limits: KeyLimits,
+    pub(super) demands: Vec<Demand>,
+    /// The wanted lease, in nanoseconds of the rate and in requests.
+    pub(super) lease: (u64, u64),
+    /// Requests of today that were admitted without the store.
+    pub(super) unreported: u64,
+}
+
+/// What the store says about a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is within the limits, and counted.
+    Admitted,
+    /// It fits after so many nanoseconds.
+    Wait(u64),
+    /// The day has no room for it.
+    Day,
+}
+
+/// A message, and the counters after it.
+pub(super) struct MessageVerdict {
+    pub(super) verdict: Verdict,
+    /// Nanoseconds until the whole burst is available.
+    pub(super) used: u64,
+    /// Requests of the day.
+    pub(super) count: u64,
+}
+
+/// An answer of the store.
+pub(super) struct LimitReply {
+    /// Seconds since 1970, by the store's clock.
+    pub(super) unix: u64,
+    /// Nanoseconds of the rate, and requests of the day.
+    pub(super) lease: (u64, u64),
+    pub(super) verdicts: Vec<MessageVerdict>,
+}
+
+/// Asks the store about messages of a key.
+pub(super) async fn ask(
+    store: &HotStore,
+    id: &str,
+    question: &LimitQuery,
+) -> Result<LimitReply, HotStoreError> {
+    let KeyLimits { rate, per_day } = question.limits;
+    let most = per_day.map_or(-1, super::rows::to_bigint);
+    let mut arguments = vec![rate.map_or(0, |rate| rate.size()).to_string()];
+    arguments.extend([question.lease.0.to_string(), most.to_string()]);
+    arguments.extend([question.lease.1.to_string(), question.unreported.to_string()]);
+    for demand in &question.demands {
+        arguments.extend([demand.cost.to_string(), demand.requests.to_string()]);
+    }
+    let arguments: Vec<Vec<u8>> = arguments.into_iter().map(String::into_bytes).collect();
+    let numbers: Vec<i64> = store.script(&TAKE, &key_copies::counters(id), &arguments).await?;
+    let reply = read(&numbers).filter(|reply| reply.verdicts.len() == question.demands.len());
+    reply.ok_or_else(|| HotStoreError::Answer("the counters of a key".to_owned()))
+}
+
+fn read(numbers: &[i64]) -> Option<LimitReply> {
+    let (head, rest) = numbers.split_at_checked(3)?;
+    let count = |number: &i64| u64::try_from(*number).ok();
+    let one = |part: &[i64]| {
+        let verdict = match part.first()? {
+            0 => Verdict::Admitted,
+            -1 => Verdict::Day,
+            wait => Verdict::Wait(count(wait)?),
+        };
+        Some(MessageVerdict { verdict, used: count(part.get(1)?)?, count: count(part.get(2)?)? })
+    };
+    let verdicts = rest.chunks(3).map(one).collect::<Option<Vec<_>>>()?;
+    let lease = (count(head.get(1)?)?, count(head.get(2)?)?);
+    Some(LimitReply { unix: count(head.first()?)?, lease, verdicts })
+}

@@ -1,0 +1,81 @@
+//! How many wrong tokens are taken.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use rootlight_server::keys::{Gcra, Rate};
+
+use super::token::AdminToken;
+
+/// Wrong tokens that may come at once.
+const AT_ONCE: u32 = 10;
+/// Wrong tokens per second after that.
+const PER_SECOND: u32 = 1;
+
+/// Why a request is not one of the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denied {
+    /// The token is wrong.
+    Wrong,
+    /// There were too many wrong tokens. This one was not looked at.
+    TooMany,
+}
+
+/// The token, and the wrong ones that came lately.
+///
+/// All senders share one limit: on loopback each of them can have any address. So whoever sends wrong tokens keeps the
+/// operator out too, but not from `rootlight keys`.
+#[derive(Debug)]
+pub(super) struct TokenCheck {
+    token: AdminToken,
+    rate: Rate,
+    wrong: Mutex<Gcra>,
+    start: Instant,
+}
+
+impl TokenCheck {
+    pub(super) fn new(token: AdminToken) -> Self {
+        Self { token, rate: Rate::new(PER_SECOND, AT_ONCE), wrong: Mutex::default(), start: Instant::now() }
+    }
+
+    pub(super) fn check(&self, token: &[u8]) -> Result<(), Denied> {
+        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.check_at(token, now)
+    }
+
+    fn check_at(&self, token: &[u8], now: u64) -> Result<(), Denied> {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        if wrong.left(self.rate, now).requests == 0 {
+            return Err(Denied::TooMany);
+        }
+        if self.token.is(token) {
+            return Ok(());
+        }
+        // It is available: that was just asked.
+        let _ = wrong.take(self.rate, 1, now);
+        Err(Denied::Wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_ten_wrong_tokens_none_is_looked_at_for_a_second() {
+        let right = "0123456789abcdef0123456789abcdef";
+        let attempts = TokenCheck::new(AdminToken::new(right).unwrap());
+        for _ in 0..100 {
+            assert_eq!(attempts.check_at(right.as_bytes(), 0), Ok(()), "right ones are not counted");
+        }
+        for _ in 0..AT_ONCE {
+            assert_eq!(attempts.check_at(b"wrong", 0), Err(Denied::Wrong));
+        }
+        for token in [right, "wrong"] {
+            assert_eq!(attempts.check_at(token.as_bytes(), 999_999_999), Err(Denied::TooMany));
+        }
+        assert_eq!(attempts.check_at(right.as_bytes(), 1_000_000_000), Ok(()));
+        assert_eq!(attempts.check_at(b"wrong", 1_000_000_000), Err(Denied::Wrong));
+        assert_eq!(attempts.check_at(right.as_bytes(), 1_000_000_000), Err(Denied::TooMany));
+    }
+}

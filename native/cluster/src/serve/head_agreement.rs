@@ -1,0 +1,387 @@
+//! What a front end does about the shown block when the store has answered a report, or has not. Without a clock and without
+//! input or output, so that tests decide in which order and how late everything happens.
+
+use std::time::{Duration, Instant};
+
+use rootlight::types::{B256, BlockRef};
+
+/// How long a report counts. A front end that is gone delays the others by no more.
+pub(crate) const LIFETIME: Duration = Duration::from_millis(1_500);
+/// How long the end of a report may be seen early, because clocks run at different rates and messages take time.
+const MARGIN: Duration = Duration::from_millis(250);
+/// How long a front end may lag behind the others before they go on without it.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(3_000);
+/// How long reports fail before a front end goes on alone: longer than a busy machine delays them.
+const ALONE: Duration = Duration::from_millis(5_000);
+
+/// The blocks of a front end, and what its messages see of them.
+pub(crate) trait HeadDisplay {
+    /// A verified chain.
+    type Chain;
+    /// Its newest block.
+    fn head_of(chain: &Self::Chain) -> BlockRef;
+    /// The verified chain up to a block; `None` if the block is not on it.
+    fn up_to(&self, block: &B256) -> Option<Self::Chain>;
+    /// Whether a block is on the heaviest verified chain.
+    fn is_canonical(&self, block: &BlockRef) -> bool;
+    /// The newest block that messages see.
+    fn served(&self) -> Option<BlockRef>;
+    /// Makes messages see a chain.
+    fn show(&self, chain: &Self::Chain);
+    /// Makes messages see the newest verified block.
+    fn show_newest(&self);
+}
+
+/// Whether messages are let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryRule {
+    /// Until this moment, each once a look at the store that began after the message came has found the block shown that
+    /// messages see here ([`assures`]).
+    Until(Instant),
+    /// All, without the store.
+    Alone,
+    /// Messages wait.
+    Held,
+    /// Messages are refused, because this front end lags.
+    Behind,
+}
+
+/// What the store told.
+#[derive(Debug, Clone)]
+pub(crate) struct HeadsReply {
+    /// What this front end is: `member`, `behind`, `wait`, or `fresh` while the store does not know all front ends yet.
+    pub(crate) part: String,
+    /// The round, and the block that is shown next.
+    pub(crate) round: u64,
+    pub(crate) next: String,
+    /// The shown block, and the round in which it came to be shown.
+    pub(crate) shown: String,
+    pub(crate) at: u64,
+}
+
+/// What to do after an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AgreementStep {
+    /// Whether messages are let in; `None` if nothing changes.
+    pub(crate) entry: Option<EntryRule>,
+    /// Whether to report again at once.
+    pub(crate) again: bool,
+}
+
+/// Whether a look at the store lets messages in that see the block of this round ([`Participant::covers`]). If the store has a later
+/// one, messages must see that first. If it has an earlier one, it was lost there, and other front ends may not know of it yet.
+pub(crate) fn assures(shown: Option<u64>, covers: u64) -> bool {
+    shown == Some(covers)
+}
+
+/// The part of a front end in the agreement.
+pub(crate) struct Participant<C> {
+    /// The shown block as the store told it last, and the round in which it came to be shown.
+    shown: Option<BlockRef>,
+    at: u64,
+    /// The last such round whose block, or a later one, messages see here.
+    covers: u64,
+    /// The round for which messages were stopped, and the chain that is shown next. A store that forgets the round does not
+    /// end the stop: another front end may show that block already.
+    stopped: Option<(u64, C)>,
+    /// Until when this front end is sure to count.
+    counts_until: Option<Instant>,
+    failing_since: Option<Instant>,
+    /// Whether messages were let in before.
+    opened: bool,
+    /// Whether no message is let in.
+    closed: bool,
+    /// Whether messages see a certain block, and not the newest one.
+    pinned: bool,
+}
+
+impl<C> Default for Participant<C> {
+    fn default() -> Self {
+        Self {
+            shown: None,
+            at: 0,
+            covers: 0,
+            stopped: None,
+            counts_until: None,
+            failing_since: None,
+            opened: false,
+            closed: true,
+            pinned: false,
+        }
+    }
+}
+
+impl<C> Participant<C> {
+    /// The shown block as the store told it last.
+    pub(crate) const fn shown(&self) -> Option<BlockRef> {
+        self.shown
+    }
+
+    /// The last round whose block, or a later one, messages see here.
+    pub(crate) const fn covers(&self) -> u64 {
+        self.covers
+    }
+
+    /// Whether messages wait for a block that is shown next.
+    pub(crate) const fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Whether this front end counted when it last reported.
+    pub(crate) const fn counts(&self) -> bool {
+        self.counts_until.is_some()
+    }
+
+    /// Notes that no message is let in.
+    pub(crate) const fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn report<D: HeadDisplay<Chain = C>>(
+        &self,
+        display: &D,
+        name: &str,
+        blocks: &[BlockRef],
+        work: B256,
+    ) -> [String; 11] {
+        let canonical = self.shown.is_some_and(|shown| display.is_canonical(&shown));
+        let (ack, next) =
+            self.stopped.as_ref().map_or((0, None), |(round, chain)| (*round, Some(D::head_of(chain))));
+        [
+            name.to_owned(),
+            LIFETIME.as_millis().to_string(),
+            PATIENCE.as_millis().to_string(),
+            self.shown.as_ref().map(text).unwrap_or_default(),
+            u8::from(canonical).to_string(),
+            ack.to_string(),
+            format!("{work:x}"),
+            blocks.iter().map(|block| format!("{},", text(block))).collect(),
+            u8::from(self.closed).to_string(),
+            self.at.to_string(),
+            next.as_ref().map(text).unwrap_or_default(),
+        ]
+    }
+
+    /// Does what the store told in answer to a report that was sent at this moment.
+    pub(crate) fn apply_reply<D: HeadDisplay<Chain = C>>(
+        &mut self,
+        told: &HeadsReply,
+        sent: Instant,
+        display: &D,
+    ) -> AgreementStep {
+        self.failing_since = None;
+        let before = self.shown;
+        if told.at >= self.at {
+            (self.shown, self.at) = (block(&told.shown), told.at);
+        }
+        match told.part.as_str() {
+            "member" => self.belong(told, sent, display),
+            // The first report could not know the shown block. The second one says whether this front end has it.
+            "behind" if before != self.shown => AgreementStep { entry: None, again: true },
+            // The others wait until they know that no message is let in here.
+            "behind" => self.shut(EntryRule::Behind),
+            _ => self.shut(EntryRule::Held),
+        }
+    }
+
+    fn belong<D: HeadDisplay<Chain = C>>(
+        &mut self,
+        told: &HeadsReply,
+        sent: Instant,
+        display: &D,
+    ) -> AgreementStep {
+        self.counts_until = sent.checked_add(LIFETIME.saturating_sub(MARGIN));
+        if let Some(next) = block(&told.next) {
+            return self.stop(told.round, &next, display);
+        }
+        let shown = self.shown;
+        let stopped =
+            self.stopped.take().map(|(_, chain)| chain).filter(|chain| Some(D::head_of(chain)) == shown);
+        let is_shown = shown.is_some_and(|shown| self.adopt(&shown, stopped, display));
+        match self.counts_until.filter(|_| is_shown) {
+            // Without a further report the others go on after that moment.
+            Some(until) => {
+                (self.opened, self.closed) = (true, false);
+                AgreementStep { entry: Some(EntryRule::Until(until)), again: false }
+            }
+            None => AgreementStep { again: false, ..self.shut(EntryRule::Held) },
+        }
+    }
+
+    /// Stops letting messages in, because this block is shown next.
+    fn stop<D: HeadDisplay<Chain = C>>(&mut self, round: u64, next: &BlockRef, display: &D) -> AgreementStep {
+        let idle = AgreementStep { entry: None, again: false };
+        if self.stopped.as_ref().is_some_and(|(known, _)| *known == round) {
+            return idle;
+        }
+        // If this front end has left a block that it reported, its next report says so.
+        let Some(chain) = display.up_to(&next.hash) else { return idle };
+        self.stopped = Some((round, chain));
+        AgreementStep { again: true, ..self.shut(EntryRule::Held) }
+    }
+
+    /// Lets no message in. It is reported at once if some were let in before.
+    const fn shut(&mut self, entry: EntryRule) -> AgreementStep {
+        let again = !self.closed;
+        self.closed = true;
+        AgreementStep { entry: Some(entry), again }
+    }
+
+    /// Makes messages see the shown block. Returns whether they do: if this front end has shown a later one on its own, they
+    /// wait until the others show that one.
+    fn adopt<D: HeadDisplay<Chain = C>>(
+        &mut self,
+        shown: &BlockRef,
+        stopped: Option<C>,
+        display: &D,
+    ) -> bool {
+        let present = display.served();
+        let later = present
+            .filter(|present| self.opened && present.number > shown.number && display.is_canonical(present));
+        let wanted = later.unwrap_or(*shown);
+        if !self.pinned || present != Some(wanted) {
+            let stopped = stopped.filter(|chain| D::head_of(chain) == wanted);
+            let Some(chain) = stopped.or_else(|| display.up_to(&wanted.hash)) else { return false };
+            display.show(&chain);
+            self.pinned = true;
+        }
+        if later.is_none() {
+            self.covers = self.at;
+        }
+        later.is_none()
+    }
+
+    /// Notes that a report failed. Goes on without the store once reports have failed for long.
+    pub(crate) fn failed<D: HeadDisplay<Chain = C>>(
+        &mut self,
+        now: Instant,
+        display: &D,
+    ) -> Option<EntryRule> {
+        let since = *self.failing_since.get_or_insert(now);
+        let counts = self.counts_until.is_some_and(|until| now < until);
+        if counts || now.saturating_duration_since(since) < ALONE {
+            return None;
+        }
+        (self.stopped, self.counts_until) = (None, None);
+        if std::mem::take(&mut self.pinned) {
+            display.show_newest();
+        }
+        (self.opened, self.closed) = (true, false);
+        Some(EntryRule::Alone)
+    }
+}
+
+fn text(block: &BlockRef) -> String {
+    format!("{:x}:{}", block.hash, block.number)
+}
+
+fn block(text: &str) -> Option<BlockRef> {
+    let (hash, number) = text.split_once(':')?;
+    Some(BlockRef { number: number.parse().ok()?, hash: hash.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A chain is its height.
+    struct HeightDisplay {
+        verified: Cell<u8>,
+        pinned: Cell<Option<u8>>,
+    }
+
+    fn at(number: u8) -> BlockRef {
+        BlockRef { number: number.into(), hash: B256::with_last_byte(number) }
+    }
+
+    impl HeadDisplay for HeightDisplay {
+        type Chain = u8;
+
+        fn head_of(chain: &u8) -> BlockRef {
+            at(*chain)
+        }
+
+        fn up_to(&self, block: &B256) -> Option<u8> {
+            Some(block[31]).filter(|number| *number <= self.verified.get())
+        }
+
+        fn is_canonical(&self, block: &BlockRef) -> bool {
+            block.number <= self.verified.get().into()
+        }
+
+        fn served(&self) -> Option<BlockRef> {
+            Some(at(self.pinned.get().unwrap_or(self.verified.get())))
+        }
+
+        fn show(&self, chain: &u8) {
+            self.pinned.set(Some(*chain));
+        }
+
+        fn show_newest(&self) {
+            self.pinned.set(None);
+        }
+    }
+
+    fn told(next: Option<u8>, shown: u8, round: u64) -> HeadsReply {
+        let next = next.map(|number| text(&at(number))).unwrap_or_default();
+        let at_round = if next.is_empty() { round } else { round - 1 };
+        HeadsReply { part: "member".into(), round, next, shown: text(&at(shown)), at: at_round }
+    }
+
+    #[test]
+    fn a_front_end_goes_on_alone_after_long_and_waits_for_the_others_when_it_comes_back() {
+        let heights = HeightDisplay { verified: Cell::new(7), pinned: Cell::new(None) };
+        let (mut part, start) = (Participant::default(), Instant::now());
+        assert!(matches!(
+            part.apply_reply(&told(None, 5, 1), start, &heights).entry,
+            Some(EntryRule::Until(_))
+        ));
+        assert_eq!((heights.served(), part.covers()), (Some(at(5)), 1));
+        // A busy machine is no outage.
+        for millis in (0..5_000).step_by(100) {
+            assert_eq!(part.failed(start + Duration::from_millis(millis), &heights), None);
+        }
+        assert!(matches!(
+            part.apply_reply(&told(None, 5, 1), start, &heights).entry,
+            Some(EntryRule::Until(_))
+        ));
+        for millis in (0..5_000).step_by(100) {
+            assert_eq!(part.failed(start + Duration::from_millis(10_000 + millis), &heights), None);
+        }
+        assert_eq!(part.failed(start + Duration::from_millis(15_000), &heights), Some(EntryRule::Alone));
+        assert_eq!(heights.served(), Some(at(7)));
+        // The others show an earlier block, then the next one, then this one.
+        for (shown, round) in [(5, 1), (6, 2)] {
+            let step = part.apply_reply(&told(None, shown, round), start, &heights);
+            assert_eq!((step.entry, heights.served()), (Some(EntryRule::Held), Some(at(7))), "{shown}");
+        }
+        assert_eq!(part.apply_reply(&told(Some(7), 6, 3), start, &heights).entry, Some(EntryRule::Held));
+        assert!(matches!(
+            part.apply_reply(&told(None, 7, 3), start, &heights).entry,
+            Some(EntryRule::Until(_))
+        ));
+        assert_eq!((heights.served(), part.covers()), (Some(at(7)), 3));
+    }
+
+    #[test]
+    fn messages_wait_from_the_stop_until_it_is_known_what_is_shown() {
+        let heights = HeightDisplay { verified: Cell::new(6), pinned: Cell::new(None) };
+        let (mut part, start) = (Participant::default(), Instant::now());
+        part.apply_reply(&told(None, 5, 1), start, &heights);
+        let stop = AgreementStep { entry: Some(EntryRule::Held), again: true };
+        assert_eq!(part.apply_reply(&told(Some(6), 5, 2), start, &heights), stop);
+        // The store is emptied: this front end tells it of the block that may be shown by now.
+        let fresh = HeadsReply { part: "fresh".into(), ..told(Some(6), 5, 2) };
+        assert_eq!(part.apply_reply(&fresh, start, &heights).entry, Some(EntryRule::Held));
+        let report = part.report(&heights, "f", &[at(6)], B256::ZERO);
+        assert_eq!((report[5].as_str(), &report[10], report[9].as_str()), ("2", &text(&at(6)), "1"));
+        assert_eq!((&report[3], report[8].as_str()), (&text(&at(5)), "1"));
+        assert!(matches!(
+            part.apply_reply(&told(None, 6, 2), start, &heights).entry,
+            Some(EntryRule::Until(_))
+        ));
+        assert_eq!((heights.served(), part.covers()), (Some(at(6)), 2));
+    }
+}

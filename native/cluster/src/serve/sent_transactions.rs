@@ -1,0 +1,199 @@
+//! The transactions that callers have sent through any of the front ends, in the order of the store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use rootlight::engine::{FILTER_IDLE, MAX_PENDING};
+use rootlight_node::light::LightService;
+use tokio::sync::broadcast::error::RecvError;
+use tracing::debug;
+
+use crate::Seal;
+use crate::store::{HotStore, HotStoreError, Script};
+
+/// Most transactions that are read at a time.
+const PAGE: usize = 1_000;
+/// The bytes of a sealed one: the code, the hash and the asker.
+const SEALED: usize = 32 + 32 + 8;
+/// Pause between two looks without an announcement.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How far the id of a transaction may lie ahead of the store's clock, in milliseconds, as `place.lua` says.
+const AHEAD: u64 = 60_000;
+
+const ADD: &str = concat!(include_str!("place.lua"), include_str!("sent.lua"));
+const READ: &str = concat!(include_str!("place.lua"), include_str!("read.lua"));
+
+/// A place in the stream of transactions, as the store numbers them: milliseconds and a count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StreamId {
+    millis: u64,
+    count: u64,
+}
+
+impl StreamId {
+    fn read(text: &str) -> Option<Self> {
+        let (millis, count) = text.split_once('-')?;
+        Some(Self { millis: millis.parse().ok()?, count: count.parse().ok()? })
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; 16] {
+        ((u128::from(self.millis) << 64) | u128::from(self.count)).to_be_bytes()
+    }
+
+    pub(super) const fn from_bytes(bytes: [u8; 16]) -> Self {
+        let both = u128::from_be_bytes(bytes);
+        Self { millis: (both >> 64) as u64, count: both as u64 }
+    }
+}
+
+/// A transaction, and the asker who has sent it.
+pub(super) type StreamedTransaction = (B256, u64);
+
+/// The transactions that were sent last.
+pub(super) struct SentTransactions {
+    store: Arc<HotStore>,
+    seal: Seal,
+    add: Script,
+    read: Script,
+    /// The key of the transactions, and the channel that tells of new ones.
+    key: String,
+    known: Mutex<ReadTransactions>,
+}
+
+#[derive(Default)]
+struct ReadTransactions {
+    transactions: VecDeque<(StreamId, StreamedTransaction)>,
+    last: StreamId,
+    /// Up to where the stream was read, whoever has written what is there.
+    read: StreamId,
+    /// Up to where any stream was read.
+    highest: StreamId,
+}
+
+impl SentTransactions {
+    pub(super) fn new(store: Arc<HotStore>, seal: Seal, chain: u64) -> Self {
+        let key = format!("sent:{chain}");
+        let [add, read] = [ADD, READ].map(Script::new);
+        Self { store, seal, add, read, key, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, ReadTransactions> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place after the last transaction.
+    pub(super) fn last(&self) -> StreamId {
+        self.known().last
+    }
+
+    /// The transactions after a place, and the place after them, at this time of the store in milliseconds. A place ahead of
+    /// it is of a stream that is gone, so nothing is known to be after it.
+    pub(super) fn since(&self, place: StreamId, now: u64) -> (Vec<StreamedTransaction>, StreamId) {
+        let known = self.known();
+        if place.millis > now.saturating_add(AHEAD) {
+            return (Vec::new(), known.last);
+        }
+        let later = known.transactions.iter().filter(|(at, _)| *at > place);
+        (later.map(|(_, sent)| *sent).collect(), known.last.max(place))
+    }
+
+    /// Notes that an asker has sent a transaction.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(super) async fn add(&self, (hash, asker): StreamedTransaction) -> Result<(), HotStoreError> {
+        let lifetime = FILTER_IDLE.saturating_mul(1_000).to_string();
+        let arguments = [
+            self.seal.seal(&self.key, &[hash.as_slice(), &asker.to_be_bytes()].concat()),
+            MAX_PENDING.to_string().into_bytes(),
+            lifetime.into_bytes(),
+            self.known().highest.millis.to_string().into_bytes(),
+        ];
+        self.store.script::<u64>(&self.add, &self.key, &arguments).await.map(drop)
+    }
+
+    /// Follows the store, and tells the subscriptions of this front end.
+    pub(super) async fn follow(self: Arc<Self>, light: Arc<LightService>) {
+        let mut told = self.store.subscribe(&self.key).ok();
+        // What was sent before this front end began concerns filters only.
+        let mut first = true;
+        loop {
+            loop {
+                let (new, more) = match self.read_page().await {
+                    Ok(page) => page,
+                    Err(error) => {
+                        debug!("transactions that were sent cannot be read: {error}");
+                        break;
+                    }
+                };
+                if !first {
+                    light.announce_sent(&new);
+                }
+                if !more {
+                    first = false;
+                    break;
+                }
+            }
+            let news = async {
+                match &mut told {
+                    Some(told) => matches!(told.recv().await, Ok(_) | Err(RecvError::Lagged(_))),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(PAUSE) => {}
+                is_open = news => if !is_open { told = None },
+            }
+        }
+    }
+
+    /// Reads the next transactions, and tells whether there may be more. What no front end has written is left out.
+    async fn read_page(&self) -> Result<(Vec<StreamedTransaction>, bool), HotStoreError> {
+        let from = self.known().read;
+        let (last, page) = self.page(from).await?;
+        // The stream was lost, and begins with lower places than before.
+        let is_another = last != StreamId::default() && last < from;
+        let page = if is_another { self.page(StreamId::default()).await?.1 } else { page };
+        let mut known = self.known();
+        if is_another {
+            *known = ReadTransactions { highest: known.highest, ..ReadTransactions::default() };
+        }
+        let (more, mut new) = (page.len() >= PAGE, Vec::new());
+        for (place, sealed) in page {
+            known.read = known.read.max(place);
+            known.highest = known.highest.max(place);
+            let Some(sent) = self.seal.unseal(&self.key, &sealed).and_then(read) else { continue };
+            known.last = known.last.max(place);
+            new.push(sent);
+            known.transactions.push_back((place, sent));
+            if known.transactions.len() > MAX_PENDING {
+                known.transactions.pop_front();
+            }
+        }
+        Ok((new, more))
+    }
+
+    /// The last place of the stream, and what is after a place.
+    async fn page(&self, from: StreamId) -> Result<(StreamId, Vec<(StreamId, Vec<u8>)>), HotStoreError> {
+        let arguments = [format!("{}-{}", from.millis, from.count), PAGE.to_string(), SEALED.to_string()];
+        let arguments = arguments.map(String::into_bytes);
+        let (last, entries): (String, Vec<Vec<u8>>) =
+            self.store.script(&self.read, &self.key, &arguments).await?;
+        let place = |text: &str| {
+            StreamId::read(text).ok_or_else(|| HotStoreError::Answer("the place of a transaction".to_owned()))
+        };
+        let entries = entries.chunks_exact(2).map(|entry| match entry {
+            [at, sealed] => Ok((place(&String::from_utf8_lossy(at))?, sealed.clone())),
+            _ => Err(HotStoreError::Answer("a transaction".to_owned())),
+        });
+        Ok((place(&last)?, entries.collect::<Result<_, _>>()?))
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<StreamedTransaction> {
+    let (hash, asker) = bytes.split_first_chunk()?;
+    Some((B256::new(*hash), u64::from_be_bytes(asker.try_into().ok()?)))
+}

@@ -1,0 +1,30 @@
+//! The state of a light client for metrics.
+
+use std::time::Duration;
+
+use rootlight::light::{PinnedHead, UpstreamState};
+use rootlight_server::service::{ServiceStatus, UpstreamHealth};
+
+/// The state of the chain and of the upstreams at a pinned head.
+pub(super) fn of(pinned: &PinnedHead) -> ServiceStatus {
+    let head = pinned.chain().map(|chain| chain.head());
+    let progress = pinned.progress();
+    let upstreams = pinned.states().iter().enumerate();
+    ServiceStatus {
+        head: head.map(|head| (head.number, head.timestamp)),
+        target: Some(progress.target),
+        synced: pinned.is_synced() && progress.head >= progress.target,
+        upstreams: upstreams.map(|(index, state)| upstream(pinned, index, state)).collect(),
+    }
+}
+
+fn upstream(pinned: &PinnedHead, index: usize, state: &UpstreamState) -> UpstreamHealth {
+    UpstreamHealth {
+        name: pinned.upstream_name(index).unwrap_or_default().to_owned(),
+        healthy: state.resting.is_none(),
+        announced: state.announced,
+        latency: Duration::from_millis(state.record.latency),
+        demerits: state.record.demerits,
+        lies: state.record.lies,
+    }
+}

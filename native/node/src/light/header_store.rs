@@ -1,0 +1,269 @@
+//! Verified headers on disk: the proven chain of the light client, in one redb file.
+//!
+//! The core exports the headers as numbered pages, and checks the pages when it reads them again
+//! ([`rootlight::light::HeaderSync::restore`]). This file only stores pages. Each change is one database
+//! transaction, so a crash at any point leaves a consistent set of pages. A file that is damaged or belongs
+//! to another network or checkpoint is set aside and never used; a new one replaces it.
+
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use redb::{
+    Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
+};
+use rootlight::light::{HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES, REPROVEN};
+use tracing::{info, warn};
+
+use crate::store::ChainStoreError;
+
+/// Name of the file inside `--data-dir`.
+pub const FILE: &str = "light.redb";
+
+/// New name of an unusable file; it replaces an earlier file of this name.
+pub const SET_ASIDE: &str = "light.redb.unusable";
+
+/// Version of the layout and of the pages.
+const FORMAT_VERSION: &[u8] = b"1";
+
+/// Properties of the file itself, under the names below.
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+/// Version of the layout.
+const FORMAT: &str = "format";
+/// Name and chain id of the network.
+const NETWORK: &str = "network";
+/// Number (8 bytes, big-endian) and hash of the checkpoint.
+const CHECKPOINT: &str = "checkpoint";
+/// Pages by number.
+const PAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("pages");
+
+/// The open file.
+pub struct HeaderStore {
+    database: Database,
+    path: PathBuf,
+}
+
+/// Why opening a file failed.
+enum OpenFailure {
+    /// The file is not at fault: it is in use, or permission or space is missing.
+    Fatal(ChainStoreError),
+    /// The contents of the file cannot be used.
+    Useless(String),
+}
+
+impl From<ChainStoreError> for OpenFailure {
+    fn from(error: ChainStoreError) -> Self {
+        Self::Fatal(error)
+    }
+}
+
+/// The properties that a usable file must have.
+struct StoreIdentity([(&'static str, Vec<u8>); 3]);
+
+impl StoreIdentity {
+    fn of(sync: &HeaderSync) -> Self {
+        let (network, checkpoint) = (sync.network(), sync.checkpoint());
+        let mut start = checkpoint.number.to_be_bytes().to_vec();
+        start.extend(checkpoint.hash);
+        let name = format!("{} {}", network.name, network.chain_id);
+        Self([(FORMAT, FORMAT_VERSION.to_vec()), (NETWORK, name.into_bytes()), (CHECKPOINT, start)])
+    }
+}
+
+impl HeaderStore {
+    /// Opens the file in a folder, and restores its headers into `sync`. Creates the folder and the file if
+    /// needed. An unusable file is set aside.
+    ///
+    /// # Errors
+    /// The folder cannot be written to, or another process has the file open.
+    pub fn open(folder: &Path, sync: &mut HeaderSync) -> Result<Self, ChainStoreError> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
+        let path = folder.join(FILE);
+        let existed = path.exists();
+        let reason = match Self::attempt(&path, sync) {
+            Ok(store) => return Ok(store),
+            Err(OpenFailure::Fatal(error)) => return Err(error),
+            Err(OpenFailure::Useless(reason)) => reason,
+        };
+        let aside = folder.join(SET_ASIDE);
+        if existed {
+            warn!(
+                "{}: {reason}: not used, kept as {SET_ASIDE}; starting from the checkpoint",
+                path.display()
+            );
+        }
+        std::fs::rename(&path, &aside)
+            .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
+        Self::attempt(&path, sync).map_err(|trouble| match trouble {
+            OpenFailure::Fatal(error) => error,
+            OpenFailure::Useless(reason) => {
+                ChainStoreError::Folder { folder: folder.to_owned(), source: std::io::Error::other(reason) }
+            }
+        })
+    }
+
+    /// Tries to open and restore once; after a failure, `sync` holds nothing from the file.
+    fn attempt(path: &Path, sync: &mut HeaderSync) -> Result<Self, OpenFailure> {
+        // The database asserts parts of what it reads. A damaged file must not end the program.
+        let tried = catch_unwind(AssertUnwindSafe(|| Self::open_and_restore(path, sync)));
+        let outcome = tried.unwrap_or_else(|_| Err(OpenFailure::Useless("damaged".into())));
+        if outcome.is_err() {
+            // A panic may have left headers half restored; this removes them.
+            let nothing = || HeaderStoreFault::Unreadable { index: 0, reason: String::new() };
+            let _ = sync.restore(1, &mut |_| Err(nothing()));
+        }
+        outcome
+    }
+
+    fn open_and_restore(path: &Path, sync: &mut HeaderSync) -> Result<Self, OpenFailure> {
+        let database = Database::create(path).map_err(of_opening)?;
+        let store = Self { database, path: path.to_owned() };
+        let found = store.identify(&StoreIdentity::of(sync)).map_err(of_reading)?;
+        if let Some(fault) = found {
+            return Err(OpenFailure::Useless(fault));
+        }
+        store.restore(sync)?;
+        Ok(store)
+    }
+
+    /// Writes the properties into a new file, or compares those of an existing one. Returns the first
+    /// difference.
+    fn identify(&self, identity: &StoreIdentity) -> Result<Option<String>, ChainStoreError> {
+        let write = self.database.begin_write()?;
+        {
+            let mut meta = write.open_table(META)?;
+            let pages = write.open_table(PAGES)?;
+            if meta.first()?.is_none() && pages.first()?.is_none() {
+                for (name, value) in &identity.0 {
+                    meta.insert(*name, value.as_slice())?;
+                }
+            }
+            for (name, value) in &identity.0 {
+                let found = meta.get(*name)?;
+                if found.as_ref().map(|found| found.value()) != Some(value.as_slice()) {
+                    return Ok(Some(format!("its {name} is another one")));
+                }
+            }
+        }
+        write.commit()?;
+        Ok(None)
+    }
+
+    fn restore(&self, sync: &mut HeaderSync) -> Result<(), OpenFailure> {
+        let started = Instant::now();
+        let read = self.database.begin_read().map_err(|error| of_reading(error.into()))?;
+        let pages = read.open_table(PAGES).map_err(|error| of_reading(error.into()))?;
+        let last = pages.last().map_err(|error| of_reading(error.into()))?;
+        let count = last.map_or(0, |(index, _)| index.value().saturating_add(1));
+        let restored = sync.restore(count, &mut |index| match pages.get(index) {
+            Ok(page) => page.map(|page| copied(index, page.value())).transpose(),
+            Err(error) => Err(HeaderStoreFault::Unreadable { index, reason: error.to_string() }),
+        });
+        match restored {
+            Ok(None) => {}
+            Ok(Some(head)) => {
+                let millis = started.elapsed().as_millis();
+                info!(
+                    "headers up to block {head} restored in {millis} ms, the last {REPROVEN} proven again; the others are proven in the background"
+                );
+            }
+            Err(fault) => return Err(OpenFailure::Useless(fault.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Returns a page by its number.
+    ///
+    /// # Errors
+    /// [`HeaderStoreFault::Unreadable`] if the database cannot be read, [`HeaderStoreFault::Damaged`] if the page is too long.
+    pub fn page(&self, index: u64) -> Result<Option<Vec<u8>>, HeaderStoreFault> {
+        let read = || -> Result<_, redb::Error> {
+            let pages = self.database.begin_read()?.open_table(PAGES)?;
+            Ok(pages.get(index)?)
+        };
+        let page =
+            read().map_err(|error| HeaderStoreFault::Unreadable { index, reason: error.to_string() })?;
+        page.map(|page| copied(index, page.value())).transpose()
+    }
+
+    /// Writes pages and removes all pages above the last one, in one transaction.
+    ///
+    /// # Errors
+    /// The database cannot be written. A damaged file is also set aside, so that the next run creates a new
+    /// one.
+    pub fn write(&self, pages: &[HeaderPage]) -> Result<(), ChainStoreError> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let damaged = || redb::Error::Corrupted("an assertion of the database failed".into());
+        let tried = catch_unwind(AssertUnwindSafe(|| self.replace(pages)));
+        let outcome = tried.unwrap_or_else(|_| Err(ChainStoreError::Database(Box::new(damaged()))));
+        outcome.map_err(|error| match of_reading(error) {
+            OpenFailure::Fatal(error) => error,
+            OpenFailure::Useless(reason) => {
+                // If renaming fails, the next run finds the damage.
+                let _ = std::fs::rename(&self.path, self.path.with_file_name(SET_ASIDE));
+                ChainStoreError::Database(Box::new(redb::Error::Corrupted(reason)))
+            }
+        })
+    }
+
+    fn replace(&self, pages: &[HeaderPage]) -> Result<(), ChainStoreError> {
+        let write = self.database.begin_write()?;
+        {
+            let mut table = write.open_table(PAGES)?;
+            for page in pages {
+                table.insert(page.index, page.bytes.as_slice())?;
+            }
+            let above = pages.last().map_or(0, |last| last.index.saturating_add(1));
+            table.retain_in(above.., |_, _| false)?;
+        }
+        Ok(write.commit()?)
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Copies a page, unless it is longer than any page that was written.
+fn copied(index: u64, page: &[u8]) -> Result<Vec<u8>, HeaderStoreFault> {
+    if page.len() > MAX_PAGE_BYTES {
+        return Err(HeaderStoreFault::Damaged { index });
+    }
+    Ok(page.to_vec())
+}
+
+/// Decides whether a failure to open means a damaged file.
+fn of_opening(error: DatabaseError) -> OpenFailure {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenFailure::Fatal(error.into()),
+        DatabaseError::Storage(StorageError::Io(ref io)) if !says_damage(io.kind()) => {
+            OpenFailure::Fatal(error.into())
+        }
+        other => OpenFailure::Useless(other.to_string()),
+    }
+}
+
+/// Decides whether a failure to read means a damaged file.
+fn of_reading(error: ChainStoreError) -> OpenFailure {
+    match &error {
+        ChainStoreError::Database(cause) => match cause.as_ref() {
+            redb::Error::Io(io) if !says_damage(io.kind()) => OpenFailure::Fatal(error),
+            other => OpenFailure::Useless(other.to_string()),
+        },
+        _ => OpenFailure::Fatal(error),
+    }
+}
+
+/// Whether an I/O error means damaged contents and not a problem of the system.
+fn says_damage(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput)
+}
+
+#[cfg(test)]
+#[path = "header_store_test.rs"]
+mod tests;

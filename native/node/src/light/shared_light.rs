@@ -1,0 +1,196 @@
+//! The server's light client: the core's client with thread locks, stored headers, and a counter of changes.
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+
+use alloy_primitives::B256;
+use rootlight::consensus::Network;
+use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
+use rootlight::rpc::{AuxiliarySource, Lock, LockKind, Session, SharedClient};
+use rootlight_server::service::{Counts, dispatcher};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::checkpoint::LightStart;
+use super::header_store::HeaderStore;
+use crate::store::ChainStoreError;
+
+/// Locks for use by several threads.
+pub(super) enum ThreadLocks {}
+
+impl LockKind for ThreadLocks {
+    type Lock<T> = LockedPart<T>;
+}
+
+/// A locked part of the client. A panic of a handler is a defect, but it leaves the part as it was after the
+/// last complete change, so a poisoned lock stays in use.
+pub(super) struct LockedPart<T>(RwLock<T>);
+
+impl<T> Lock<T> for LockedPart<T> {
+    fn new(part: T) -> Self {
+        Self(RwLock::new(part))
+    }
+
+    fn read(&self) -> impl Deref<Target = T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> impl DerefMut<Target = T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_write(&self) -> Option<impl DerefMut<Target = T>> {
+        match self.0.try_write() {
+            Ok(part) => Some(part),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A light client shared by all tasks.
+pub(super) struct SharedLight {
+    pub(super) client: SharedClient<ThreadLocks>,
+    /// What messages and responses of upstreams count in.
+    pub(super) counts: Counts,
+    /// Counts changes that may cause notifications.
+    changes: watch::Sender<u64>,
+    /// Storage of verified headers; `None` if they are not stored.
+    store: Mutex<Option<HeaderStore>>,
+}
+
+impl SharedLight {
+    /// Creates a client. Filter ids are derived from `secret`, so that callers cannot guess each other's.
+    pub(super) fn new(
+        network: Network,
+        start: LightStart,
+        config: ClientConfig,
+        options: SyncOptions,
+        (secret, counts): (B256, Counts),
+        beside: Option<Arc<dyn AuxiliarySource>>,
+    ) -> Self {
+        let network = Arc::new(network);
+        let client = match start {
+            LightStart::At(checkpoint) => SharedClient::with_upstreams(network, checkpoint, config, options),
+            LightStart::Work(work) => SharedClient::by_work(network, work, config, options),
+        };
+        client.hide_filters(secret);
+        let client = client.with_dispatcher(dispatcher().clone());
+        let client = match beside {
+            Some(beside) => client.with_auxiliary_source(beside),
+            None => client,
+        };
+        Self { client, counts, changes: watch::Sender::new(0), store: Mutex::new(None) }
+    }
+
+    /// Restores the headers that an earlier run stored in this folder, and stores new ones from now on. A
+    /// start by work neither reads nor writes headers: otherwise anyone who can write to the folder would
+    /// choose its start.
+    pub(super) fn store_headers_in(&mut self, folder: &Path) -> Result<(), ChainStoreError> {
+        let mut sync = self.client.sync_mut();
+        if sync.is_by_work() {
+            info!("{}: no headers are kept: each start by work is made anew", folder.display());
+            return Ok(());
+        }
+        let store = HeaderStore::open(folder, &mut sync)?;
+        drop(sync);
+        self.store = Mutex::new(Some(store));
+        Ok(())
+    }
+
+    /// Writes the headers that are new since the last call.
+    fn save(&self) {
+        // The lock is held from export to write, so that an older state never replaces a newer one.
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = store.as_ref() else { return };
+        let pages = self.client.export();
+        if let Err(error) = open.write(&pages) {
+            warn!("{}: {error}; nothing more is kept", open.path().display());
+            *store = None;
+        }
+    }
+
+    /// Proves some more of the restored headers; returns whether more remain. If a header fails, all restored
+    /// headers are dropped and synchronization starts from the checkpoint.
+    pub(super) fn prove_restored(&self) -> bool {
+        let wanted = self.client.sync().wanted_page();
+        let page = wanted.and_then(|index| {
+            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            store.as_ref().map(|store| store.page(index))
+        });
+        // The page is read before the chain's lock is taken. No other task proves stored headers.
+        let mut page = page.unwrap_or(Ok(None));
+        match self.client.prove_kept(&mut |_| std::mem::replace(&mut page, Ok(None))) {
+            Ok(more) => more,
+            Err(fault) => {
+                warn!("stored headers are invalid and not used: {fault}; starting from the checkpoint");
+                self.changed();
+                false
+            }
+        }
+    }
+
+    /// Feeds an upstream's responses to the requests of its last synchronization step.
+    pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<UpstreamResponse>, now: Now) {
+        if self.client.sync_feed(upstream, answers, now) {
+            self.changed();
+        }
+        self.save();
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Returns a receiver that changes when there may be notifications to send.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Ends a session, and keeps the facts that it has proven.
+    pub(super) fn close(&self, session: Session) {
+        if self.client.close(session) {
+            self.changed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::rpc::{MAX_WAITING, SessionStep};
+
+    use super::*;
+
+    /// Sends other messages in the middle of a long run; the test would hang if they waited for the run's
+    /// locks.
+    #[test]
+    fn a_long_run_does_not_block_other_messages() {
+        let network = Network::regtest();
+        let genesis = crate::light::start_checkpoint(Some("none"), &network).unwrap();
+        let shared = SharedLight::new(
+            network,
+            genesis.into(),
+            ClientConfig::default(),
+            SyncOptions::default(),
+            (B256::ZERO, Counts::default()),
+            None,
+        );
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
+        let call = br#"{"jsonrpc":"2.0","id":1,"method":"net_version"}"#;
+        let mut running = shared.client.open(call, Now::default());
+        let count = std::cell::Cell::new(0);
+        // Called in the middle of the run.
+        let step = shared.client.step(&mut running, &|| {
+            for _ in 0..MAX_WAITING + 10 {
+                let mut session = shared.client.open(message, Now::default());
+                assert!(matches!(shared.client.step(&mut session, &|| false), SessionStep::Done(_)));
+                shared.close(session);
+            }
+            shared.client.sync_next(0, Now::default());
+            count.set(count.get() + 1);
+            false
+        });
+        assert!(matches!(step, SessionStep::Done(_)) && count.get() > 0);
+    }
+}

@@ -1,0 +1,236 @@
+//! The block that messages see, where several light clients show the same one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use alloy_primitives::{B256, U256};
+use rootlight::consensus::{ChainView, HeaderChain};
+use rootlight::light::PinnedHead;
+use rootlight::types::BlockRef;
+use tokio::sync::watch;
+
+use super::shared_light::SharedLight;
+use super::sync;
+
+/// Whether messages are answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageGate {
+    /// Messages are answered.
+    Open,
+    /// Messages are answered until this moment, each after `VisibleHead::assure`; later ones wait.
+    OpenUntil(Instant),
+    /// Messages wait, which takes milliseconds.
+    Held,
+    /// Messages are refused for this reason.
+    Shut(&'static str),
+}
+
+/// Lets messages in.
+pub(super) struct GateState {
+    door: watch::Sender<MessageGate>,
+    /// Counts the messages that came to a door which asks for assurance.
+    came: watch::Sender<u64>,
+    /// Up to which of them it is certain that no later block is shown elsewhere than they see here.
+    assured: watch::Sender<u64>,
+}
+
+/// Decides which of the verified blocks the messages of a light client see as the newest.
+pub struct VisibleHead {
+    shared: Arc<SharedLight>,
+    entrance: Arc<GateState>,
+}
+
+/// A verified chain that messages can be shown.
+pub struct VisibleChain(ChainView);
+
+impl VisibleChain {
+    /// Its newest block.
+    pub fn head(&self) -> BlockRef {
+        let head = self.0.head();
+        BlockRef { number: head.number, hash: head.hash() }
+    }
+}
+
+impl GateState {
+    /// Lets all messages in.
+    pub(super) fn new() -> Self {
+        Self {
+            door: watch::Sender::new(MessageGate::Open),
+            came: watch::Sender::new(0),
+            assured: watch::Sender::new(0),
+        }
+    }
+
+    /// Whether messages are let in at present.
+    pub(super) fn is_open(&self) -> bool {
+        match *self.door.borrow() {
+            MessageGate::Open => true,
+            MessageGate::OpenUntil(end) => Instant::now() < end,
+            MessageGate::Held | MessageGate::Shut(_) => false,
+        }
+    }
+
+    /// Why messages are refused, if they are.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        match *self.door.borrow() {
+            MessageGate::Shut(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Waits until a message that has come now is let in.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(super) async fn enter(&self) -> Result<(), &'static str> {
+        match *self.door.borrow() {
+            MessageGate::Open => return Ok(()),
+            MessageGate::Shut(reason) => return Err(reason),
+            MessageGate::OpenUntil(_) | MessageGate::Held => {}
+        }
+        let mut number = 0;
+        self.came.send_modify(|count| {
+            *count = count.saturating_add(1);
+            number = *count;
+        });
+        let (mut door, mut assured) = (self.door.subscribe(), self.assured.subscribe());
+        loop {
+            let is_assured = *assured.borrow_and_update() >= number;
+            match *door.borrow_and_update() {
+                MessageGate::Open => return Ok(()),
+                MessageGate::Shut(reason) => return Err(reason),
+                MessageGate::OpenUntil(end) if is_assured && Instant::now() < end => return Ok(()),
+                MessageGate::OpenUntil(_) | MessageGate::Held => {}
+            }
+            // The senders are this one's own.
+            let _ = tokio::select! {
+                changed = door.changed() => changed,
+                changed = assured.changed() => changed,
+            };
+        }
+    }
+
+    /// Waits until a message needs assurance; returns the number of the last one that has come.
+    async fn unsure(&self) -> u64 {
+        let (mut door, mut came) = (self.door.subscribe(), self.came.subscribe());
+        loop {
+            let last = *came.borrow_and_update();
+            let asks = matches!(*door.borrow_and_update(), MessageGate::OpenUntil(_) | MessageGate::Held);
+            if asks && last > *self.assured.borrow() {
+                return last;
+            }
+            let _ = tokio::select! {
+                changed = door.changed() => changed,
+                changed = came.changed() => changed,
+            };
+        }
+    }
+}
+
+impl VisibleHead {
+    pub(super) const fn new(shared: Arc<SharedLight>, entrance: Arc<GateState>) -> Self {
+        Self { shared, entrance }
+    }
+
+    /// Reads the chain, once its head has been reached.
+    fn read<T>(&self, read: impl FnOnce(&HeaderChain) -> T) -> Option<T> {
+        let sync = self.shared.client.sync();
+        sync.chain().filter(|_| sync.is_synced()).map(read)
+    }
+
+    fn newest(&self) -> Option<ChainView> {
+        self.read(HeaderChain::snapshot)
+    }
+
+    /// Whether the head has been reached.
+    pub fn is_reached(&self) -> bool {
+        self.read(|_| ()).is_some()
+    }
+
+    /// The last verified blocks, newest first, at most `count`, and the proven work of the chain. `None` until the head
+    /// has been reached.
+    pub fn verified(&self, count: usize) -> Option<(Vec<BlockRef>, U256)> {
+        self.verified_without(count, |_| false)
+    }
+
+    /// As [`Self::verified`], without the newest blocks for which `skip` holds; the work is that of the rest.
+    pub fn verified_without(
+        &self,
+        count: usize,
+        skip: impl Fn(&BlockRef) -> bool,
+    ) -> Option<(Vec<BlockRef>, U256)> {
+        let chain = self.newest()?;
+        let block = |number| Some(BlockRef { number, hash: chain.hash_at(number)? });
+        let all = (0..=chain.head().number).rev().filter_map(block);
+        let blocks: Vec<BlockRef> = all.skip_while(skip).take(count).collect();
+        let work = chain.header_work(&blocks.first()?.hash).unwrap_or_default();
+        Some((blocks, work))
+    }
+
+    /// Whether messages are refused.
+    pub fn refuses_messages(&self) -> bool {
+        self.entrance.refusal().is_some()
+    }
+
+    /// Whether a block is on the heaviest verified chain.
+    pub fn is_canonical(&self, block: &BlockRef) -> bool {
+        self.newest().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+    }
+
+    /// The newest block that messages see.
+    pub fn served(&self) -> Option<BlockRef> {
+        let pinned: PinnedHead = self.shared.client.pin(sync::now());
+        pinned.chain().map(|chain| BlockRef { number: chain.head().number, hash: chain.head().hash() })
+    }
+
+    /// The verified chain up to this block; `None` if the block is not on it.
+    pub fn up_to(&self, block: &B256) -> Option<VisibleChain> {
+        self.newest()?.ending_at(block).map(VisibleChain)
+    }
+
+    /// Makes messages see this chain from now on.
+    pub fn show(&self, chain: &VisibleChain) {
+        self.shared.client.show(Some(chain.0.clone()));
+        self.shared.changed();
+    }
+
+    /// Makes messages see the newest verified block from now on.
+    pub fn show_newest(&self) {
+        self.shared.client.show(None);
+        self.shared.changed();
+    }
+
+    /// Lets messages in, or not. Those that have been let in are answered.
+    pub fn set(&self, door: MessageGate) {
+        self.entrance.door.send_if_modified(|present| {
+            let differs = *present != door;
+            *present = door;
+            differs
+        });
+    }
+
+    /// Waits until a message needs assurance; returns the number of the last one that has come.
+    pub async fn unsure(&self) -> u64 {
+        self.entrance.unsure().await
+    }
+
+    /// Notes what was found out after the message of this number had come: no later block is shown elsewhere than messages
+    /// see here.
+    pub fn assure(&self, number: u64) {
+        self.entrance.assured.send_modify(|assured| *assured = number.max(*assured));
+    }
+
+    /// Waits until messages are refused.
+    pub async fn refuses(&self) {
+        let mut door = self.entrance.door.subscribe();
+        if door.wait_for(|door| matches!(door, MessageGate::Shut(_))).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// A value that changes when another head may have been verified.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes()
+    }
+}

@@ -1,0 +1,214 @@
+//! Decides which messages are tried on the thread that serves their connection.
+//!
+//! Moving a message to another thread and back takes as long as most calls. So a message that may be short is run where
+//! it is for at most [`ATTEMPT`]; what is not finished by then moves. Attempts delay the other connections of the
+//! thread. So an address whose messages take longer is not tried for a while, and while several addresses send
+//! messages, all attempts together take at most a quarter of the time, and at most [`BURST`] in a row.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rootlight_limits::caller_id::CallerId;
+use rootlight_limits::processors::time_used;
+
+/// Longest attempt.
+const ATTEMPT: Duration = Duration::from_micros(200);
+
+/// After a message that took longer than [`ATTEMPT`], no message of its address is tried for this many times as long. Code
+/// that hashes megabytes with one instruction takes milliseconds before it can be interrupted. A rest of the same length
+/// for all would let such code take much of a thread's time.
+const REST: u64 = 200;
+
+/// The time for which another address counts as sending messages.
+const SHARED: Duration = Duration::from_secs(1);
+
+/// While several addresses send messages, each attempt is paid for with this many times its length without attempts.
+const PRICE: u64 = 4;
+
+/// The time that attempts may take at once while several addresses send messages: another client's message waits for
+/// them.
+const BURST: Duration = Duration::from_millis(4);
+
+/// The longest time without attempts because of the time that earlier ones took.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Number of entries by address. Two addresses that share an entry rest together, which only costs speed.
+const ENTRIES: u64 = 256;
+
+/// The attempts of a service. Times are in microseconds since it was made; relaxed atomic numbers suffice, because a
+/// lost update only allows or prevents an attempt.
+#[derive(Debug)]
+pub(super) struct InlineRuns {
+    made: Instant,
+    /// The longest attempt: [`ATTEMPT`], except in tests.
+    longest: AtomicU64,
+    /// By address: the end of its rest.
+    pauses: Vec<AtomicU64>,
+    /// The address of the newest message.
+    newest: AtomicU64,
+    /// The time until which several addresses count as sending messages.
+    shared: AtomicU64,
+    /// The time at which all attempts so far are paid for.
+    paid: AtomicU64,
+}
+
+/// A message that is being tried.
+pub(super) struct Attempt {
+    started: Instant,
+    /// The processor time that the thread had used then.
+    used: Duration,
+}
+
+impl Attempt {
+    pub(super) fn begin() -> Self {
+        Self { started: Instant::now(), used: time_used() }
+    }
+}
+
+impl InlineRuns {
+    pub(super) fn new() -> Self {
+        let number = || AtomicU64::new(0);
+        let pauses = (0..ENTRIES).map(|_| number()).collect();
+        Self {
+            made: Instant::now(),
+            longest: AtomicU64::new(micros(ATTEMPT)),
+            pauses,
+            newest: number(),
+            shared: number(),
+            paid: number(),
+        }
+    }
+
+    /// Notes that this client has sent a message.
+    pub(super) fn sent(&self, peer: CallerId) {
+        self.sent_at(peer.asker().number, || self.now());
+    }
+
+    /// Whether a message of this client may be tried.
+    pub(super) fn allows(&self, peer: CallerId) -> bool {
+        self.allows_at(peer.asker().number, self.now())
+    }
+
+    /// Notes how long an attempt took.
+    pub(super) fn note_duration(&self, peer: CallerId, attempt: &Attempt) {
+        self.note_duration_at(peer.asker().number, self.time_of(attempt), self.now());
+    }
+
+    /// Whether an attempt has taken as long as it may.
+    pub(super) fn is_over(&self, attempt: &Attempt) -> bool {
+        self.time_of(attempt) > self.longest()
+    }
+
+    /// The time that an attempt has taken. A thread that has lost its processor meanwhile has not worked for longer: what it
+    /// would begin anew elsewhere is nearly finished here.
+    fn time_of(&self, attempt: &Attempt) -> Duration {
+        let time = attempt.started.elapsed();
+        match cfg!(target_os = "linux") && time > self.longest() {
+            true => time.min(time_used().saturating_sub(attempt.used)),
+            false => time,
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        Duration::from_micros(self.longest.load(Ordering::Relaxed))
+    }
+
+    /// Changes the length of attempts, and forgets what earlier ones took: on a busy machine any message may take longer
+    /// than [`ATTEMPT`].
+    #[cfg(test)]
+    pub(super) fn start_again(&self, longest: Duration) {
+        self.longest.store(micros(longest), Ordering::Relaxed);
+        self.paid.store(0, Ordering::Relaxed);
+        self.pauses.iter().for_each(|end| end.store(0, Ordering::Relaxed));
+    }
+
+    fn now(&self) -> u64 {
+        micros(self.made.elapsed())
+    }
+
+    fn sent_at(&self, asker: u64, now: impl FnOnce() -> u64) {
+        if self.newest.swap(asker, Ordering::Relaxed) != asker {
+            self.shared.store(now().saturating_add(micros(SHARED)), Ordering::Relaxed);
+        }
+    }
+
+    fn allows_at(&self, asker: u64, now: u64) -> bool {
+        let is_shared = now < self.shared.load(Ordering::Relaxed);
+        let ahead = self.paid.load(Ordering::Relaxed).saturating_sub(now);
+        let is_used_up = ahead >= micros(BURST).saturating_mul(PRICE);
+        let pauses = self.pause_of(asker).is_some_and(|end| now < end.load(Ordering::Relaxed));
+        !(pauses || is_shared && is_used_up)
+    }
+
+    fn note_duration_at(&self, asker: u64, time: Duration, now: u64) {
+        let paid = self.paid.load(Ordering::Relaxed).max(now);
+        let paid = paid.saturating_add(micros(time).saturating_mul(PRICE));
+        self.paid.store(paid.min(now.saturating_add(micros(LONGEST_PAUSE))), Ordering::Relaxed);
+        if let (true, Some(end)) = (time > self.longest(), self.pause_of(asker)) {
+            end.store(now.saturating_add(micros(time).saturating_mul(REST)), Ordering::Relaxed);
+        }
+    }
+
+    fn pause_of(&self, asker: u64) -> Option<&AtomicU64> {
+        // Neighbouring addresses and networks differ in their low bits.
+        let entry = asker.wrapping_add(asker >> 8) % ENTRIES;
+        self.pauses.get(usize::try_from(entry).ok()?)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_rests_after_a_message_that_took_too_long() {
+        let attempts = InlineRuns::new();
+        attempts.note_duration_at(7, ATTEMPT, 10);
+        assert!(attempts.allows_at(7, 10));
+        for long in [ATTEMPT + Duration::from_micros(1), Duration::from_millis(10)] {
+            attempts.note_duration_at(7, long, 20);
+            let end = 20 + micros(long) * REST;
+            assert!(!attempts.allows_at(7, 20) && !attempts.allows_at(7, end - 1));
+            assert!(attempts.allows_at(8, 20), "another address");
+            assert!(attempts.allows_at(7, end));
+        }
+    }
+
+    /// The time that attempts of 100 µs take from `from` on, for as long as they are allowed one after the other until `to`.
+    fn taken(attempts: &InlineRuns, asker: u64, from: u64, to: u64) -> u64 {
+        let (mut now, mut taken) = (from, 0);
+        while now < to {
+            if attempts.allows_at(asker, now) {
+                (now, taken) = (now + 100, taken + 100);
+                attempts.note_duration_at(asker, Duration::from_micros(100), now);
+            } else {
+                now += 10;
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn attempts_take_a_quarter_of_the_time_while_several_addresses_send_messages() {
+        let attempts = InlineRuns::new();
+        let start = 10_000_000;
+        attempts.sent_at(7, || start - micros(SHARED));
+        assert_eq!(taken(&attempts, 7, start, start + 500_000), 500_000, "no other client waits");
+        attempts.sent_at(8, || start + 500_000);
+        let pause = start + 500_000 + micros(LONGEST_PAUSE);
+        assert_eq!(taken(&attempts, 8, start + 500_000, pause - micros(BURST) * PRICE), 0);
+        attempts.sent_at(7, || pause);
+        let mut most = 0;
+        for window in 0..80 {
+            let from = pause + window * 10_000;
+            most = most.max(taken(&attempts, 7, from, from + 10_000));
+        }
+        assert!(most <= micros(BURST) + 2_600, "{most} of 10,000");
+        let second = taken(&attempts, 8, pause + 800_000, pause + 990_000);
+        assert!((40_000..=52_000).contains(&second), "{second} of 190,000");
+    }
+}

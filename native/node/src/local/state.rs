@@ -1,0 +1,198 @@
+//! The state of a service that all its messages share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use alloy_primitives::{B256, keccak256};
+use rootlight::engine::{HostInput, Snapshot};
+use rootlight::exec::Interrupts;
+use rootlight::rpc::LocalClient;
+use rootlight_limits::Limits;
+use rootlight_limits::unix_time::unix_time;
+use rootlight_server::service::Counts;
+use tokio::sync::watch;
+use tracing::{error, info};
+
+use super::watchdog::{BlockClock, BlockLimits};
+use super::{indexing, report};
+use crate::store::{ChainPersistence, ChainStoreError};
+
+/// The time limits of a local chain, and what is logged.
+#[derive(Debug, Clone)]
+pub struct LocalOptions {
+    /// Limit of one message, as the reference node's `rpc.timeout`.
+    pub run_timeout: Duration,
+    /// Limit of the execution of one block that is mined or imported here; a transaction that needs more is dropped.
+    /// `None` for a follower, which must import the blocks of its chain.
+    pub block_timeout: Option<Duration>,
+    /// Limit of all blocks that one message mines, because other writers wait meanwhile.
+    pub mining_timeout: Option<Duration>,
+    /// Whether calls that fail are logged, for the developer of a contract. Elsewhere callers are strangers.
+    pub logs_calls: bool,
+    /// The limits of the server that shows the chain.
+    pub limits: Arc<Limits>,
+}
+
+impl Default for LocalOptions {
+    fn default() -> Self {
+        Self {
+            run_timeout: Duration::from_secs(5),
+            block_timeout: Some(Duration::from_secs(5)),
+            mining_timeout: Some(Duration::from_secs(30)),
+            logs_calls: true,
+            limits: Limits::new(),
+        }
+    }
+}
+
+impl LocalOptions {
+    /// The options of a follower: the execution of blocks has no time limit and is interrupted only when the program
+    /// stops.
+    #[must_use]
+    pub fn follower() -> Self {
+        Self { block_timeout: None, mining_timeout: None, logs_calls: false, ..Self::default() }
+    }
+
+    pub(super) const fn blocks(&self) -> BlockLimits {
+        BlockLimits { block: self.block_timeout, message: self.mining_timeout }
+    }
+}
+
+/// Random numbers for messages, derived from one secret of the operating system.
+#[derive(Debug)]
+pub struct Entropy {
+    secret: [u8; 32],
+    used: AtomicU64,
+}
+
+impl Entropy {
+    /// Reads a secret from the operating system.
+    ///
+    /// # Errors
+    /// The system provides no random numbers. Keys generated without them would not be secret.
+    pub fn from_system() -> Result<Self, getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        Ok(Self { secret, used: AtomicU64::new(0) })
+    }
+
+    /// Returns 32 bytes that differ for every call.
+    fn next(&self) -> B256 {
+        let count = self.used.fetch_add(1, Ordering::Relaxed);
+        keccak256([&self.secret[..], &count.to_be_bytes()].concat())
+    }
+}
+
+/// The state that only one message or clock tick at a time may use.
+pub(super) struct Writer {
+    pub(super) client: LocalClient,
+    pub(super) persist: Option<ChainPersistence>,
+}
+
+/// Conditions that keep the writer from working.
+#[derive(Default)]
+pub(super) struct WriterStatus {
+    /// The program is shutting down.
+    pub(super) stopping: Arc<AtomicBool>,
+    /// Why the last change could not be written to disk; `None` after a successful write.
+    write_failure: RwLock<Option<String>>,
+}
+
+impl WriterStatus {
+    pub(super) fn write_failure(&self) -> Option<String> {
+        self.write_failure.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_write_failure(&self, reason: Option<String>) {
+        *self.write_failure.write().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+}
+
+/// What all messages of a service need.
+pub(super) struct LocalState {
+    pub(super) writer: Mutex<Writer>,
+    /// The chain after the last change, for readers.
+    pub(super) snapshot: RwLock<Arc<dyn Snapshot>>,
+    /// Counts the changes of which subscribers may be notified.
+    pub(super) changes: watch::Sender<u64>,
+    pub(super) options: LocalOptions,
+    pub(super) counts: Counts,
+    pub(super) entropy: Entropy,
+    pub(super) state: WriterStatus,
+    pub(super) chain_id: u64,
+}
+
+impl LocalState {
+    /// The chain after the last change.
+    pub(super) fn view(&self) -> Arc<dyn Snapshot> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Writer {
+    /// Changes the chain and writes the change to disk, or does neither.
+    pub(super) fn change<T>(
+        &mut self,
+        state: &WriterStatus,
+        limits: BlockLimits,
+        work: impl FnOnce(&mut LocalClient) -> T,
+    ) -> Result<T, ChainStoreError> {
+        // After a failed write the database is opened again before the next change.
+        let ready = self.persist.as_mut().map_or(Ok(()), |persist| persist.ready());
+        let kept = ready.and_then(|()| {
+            let before = self.persist.is_some().then(|| self.client.node().copy());
+            let clock = BlockClock::start(limits, state.stopping.clone());
+            self.client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
+            let result = work(&mut self.client);
+            let kept = self.keep();
+            if let (Err(_), Some(before)) = (&kept, before) {
+                self.client.replace_node(before);
+            }
+            kept.map(|()| result)
+        });
+        if let Err(failure) = &kept {
+            error!("{failure}");
+            state.set_write_failure(Some(failure.to_string()));
+        } else if state.write_failure().is_some() {
+            state.set_write_failure(None);
+        }
+        kept
+    }
+
+    /// Writes the changes to disk before readers can see them, then logs the events.
+    fn keep(&mut self) -> Result<(), ChainStoreError> {
+        let node = self.client.node();
+        let settled = node.take_block_states();
+        if let Some(persist) = &mut self.persist {
+            let settings = node.dev().map(|chain| chain.settings());
+            persist.save(node.local(), settled, settings.as_ref())?;
+        } else {
+            indexing::renew(node);
+        }
+        for event in node.dev().map(|chain| chain.take_events()).unwrap_or_default() {
+            info!("{}", report::event(&event));
+        }
+        Ok(())
+    }
+}
+
+/// Locks the writer, also after a panic: a panicking handler is a defect, but it leaves the chain as it was after the
+/// last complete change.
+pub(super) fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
+    *snapshot.write().unwrap_or_else(PoisonError::into_inner) = client.snapshot();
+}
+
+pub(super) fn changed(changes: &watch::Sender<u64>) {
+    changes.send_modify(|count| *count = count.wrapping_add(1));
+}
+
+/// Time and randomness for one message.
+#[must_use]
+pub fn moment(entropy: &Entropy) -> HostInput {
+    HostInput { now: unix_time(), entropy: entropy.next() }
+}

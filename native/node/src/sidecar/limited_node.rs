@@ -1,0 +1,127 @@
+//! The node as callers share it: each has a few places for questions at a time, and those whose calls the node does not
+//! answer have few together. A node goes on running what nobody waits for any more.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Reservation;
+use rootlight_upstream::p2p::permits::{PermitLimits, RequestPermit, RequestPermits};
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
+
+/// Places for questions of callers. A node runs some tens of requests at a time.
+const SIZES: PermitLimits = PermitLimits { all: 32, each: 8, doubtful: 4 };
+
+/// A node and its places.
+pub(super) struct LimitedNode {
+    node: SharedUpstream,
+    places: Arc<RequestPermits>,
+}
+
+impl LimitedNode {
+    pub(super) fn new(node: SharedUpstream) -> Self {
+        Self { node, places: RequestPermits::new(SIZES) }
+    }
+
+    /// Waits for a place, if a caller asks: `Ok(None)` for the program's own questions.
+    async fn enter(&self) -> Result<Option<RequestPermit>, UpstreamError> {
+        if asker().is_none() {
+            return Ok(None);
+        }
+        let place = self.places.enter(asker()).await;
+        let full = || UpstreamError::Unasked("too many questions of this caller wait for the node".into());
+        place.ok_or_else(full).map(Some)
+    }
+}
+
+/// Notes whether the node left a caller's question unanswered.
+fn leave(place: Option<RequestPermit>, results: &[UpstreamResult]) {
+    let unanswered = results.iter().any(|result| matches!(result, Err(UpstreamError::Timeout(_))));
+    if let Some(place) = place.filter(|_| unanswered) {
+        place.unanswered();
+    }
+}
+
+impl Upstream for LimitedNode {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_reserved(requests).await.0 })
+    }
+
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        Box::pin(async move {
+            let place = match self.enter().await {
+                Ok(place) => place,
+                Err(error) => {
+                    return (requests.iter().map(|_| Err(error.clone())).collect(), Reservation::default());
+                }
+            };
+            let (results, reserved) = self.node.request_reserved(requests).await;
+            leave(place, &results);
+            (results, reserved)
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.node.name()
+    }
+
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use rootlight_upstream::with_caller;
+
+    use super::*;
+
+    /// A node that is busy for long with what it is asked.
+    #[derive(Default)]
+    struct Slow(AtomicUsize);
+
+    impl Upstream for Slow {
+        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                requests.iter().map(|_| Err(UpstreamError::Timeout(10_000))).collect()
+            })
+        }
+
+        fn name(&self) -> &str {
+            "slow"
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_with_slow_calls_leaves_room_at_the_node_to_others() {
+        let slow = Arc::new(Slow::default());
+        let node = Arc::new(LimitedNode::new(slow.clone()));
+        let ask = |caller: Option<u64>| {
+            let node = node.clone();
+            let asked =
+                async move { node.request(vec![UpstreamRequest::new("eth_call", "[]".into())]).await };
+            match caller {
+                Some(caller) => tokio::spawn(with_caller(caller.into(), asked)),
+                None => tokio::spawn(asked),
+            }
+        };
+        let count = || slow.0.load(Ordering::SeqCst);
+        let calls: Vec<_> = (0..50).map(|_| ask(Some(1))).collect();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(count(), 8);
+        drop([Some(2), None].map(ask));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(count(), 10, "another caller and the program itself do not wait");
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        assert_eq!(count(), 14, "whose calls are left unanswered has few places");
+        calls.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}

@@ -1,0 +1,225 @@
+//! Who may enter: the base path, the profile, and API keys in the path.
+
+use axum::http::{HeaderMap, HeaderName, header};
+use rootlight::rpc::server::Profile;
+
+use super::access::is_loopback_host;
+use super::key_access::KeyAccess;
+use super::key_caller::KeyCaller;
+use super::proxies::CallerAddress;
+use super::refusal::RequestRefusal;
+use crate::keys::KeyText;
+use crate::service::CallerTerms;
+
+/// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
+const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
+
+/// Who may enter a server, and what they are served. By default everybody, at any path, under the profile of a node.
+#[derive(Debug, Clone, Default)]
+pub struct AdmissionRules {
+    /// The profile.
+    pub profile: Profile,
+    /// The path below which the service is, without a slash at its end; empty for the root.
+    pub base_path: String,
+    /// The API keys; `None` if the service needs none.
+    pub keys: Option<KeyAccess>,
+    /// Whether programs of this machine are the operator without a key. By default they are under the profile of a node,
+    /// unless a proxy is configured or the service has a public name: the request of anybody could come from this machine
+    /// then.
+    pub local_operator: Option<bool>,
+}
+
+impl AdmissionRules {
+    /// The part of a path after the base path; `None` if the path is not below it.
+    pub(crate) fn below_base_path<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let rest = path.strip_prefix(self.base_path.as_str())?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    }
+
+    /// Checks the path, and the key in it if the service needs one. Nothing of the request's body is read before.
+    pub(crate) async fn admit(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        client: &CallerAddress,
+    ) -> Result<Option<KeyCaller>, RequestRefusal> {
+        let rest = self.below_base_path(path).ok_or(RequestRefusal::NotFound)?;
+        let Some(access) = &self.keys else { return Ok(None) };
+        let Some(segment) = key_segment(rest)? else {
+            let open = access.anonymous && client.is_local();
+            return if open { Ok(None) } else { Err(RequestRefusal::Missing) };
+        };
+        let key = KeyText::parse(segment).ok_or(RequestRefusal::Invalid)?;
+        let record = access.keys.find(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
+        // An unknown id and a wrong secret take the same way.
+        let known = key.has(record.as_ref().map(|record| &record.hash));
+        if record.is_some() && !known {
+            access.keys.refuse(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
+        }
+        let record = record.filter(|_| known).ok_or(RequestRefusal::Invalid)?;
+        let tenant = KeyCaller::new(access, &record, origin(headers), client.address);
+        tenant.check(&record)?;
+        Ok(Some(tenant))
+    }
+
+    /// The conditions under which a client is served.
+    pub(crate) fn terms(
+        &self,
+        tenant: Option<&KeyCaller>,
+        headers: &HeaderMap,
+        client: &CallerAddress,
+    ) -> CallerTerms {
+        let local = || {
+            let by_default =
+                self.profile == Profile::Node && !client.behind_proxies && is_named_locally(headers);
+            is_direct(headers, client) && self.local_operator.unwrap_or(by_default)
+        };
+        let operator = tenant.map_or_else(local, KeyCaller::is_operator);
+        let (key, rights) = (tenant.map(KeyCaller::owner), tenant.map_or(0, KeyCaller::rights));
+        CallerTerms { profile: self.profile, key, rights, operator, ..CallerTerms::default() }
+    }
+}
+
+/// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
+/// passes on the request of somebody else.
+pub(super) static OF_PROXIES: [HeaderName; 4] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-real-ip"),
+];
+
+/// Whether a request is addressed to this machine by `localhost` or a loopback address. A proxy that adds no header may still
+/// pass the name on by which the service is known.
+fn is_named_locally(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    host.is_none_or(is_loopback_host)
+}
+
+/// Whether a request comes from a program of this machine, and not through a proxy.
+fn is_direct(headers: &HeaderMap, client: &CallerAddress) -> bool {
+    client.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(name))
+}
+
+/// The segment of a path that is the key; `None` if it is missing.
+fn key_segment(rest: &str) -> Result<Option<&str>, RequestRefusal> {
+    let mut segments = rest.strip_prefix('/').unwrap_or(rest).split('/');
+    let mut first = segments.next().unwrap_or_default();
+    if first == "websocket" {
+        first = segments.next().unwrap_or_default();
+    }
+    // One slash at the end is no further segment.
+    let ends = match segments.next() {
+        None => true,
+        Some(last) => last.is_empty() && segments.next().is_none() && !first.is_empty(),
+    };
+    if !ends || RESERVED.contains(&first) {
+        return Err(RequestRefusal::NotFound);
+    }
+    Ok(Some(first).filter(|first| !first.is_empty()))
+}
+
+/// The origin of the page that sends a request; an empty text if there are several.
+fn origin(headers: &HeaderMap) -> Option<String> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let first = origins.next()?;
+    let only = origins.next().is_none();
+    Some(first.to_str().ok().filter(|_| only).unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight_limits::caller_id::CallerId;
+
+    use super::*;
+
+    #[test]
+    fn the_key_is_the_only_segment_of_the_path_or_follows_websocket() {
+        for (path, key) in [
+            ("", None),
+            ("/", None),
+            ("/websocket", None),
+            ("/websocket/", None),
+            ("/KEY", Some("KEY")),
+            ("/KEY/", Some("KEY")),
+            ("/websocket/KEY", Some("KEY")),
+            ("/healthy", Some("healthy")),
+            ("/%00", Some("%00")),
+        ] {
+            assert_eq!(key_segment(path).unwrap(), key, "{path}");
+        }
+        for path in [
+            "//",
+            "//KEY",
+            "/KEY/more",
+            "/KEY//",
+            "/health",
+            "/admin",
+            "/assets",
+            "/assets/x-1f.js",
+            "/websocket/websocket",
+            "/metrics/",
+        ] {
+            assert!(matches!(key_segment(path), Err(RequestRefusal::NotFound)), "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_key_only_direct_requests_of_this_machine_are_the_operators() {
+        let at = |address: &str| {
+            let address: std::net::IpAddr = address.parse().unwrap();
+            let (peer, address) = (CallerId::new(address), address.to_canonical());
+            CallerAddress { peer, address, proxied: false, behind_proxies: false }
+        };
+        let (mut headers, here) = (HeaderMap::new(), &at("127.0.0.1"));
+        assert!(is_direct(&headers, here) && is_direct(&headers, &at("::1")));
+        assert!(is_direct(&headers, &at("::ffff:127.0.0.1")));
+        assert!(
+            !is_direct(&headers, &at("192.0.2.1"))
+                && !is_direct(&headers, &CallerAddress { proxied: true, ..*here })
+        );
+        headers.insert("x-forwarded-for", header::HeaderValue::from_static("192.0.2.1"));
+        assert!(!is_direct(&headers, here), "a proxy on this machine");
+    }
+
+    #[test]
+    fn programs_of_this_machine_are_the_operator_where_no_proxy_is_to_be_expected_or_as_the_flag_says() {
+        let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        let direct =
+            CallerAddress { peer: CallerId::new(address), address, proxied: false, behind_proxies: false };
+        let beside_a_proxy = CallerAddress { behind_proxies: true, ..direct };
+        let named = |host: &str| HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+        let operator = |profile, local_operator, host: &str, client: &CallerAddress| {
+            let entry = AdmissionRules { profile, local_operator, ..AdmissionRules::default() };
+            entry.terms(None, &named(host), client).operator
+        };
+        let by_default = |profile, host: &str, client: &CallerAddress| operator(profile, None, host, client);
+        for host in ["localhost:4444", "127.0.0.1:4444", "[::1]:4444", "app.localhost"] {
+            assert!(by_default(Profile::Node, host, &direct), "{host}");
+            assert!(!by_default(Profile::Node, host, &beside_a_proxy), "{host}");
+            assert!(!by_default(Profile::Hosted, host, &direct), "{host}");
+        }
+        for host in ["node.example", "192.0.2.1:4444", "localhost.example"] {
+            assert!(!by_default(Profile::Node, host, &direct), "{host}");
+        }
+        for profile in Profile::ALL {
+            assert!(operator(profile, Some(true), "node.example", &beside_a_proxy));
+            assert!(!operator(profile, Some(false), "localhost", &direct));
+            let proxied = CallerAddress { proxied: true, ..direct };
+            assert!(!operator(profile, Some(true), "localhost", &proxied), "a request of others");
+        }
+    }
+
+    #[test]
+    fn a_base_path_ends_at_a_segment() {
+        let entry = AdmissionRules { base_path: "/v1".into(), ..AdmissionRules::default() };
+        assert_eq!(
+            (entry.below_base_path("/v1"), entry.below_base_path("/v1/KEY")),
+            (Some(""), Some("/KEY"))
+        );
+        for sanitize in ["/", "/v12", "/v", "", "/v2/KEY"] {
+            assert_eq!(entry.below_base_path(sanitize), None, "{sanitize}");
+        }
+        assert_eq!(AdmissionRules::default().below_base_path("/any/path"), Some("/any/path"));
+    }
+}

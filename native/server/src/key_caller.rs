@@ -1,0 +1,174 @@
+//! A client with an API key, and the checks of its messages.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use axum::response::Response;
+use rootlight::rpc::Message;
+use rootlight::rpc::envelope::Id;
+use rootlight_limits::unix_time::unix_time;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::key_access::KeyAccess;
+use super::refusal::RequestRefusal;
+use crate::keys::{Inspected, KeyRecord, LimitStatus, NotAllowed, Topic, inspect};
+use crate::metrics::Rejection;
+use crate::service::LIMIT_EXCEEDED;
+
+/// Messages of one WebSocket that are refused in a row because of a limit, before the connection is closed.
+const REFUSED_IN_A_ROW: u32 = 1_000;
+
+/// Interval at which a WebSocket's key is looked at even if no change is announced: keys end by themselves.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A message that is refused.
+pub(crate) struct RefusedMessage {
+    refusal: RequestRefusal,
+    /// The id of its call, as received.
+    id: Id,
+}
+
+impl RefusedMessage {
+    /// The JSON-RPC response.
+    pub(crate) fn body(&self) -> String {
+        self.refusal.body(&self.id)
+    }
+
+    /// The reason for metrics.
+    pub(crate) fn rejection(&self) -> Rejection {
+        self.refusal.rejection()
+    }
+
+    /// The HTTP response.
+    pub(crate) fn response(&self) -> Response {
+        self.refusal.response(&self.id)
+    }
+}
+
+/// A client with a key.
+pub(crate) struct KeyCaller {
+    access: KeyAccess,
+    id: String,
+    hash: B256,
+    owner: u32,
+    /// The key when the client connected.
+    began: Arc<KeyRecord>,
+    origin: Option<String>,
+    address: IpAddr,
+    /// Messages refused in a row because of a limit.
+    refused: AtomicU32,
+    /// Signals that there were too many.
+    abused: Notify,
+}
+
+impl KeyCaller {
+    /// A client that has sent the whole key of a record.
+    pub(super) fn new(
+        access: &KeyAccess,
+        record: &Arc<KeyRecord>,
+        origin: Option<String>,
+        address: IpAddr,
+    ) -> Self {
+        let (id, hash, owner) = (record.id.clone(), record.hash, access.filters.owner(record));
+        let (refused, abused) = (AtomicU32::new(0), Notify::new());
+        let began = record.clone();
+        Self { access: access.clone(), id, hash, owner, began, origin, address, refused, abused }
+    }
+
+    /// The number that owns the key's filters.
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Whether the key was one of an operator when the client connected.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.began.rules.operator
+    }
+
+    /// A number for what the key might ask about when the client connected.
+    pub(crate) fn rights(&self) -> u64 {
+        self.began.rules.rights()
+    }
+
+    /// Checks the key as it is now.
+    pub(super) fn check(&self, record: &KeyRecord) -> Result<(), RequestRefusal> {
+        let rules = &record.rules;
+        if record.revoked.is_some() || record.hash != self.hash {
+            return Err(RequestRefusal::Invalid);
+        }
+        if rules.is_over(unix_time()) {
+            return Err(RequestRefusal::Expired);
+        }
+        if !rules.admits(self.address) {
+            return Err(RequestRefusal::Address);
+        }
+        if !rules.admits_page(self.origin.as_deref()) {
+            return Err(RequestRefusal::Origin);
+        }
+        // What a WebSocket has subscribed to rests on the rights that the key had.
+        let began = &self.began.rules;
+        if rules.operator != began.operator || rules.take_from(began) {
+            return Err(RequestRefusal::Changed);
+        }
+        Ok(())
+    }
+
+    async fn key(&self) -> Result<Arc<KeyRecord>, RequestRefusal> {
+        let found = self.access.keys.find(&self.id).await.map_err(|_| RequestRefusal::Unavailable)?;
+        let record = found.ok_or(RequestRefusal::Invalid)?;
+        self.check(&record).map(|()| record)
+    }
+
+    /// Checks a message and counts it. Returns what is left of the key's limits.
+    pub(crate) async fn charge(&self, message: &Message) -> Result<Option<LimitStatus>, RefusedMessage> {
+        // The key may have been revoked while the message was sent, so it is looked up again.
+        let record = self.key().await.map_err(|refusal| RefusedMessage { refusal, id: Id::Unknown })?;
+        let Inspected { charge, unfit } = inspect(message, &record.rules);
+        let taken = match self.access.quotas.take(&record, &charge).await {
+            Err(exceeded) => Err(RequestRefusal::Limit(exceeded)),
+            Ok(standing) => match unfit {
+                None => Ok(standing),
+                Some(NotAllowed::StateOverride) => Err(RequestRefusal::StateOverride),
+                Some(unfit) => Err(RequestRefusal::Method(unfit)),
+            },
+        };
+        self.note(matches!(taken, Err(RequestRefusal::Limit(_))));
+        taken.map_err(|refusal| RefusedMessage { refusal, id: message.single_id() })
+    }
+
+    /// Counts the messages that are refused in a row because of a limit.
+    fn note(&self, refused: bool) {
+        if !refused {
+            self.refused.store(0, Ordering::Relaxed);
+        } else if self.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED_IN_A_ROW {
+            self.abused.notify_one();
+        }
+    }
+
+    /// Completes when a WebSocket of this client must be closed: the key is revoked or has ended, may not be used from
+    /// there any more, or its limits are exceeded all the time. Returns the last message for the client.
+    pub(crate) async fn revoked(&self) -> String {
+        let mut changes = self.access.fanout.listen(Topic::Keys);
+        loop {
+            match self.key().await {
+                // Messages are refused meanwhile; what is subscribed to goes on.
+                Ok(_) | Err(RequestRefusal::Unavailable) => {}
+                Err(refusal) => return refusal.body(&Id::Unknown),
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    tokio::time::sleep(LOOK_INTERVAL).await;
+                },
+                () = tokio::time::sleep(LOOK_INTERVAL) => {}
+                () = self.abused.notified() => {
+                    let error = json!({"code": LIMIT_EXCEEDED, "message": "Limit exceeded: too many refused requests"});
+                    return json!({"jsonrpc": "2.0", "id": Value::Null, "error": error}).to_string();
+                }
+            }
+        }
+    }
+}

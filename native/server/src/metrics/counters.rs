@@ -1,0 +1,231 @@
+//! What is counted when it happens.
+
+use std::fmt;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::messages::Messages;
+use super::messages::MethodCount;
+use super::rejected::{Rejection, Responses};
+
+/// The prefix of the names of all metrics of this program.
+pub(super) const PREFIX: &str = "rootlight";
+
+/// Upper bounds of the buckets for verification, in seconds.
+const VERIFICATION: [f64; 8] = [0.000_1, 0.000_5, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0];
+
+/// What responses of upstreams are checked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VerifiedKind {
+    /// The answer to a client's message.
+    Answers,
+    /// Synchronization.
+    Headers,
+}
+
+/// How a request to an upstream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpstreamOutcome {
+    /// With a result, which is still to be verified.
+    Result,
+    /// With an error of the upstream, or a response that is not JSON-RPC.
+    Error,
+    /// Without a response.
+    Silence,
+}
+
+impl UpstreamOutcome {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Error => "error",
+            Self::Silence => "silence",
+        }
+    }
+}
+
+/// The counters of a server and its service.
+pub struct Metrics {
+    pub(super) registry: Registry,
+    pub(super) messages: Messages,
+    responses: Responses,
+    /// Bytes read from clients.
+    pub(crate) received: Counter,
+    /// Bytes written to clients.
+    pub(crate) sent: Counter,
+    /// Open connections that are not WebSockets.
+    pub(crate) connections: Gauge,
+    /// Open WebSocket connections.
+    pub(crate) websockets: Gauge,
+    pub(crate) subscriptions: Gauge,
+    /// Notifications handed to connections.
+    pub(crate) notified: Counter,
+    /// Notifications that could not be sent; the connection is closed then.
+    pub(crate) dropped: Counter,
+    /// Messages of light clients answered from what was proven before.
+    pub from_cache: Counter,
+    /// Messages of light clients for which upstreams were asked.
+    pub from_upstreams: Counter,
+    /// Rounds of requests that were sent to a second backend as well.
+    pub hedged: Counter,
+    /// Those of them that the second one answered first.
+    pub hedges_won: Counter,
+    verification: [Histogram; 2],
+    verified: [Counter; 2],
+    upstreams: Family<Vec<(&'static str, String)>, Counter>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix(PREFIX);
+        let (messages, responses) = (Messages::new(&mut registry), Responses::new(&mut registry));
+        let [answers, headers] = ["answers", "headers"].map(|kind| [("kind", kind)]);
+        let times = Family::new_with_constructor((|| Histogram::new(VERIFICATION)) as fn() -> Histogram);
+        let help = "Time to verify the responses of upstreams for one step of a message or of synchronization, in seconds";
+        registry.register("verification_seconds", help, times.clone());
+        let verified = Family::<[(&'static str, &'static str); 1], Counter>::default();
+        let help = "Responses of upstreams whose proofs were checked; upstream_lies counts those that no honest upstream \
+                    gives";
+        registry.register("verified_responses", help, verified.clone());
+        let upstreams = Family::default();
+        registry.register(
+            "upstream_requests",
+            "Requests to upstreams, by how they ended",
+            Family::clone(&upstreams),
+        );
+        let (notified, dropped) =
+            outcomes(&mut registry, "notifications", "Notifications", ["sent", "dropped"]);
+        let (from_cache, from_upstreams) = outcomes(
+            &mut registry,
+            "light_messages",
+            "Messages of a light client, by whether upstreams were asked",
+            ["cache", "upstreams"],
+        );
+        Self {
+            messages,
+            responses,
+            received: counter(
+                &mut registry,
+                "received_bytes",
+                "Bytes read from clients, without those of TLS",
+            ),
+            sent: counter(&mut registry, "sent_bytes", "Bytes written to clients, without those of TLS"),
+            connections: gauge(&mut registry, "connections", "Open connections that are not WebSockets"),
+            websockets: gauge(&mut registry, "websockets", "Open WebSocket connections"),
+            subscriptions: gauge(&mut registry, "subscriptions", "Open subscriptions"),
+            notified,
+            dropped,
+            from_cache,
+            from_upstreams,
+            hedged: counter(
+                &mut registry,
+                "hedged_requests",
+                "Requests that were sent to a second backend, because the first was slower than usual",
+            ),
+            hedges_won: counter(
+                &mut registry,
+                "hedges_won",
+                "Requests that the second backend answered first",
+            ),
+            verification: [&answers, &headers].map(|labels| times.get_or_create_owned(labels)),
+            verified: [&answers, &headers].map(|labels| verified.get_or_create_owned(labels)),
+            upstreams,
+            registry,
+        }
+    }
+}
+
+impl Metrics {
+    /// How often each method was called.
+    pub fn methods(&self) -> Vec<MethodCount> {
+        self.messages.counts()
+    }
+
+    /// Counts an HTTP response.
+    pub(crate) fn responded(&self, status: u16) {
+        self.responses.count(status);
+    }
+
+    /// Counts a refusal that is not an HTTP response.
+    pub(crate) fn rejected(&self, rejection: Rejection) {
+        self.responses.reject(rejection);
+    }
+
+    /// Counts so many responses that were verified in this time.
+    pub fn verified(&self, kind: VerifiedKind, responses: usize, time: Duration) {
+        let [answers, headers] = &self.verification;
+        let [of_answers, of_headers] = &self.verified;
+        let (histogram, counter) = match kind {
+            VerifiedKind::Answers => (answers, of_answers),
+            VerifiedKind::Headers => (headers, of_headers),
+        };
+        histogram.observe(time.as_secs_f64());
+        counter.inc_by(responses as u64);
+    }
+
+    /// Counts a request to an upstream. The number of upstreams is that of the command line.
+    pub fn asked(&self, upstream: usize, outcome: UpstreamOutcome) {
+        let labels = vec![("upstream", upstream.to_string()), ("outcome", outcome.label().to_owned())];
+        self.upstreams.get_or_create_owned(&labels).inc();
+    }
+}
+
+fn counter(registry: &mut Registry, name: &str, help: &str) -> Counter {
+    let counter = Counter::default();
+    registry.register(name, help, counter.clone());
+    counter
+}
+
+/// Registers counters with their names and texts.
+pub fn register_counters<const N: usize>(registry: &mut Registry, counters: [(&str, &str, &Counter); N]) {
+    for (name, help, counter) in counters {
+        registry.register(name, help, counter.clone());
+    }
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str) -> Gauge {
+    let gauge = Gauge::default();
+    registry.register(name, help, gauge.clone());
+    gauge
+}
+
+/// Two counters of one name with different outcomes.
+fn outcomes(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    [one, other]: [&'static str; 2],
+) -> (Counter, Counter) {
+    let family = Family::<[(&'static str, &'static str); 1], Counter>::default();
+    registry.register(name, help, family.clone());
+    let of = |outcome| family.get_or_create_owned(&[("outcome", outcome)]);
+    (of(one), of(other))
+}
+
+/// A part of a gauge, which is taken back when this is dropped.
+#[derive(Debug)]
+pub struct GaugeGuard(Gauge);
+
+impl GaugeGuard {
+    pub(crate) fn one(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for GaugeGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

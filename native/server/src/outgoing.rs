@@ -1,0 +1,269 @@
+//! The one way out of a server. Hyper sends bodies of [`CountedBody`] only, and the sink of a WebSocket is in [`Frames`]; both
+//! are made from [`Unsent`] bytes only, which count on their connection, so that the write time limit applies, and in the
+//! budget of answers.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body as ResponseBody, Bytes, to_bytes};
+use axum::http::response::Parts;
+use axum::http::{HeaderMap, HeaderValue, Response as Head, StatusCode, header};
+use axum::response::Response;
+use futures::stream::{BoxStream, SplitSink};
+use futures::{SinkExt as _, StreamExt as _};
+use hyper::body::{Body, Frame, SizeHint};
+use rootlight::rpc::envelope::{Id, write_error};
+use rootlight_limits::budget::{NO_ROOM, Reservation};
+use tokio::time::timeout;
+use tungstenite::Message;
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::Frame as Part;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
+
+use super::connection_slots::{ClientConnection, Unsent};
+use super::handshake::WebSocket;
+use crate::service::{LIMIT_EXCEEDED, Pieces};
+
+/// Longest frame of a WebSocket message, in bytes. The library keeps a buffer for the longest frame that it has sent until
+/// the connection ends, which a long answer would fill for as long.
+const FRAME: usize = 32 * 1024;
+
+/// Time limit for sending a last message or a close frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The answer in place of one for which the budget has no room. All connections share its bytes, which never change.
+static NO_ROOM_ANSWER: LazyLock<Bytes> =
+    LazyLock::new(|| Bytes::from(write_error(&Id::Unknown, LIMIT_EXCEEDED, NO_ROOM)));
+
+/// A response that has not left yet.
+pub(crate) struct OutgoingResponse {
+    head: Parts,
+    content: ResponseContent,
+}
+
+/// The body of a response, and what it takes of the answer budget.
+enum ResponseContent {
+    /// An answer, whose bytes take their share of the budget; some have taken it already.
+    Answer(Bytes, Reservation),
+    /// A body of the server's own, which takes its share.
+    Counted(ResponseBody),
+    /// A body that takes nothing of the budget: a file of the program, whose bytes all clients share, or an answer on one of the
+    /// few connections of operators.
+    Free(ResponseBody),
+    /// The body is made while it is sent.
+    Pieces(Pieces),
+}
+
+impl From<Response> for OutgoingResponse {
+    fn from(response: Response) -> Self {
+        let (head, body) = response.into_parts();
+        Self { head, content: ResponseContent::Counted(body) }
+    }
+}
+
+impl OutgoingResponse {
+    /// An answer in JSON, which holds these bytes of the budget.
+    pub(super) fn answer(status: StatusCode, body: Bytes, reserved: Reservation) -> Self {
+        Self { head: json_head(status), content: ResponseContent::Answer(body, reserved) }
+    }
+
+    /// A response with a body that takes nothing of the budget.
+    pub(crate) fn free(response: Response) -> Self {
+        let (head, body) = response.into_parts();
+        Self { head, content: ResponseContent::Free(body) }
+    }
+
+    /// An answer in JSON that is made while it is sent.
+    pub(super) fn in_pieces(pieces: Pieces) -> Self {
+        Self { head: json_head(StatusCode::OK), content: ResponseContent::Pieces(pieces) }
+    }
+
+    /// The status, the headers and the extensions of the response.
+    pub(super) const fn head(&self) -> &Parts {
+        &self.head
+    }
+
+    /// The headers.
+    pub(super) const fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.head.headers
+    }
+}
+
+/// The content type of answers.
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+fn json_head(status: StatusCode) -> Parts {
+    let (mut head, ()) = Head::new(()).into_parts();
+    head.status = status;
+    head.headers.insert(header::CONTENT_TYPE, JSON);
+    head
+}
+
+/// The body of a response on its way to a client.
+pub(crate) struct CountedBody(BodyState);
+
+enum BodyState {
+    /// Bytes that [`Unsent`] owns; they are empty when they have been handed over.
+    Whole(Bytes),
+    Pieces(BoxStream<'static, io::Result<Bytes>>),
+}
+
+/// Sends a response to a client, after its body has taken its share of the answer budget. If there is no room, the
+/// response says so.
+pub(crate) async fn count_until_sent(
+    connection: &Arc<ClientConnection>,
+    reply: OutgoingResponse,
+) -> Head<CountedBody> {
+    let OutgoingResponse { mut head, content } = reply;
+    // All bodies are in memory already, so that this neither waits nor copies.
+    let in_memory = async |body| to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let unsent = match content {
+        ResponseContent::Answer(bytes, reserved) => connection.sending(bytes, reserved).await,
+        ResponseContent::Counted(body) => {
+            connection.sending(in_memory(body).await, Reservation::default()).await
+        }
+        ResponseContent::Free(body) => Some(connection.sending_uncounted(in_memory(body).await)),
+        ResponseContent::Pieces(pieces) => {
+            return Head::from_parts(
+                head,
+                CountedBody(BodyState::Pieces(piece_by_piece(connection, pieces))),
+            );
+        }
+    };
+    let unsent = unsent.unwrap_or_else(|| {
+        head.status = StatusCode::SERVICE_UNAVAILABLE;
+        head.headers.remove(header::CONTENT_ENCODING);
+        head.headers.insert(header::CONTENT_TYPE, JSON);
+        connection.sending_uncounted(NO_ROOM_ANSWER.clone())
+    });
+    Head::from_parts(head, CountedBody(BodyState::Whole(Bytes::from_owner(unsent))))
+}
+
+/// Sends an answer that is made while it is sent. A client that reads too slowly is closed as for any other answer.
+fn piece_by_piece(
+    connection: &Arc<ClientConnection>,
+    pieces: Pieces,
+) -> BoxStream<'static, io::Result<Bytes>> {
+    let (connection, work) = (connection.clone(), connection.work());
+    let leaving = pieces.0.then(move |piece| {
+        let _working = &work;
+        let connection = connection.clone();
+        async move {
+            let (text, reserved) = piece?;
+            let unsent = connection.sending(text, reserved).await;
+            unsent.map(Bytes::from_owner).ok_or_else(|| io::Error::other(NO_ROOM))
+        }
+    });
+    leaving.boxed()
+}
+
+impl Body for CountedBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.0 {
+            BodyState::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodyState::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            BodyState::Pieces(pieces) => {
+                pieces.poll_next_unpin(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.0, BodyState::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            BodyState::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodyState::Pieces(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// What a WebSocket sends besides pings and its close frame.
+pub(super) enum Outgoing {
+    /// A text.
+    Text(Unsent),
+    /// The response to a ping. The library makes it when it reads the ping; these bytes count until it is sent.
+    Pong(Unsent),
+}
+
+/// A text for a WebSocket, after it has taken its share of the answer budget; the answer that there is no room, if so.
+pub(super) async fn text(
+    connection: &Arc<ClientConnection>,
+    text: String,
+    reserved: Reservation,
+) -> Outgoing {
+    let unsent = connection.sending(text, reserved).await;
+    Outgoing::Text(unsent.unwrap_or_else(|| connection.sending_uncounted(NO_ROOM_ANSWER.clone())))
+}
+
+/// The response to a ping with this payload.
+pub(super) fn pong(connection: &Arc<ClientConnection>, payload: Bytes) -> Outgoing {
+    Outgoing::Pong(connection.sending_control(payload))
+}
+
+/// The sending side of a WebSocket. [`ClientConnection::stalled`] limits the time.
+pub(super) struct Frames(SplitSink<WebSocket, Message>);
+
+impl Frames {
+    /// Takes the sending side.
+    pub(super) fn new(sink: SplitSink<WebSocket, Message>) -> Self {
+        Self(sink)
+    }
+
+    /// Sends; returns `false` if the connection is gone. The bytes count as unsent until the socket has taken them.
+    pub(super) async fn send(&mut self, outgoing: Outgoing) -> bool {
+        let sent = match outgoing {
+            Outgoing::Pong(_counted) => self.0.flush().await,
+            Outgoing::Text(mut unsent) => {
+                let (text, _counted) = unsent.take();
+                self.send_text(text).await
+            }
+        };
+        sent.is_ok()
+    }
+
+    async fn send_text(&mut self, mut text: Bytes) -> Result<(), tungstenite::Error> {
+        let mut kind = Data::Text;
+        loop {
+            let part = text.split_to(text.len().min(FRAME));
+            let frame = Part::message(part, OpCode::Data(kind), text.is_empty());
+            self.0.send(Message::Frame(frame)).await?;
+            if text.is_empty() {
+                return Ok(());
+            }
+            kind = Data::Continue;
+        }
+    }
+
+    /// Sends a ping; returns `false` if the connection is gone.
+    pub(super) async fn ping(&mut self) -> bool {
+        self.0.send(Message::Ping(Bytes::new())).await.is_ok()
+    }
+
+    /// Sends a last text, if that takes no longer than a moment.
+    pub(super) async fn last(&mut self, outgoing: Outgoing) {
+        let _ = timeout(CLOSE_TIMEOUT, self.send(outgoing)).await;
+    }
+
+    /// Closes the connection.
+    pub(super) async fn close(&mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame { code: code.into(), reason: reason.into() };
+        let _ = timeout(CLOSE_TIMEOUT, self.0.send(Message::Close(Some(frame)))).await;
+        let _ = timeout(CLOSE_TIMEOUT, self.0.close()).await;
+    }
+}
+
+#[cfg(test)]
+#[path = "outgoing_test.rs"]
+mod tests;

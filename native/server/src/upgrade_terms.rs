@@ -1,0 +1,95 @@
+//! What a WebSocket was admitted on, and whether the present rules would admit it in the same way.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use rootlight::rpc::envelope::{Id, write_error};
+use rootlight_limits::caller_id::CallerId;
+
+use super::access::CallerOrigin;
+use super::admission::OF_PROXIES;
+use super::connection_slots::ClientConnection;
+use super::key_caller::KeyCaller;
+use super::live_settings::ReloadableSettings;
+use super::proxies::CallerAddress;
+use super::refusal::INVALID_REQUEST;
+use super::server_state::ServerState;
+
+/// The headers of an upgrade that rules look at, and what the rules of that time made of them.
+pub(crate) struct UpgradeTerms {
+    headers: HeaderMap,
+    authority: Option<String>,
+    began: CallerRights,
+}
+
+/// Whose messages they are, and what the sender may do.
+#[derive(Debug, PartialEq, Eq)]
+struct CallerRights {
+    peer: CallerId,
+    address: IpAddr,
+    sender: CallerOrigin,
+    operator: bool,
+}
+
+impl UpgradeTerms {
+    /// Keeps what an upgrade was admitted on: its client, its sender and the headers that rules look at.
+    pub(super) fn new(
+        request: &axum::extract::Request,
+        client: &CallerAddress,
+        sender: CallerOrigin,
+        operator: bool,
+    ) -> Self {
+        let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+        let names = [header::HOST, header::ORIGIN];
+        let mut headers = HeaderMap::new();
+        for (name, value) in request.headers() {
+            if names.iter().chain(&OF_PROXIES).any(|known| name == known) {
+                headers.append(name, value.clone());
+            }
+        }
+        Self {
+            headers,
+            authority,
+            began: CallerRights { peer: client.peer, address: client.address, sender, operator },
+        }
+    }
+
+    /// Why the rules would not admit the WebSocket in the same way; `None` if they would.
+    fn fault(
+        &self,
+        rules: &ReloadableSettings,
+        shared: &ServerState,
+        connection: &ClientConnection,
+        tenant: Option<&KeyCaller>,
+    ) -> Option<String> {
+        let sender = match rules.access.check(&self.headers, self.authority.as_deref()) {
+            Ok(sender) => sender,
+            Err(refusal) => return Some(refusal.to_string()),
+        };
+        let client = rules.proxies.client(connection, &self.headers);
+        let operator = shared.entry.terms(tenant, &self.headers, &client).operator;
+        let now = CallerRights { peer: client.peer, address: client.address, sender, operator };
+        (now != self.began).then(|| "the rules of this server have changed, connect again".to_owned())
+    }
+
+    /// Completes when the rules have changed so that the WebSocket must be closed. Returns the last message for the
+    /// client.
+    pub(crate) async fn revoked(
+        &self,
+        shared: &ServerState,
+        connection: &Arc<ClientConnection>,
+        tenant: Option<&KeyCaller>,
+    ) -> String {
+        let mut changes = shared.live.changes();
+        loop {
+            let rules = changes.borrow_and_update().clone();
+            if let Some(fault) = self.fault(&rules, shared, connection, tenant) {
+                return write_error(&Id::Unknown, INVALID_REQUEST, &fault);
+            }
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

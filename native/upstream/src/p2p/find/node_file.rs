@@ -1,0 +1,58 @@
+//! The file of known nodes in a data folder.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use rootlight_limits::files;
+use serde::{Deserialize, Serialize};
+
+use super::known::{KnownNode, MAX_NODES, StoredNode};
+
+/// Name of the file.
+pub const FILE: &str = "nodes.json";
+
+/// Version of the form.
+const VERSION: u64 = 1;
+
+/// Longest file that is read, in bytes: a full book has less.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct NodeFile {
+    version: u64,
+    /// Number of the peer-to-peer network.
+    network: u64,
+    nodes: Vec<StoredNode>,
+}
+
+/// Reads the nodes of a peer-to-peer network that are kept in a folder; no file has none.
+///
+/// # Errors
+/// The file cannot be read, is damaged, or has nodes of another network.
+pub fn read(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
+    let file = match File::open(folder.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        file => file?,
+    };
+    let mut text = String::new();
+    if file.take(MAX_BYTES.saturating_add(1)).read_to_string(&mut text)? as u64 > MAX_BYTES {
+        return Err(io::Error::other("too long for a list of nodes"));
+    }
+    let kept: NodeFile = serde_json::from_str(&text)?;
+    if (kept.version, kept.network) != (VERSION, network) {
+        return Err(io::Error::other("its nodes are of another network, or its form is of another version"));
+    }
+    Ok(kept.nodes.into_iter().filter_map(StoredNode::known).take(MAX_NODES).collect())
+}
+
+pub(super) fn text<'a>(network: u64, nodes: impl Iterator<Item = &'a KnownNode>) -> Option<String> {
+    let kept = NodeFile { version: VERSION, network, nodes: nodes.map(StoredNode::from).collect() };
+    serde_json::to_string_pretty(&kept).ok()
+}
+
+/// Writes the file: it is complete, or what it was before.
+pub(super) fn write(folder: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    files::write(&folder.join(FILE), text.as_bytes())
+}

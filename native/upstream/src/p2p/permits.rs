@@ -1,0 +1,264 @@
+//! Places for questions to one peer or node, and a share of the messages that the peer reads, by caller.
+//!
+//! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its place until its
+//! time limit. So callers take turns, none of them gets all places, and those whose questions were left unanswered have
+//! few places together for a while. Synchronization has places of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rootlight::types::Asker;
+use rootlight_limits::runs::RoundRobin;
+use rootlight_p2p::session::RateWindow;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::error::PeerError;
+
+/// Most questions of one caller that wait for a place.
+const MAX_WAITING: usize = 1_024;
+
+/// How long each unanswered question makes a caller doubtful, and the longest that it is.
+const DOUBT: Duration = Duration::from_secs(24);
+const LONGEST_DOUBT: Duration = Duration::from_secs(120);
+
+/// Most callers that are doubtful, and most whose messages of a minute are counted. Beyond it, all are forgotten.
+const MAX_CALLERS: usize = 1_024;
+
+/// Numbers of places.
+#[derive(Debug, Clone, Copy)]
+pub struct PermitLimits {
+    /// All places.
+    pub all: usize,
+    /// The most that one caller has at a time.
+    pub each: usize,
+    /// The most that all doubtful callers have together.
+    pub doubtful: usize,
+}
+
+/// The places for one kind of question.
+pub struct RequestPermits {
+    sizes: PermitLimits,
+    state: Mutex<PermitState>,
+}
+
+#[derive(Default)]
+struct PermitState {
+    /// The number of places of each caller that has some; `None` is the program itself.
+    taken: BTreeMap<Option<Asker>, usize>,
+    waiting: RoundRobin<Option<Asker>, VecDeque<oneshot::Sender<RequestPermit>>>,
+    /// When each doubtful caller ceases to be.
+    doubtful: BTreeMap<Option<Asker>, Instant>,
+}
+
+/// The right to ask. Dropping it gives the place to the next caller.
+pub struct RequestPermit {
+    places: Arc<RequestPermits>,
+    asker: Option<Asker>,
+    /// Whether its owner received it. If not, dropping it does not free a place.
+    given: bool,
+}
+
+impl RequestPermits {
+    /// Free places, so many.
+    #[must_use]
+    pub fn new(sizes: PermitLimits) -> Arc<Self> {
+        Arc::new(Self { sizes, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, PermitState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place; `None` if the caller would have to wait.
+    pub fn try_enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
+        self.take(&mut self.state(), asker)
+    }
+
+    /// Waits for a place; `None` if too many questions of this caller wait.
+    pub async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
+        let turn = {
+            let mut state = self.state();
+            if let Some(place) = self.take(&mut state, asker) {
+                return Some(place);
+            }
+            let queue = state.waiting.of(asker);
+            if queue.len() >= MAX_WAITING {
+                queue.retain(|waiting| !waiting.is_closed());
+            }
+            if queue.len() >= MAX_WAITING {
+                return None;
+            }
+            let (sender, turn) = oneshot::channel();
+            queue.push_back(sender);
+            turn
+        };
+        turn.await.ok()
+    }
+
+    fn take(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> Option<RequestPermit> {
+        state.has_room(asker, self.sizes, Instant::now()).then(|| {
+            *state.taken.entry(asker).or_default() += 1;
+            self.place(asker)
+        })
+    }
+
+    fn place(self: &Arc<Self>, asker: Option<Asker>) -> RequestPermit {
+        RequestPermit { places: self.clone(), asker, given: true }
+    }
+
+    /// Frees a place, and gives places to all who may have one now.
+    fn leave(self: &Arc<Self>, asker: Option<Asker>) {
+        let (mut state, now) = (self.state(), Instant::now());
+        state.give_back(asker);
+        while let Some((next, sender)) = state.next(self.sizes, now) {
+            *state.taken.entry(next).or_default() += 1;
+            if let Err(mut place) = sender.send(self.place(next)) {
+                place.given = false;
+                state.give_back(next);
+            }
+        }
+    }
+
+    /// Notes that a question of this caller was left unanswered.
+    fn doubt(&self, asker: Option<Asker>) {
+        let (mut state, now) = (self.state(), Instant::now());
+        state.doubtful.retain(|_, until| *until > now);
+        if state.doubtful.len() >= MAX_CALLERS {
+            state.doubtful.clear();
+        }
+        let until = state.doubtful.entry(asker).or_insert(now);
+        *until = (*until + DOUBT).min(now + LONGEST_DOUBT);
+    }
+}
+
+impl PermitState {
+    fn has_room(&self, asker: Option<Asker>, sizes: PermitLimits, now: Instant) -> bool {
+        let is_doubtful = |asker: &Option<Asker>| self.doubtful.get(asker).is_some_and(|until| *until > now);
+        let held_in_doubt = || -> usize {
+            self.taken.iter().filter(|(asker, _)| is_doubtful(asker)).map(|(_, taken)| taken).sum()
+        };
+        self.taken.values().sum::<usize>() < sizes.all
+            && self.taken.get(&asker).is_none_or(|taken| *taken < sizes.each)
+            && (!is_doubtful(&asker) || held_in_doubt() < sizes.doubtful)
+    }
+
+    fn give_back(&mut self, asker: Option<Asker>) {
+        let taken = self.taken.get(&asker).map_or(0, |taken| taken.saturating_sub(1));
+        match taken {
+            0 => drop(self.taken.remove(&asker)),
+            taken => drop(self.taken.insert(asker, taken)),
+        }
+    }
+
+    /// The first waiting question of the next caller, in the order of turns, that may have a place.
+    fn next(
+        &mut self,
+        sizes: PermitLimits,
+        now: Instant,
+    ) -> Option<(Option<Asker>, oneshot::Sender<RequestPermit>)> {
+        let next = self.waiting.in_turn().map(|(asker, _)| *asker);
+        let asker = { next }.find(|asker| self.has_room(*asker, sizes, now))?;
+        let (sender, _) = self.waiting.serve(asker, |queue| (queue.pop_front(), queue.is_empty()));
+        Some((asker, sender?))
+    }
+}
+
+impl RequestPermit {
+    pub(super) const fn asker(&self) -> Option<Asker> {
+        self.asker
+    }
+
+    /// Notes that the question was left unanswered.
+    pub fn unanswered(&self) {
+        self.places.doubt(self.asker);
+    }
+}
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        if self.given {
+            self.places.leave(self.asker);
+        }
+    }
+}
+
+/// The messages of a minute, shared out among callers.
+pub(super) struct MinuteQuota {
+    limit: u64,
+    sent: BTreeMap<Asker, SentCount>,
+}
+
+/// The messages that a caller has sent.
+struct SentCount {
+    window: RateWindow,
+    /// When its next message beyond its share may be sent, in milliseconds.
+    next_ms: u64,
+}
+
+/// The program itself keeps one in so many of the messages that a peer reads in a minute.
+const OWN_PART: u64 = 10;
+
+/// A caller may have sent this many times what it leaves to all others.
+const LEFT_TIMES: u64 = 3;
+
+/// Callers that have had their shares together send what is left so slowly that it would last for this many milliseconds.
+const SLOW_MS: u64 = 60_000;
+
+/// How long a question waits for its caller's share, and the pause between two tries.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Asks again while the caller has had its share of the minute. It holds no place meanwhile.
+pub(super) async fn retry_within_share<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PeerError>
+where
+    F: Future<Output = Result<T, PeerError>>,
+{
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Err(PeerError::Share) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
+    }
+}
+
+impl MinuteQuota {
+    /// For a peer that reads this many messages in a minute.
+    pub(super) const fn new(limit: u64) -> Self {
+        Self { limit, sent: BTreeMap::new() }
+    }
+
+    /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
+    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, room: u64) -> bool {
+        let (limit, left) = (self.limit, room.saturating_sub(self.limit / OWN_PART));
+        if self.sent.len() >= MAX_CALLERS {
+            self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
+        }
+        if self.sent.len() >= MAX_CALLERS {
+            self.sent.clear();
+        }
+        let is_beyond = |sent: &mut SentCount| {
+            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(LEFT_TIMES)
+        };
+        let new = || SentCount { window: RateWindow::new(limit), next_ms: 0 };
+        let own = self.sent.entry(asker).or_insert_with(new);
+        let is_slow = is_beyond(own);
+        let may = left > 0 && (!is_slow || now_ms >= own.next_ms);
+        if !may || own.window.take(now_ms, 1).is_err() {
+            return false;
+        }
+        // Each has its own pace, so that the one that tries most often does not get all that is left.
+        let slow = self.sent.values_mut().map(|sent| u64::from(is_beyond(sent))).sum::<u64>();
+        let pause = SLOW_MS.saturating_mul(slow.max(1)).checked_div(left).unwrap_or(SLOW_MS);
+        if let Some(own) = self.sent.get_mut(&asker) {
+            own.next_ms = now_ms.saturating_add(pause);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+#[path = "permits_test.rs"]
+mod tests;

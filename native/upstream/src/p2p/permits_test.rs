@@ -1,0 +1,161 @@
+//! Who is next at a peer.
+
+use super::*;
+
+const SIZES: PermitLimits = PermitLimits { all: 3, each: 2, doubtful: 1 };
+
+/// The pages of a caller, and its programs.
+const GREEDY: Option<Asker> = Some(Asker { number: 2, page: 1 });
+const OTHER: Option<Asker> = Some(Asker { number: 2, page: 0 });
+
+/// Takes a place at once, if there is one.
+async fn try_enter(places: &Arc<RequestPermits>, asker: Option<Asker>) -> Option<RequestPermit> {
+    tokio::time::timeout(Duration::ZERO, places.enter(asker)).await.ok().flatten()
+}
+
+/// Asks many questions of a caller, each of which a peer leaves unanswered for 6 s.
+fn flood(places: &Arc<RequestPermits>, asker: Option<Asker>, questions: usize) {
+    for _ in 0..questions {
+        let places = places.clone();
+        tokio::spawn(async move {
+            let Some(place) = places.enter(asker).await else { return };
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            place.unanswered();
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_caller_leaves_a_place_to_others() {
+    let places = RequestPermits::new(SIZES);
+    let own = [try_enter(&places, GREEDY).await.unwrap(), try_enter(&places, GREEDY).await.unwrap()];
+    assert!(try_enter(&places, GREEDY).await.is_none());
+    let other = try_enter(&places, OTHER).await.unwrap();
+    assert!(try_enter(&places, None).await.is_none(), "no more than the peer takes");
+    drop((own, other));
+    assert!(try_enter(&places, None).await.is_some());
+}
+
+/// Another caller is answered at once, however many unanswered questions a caller has.
+#[tokio::test(start_paused = true)]
+async fn unanswered_questions_of_a_caller_keep_no_other_waiting() {
+    let places = RequestPermits::new(SIZES);
+    flood(&places, GREEDY, 500);
+    tokio::task::yield_now().await;
+    for _ in 0..100 {
+        let started = Instant::now();
+        let place = places.enter(OTHER).await.unwrap();
+        assert!(started.elapsed() < Duration::from_millis(1), "{:?}", started.elapsed());
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        drop(place);
+    }
+}
+
+/// Callers without doubt have the other places, even if several callers' questions are left unanswered.
+#[tokio::test(start_paused = true)]
+async fn callers_whose_questions_are_left_unanswered_share_one_place() {
+    let places = RequestPermits::new(SIZES);
+    for caller in 10..15 {
+        flood(&places, Some(caller.into()), 50);
+    }
+    // The first unanswered question of each.
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    for _ in 0..50 {
+        let places: Vec<_> = [OTHER, OTHER].map(|asker| places.enter(asker)).into_iter().collect();
+        let started = Instant::now();
+        let taken = futures::future::join_all(places).await;
+        assert!(started.elapsed() < Duration::from_millis(1), "{:?}", started.elapsed());
+        drop(taken);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_take_turns_and_doubt_ends() {
+    let places = RequestPermits::new(PermitLimits { all: 1, each: 1, doubtful: 1 });
+    let first = places.enter(None).await.unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    for asker in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3.into())] {
+        let (places, order) = (places.clone(), order.clone());
+        tokio::spawn(async move {
+            let place = places.enter(asker).await.unwrap();
+            order.lock().unwrap().push(asker);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            drop(place);
+        });
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(order.lock().unwrap()[..3], [OTHER, GREEDY, Some(3.into())]);
+    let places = RequestPermits::new(SIZES);
+    places.enter(GREEDY).await.unwrap().unanswered();
+    let taken = places.enter(GREEDY).await.unwrap();
+    assert!(try_enter(&places, GREEDY).await.is_none());
+    tokio::time::advance(DOUBT).await;
+    assert!(try_enter(&places, GREEDY).await.is_some());
+    drop(taken);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_that_have_gone_hold_nothing_and_queues_are_bounded() {
+    let places = RequestPermits::new(SIZES);
+    let taken = [try_enter(&places, GREEDY).await, try_enter(&places, GREEDY).await];
+    for _ in 0..2 * MAX_WAITING {
+        assert!(try_enter(&places, GREEDY).await.is_none());
+    }
+    assert!(places.state().waiting.of(GREEDY).len() <= MAX_WAITING);
+    drop(taken);
+    let state = places.state();
+    assert!(state.taken.is_empty() && state.waiting.in_turn().next().is_none());
+}
+
+/// Whatever callers send, the program's own messages have room, and a caller leaves a part to each further one.
+#[test]
+fn the_messages_of_a_minute_are_shared_out() {
+    let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
+    let mut sent_by = |asker: u64| {
+        let mut sent = 0;
+        while minute.take(asker.into(), 5_000, all.room(5_000)) {
+            all.take(5_000, 1).unwrap();
+            sent += 1;
+        }
+        sent
+    };
+    assert_eq!([1, 2, 3, 1].map(&mut sent_by), [675, 169, 42, 0]);
+    assert!((4..50).map(sent_by).sum::<i32>() > 0);
+    assert_eq!(all.room(5_000), 100);
+    // Beyond its share, a caller is served slowly, and leaves a part to others.
+    let (mut minute, mut all, mut slowly) = (MinuteQuota::new(1_000), RateWindow::new(1_000), 0);
+    for now in (5_000..60_000).step_by(5) {
+        if minute.take(1.into(), now, all.room(now)) {
+            all.take(now, 1).unwrap();
+            slowly += u64::from(now > 10_000);
+        }
+    }
+    assert!((50..=200).contains(&slowly), "{slowly}");
+    assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
+    // A minute later all is as at first.
+    assert!(minute.take(1.into(), 130_000, all.room(130_000)));
+}
+
+/// The one that tries most often does not get all that is left.
+#[test]
+fn callers_beyond_their_shares_are_served_slowly_in_equal_parts() {
+    let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
+    let mut sent = [0_u64; 2];
+    for now in (5_000..60_000).step_by(5) {
+        // The second caller tries once for every forty times that the first one does.
+        for (asker, sent) in
+            [1_u64, 2].into_iter().zip(&mut sent).filter(|(asker, _)| *asker == 1 || now % 200 == 0)
+        {
+            if minute.take(asker.into(), now, all.room(now)) {
+                all.take(now, 1).unwrap();
+                *sent += u64::from(now > 40_000);
+            }
+        }
+    }
+    let [often, seldom] = sent;
+    assert!(often > 0 && often <= 2 * seldom, "{sent:?}");
+    assert!(all.room(60_000) > 100, "what is left lasts");
+}

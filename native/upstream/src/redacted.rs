@@ -1,0 +1,132 @@
+//! Upstreams whose words are for the operator only: neither other callers nor pages of other origins learn them.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Reservation;
+use tracing::info;
+
+use super::{SharedUpstream, Upstream, UpstreamResult, asker};
+
+/// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
+const INSTEAD: &str = "the server's log has the reason";
+
+/// An upstream whose words go to the log. Only the refusal of a transaction reaches its sender.
+struct RedactedUpstream {
+    upstream: SharedUpstream,
+    /// Whether all callers and probes are others than the operator.
+    is_public: bool,
+}
+
+/// Wraps an upstream so that pages of other origins do not read the upstream's words. In a service `for_others`, no caller and
+/// no probe reads the words.
+pub fn redacted(upstream: SharedUpstream, for_others: bool) -> SharedUpstream {
+    Arc::new(RedactedUpstream { upstream, is_public: for_others })
+}
+
+impl RedactedUpstream {
+    /// Whether the present caller may read the upstream's words.
+    fn may_read_errors(&self) -> bool {
+        !self.is_public && asker().is_none_or(|asker| asker.page == 0)
+    }
+
+    /// Conceals the words of all errors but those of `refusals`: the refusal of a transaction is its answer.
+    fn redact_results(&self, results: &mut [UpstreamResult], refusals: &[bool]) {
+        for (result, is_refusal) in results.iter_mut().zip(refusals) {
+            let Err(error) = result else { continue };
+            if *is_refusal {
+                continue;
+            }
+            let told = error.to_string();
+            if let Some(words) = error.foreign_text() {
+                INSTEAD.clone_into(words);
+                info!(upstream = self.upstream.name(), error = %told, "a request to an upstream failed");
+            }
+        }
+    }
+}
+
+impl Upstream for RedactedUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_reserved(requests).await.0 })
+    }
+
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        Box::pin(async move {
+            if self.may_read_errors() {
+                return self.upstream.request_reserved(requests).await;
+            }
+            let refusals: Vec<bool> = requests.iter().map(UpstreamRequest::sends).collect();
+            let (mut results, reserved) = self.upstream.request_reserved(requests).await;
+            self.redact_results(&mut results, &refusals);
+            (results, reserved)
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.upstream.name()
+    }
+
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.upstream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::types::Asker;
+
+    use super::super::{UpstreamError, with_caller};
+    use super::*;
+
+    const WORDS: &str = "upstream connect error: db-7.corp.internal:5432, project 0123456789abcdef";
+
+    /// An upstream that fails in every way that has words.
+    struct FailingUpstream;
+
+    impl Upstream for FailingUpstream {
+        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+            let errors = [
+                UpstreamError::Rpc { code: -32_000, message: WORDS.into(), data: None },
+                UpstreamError::Transport(WORDS.into()),
+                UpstreamError::Malformed(WORDS.into()),
+            ];
+            let results = requests.iter().zip(errors.into_iter().cycle()).map(|(_, error)| Err(error));
+            Box::pin(std::future::ready(results.collect()))
+        }
+
+        fn name(&self) -> &str {
+            "talkative"
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_learn_no_words_of_an_upstream_but_why_it_refuses_a_transaction() {
+        let request = |method| UpstreamRequest::new(method, "[]".into());
+        let methods = ["eth_getProof", "eth_getBlockByNumber", "eth_getLogs", "eth_sendRawTransaction"];
+        let results = redacted(Arc::new(FailingUpstream), true).request(methods.map(request).into()).await;
+        let texts: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
+        assert_eq!(texts.len(), methods.len());
+        for text in &texts[..3] {
+            assert!(text.ends_with(INSTEAD), "{text}");
+        }
+        assert_eq!(texts[0], format!("upstream error -32000: {INSTEAD}"), "the code stays");
+        assert_eq!(texts[3], format!("upstream error -32000: {WORDS}"));
+    }
+
+    #[tokio::test]
+    async fn the_words_of_a_users_own_upstream_are_for_programs_and_not_for_pages_of_other_origins() {
+        let upstream = redacted(Arc::new(FailingUpstream), false);
+        let asked_for = async |page| {
+            let request = vec![UpstreamRequest::new("eth_getProof", "[]".into())];
+            let asker = Asker { number: 7, page };
+            with_caller(asker, upstream.request(request)).await.remove(0).unwrap_err().to_string()
+        };
+        assert!(asked_for(0).await.ends_with(WORDS));
+        assert!(asked_for(1).await.ends_with(INSTEAD));
+    }
+}

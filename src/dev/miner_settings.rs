@@ -1,0 +1,161 @@
+//! Building the next block: header fields, transactions from the pool, execution.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+
+use super::block_limits::BlockLimits;
+use super::clock::Clock;
+use super::error::DevError;
+use super::pool::{Pool, Pooled};
+use crate::consensus::Network;
+use crate::consensus::body::{receipts_root, root_format, transactions_root};
+use crate::consensus::difficulty;
+use crate::exec::{
+    BlockContext, BlockEnvironment, BuiltBlock, ExecutedBlock, OnUnsimulated, TransactionCandidate, TxError,
+    build_in,
+};
+use crate::local::ChainSnapshot;
+use crate::types::{Bloom, Header, RawUint, SealedHeader, Transaction, uncles_hash};
+
+/// The properties of blocks that the miner chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MinerSettings {
+    /// The account that receives the fees.
+    pub coinbase: Address,
+    /// The miner's own bytes, at most 32.
+    pub extra_data: Bytes,
+    /// The gas limit that blocks approach, each by at most 1/1,024 of its parent's ([`BlockLimits`]).
+    pub gas_limit: u64,
+    /// The minimum gas price in wei that transactions must offer, and that blocks approach, each by at most 1/100 of its
+    /// parent's ([`BlockLimits`]).
+    pub minimum_gas_price: U256,
+    /// Whether blocks include uncles.
+    pub uncles: bool,
+}
+
+/// A block that is built and executed but has no proof of work yet.
+#[derive(Debug, Clone)]
+pub struct Assembled {
+    /// The header without its proof of work.
+    pub header: Header,
+    /// Its uncles.
+    pub uncles: Vec<Header>,
+    /// Its transactions, REMASC's last.
+    pub transactions: Vec<Transaction>,
+    /// The result of its execution.
+    pub executed: ExecutedBlock,
+    /// Transactions of the pool that are not in it, with the reason.
+    pub dropped: Vec<(B256, TxError)>,
+}
+
+impl MinerSettings {
+    /// Builds the child of the head from the transactions in the pool. `now` is the host's time in seconds since
+    /// 1970; execution ends when `interrupt` returns true.
+    ///
+    /// # Errors
+    /// [`DevError::Build`] if the block cannot be executed.
+    pub fn assemble(
+        &self,
+        chain: &ChainSnapshot,
+        pool: &Pool,
+        clock: &Clock,
+        now: u64,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Result<Assembled, DevError> {
+        let (network, parent) = (chain.network(), chain.head());
+        let uncles: Vec<Header> = if self.uncles {
+            chain.uncle_candidates().into_iter().map(SealedHeader::into_header).collect()
+        } else {
+            Vec::new()
+        };
+        let mut header =
+            self.header(network, parent.sealed(), &uncles, clock.block_time(parent.timestamp, now));
+        let ancestry = chain.ancestry(parent.hash());
+        let mut context = BlockContext::new(network, BlockEnvironment::from(&header), &ancestry);
+        context.interrupt = interrupt;
+        context.unsimulated = OnUnsimulated::Fail;
+        let candidates: Vec<TransactionCandidate> = pool.ordered().iter().map(candidate).collect();
+        let built = build_in(&context, &chain.head_state(), &candidates)?;
+        fill(&mut header, &built, network);
+        let BuiltBlock { transactions, executed, dropped, .. } = built;
+        Ok(Assembled { header, uncles, transactions, executed, dropped })
+    }
+
+    /// The block environment that transactions of the next block would see. Builds no block.
+    pub fn environment(
+        &self,
+        network: &Network,
+        parent: &SealedHeader,
+        clock: &Clock,
+        now: u64,
+    ) -> BlockEnvironment {
+        let time = clock.block_time(parent.timestamp, now);
+        let mut next = BlockEnvironment::from(&self.header(network, parent, &[], time));
+        // A transaction that needs more gas than the next block has waits for a later one.
+        next.gas_limit = next.gas_limit.max(self.target().gas_limit);
+        next
+    }
+
+    fn header(&self, network: &Network, parent: &SealedHeader, uncles: &[Header], time: u64) -> Header {
+        let number = parent.number.saturating_add(1);
+        let limits = BlockLimits::of(parent).towards(&self.target(), network.rules(number));
+        let mut header = Header {
+            shape: network.header_shape(number),
+            parent_hash: parent.hash(),
+            uncles_hash: uncles_hash(uncles),
+            coinbase: Some(self.coinbase),
+            state_root: B256::ZERO,
+            transactions_root: B256::ZERO,
+            receipts_root: B256::ZERO,
+            logs_bloom: Bloom::ZERO,
+            difficulty: 1u64.into(),
+            number,
+            gas_limit: RawUint::signed_minimal(limits.gas_limit),
+            gas_used: 0,
+            timestamp: time,
+            extra_data: self.extra_data.clone(),
+            paid_fees: U256::ZERO,
+            minimum_gas_price: limits.minimum_gas_price.into(),
+            uncle_count: u32::try_from(uncles.len()).unwrap_or(u32::MAX),
+            umm_root: Bytes::new(),
+            edges: Vec::new(),
+            base_event: Bytes::new(),
+            bitcoin_header: Bytes::new(),
+            merkle_proof: Bytes::new(),
+            coinbase_tx: Bytes::new(),
+        };
+        header.difficulty = difficulty::expected(&header, parent, network).into();
+        header
+    }
+
+    /// The limits that blocks approach.
+    pub fn target(&self) -> BlockLimits {
+        BlockLimits { minimum_gas_price: self.minimum_gas_price, gas_limit: U256::from(self.gas_limit) }
+    }
+
+    /// The gas price in wei that a transaction must offer after this head.
+    pub fn price(&self, network: &Network, head: &Header) -> U256 {
+        BlockLimits::of(head).price(&self.target(), network.rules(head.number))
+    }
+}
+
+fn candidate(pooled: &Arc<Pooled>) -> TransactionCandidate {
+    TransactionCandidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
+}
+
+/// Sets the header fields that follow from execution.
+fn fill(header: &mut Header, built: &BuiltBlock, network: &Network) {
+    let format = root_format(network, header.number);
+    let executed = &built.executed;
+    header.transactions_root = transactions_root(&built.transactions, format);
+    header.receipts_root = receipts_root(&executed.receipts, format);
+    header.state_root = executed.state.root();
+    header.logs_bloom = executed.logs_bloom;
+    header.gas_used = executed.gas_used;
+    header.paid_fees = executed.paid_fees;
+    if header.shape.edges {
+        header.edges.clone_from(&built.edges);
+    }
+}

@@ -1,0 +1,110 @@
+//! Filters that one host exports to another: several hosts that follow the same chain answer the polls of one filter.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+
+use super::{
+    installed::InstalledFilter,
+    kinds::{BlockLogs, Blocks, FilterKind, Logs, MAX_PENDING, Pending, ReportedUpTo},
+    quota::make_room,
+    reported_blocks::{ReportedBlock, ReportedBlocks},
+    set::Filters,
+    spec::FilterSpec,
+};
+use crate::types::Asker;
+
+/// A filter on its way to another host: what it watches, and what it has reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedFilter {
+    /// Who has made it.
+    pub asker: Asker,
+    /// The rights that its asker had then ([`Owner::rights`](super::Owner::rights)).
+    pub rights: u64,
+    /// Whether there was no poll yet.
+    pub fresh: bool,
+    /// What it watches.
+    pub watch: FilterSpec,
+    /// The blocks that it has reported last, oldest first.
+    pub reported: Vec<ReportedBlock>,
+    /// The pending transactions that it is to report, oldest first.
+    pub pending: Vec<B256>,
+}
+
+impl ExportedFilter {
+    fn of(open: &InstalledFilter) -> Option<Self> {
+        let reported = |reported_to: &ReportedUpTo| match reported_to {
+            #[cfg(feature = "local")]
+            ReportedUpTo::Events(_) => Vec::new(),
+            ReportedUpTo::Blocks(ReportedBlocks(blocks)) => blocks.clone(),
+        };
+        let (watch, reported, pending) = match &open.kind {
+            FilterKind::Logs(Logs { filter, from, to, reported_to }) => (
+                FilterSpec::Logs { filter: filter.clone(), from: *from, to: *to },
+                reported(reported_to),
+                Vec::new(),
+            ),
+            FilterKind::BlockLogs(BlockLogs { filter, block }) => {
+                (FilterSpec::BlockLogs { filter: filter.clone(), block: *block }, Vec::new(), Vec::new())
+            }
+            FilterKind::Blocks(Blocks { with_headers: false, reported_to }) => {
+                (FilterSpec::Blocks, reported(reported_to), Vec::new())
+            }
+            FilterKind::Pending(pending) => (FilterSpec::Pending, Vec::new(), pending.waiting.clone()),
+            FilterKind::Blocks(_) | FilterKind::Syncing(_) => return None,
+        };
+        Some(Self { asker: open.asker, rights: open.rights, fresh: open.fresh, watch, reported, pending })
+    }
+
+    fn open(mut self, id: u128, now: u64) -> Option<InstalledFilter> {
+        let reported_to = ReportedUpTo::Blocks(ReportedBlocks(self.reported));
+        let kind = match self.watch {
+            FilterSpec::Logs { filter, from, to } => FilterKind::Logs(Logs { filter, from, to, reported_to }),
+            FilterSpec::BlockLogs { filter, block } => FilterKind::BlockLogs(BlockLogs { filter, block }),
+            FilterSpec::Blocks => FilterKind::Blocks(Blocks { with_headers: false, reported_to }),
+            FilterSpec::Pending => FilterKind::Pending(Pending {
+                #[cfg(feature = "local")]
+                next: None,
+                waiting: self.pending.split_off(self.pending.len().saturating_sub(MAX_PENDING)),
+            }),
+            FilterSpec::Heads | FilterSpec::Syncing => return None,
+        };
+        let mut open = InstalledFilter {
+            id,
+            kind,
+            fresh: self.fresh,
+            polled: now,
+            subscription: None,
+            asker: self.asker,
+            rights: self.rights,
+            bytes: 0,
+        };
+        open.update_bytes();
+        Some(open)
+    }
+}
+
+impl Filters {
+    /// A filter for another host. It stays here, too, until [`Self::forget`]. `None` if it does not exist, or if it is a
+    /// subscription, which stays with its connection.
+    pub fn export(&self, id: u128) -> Option<ExportedFilter> {
+        let open = self.open.iter().find(|open| open.id == id && open.subscription.is_none())?;
+        ExportedFilter::of(open)
+    }
+
+    /// Takes over a filter from another host, in place of what was known of it here, as if it had been polled at `now`
+    /// (seconds since 1970): the clocks of two hosts may differ. Other filters give way as for a new one. If there is no
+    /// room, or if it watches what only subscriptions do, it does not exist here.
+    pub fn import(&mut self, id: u128, filter: ExportedFilter, now: u64) {
+        self.forget(id);
+        let Some(open) = filter.open(id, now) else { return };
+        if make_room(&mut self.open, open.asker, 1, open.bytes).is_ok() {
+            self.open.push(open);
+        }
+    }
+
+    /// Removes what this host knows of a filter, because another host may answer its next poll.
+    pub fn forget(&mut self, id: u128) {
+        self.open.retain(|open| open.id != id || open.subscription.is_some());
+    }
+}

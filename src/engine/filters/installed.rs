@@ -1,0 +1,117 @@
+//! One filter or subscription, and whose it is.
+
+#[cfg(feature = "light")]
+use alloy_primitives::B256;
+
+use super::{
+    kinds::{FilterKind, PollMode},
+    spec::{FilterChanges, FilterSpec},
+};
+use crate::{
+    engine::{logs::RangeStop, need::ViewResult, view::View},
+    types::Asker,
+};
+
+/// Seconds without a poll after which a filter is dropped.
+pub const FILTER_IDLE: u64 = 300;
+/// Seconds without a poll after which a subscription is dropped. Hosts poll every few seconds, but machines sleep.
+pub const SUBSCRIPTION_IDLE: u64 = 3_600;
+
+/// The owner of filters and subscriptions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The asker. Filters are shared out between callers ([`Asker::number`]) and their pages ([`Asker::quota_owner`]). The filters
+    /// of an asker that is apart from others ([`Asker::is_isolated`]) do not exist for other askers, and theirs do not exist
+    /// for it.
+    pub asker: Asker,
+    /// Number of the connection that owns the subscriptions.
+    pub connection: u64,
+    /// Most subscriptions that the connection may have.
+    pub subscriptions: usize,
+    /// Stands for what the asker may ask about. Filters that an API key made with other rights do not exist for it.
+    pub rights: u64,
+}
+
+impl Owner {
+    /// Whether a filter exists for this owner.
+    pub(super) fn owns(&self, open: &InstalledFilter) -> bool {
+        // A page without an origin of its own may poll over several connections. Nobody else can guess the id.
+        let nameless = [open.asker, self.asker].iter().all(Asker::has_opaque_origin);
+        let asker = open.asker == self.asker || nameless && open.asker.number == self.asker.number;
+        let same = asker && open.rights == self.rights;
+        same || !(open.asker.is_isolated() || self.asker.is_isolated())
+    }
+}
+
+/// A filter or subscription.
+#[derive(Debug, Clone)]
+pub(super) struct InstalledFilter {
+    pub(super) id: u128,
+    pub(super) kind: FilterKind,
+    /// Whether there was no poll yet.
+    pub(super) fresh: bool,
+    /// Time of the last poll, in seconds since 1970.
+    pub(super) polled: u64,
+    /// Number of the connection, if this is a subscription. Its host polls it and sends only what is new.
+    pub(super) subscription: Option<u64>,
+    /// The asker that installed it.
+    pub(super) asker: Asker,
+    /// The asker's rights at that time.
+    pub(super) rights: u64,
+    /// Its memory in bytes, approximately.
+    pub(super) bytes: usize,
+}
+
+impl InstalledFilter {
+    /// A filter that is installed at `now` (seconds since 1970), or a subscription of its owner's connection.
+    pub(super) fn new(
+        id: u128,
+        watch: FilterSpec,
+        is_subscription: bool,
+        owner: Owner,
+        view: &dyn View,
+        now: u64,
+    ) -> ViewResult<Self> {
+        let mut open = Self {
+            id,
+            kind: FilterKind::new(watch, view)?,
+            fresh: !is_subscription,
+            polled: now,
+            subscription: is_subscription.then_some(owner.connection),
+            asker: owner.asker,
+            rights: owner.rights,
+            bytes: 0,
+        };
+        open.update_bytes();
+        Ok(open)
+    }
+
+    /// Whether the filter is still kept at `now` (seconds since 1970).
+    pub(super) fn is_alive(&self, now: u64) -> bool {
+        let idle = if self.subscription.is_some() { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
+        now.saturating_sub(self.polled) <= idle
+    }
+
+    pub(super) fn update_bytes(&mut self) {
+        self.bytes = size_of::<Self>().saturating_add(self.kind.bytes());
+    }
+
+    /// What is new; `None` if events were missed. An error leaves the filter unchanged.
+    pub(super) fn news(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
+        let poll = PollMode {
+            is_first: self.fresh,
+            #[cfg(feature = "light")]
+            is_subscription: self.subscription.is_some(),
+        };
+        self.kind.news(view, poll)
+    }
+
+    /// Notes that a transaction is pending, if the filter watches those.
+    #[cfg(feature = "light")]
+    pub(super) fn add_pending(&mut self, transaction: B256) {
+        if let FilterKind::Pending(pending) = &mut self.kind {
+            pending.add(transaction);
+            self.update_bytes();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Shares out the room for filters and subscriptions.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use thiserror::Error;
+
+use super::installed::InstalledFilter;
+use crate::types::Asker;
+
+/// Most filters and subscriptions that are kept.
+pub const MAX_FILTERS: usize = 4_096;
+/// Most bytes of all filters and subscriptions, approximately. On a light client each takes some 16 KiB for the blocks
+/// that it remembers.
+const MAX_FILTER_BYTES: usize = 64 << 20;
+/// The web pages of one caller together have at most 1/`PAGES_PART` of the filters and of their bytes: any page that the
+/// operator opens in a browser has the operator's address.
+const PAGES_PART: usize = 4;
+
+/// A limit that leaves no room for a further filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FilterLimit {
+    /// That of all filters. No caller has more than this one.
+    #[error("all filters together may be {MAX_FILTERS} with {} MiB; uninstall some", MAX_FILTER_BYTES >> 20)]
+    All,
+    /// That of the web pages of one caller. None of them has more than this one.
+    #[error(
+        "all web pages at one address together may have {} filters with {} MiB; uninstall some, or close other pages",
+        MAX_FILTERS / PAGES_PART,
+        (MAX_FILTER_BYTES / PAGES_PART) >> 20
+    )]
+    Pages,
+}
+
+/// A number of filters, and their bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct FilterUsage {
+    count: usize,
+    bytes: usize,
+}
+
+impl FilterUsage {
+    fn add(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    /// Whether the sum is more than one in `part` of all that is allowed.
+    fn exceeds(&self, part: usize) -> bool {
+        self.count.saturating_mul(part) > MAX_FILTERS || self.bytes.saturating_mul(part) > MAX_FILTER_BYTES
+    }
+}
+
+/// Drops filters until there is room for so many more of an asker, with so many bytes.
+///
+/// # Errors
+/// They are more than the asker's part.
+pub(super) fn make_room(
+    open: &mut Vec<InstalledFilter>,
+    asker: Asker,
+    count: usize,
+    bytes: usize,
+) -> Result<(), FilterLimit> {
+    let (asker, new) = (asker.quota_owner(), FilterUsage { count, bytes });
+    loop {
+        let mut sums = BTreeMap::<Asker, FilterUsage>::new();
+        for one in &*open {
+            let sum = FilterUsage { count: 1, bytes: one.bytes };
+            sums.entry(one.asker.quota_owner()).or_default().add(sum);
+        }
+        if count > 0 {
+            sums.entry(asker).or_default().add(new);
+        }
+        let Some((loser, limit)) = loser(&sums, asker) else { return Ok(()) };
+        if count > 0 && loser == asker {
+            return Err(limit);
+        }
+        let own = open.iter().enumerate().filter(|(_, one)| one.asker.quota_owner() == loser);
+        let Some((place, _)) = own.min_by_key(|(_, one)| one.polled) else { return Err(limit) };
+        open.remove(place);
+    }
+}
+
+/// Who has too many filters, and by which limit; `None` if there is room for all. Of a caller, the page with the most loses first, and its
+/// programs last. Among equals that is `newcomer`.
+fn loser(sums: &BTreeMap<Asker, FilterUsage>, newcomer: Asker) -> Option<(Asker, FilterLimit)> {
+    let (mut all, mut pages, mut callers) = (FilterUsage::default(), BTreeMap::new(), BTreeMap::new());
+    for (asker, sum) in sums {
+        all.add(*sum);
+        callers.entry(asker.number).or_insert_with(FilterUsage::default).add(*sum);
+        if asker.page != 0 {
+            pages.entry(asker.number).or_insert_with(FilterUsage::default).add(*sum);
+        }
+    }
+    let greedy = pages.iter().find(|(_, sum)| sum.exceeds(PAGES_PART)).map(|(number, _)| *number);
+    let most = || callers.iter().max_by_key(|(number, sum)| (sum.bytes, **number == newcomer.number));
+    let (caller, limit) = match greedy {
+        Some(caller) => (caller, FilterLimit::Pages),
+        None if all.exceeds(1) => (*most()?.0, FilterLimit::All),
+        None => return None,
+    };
+    let own = sums.iter().filter(|(asker, _)| asker.number == caller);
+    let loser = own.max_by_key(|(asker, sum)| (asker.page != 0, sum.bytes, **asker == newcomer));
+    loser.map(|(asker, _)| (*asker, limit))
+}

@@ -1,0 +1,135 @@
+//! The blocks that a filter of a light client has reported: what it reports next is their difference from the view.
+
+use alloc::vec::Vec;
+
+use crate::{
+    engine::{
+        BlockHeader, Refusal,
+        block_id::newest_answerable_height,
+        chain::Chain,
+        logs::{FoundLog, RangeStop},
+        need::{Stop, ViewResult},
+    },
+    types::BlockRef,
+};
+
+/// Number of reported blocks that a filter remembers. A deeper reorganisation is not reported as taken back.
+pub const TRAIL: usize = 256;
+/// Number of reported logs that a filter remembers, so that they can be taken back even if the host no longer has
+/// their blocks.
+pub const MAX_TOLD_LOGS: usize = 4_096;
+/// Approximate bytes of a remembered log without its data.
+const LOG_BYTES: usize = 256;
+
+/// A reported block, with the reported logs of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedBlock {
+    /// The block.
+    pub block: BlockRef,
+    /// The logs of it that were reported.
+    pub logs: Vec<FoundLog>,
+}
+
+/// The last reported blocks, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ReportedBlocks(pub(super) Vec<ReportedBlock>);
+
+/// The blocks in which a view differs from a trail, and their logs, oldest first.
+#[derive(Default)]
+pub(super) struct ChainDelta {
+    /// Blocks that the trail did not have.
+    pub(super) new: Vec<BlockHeader>,
+    pub(super) logs: Vec<FoundLog>,
+    /// Reported logs of blocks that left the chain.
+    pub(super) removed: Vec<FoundLog>,
+}
+
+impl ReportedBlocks {
+    /// That of a new filter. A reorganisation may go below the present head, so that it starts with earlier blocks.
+    pub(super) fn new(view: &dyn Chain) -> ViewResult<Self> {
+        let head = newest_answerable_height(view)?;
+        let mut trail = Self::default();
+        trail.extend(&headers(view, head.saturating_sub(TRAIL as u64), head)?);
+        Ok(trail)
+    }
+
+    /// Its memory in bytes, approximately.
+    pub(super) fn bytes(&self) -> usize {
+        let logs = self.0.iter().flat_map(|reported| &reported.logs);
+        let logs =
+            logs.fold(0_usize, |sum, log| sum.saturating_add(log.log.data.len()).saturating_add(LOG_BYTES));
+        size_of_val(&*self.0).saturating_add(logs)
+    }
+
+    /// Goes on to the blocks of the view. `logs` returns those of the blocks above a height up to the head, which it may
+    /// lower. The first poll of a filter with logs reports those of an older view too.
+    ///
+    /// # Errors
+    /// Those of `logs` and as the look-ups of the view. Nothing is changed.
+    pub(super) fn advance(
+        &mut self,
+        view: &dyn Chain,
+        is_first: bool,
+        logs: impl FnOnce(u64, &mut u64) -> Result<Vec<FoundLog>, RangeStop>,
+    ) -> Result<ChainDelta, RangeStop> {
+        let mut head = newest_answerable_height(view)?;
+        let (stayed, kept) = self.fork(view, head);
+        if kept == head && stayed < self.0.len() && !is_first {
+            // The view is older than the one that was polled last: the blocks above its head have not left the chain. On a
+            // light client the head never goes back on its own branch.
+            return Ok(ChainDelta::default());
+        }
+        let logs = logs(kept, &mut head)?;
+        let new = headers(view, kept.saturating_add(1), head)?;
+        let removed = self.replace(stayed, &new, &logs);
+        Ok(ChainDelta { new, logs, removed })
+    }
+
+    fn extend(&mut self, new: &[BlockHeader]) {
+        let blocks = new.iter().map(|header| BlockRef { number: header.number, hash: header.hash() });
+        self.0.extend(blocks.map(|block| ReportedBlock { block, logs: Vec::new() }));
+    }
+
+    /// How many blocks of the trail are still canonical, and the height of the last of them.
+    fn fork(&self, view: &dyn Chain, head: u64) -> (usize, u64) {
+        let stayed = self.0.iter().rposition(|reported| view.is_canonical(reported.block));
+        let kept = match (stayed.and_then(|at| self.0.get(at)), self.0.first()) {
+            (Some(reported), _) => reported.block.number,
+            (None, Some(oldest)) => oldest.block.number.saturating_sub(1).min(head),
+            (None, None) => head,
+        };
+        (stayed.map_or(0, |at| at.saturating_add(1)), kept)
+    }
+
+    /// Replaces the blocks that left the chain by the new blocks. Returns the logs reported of the former, oldest
+    /// first.
+    fn replace(&mut self, stayed: usize, new: &[BlockHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
+        let removed = self.0.split_off(stayed).into_iter().flat_map(|reported| reported.logs).collect();
+        self.extend(new);
+        self.0.drain(..self.0.len().saturating_sub(TRAIL));
+        let mut held = 0_usize;
+        for reported in self.0.iter_mut().rev() {
+            // The first poll may report logs of blocks that are in the trail already.
+            reported.logs.extend(logs.iter().filter(|log| log.block == reported.block).cloned());
+            held = held.saturating_add(reported.logs.len());
+            if held > MAX_TOLD_LOGS {
+                reported.logs.clear();
+            }
+        }
+        removed
+    }
+}
+
+/// The blocks of a range that the view has, oldest first.
+fn headers(view: &dyn Chain, from: u64, to: u64) -> ViewResult<Vec<BlockHeader>> {
+    let mut blocks = Vec::new();
+    for number in from..=to {
+        match view.header_by_number(number) {
+            Ok(header) => blocks.extend(header),
+            // A light client has no headers far below its checkpoint, and no reorganisation reaches them.
+            Err(Stop::Refused(Refusal::TooOld { .. })) => {}
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(blocks)
+}

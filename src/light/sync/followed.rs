@@ -1,0 +1,186 @@
+//! One followed chain, without the upstreams that show it.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use super::{backfill_range::Backfill, lease_state::LeaseState, options::SyncOptions, peer::SyncPeer};
+use crate::{
+    consensus::{
+        ChainError, Checkpoint, HeadChange, HeaderCandidate, HeaderChain, Inserted, Network, VerifiedHeader,
+    },
+    light::{
+        clock::Now,
+        fault::{SyncCause, SyncFault},
+        meter::{Progress, SyncMeter},
+        uncle_backlog::UncleBacklog,
+        work_floor::WorkFloor,
+    },
+    types::{B256, SealedHeader},
+};
+
+/// A chain from its checkpoint on, with what is still to be fetched for it and how its work is judged.
+#[derive(Debug)]
+pub(super) struct FollowedChain {
+    pub(super) network: Arc<Network>,
+    /// The block that the chain starts at: one that is trusted, or one that was elected. Genesis before an election.
+    pub(super) checkpoint: Checkpoint,
+    pub(super) chain: Option<HeaderChain>,
+    /// Blocks whose uncles are still to be fetched.
+    pub(super) backlog: UncleBacklog,
+    /// Which ancestors of the checkpoint are still to be fetched.
+    pub(super) backfill: Backfill,
+    pub(super) floor: WorkFloor,
+    pub(super) meter: SyncMeter,
+    /// Whether the head was reached once.
+    pub(super) synced_once: bool,
+    /// The lowest canonical header that changed, or whose uncles changed, since the last export.
+    pub(super) changed: Option<u64>,
+}
+
+impl FollowedChain {
+    pub(super) fn new(network: Arc<Network>, checkpoint: Checkpoint, options: &SyncOptions) -> Self {
+        Self {
+            network,
+            checkpoint,
+            chain: None,
+            backlog: UncleBacklog::default(),
+            backfill: Backfill::default(),
+            floor: WorkFloor::new(options.work_floor, options.promised),
+            meter: SyncMeter::default(),
+            synced_once: false,
+            changed: None,
+        }
+    }
+
+    pub(super) fn head_number(&self) -> u64 {
+        self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
+    }
+
+    /// The height of a header that is not on the heaviest chain; `None` if it is, or is not known.
+    pub(super) fn side_branch(&self, hash: Option<B256>) -> Option<u64> {
+        let (hash, view) = (hash?, self.chain.as_ref()?.view());
+        let number = view.by_hash(&hash)?.number;
+        (!view.is_canonical(number, &hash)).then_some(number)
+    }
+
+    /// Starts the chain at the checkpoint's header.
+    pub(super) fn start_at(&mut self, header: SealedHeader, options: &SyncOptions) -> Result<(), SyncFault> {
+        let number = self.checkpoint.number;
+        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)
+            .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
+        if self.chain.is_none() {
+            self.backfill.start(number, options.backfill);
+            self.chain = Some(chain);
+            // All pages are written again, which replaces those of an earlier chain.
+            self.touch(0);
+        }
+        Ok(())
+    }
+
+    /// Checks a header by all rules and adds it to the chain, and notes what a store has to write again. `None` without
+    /// a chain.
+    pub(super) fn add_to_chain(
+        &mut self,
+        header: HeaderCandidate,
+        now: Now,
+    ) -> Option<Result<Inserted, ChainError>> {
+        let inserted = self.chain.as_mut()?.insert(header, Some(now.unix));
+        match inserted.as_ref().map(|inserted| (&inserted.change, inserted.header.number)) {
+            Ok((HeadChange::Extended, number)) => self.touch(number),
+            Ok((HeadChange::Reorganised(change), _)) => self.touch(change.ancestor.number.saturating_add(1)),
+            Ok((HeadChange::Known | HeadChange::Side, _)) | Err(_) => {}
+        }
+        Some(inserted)
+    }
+
+    /// Records that canonical headers, or their uncles, changed from this number on.
+    pub(super) fn touch(&mut self, number: u64) {
+        self.changed = Some(self.changed.map_or(number, |lowest| lowest.min(number)));
+    }
+
+    pub(super) fn judge_work(&mut self) {
+        if let Some(chain) = &self.chain {
+            self.floor.follow(chain.view(), &self.network);
+        }
+    }
+
+    /// The number of the highest block that one of these upstreams in good standing announces. Once the head was
+    /// reached, it counts only up to the newest verified header from the same upstream.
+    pub(super) fn announced(&self, peers: &[SyncPeer]) -> u64 {
+        let most = |peer: &SyncPeer| if self.synced_once { self.shown(peer) } else { u64::MAX };
+        let healthy = peers.iter().filter(|peer| !peer.is_resting());
+        healthy.filter_map(|peer| Some(peer.source.announced?.min(most(peer)))).max().unwrap_or(0)
+    }
+
+    /// The height of the newest header accepted from an upstream; 0 without one.
+    fn shown(&self, peer: &SyncPeer) -> u64 {
+        let newest = peer.search.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
+        newest.map_or(0, |header| header.number)
+    }
+
+    /// Progress from block `start` on.
+    pub(super) fn progress(&self, start: u64, peers: &[SyncPeer]) -> Progress {
+        self.meter.progress(start, self.head_number(), self.announced(peers))
+    }
+
+    /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
+    pub(super) fn settle(&mut self, peers: &[SyncPeer], leases: &mut LeaseState, now: Now) {
+        self.attach_ready(peers, now);
+        self.judge_work();
+        if !self.synced_once {
+            self.synced_once = self.chain.is_some() && leases.all_seen(peers, now);
+        }
+    }
+
+    /// Opens to others what an upstream was fetching.
+    pub(super) fn release(&mut self, upstream: usize) {
+        self.backlog.release(upstream);
+        self.backfill.release(upstream);
+    }
+
+    /// Starts again at the checkpoint, with ancestors of it. `below` has the checkpoint's header first, then its
+    /// ancestors downwards.
+    pub(super) fn restart(&mut self, below: Vec<SealedHeader>) -> Result<(), ChainError> {
+        let mut below = below.into_iter();
+        let Some(header) = below.next() else { return Ok(()) };
+        let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
+        for header in below {
+            chain.prepend(header)?;
+        }
+        self.touch(0);
+        self.chain = Some(chain);
+        self.backlog = UncleBacklog::default();
+        self.synced_once = false;
+        Ok(())
+    }
+
+    /// Continues from the chain of an elected proposal. The backfill skips the ancestors that this chain holds.
+    ///
+    /// `changed` serves the host's store, which a start by work does not use; `meter` measures the speed of the network.
+    pub(super) fn adopt(&mut self, elected: Self, options: &SyncOptions) {
+        self.checkpoint = elected.checkpoint;
+        (self.backfill, self.backlog) = (Backfill::default(), UncleBacklog::default());
+        self.floor = WorkFloor::new(options.work_floor, options.promised);
+        self.synced_once = false;
+        self.backfill.start(self.checkpoint.number, options.backfill);
+        if let Some(chain) = elected.chain {
+            self.continue_from(chain);
+        }
+    }
+
+    /// Continues a chain that was built elsewhere: its uncles that are not known are to be fetched.
+    pub(super) fn continue_from(&mut self, chain: HeaderChain) {
+        let view = chain.view();
+        let open = |header: &&VerifiedHeader| view.uncles(&header.hash()).is_none();
+        let above = view.base().number.saturating_add(1)..=view.head().number;
+        above.filter_map(|number| view.by_number(number)).filter(open).for_each(|h| self.backlog.add(h));
+        self.chain = Some(chain);
+        self.judge_work();
+    }
+
+    /// Forgets the chain and all that belongs to it.
+    pub(super) fn forget(&mut self, options: &SyncOptions) {
+        (self.chain, self.changed) = (None, None);
+        (self.backfill, self.backlog) = (Backfill::default(), UncleBacklog::default());
+        self.floor = WorkFloor::new(options.work_floor, options.promised);
+    }
+}

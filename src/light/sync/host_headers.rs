@@ -1,0 +1,63 @@
+//! Headers that the host has from elsewhere, such as from another host of the same service. They are checked here as well:
+//! having them saves the requests to the upstreams, and nothing else.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use super::state::HeaderSync;
+use crate::{
+    consensus::{ChainError, HeadChange, HeaderCandidate, Inserted, VerifiedHeader, VerifiedUncles},
+    light::{clock::Now, header_batch::Batch},
+    types::{BlockRef, EMPTY_UNCLES_HASH, Header},
+};
+
+impl HeaderSync {
+    /// Takes headers, oldest first, with those of their uncles that are known. Each header is checked by all header rules,
+    /// as one from an upstream is, and changes no upstream's record. Returns whether the uncles of all headers came with them.
+    /// `None` before the head was reached: there is nothing yet that a header could continue.
+    ///
+    /// # Errors
+    /// The first header that the chain refuses; those before it stay. With an unknown parent the upstreams must be asked.
+    pub fn take(&mut self, headers: Batch, now: Now) -> Option<Result<bool, ChainError>> {
+        self.now = now;
+        if !self.followed.synced_once {
+            return None;
+        }
+        let mut complete = true;
+        let mut taken = Ok(());
+        for (header, uncles) in headers {
+            match self.take_one(header, uncles)? {
+                Ok(whole) => complete &= whole,
+                Err(error) => {
+                    taken = Err(error);
+                    break;
+                }
+            }
+        }
+        self.settle();
+        Some(taken.map(|()| complete))
+    }
+
+    fn take_one(
+        &mut self,
+        header: HeaderCandidate,
+        uncles: Option<Vec<Header>>,
+    ) -> Option<Result<bool, ChainError>> {
+        let inserted = self.followed.add_to_chain(header, self.now)?;
+        Some(inserted.map(|Inserted { header, change }| {
+            if change == HeadChange::Known || header.uncles_hash == EMPTY_UNCLES_HASH {
+                return true;
+            }
+            self.followed.backlog.add(&header);
+            self.take_uncles(&header, uncles)
+        }))
+    }
+
+    /// Takes the uncles of a header, if they are those that it commits to.
+    fn take_uncles(&mut self, header: &VerifiedHeader, uncles: Option<Vec<Header>>) -> bool {
+        let uncles = uncles.and_then(|uncles| VerifiedUncles::check(header, uncles).ok());
+        let Some(uncles) = uncles else { return false };
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        self.followed.backlog.ready(&block, Arc::new(uncles));
+        true
+    }
+}

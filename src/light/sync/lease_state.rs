@@ -1,0 +1,48 @@
+//! Who fetches many headers, and how long the others are waited for.
+
+use super::peer::SyncPeer;
+use crate::light::clock::Now;
+
+/// Longest turn at fetching many headers, in milliseconds.
+const LEASE: u64 = 10_000;
+
+/// Pause of upstreams that wait for their turn, in milliseconds.
+pub(super) const LEASE_POLL: u64 = 500;
+
+/// How long slow upstreams can delay the moment when the client counts as synchronized, in milliseconds.
+pub(super) const PATIENCE: u64 = 30_000;
+
+/// The turns of the upstreams at fetching many headers.
+#[derive(Debug, Default)]
+pub(super) struct LeaseState {
+    pub(super) lease: Option<Lease>,
+    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
+    /// work, until a proposal is elected: when the first proposal was judged.
+    pub(super) first_end: Option<u64>,
+}
+
+/// Exclusive right of one upstream to fetch a chain far ahead of ours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lease {
+    pub(super) holder: usize,
+    pub(super) began: u64,
+    pub(super) headers: u64,
+}
+
+impl Lease {
+    pub(super) fn is_over(&self, now: Now) -> bool {
+        now.millis > self.began.saturating_add(LEASE)
+    }
+}
+
+impl LeaseState {
+    /// Whether every upstream has shown all of its headers, failed, or taken too long.
+    pub(super) fn all_seen(&mut self, peers: &[SyncPeer], now: Now) -> bool {
+        if !peers.iter().any(|peer| peer.search.at_end) {
+            return false;
+        }
+        let since = *self.first_end.get_or_insert(now.millis);
+        let late = now.millis > since.saturating_add(PATIENCE) && self.lease.is_none();
+        late || peers.iter().all(|peer| peer.search.at_end || peer.is_resting())
+    }
+}

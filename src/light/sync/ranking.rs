@@ -1,0 +1,211 @@
+//! Which upstreams are asked and which rest, and why.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::{
+    peer::{Capabilities, SyncPeer},
+    phase::Phase,
+    proposal::Proposal,
+    state::HeaderSync,
+};
+use crate::light::{
+    clock::Now,
+    fault::{SyncCause, SyncFault},
+    record::{LIE, REFUTED, SILENT, UpstreamRecord},
+    upstream::{RequestFailure, UpstreamRequest},
+    upstream_fetch::{Cause, METHOD_NOT_FOUND},
+};
+
+/// Blocks that an upstream may be behind the head and still be asked first.
+const LAG: u64 = 2;
+
+/// What upstreams are ordered by, best first: whether they rest; then the lies, whether it lags or cannot prove state, its
+/// demerits and its latency, in steps.
+type UpstreamRank = (bool, u32, bool, bool, u32, u64);
+
+/// The outcome of a request for a fact to an upstream.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// The upstream, by number.
+    pub upstream: usize,
+    /// The first request of the attempt.
+    pub request: UpstreamRequest,
+    /// `Ok` if the fact was proven, with the block whose state it belongs to; otherwise the cause.
+    pub outcome: Result<Option<u64>, Cause>,
+}
+
+/// The state of one upstream, as reported to users.
+#[derive(Debug, Clone)]
+pub struct UpstreamState {
+    /// Who answers now, if sources take each other's place ([`HeaderSync::replace`]).
+    pub name: Option<String>,
+    /// How many sources have answered before.
+    pub turn: u64,
+    /// The height it announced last.
+    pub announced: Option<u64>,
+    /// If it is resting: for how many milliseconds more, and why.
+    pub resting: Option<(u64, SyncFault)>,
+    /// Its record.
+    pub record: UpstreamRecord,
+    /// What it offers.
+    pub can: Capabilities,
+}
+
+impl Capabilities {
+    /// Learns from the outcome of a request. Returns what the upstream did wrong, and the demerits for it.
+    fn learn(
+        &mut self,
+        request: &UpstreamRequest,
+        outcome: Result<Option<u64>, Cause>,
+    ) -> Option<(String, u32)> {
+        let proof = request.method == "eth_getProof";
+        if request.method.ends_with("Witness") {
+            match &outcome {
+                Ok(_) => self.witness = Some(true),
+                Err(Cause::Call(RequestFailure::Rpc { .. } | RequestFailure::NotRecorded)) => {
+                    // An upstream that gave a witness before has the method, but not this witness.
+                    self.witness.get_or_insert(false);
+                    return None;
+                }
+                Err(_) => {}
+            }
+        }
+        match outcome {
+            Ok(block) => {
+                if let Some(block) = block.filter(|_| proof) {
+                    self.proofs = Some(true);
+                    self.oldest_state = Some(self.oldest_state.unwrap_or(block).min(block));
+                }
+                None
+            }
+            // "There is none" is not a fault if nothing shows that the fact exists. A request that was not sent and a
+            // response that was not read say nothing.
+            Err(Cause::Denied | Cause::Call(RequestFailure::Unasked(_) | RequestFailure::NoRoom)) => None,
+            Err(Cause::NoAbsence(_)) => {
+                self.absence = Some(false);
+                None
+            }
+            Err(Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. })) => {
+                self.proofs = if proof { Some(false) } else { self.proofs };
+                None
+            }
+            Err(cause @ Cause::Call(RequestFailure::False(_))) => Some((format!("{cause}"), LIE)),
+            Err(cause @ Cause::Refuted(_)) => {
+                // Only one block has the hash that was named. A transaction object may hide part of the transaction.
+                let by_hash = request.method.contains("ByHash") && !request.method.contains("Transaction");
+                Some((format!("{cause}"), if by_hash { LIE } else { REFUTED }))
+            }
+            Err(cause) => Some((format!("{cause}"), SILENT)),
+        }
+    }
+}
+
+impl HeaderSync {
+    /// Whether an upstream is left alone for a while, because it failed, lied or asked for a pause.
+    pub fn is_resting(&self, upstream: usize) -> bool {
+        self.peers.get(upstream).is_some_and(SyncPeer::is_resting)
+    }
+
+    /// The upstreams to ask for facts, best first. Resting ones come last, for facts that no other can prove. Those
+    /// that rest because of a lie are left out, unless all do.
+    pub fn roster(&self) -> Vec<usize> {
+        self.ranked().into_iter().map(|(_, upstream)| upstream).collect()
+    }
+
+    /// As [`Self::roster`], but those that are as good as the best take turns at being the first.
+    pub fn rotated_roster(&self, turn: u64) -> Vec<usize> {
+        let ranked = self.ranked();
+        let best = ranked.first().map(|(rank, _)| *rank);
+        let equal = ranked.iter().take_while(|(rank, _)| Some(*rank) == best).count();
+        let mut roster: Vec<usize> = ranked.into_iter().map(|(_, upstream)| upstream).collect();
+        let first = turn.checked_rem(equal as u64).unwrap_or(0) as usize;
+        if let Some(best) = roster.get_mut(..equal) {
+            best.rotate_left(first);
+        }
+        roster
+    }
+
+    /// The upstreams to ask with their standings, best first.
+    fn ranked(&self) -> Vec<(UpstreamRank, usize)> {
+        let lied = |peer: &SyncPeer| matches!(&peer.phase, Phase::Resting(_, fault) if fault.cause.is_lie());
+        let all_lied = self.peers.iter().all(lied);
+        let asked = self.peers.iter().enumerate().filter(|(_, peer)| all_lied || !lied(peer));
+        let mut ranked = Vec::new();
+        for (index, peer) in asked {
+            let entry = (self.rank(peer), index);
+            ranked.insert(ranked.partition_point(|better| *better < entry), entry);
+        }
+        ranked
+    }
+
+    fn rank(&self, peer: &SyncPeer) -> UpstreamRank {
+        let (source, head) = (&peer.source, self.followed.head_number());
+        // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
+        let behind = source.announced.is_none_or(|own| own.saturating_add(LAG) < head)
+            || self.followed.side_branch(peer.search.at).is_some();
+        let (record, unable) = (&source.record, source.can.proofs == Some(false));
+        (peer.is_resting(), record.lies, behind, unable, record.demerits / 4, record.latency / 64)
+    }
+
+    /// The state of each upstream, in the host's order.
+    pub fn upstreams(&self) -> Vec<UpstreamState> {
+        let state = |peer: &SyncPeer| UpstreamState {
+            name: peer.source.name.clone(),
+            turn: peer.source.turn,
+            announced: peer.source.announced,
+            resting: match &peer.phase {
+                Phase::Resting(until, fault) => Some((until.saturating_sub(self.now.millis), fault.clone())),
+                _ => None,
+            },
+            record: peer.source.record.clone(),
+            can: peer.source.can.clone(),
+        };
+        self.peers.iter().map(state).collect()
+    }
+
+    /// The time that the host passed in last.
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Notes that another source, of this name, answers in an upstream's place from now on. It starts with a clean
+    /// record; what the earlier one was fetching is open to all. To be called between two exchanges of the upstream.
+    pub fn replace(&mut self, upstream: usize, name: String) {
+        let Some(mut exchange) = self.exchange(upstream) else { return };
+        exchange.followed.release(upstream);
+        exchange.followed.backfill.readmit(upstream);
+        exchange.drop_lease();
+        let turn = exchange.peer.source.turn.saturating_add(1);
+        *exchange.peer = SyncPeer::default();
+        (exchange.peer.source.name, exchange.peer.source.turn) = (Some(name), turn);
+        if let Some((_, proposal)) = exchange.proposal {
+            *proposal = Proposal::default();
+        }
+    }
+
+    /// Takes over the outcomes of requests of a session, during which upstreams were at these turns. What it says of a
+    /// source that has been replaced since is dropped.
+    pub fn observe_since(&mut self, turns: &[u64], observations: impl IntoIterator<Item = Observation>) {
+        let present: Vec<u64> = self.peers.iter().map(|peer| peer.source.turn).collect();
+        let is_present = |seen: &Observation| turns.get(seen.upstream) == present.get(seen.upstream);
+        self.observe(observations.into_iter().filter(is_present));
+    }
+
+    /// Takes over the outcomes of requests for facts.
+    pub fn observe(&mut self, observations: impl IntoIterator<Item = Observation>) {
+        for Observation { upstream, request, outcome } in observations {
+            let Some(mut exchange) = self.exchange(upstream) else { continue };
+            let source = &mut exchange.peer.source;
+            let Some((rule, weight)) = source.can.learn(&request, outcome) else { continue };
+            source.record.bad(exchange.now, request, rule.clone(), weight);
+            if weight >= REFUTED
+                && source.record.is_dishonest()
+                && !exchange.peer.is_resting()
+                && exchange.all().filter(|peer| !peer.is_resting()).nth(1).is_some()
+            {
+                let number = exchange.followed.head_number();
+                exchange.rest(SyncFault { number, cause: SyncCause::Dishonest(rule) });
+            }
+        }
+    }
+}

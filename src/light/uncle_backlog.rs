@@ -1,0 +1,209 @@
+//! Blocks whose uncles are still to be fetched, from any upstream. Uncles are attached oldest block first.
+//!
+//! The backlog gives up a list that no upstream can supply now, so that younger blocks do not wait for it. The list is
+//! requested again from each upstream that joins later or later reaches the block's height, because clients that have
+//! seen the same lists must have the same head. An upstream that has no list and has not shown the block may be behind
+//! or on another branch: it is asked again once it shows the block. An upstream that has shown the block is asked again
+//! once it shows twice as many blocks on top, because several nodes may share one address.
+
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+
+use crate::{
+    consensus::{VerifiedHeader, VerifiedUncles},
+    types::BlockRef,
+};
+
+/// Most blocks kept without their uncles, or with a list that waits for an older one: about two hours of blocks. Older
+/// ones no longer decide fork choice.
+pub(super) const MAX_GIVEN_UP: usize = 256;
+
+/// The blocks whose uncles are pending.
+#[derive(Debug, Default)]
+pub(super) struct UncleBacklog {
+    blocks: BTreeMap<BlockRef, PendingUncles>,
+    given_up: BTreeMap<BlockRef, PendingUncles>,
+}
+
+#[derive(Debug)]
+struct PendingUncles {
+    count: u32,
+    state: FetchState,
+    /// No upstream had the list at first. Callers that wait for total difficulties do not wait while it is requested
+    /// again.
+    given_up: bool,
+    /// When a list that has arrived is judged again, in seconds since 1970. Without it, the list waits until another
+    /// list is attached.
+    due: Option<u64>,
+    /// Upstreams that had no list, each with the height at which it is asked again: that of the block or of a
+    /// descendant that it must show first.
+    tried: Vec<(usize, u64)>,
+}
+
+#[derive(Debug)]
+enum FetchState {
+    Wanted,
+    Assigned(usize),
+    /// The uncles match the header's commitment.
+    Ready(Arc<VerifiedUncles>),
+}
+
+/// Returns the height of the newest header that an upstream has shown, if that header is the given block or a
+/// descendant of it and has at least the given height. Heights are compared first: this is quick and usually decides.
+pub(super) type ShownHeight<'a> = &'a dyn Fn(usize, &BlockRef, u64) -> Option<u64>;
+
+impl PendingUncles {
+    fn new(count: u32, state: FetchState) -> Self {
+        Self { count, state, given_up: false, due: None, tried: Vec::new() }
+    }
+
+    fn record_miss(&mut self, block: &BlockRef, upstream: usize, shown: ShownHeight<'_>) {
+        let again = shown(upstream, block, 0)
+            .map_or(block.number, |height| height.saturating_add(height.saturating_sub(block.number).max(1)));
+        self.tried.retain(|(peer, _)| *peer != upstream);
+        self.tried.push((upstream, again));
+    }
+
+    /// Whether this upstream, which announces blocks up to `height`, may have the list now.
+    fn may_have(&self, block: &BlockRef, upstream: usize, height: u64, shown: ShownHeight<'_>) -> bool {
+        match self.tried.iter().find(|(peer, _)| *peer == upstream) {
+            Some((_, again)) => shown(upstream, block, *again).is_some(),
+            None => block.number <= height || shown(upstream, block, block.number).is_some(),
+        }
+    }
+}
+
+impl UncleBacklog {
+    /// Whether no list is pending, apart from lists that were given up once.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.values().all(|entry| entry.given_up)
+    }
+
+    pub(super) fn add(&mut self, header: &VerifiedHeader) {
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        self.blocks.entry(block).or_insert(PendingUncles::new(header.uncle_count, FetchState::Wanted));
+    }
+
+    /// Assigns up to `most` blocks to an upstream that may have their uncles and announces blocks up to `height`.
+    /// Returns them with the uncle counts of their headers.
+    pub(super) fn take(
+        &mut self,
+        upstream: usize,
+        height: u64,
+        most: usize,
+        shown: ShownHeight<'_>,
+    ) -> Vec<(BlockRef, u32)> {
+        let is_open = |block: &BlockRef, entry: &PendingUncles| {
+            matches!(entry.state, FetchState::Wanted) && entry.may_have(block, upstream, height, shown)
+        };
+        self.retry_where(is_open);
+        let open = self.blocks.iter_mut().filter(|(block, entry)| is_open(block, entry));
+        open.take(most)
+            .map(|(block, entry)| {
+                entry.state = FetchState::Assigned(upstream);
+                (*block, entry.count)
+            })
+            .collect()
+    }
+
+    /// Reopens the blocks that were assigned to an upstream.
+    pub(super) fn release(&mut self, upstream: usize) {
+        for entry in self.blocks.values_mut() {
+            if matches!(entry.state, FetchState::Assigned(by) if by == upstream) {
+                entry.state = FetchState::Wanted;
+            }
+        }
+    }
+
+    /// Whether a block's uncles are wanted and have not arrived.
+    pub(super) fn wants(&self, block: &BlockRef) -> bool {
+        let entry = self.blocks.get(block).or_else(|| self.given_up.get(block));
+        entry.is_some_and(|entry| !matches!(entry.state, FetchState::Ready(..)))
+    }
+
+    pub(super) fn ready(&mut self, block: &BlockRef, uncles: Arc<VerifiedUncles>) {
+        self.retry_where(|other, entry| other == block && matches!(entry.state, FetchState::Wanted));
+        if let Some(entry) = self.blocks.get_mut(block) {
+            entry.state = FetchState::Ready(uncles);
+        }
+    }
+
+    /// Records that this upstream has no uncles for the block, or wrong ones.
+    pub(super) fn refuse(&mut self, block: &BlockRef, upstream: usize, shown: ShownHeight<'_>) {
+        let taken =
+            |entry: &&mut PendingUncles| matches!(entry.state, FetchState::Assigned(by) if by == upstream);
+        if let Some(entry) = self.blocks.get_mut(block).filter(taken) {
+            entry.state = FetchState::Wanted;
+            entry.record_miss(block, upstream, shown);
+        }
+    }
+
+    /// Records that this upstream has no uncles for any open block.
+    pub(super) fn refuse_all(&mut self, upstream: usize, shown: ShownHeight<'_>) {
+        let all = self.blocks.iter_mut().chain(self.given_up.iter_mut());
+        let open = all.filter(|(block, entry)| {
+            matches!(entry.state, FetchState::Wanted) && entry.may_have(block, upstream, u64::MAX, shown)
+        });
+        open.for_each(|(block, entry)| entry.record_miss(block, upstream, shown));
+    }
+
+    /// Takes the oldest block, if its uncles have arrived. Blocks before it whose uncles no healthy upstream may have
+    /// are given up. `healthy` lists the healthy upstreams with their heights.
+    pub(super) fn next_ready(
+        &mut self,
+        healthy: &[(usize, u64)],
+        shown: ShownHeight<'_>,
+    ) -> Option<(BlockRef, Arc<VerifiedUncles>)> {
+        loop {
+            let (block, entry) = self.blocks.first_key_value()?;
+            let may_have = |(peer, height): &(usize, u64)| entry.may_have(block, *peer, *height, shown);
+            let in_vain = !healthy.is_empty() && !healthy.iter().any(may_have);
+            match &entry.state {
+                FetchState::Ready(..) => {}
+                FetchState::Wanted if in_vain => {
+                    if let Some((block, entry)) = self.blocks.pop_first() {
+                        self.give_up(block, entry);
+                    }
+                    continue;
+                }
+                FetchState::Wanted | FetchState::Assigned(_) => return None,
+            }
+            let (block, entry) = self.blocks.pop_first()?;
+            if let FetchState::Ready(uncles) = entry.state {
+                return Some((block, uncles));
+            }
+        }
+    }
+
+    /// Keeps uncles that cannot be judged before the clock reaches `due` or, without `due`, before the uncles of an
+    /// older block are attached.
+    pub(super) fn postpone(&mut self, block: BlockRef, uncles: Arc<VerifiedUncles>, due: Option<u64>) {
+        self.give_up(block, PendingUncles { due, ..PendingUncles::new(0, FetchState::Ready(uncles)) });
+    }
+
+    /// Called when uncles were attached: lists that waited for older ones are judged again.
+    pub(super) fn attached(&mut self) {
+        self.retry_where(|_, entry| matches!(entry.state, FetchState::Ready(..)) && entry.due.is_none());
+    }
+
+    /// Lists that waited for the clock are judged again.
+    pub(super) fn tick(&mut self, now: u64) {
+        self.retry_where(|_, entry| entry.due.is_some_and(|due| due <= now));
+    }
+
+    fn retry_where(&mut self, which: impl Fn(&BlockRef, &PendingUncles) -> bool) {
+        let again = self.given_up.iter().filter(|(block, entry)| which(block, entry));
+        let again: Vec<BlockRef> = again.map(|(block, _)| *block).collect();
+        for block in again {
+            if let Some(entry) = self.given_up.remove(&block) {
+                self.blocks.insert(block, entry);
+            }
+        }
+    }
+
+    fn give_up(&mut self, block: BlockRef, entry: PendingUncles) {
+        self.given_up.insert(block, PendingUncles { given_up: true, ..entry });
+        if self.given_up.len() > MAX_GIVEN_UP {
+            self.given_up.pop_first();
+        }
+    }
+}

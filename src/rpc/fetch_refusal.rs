@@ -1,0 +1,80 @@
+//! When fetching the facts that a message misses is pointless: limits, and facts that no upstream could prove.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+use crate::{
+    engine::Refusal,
+    light::{AttemptFailure, Cause, FactFailure},
+    state::{Fact, Facts},
+};
+
+/// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read.
+pub const MAX_ROUNDS: usize = 256;
+
+/// Most facts that one message may miss at once. An `eth_call` that needs more is refused.
+pub const MAX_FACTS: usize = 4096;
+
+/// Most bytes of blocks and state that one message keeps until it is answered, approximately: the logs of 2,000
+/// blocks of the main network take some 30 MiB.
+pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
+
+/// Facts that could not be proven, each with the reason.
+pub(super) type Failures = Vec<(Fact, FactFailure)>;
+
+/// Why a fact could not be proven, if proving it has failed.
+pub(super) fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Option<&'a FactFailure> {
+    failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
+}
+
+/// Returns why fetching these facts is pointless, if it is.
+pub(super) fn fetch_refusal(
+    facts: &Facts,
+    failed: &[(Fact, FactFailure)],
+    fetched: &BTreeSet<Fact>,
+    rounds: usize,
+    bytes: usize,
+) -> Option<Refusal> {
+    let failed = failed.iter().filter(|(fact, _)| facts.contains(fact));
+    if let Some((_, failure)) = failed.min_by_key(|(fact, _)| *fact) {
+        return Some(Refusal::Unproven(failure.clone()));
+    }
+    if facts.len() > MAX_FACTS {
+        return Some(Refusal::TooManyFacts { max: MAX_FACTS });
+    }
+    if bytes > MAX_FACT_BYTES {
+        return Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES });
+    }
+    if rounds >= MAX_ROUNDS {
+        return Some(Refusal::TooManyRounds { rounds: MAX_ROUNDS });
+    }
+    // A fact that was proven and is still missing would be requested without end.
+    let open = facts.iter().find(|fact| fetched.contains(fact))?;
+    let cause = Cause::Refuted("it was fetched and proven, but is still missing".into());
+    let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
+    Some(Refusal::Unproven(FactFailure { target: alloc::format!("{open}"), attempts }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::B256;
+
+    /// Requesting the fact again would go on without end.
+    #[test]
+    fn a_fact_that_is_still_missing_after_it_was_fetched_is_refused() {
+        let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
+        let refused = |fetched: &[Fact]| fetch_refusal(&facts, &[], &fetched.iter().copied().collect(), 0, 0);
+        assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
+        let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
+        assert!(refusal.as_ref().is_some_and(|words| words.contains("still missing")), "{refusal:?}");
+    }
+
+    /// The number of requests is limited too, but blocks differ in size by a factor of a thousand.
+    #[test]
+    fn blocks_and_state_of_a_message_are_limited_in_bytes() {
+        let facts = Facts::from([Fact::Location(B256::ZERO)]);
+        let refused = |bytes| fetch_refusal(&facts, &[], &BTreeSet::new(), 0, bytes);
+        assert_eq!(refused(MAX_FACT_BYTES), None);
+        assert_eq!(refused(MAX_FACT_BYTES + 1), Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES }));
+    }
+}

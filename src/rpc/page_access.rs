@@ -1,0 +1,38 @@
+//! The web pages that may call a method.
+
+/// Which web pages may call a method. Programs may call every method, except those of [`PageAccess::Operator`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageAccess {
+    /// Any page: the method only reads, or takes data that its author has signed.
+    Any,
+    /// Pages of this machine and pages that the operator allows: the method uses keys or changes the chain directly.
+    Own,
+    /// Pages of this machine and pages that the operator names: the method shows the host's upstreams or its pool.
+    Named,
+    /// Like [`Self::Named`], and of programs only those of the operator: the method shows or changes how the host treats
+    /// others. For other callers the method does not exist.
+    Operator,
+}
+
+impl PageAccess {
+    /// The name in the catalogue of methods.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Own => "own",
+            Self::Named => "named",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+#[cfg(feature = "dev")]
+impl PageAccess {
+    /// Why other pages may not call it.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::Any | Self::Own => "it uses keys or changes the chain directly",
+            Self::Named | Self::Operator => "it shows the upstreams or the pool of this host",
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The requests of a message while they are answered: what sessions of light clients and of local chains have in common.
+
+#[cfg(any(feature = "light", feature = "local"))]
+use alloc::boxed::Box;
+#[cfg(feature = "local")]
+use alloc::string::String;
+use alloc::{sync::Arc, vec::Vec};
+
+#[cfg(feature = "local")]
+use serde_json::value::RawValue;
+
+#[cfg(feature = "light")]
+use super::{auxiliary::PartialResult, prefetch::Prefetched};
+use super::{
+    connection::Connection,
+    envelope::{Id, MAX_RESPONSE, MessageEntry, MessageForm, Outcome},
+    error::RpcError,
+    message::Message,
+    method::{BRIEF_COST, Effect, Handler, Method},
+    reply::{Reply, Response, weight},
+    request::Request,
+};
+use crate::engine::{Level, Refusal};
+#[cfg(all(feature = "light", feature = "local"))]
+use crate::types::BlockRef;
+
+/// Most bytes of the results of an attempt: they are kept while the rest of the message waits for its turn.
+#[cfg(feature = "local")]
+const MAX_BEGUN: usize = 64 << 10;
+
+/// The requests of a message, each with its state.
+#[derive(Debug)]
+pub(super) struct MessageProgress {
+    pub(super) members: Vec<RequestProgress>,
+    kind: MessageForm,
+    /// Bytes of the finished results.
+    pub(super) result_bytes: usize,
+    connection: Arc<Connection>,
+}
+
+/// One request of a message.
+#[derive(Debug)]
+pub(super) struct RequestProgress {
+    id: Id,
+    /// The method, if it exists and may be called.
+    row: Option<&'static Method>,
+    pub(super) state: RequestState,
+    /// What the host needs to know besides the answer.
+    effect: Option<Effect>,
+    /// The level that the answer states, if it is below verified.
+    pub(super) level: Option<Level>,
+    /// Whether the answer rests on a chain that no trusted block leads to.
+    pub(super) by_work: bool,
+    /// The part of the answer that is known; the state has the request for the rest.
+    #[cfg(feature = "light")]
+    pub(super) part: Option<Box<dyn PartialResult>>,
+    /// The block whose execution, for its receipts, has stopped in the last run.
+    #[cfg(all(feature = "light", feature = "local"))]
+    pub(super) executing: Option<BlockRef>,
+    #[cfg(feature = "light")]
+    pub(super) prefetched: Prefetched,
+}
+
+/// The progress of a request.
+#[derive(Debug)]
+pub(super) enum RequestState {
+    Pending(Request),
+    /// Several upstreams are asked, and their responses are compared.
+    #[cfg(feature = "light")]
+    Polled,
+    Finished(Outcome),
+}
+
+impl MessageProgress {
+    /// The requests of a message, as far as their connection may make them.
+    pub(super) fn new(connection: Arc<Connection>, message: Message) -> Self {
+        let member = |entry| RequestProgress::new(entry, &connection);
+        let members = message.entries.into_iter().map(member).collect();
+        Self { members, kind: message.kind, result_bytes: 0, connection }
+    }
+
+    /// The connection that the message came from.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The requests that are still to be run.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.members.iter().filter_map(|member| match &member.state {
+            RequestState::Pending(request) => Some(request),
+            _ => None,
+        })
+    }
+
+    /// The parameters of the only request, and its answer up to the first element of a result that is a list; `None` for
+    /// another method, a batch or a notification.
+    #[cfg(feature = "local")]
+    pub(super) fn only_call(&self, method: &str) -> Option<(Vec<Box<RawValue>>, String)> {
+        let [RequestProgress { id, state: RequestState::Pending(request), .. }] = &*self.members else {
+            return None;
+        };
+        if request.row.name != method || !matches!(self.kind, MessageForm::Single) {
+            return None;
+        }
+        let list = RawValue::from_string("[]".into()).ok()?;
+        let mut start = Reply::to_one(id.clone(), Ok(list)).into_text()?;
+        start.truncate(start.len().saturating_sub("]}".len()));
+        Some((request.values().to_vec(), start))
+    }
+
+    /// Whether the requests take only a few look-ups or mine at most one block. Running code for a caller, reading
+    /// many blocks or using the filters does not count as brief.
+    pub(super) fn is_brief(&self) -> bool {
+        let cost = |request: &Request| {
+            let row = request.row;
+            // The optional parameter of a method that changes the chain asks for more than one block.
+            let more = row.writes() && request.values().len() > row.required();
+            if more || row.watches() { u32::MAX } else { row.cost }
+        };
+        self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
+    }
+
+    /// Runs each unfinished request in order until `interrupt` returns `true`; the rest is refused.
+    #[cfg(feature = "local")]
+    pub(super) fn run_each(
+        &mut self,
+        interrupt: &dyn Fn() -> bool,
+        mut run: impl FnMut(&Request) -> (Outcome, Option<Effect>),
+    ) {
+        for index in 0..self.members.len() {
+            let Some(RequestState::Pending(request)) = self.members.get(index).map(|member| &member.state)
+            else {
+                continue;
+            };
+            let (outcome, effect) = if interrupt() { (Err(interrupted()), None) } else { run(request) };
+            self.finish(index, outcome, effect);
+        }
+    }
+
+    /// Runs unfinished requests in order until `interrupt` returns `true` or a result is too long. That request and those
+    /// after it stay unfinished. `interrupt` must not return `false` after `true`. Returns whether all are finished.
+    #[cfg(feature = "local")]
+    pub(super) fn begin_each(
+        &mut self,
+        interrupt: &dyn Fn() -> bool,
+        mut run: impl FnMut(&Request) -> (Outcome, Option<Effect>),
+    ) -> bool {
+        for index in 0..self.members.len() {
+            let Some(RequestState::Pending(request)) = self.members.get(index).map(|member| &member.state)
+            else {
+                continue;
+            };
+            if interrupt() {
+                return false;
+            }
+            let (outcome, effect) = run(request);
+            // A host that can send an answer in pieces runs a request with long logs again.
+            let stopped = matches!(
+                outcome,
+                Err(RpcError::Refused(Refusal::Interrupted) | RpcError::LogsTooLong { .. })
+            );
+            // Some methods give a partial result when they are interrupted, such as the hash rate of fewer blocks.
+            if stopped || interrupt() || self.result_bytes.saturating_add(weight(&outcome)) > MAX_BEGUN {
+                return false;
+            }
+            self.finish(index, outcome, effect);
+        }
+        true
+    }
+
+    /// Stores the outcome of a request. If the answer would exceed [`MAX_RESPONSE`], the outcome becomes an error.
+    pub(super) fn finish(&mut self, index: usize, outcome: Outcome, effect: Option<Effect>) {
+        #[cfg(feature = "light")]
+        let outcome = self.with_part(index, outcome);
+        let result_bytes = self.result_bytes.saturating_add(weight(&outcome));
+        let outcome = if result_bytes > MAX_RESPONSE {
+            self.clear_level(index);
+            Err(RpcError::ResponseSize(MAX_RESPONSE))
+        } else {
+            self.result_bytes = result_bytes;
+            outcome
+        };
+        let Some(member) = self.members.get_mut(index) else { return };
+        member.effect = effect.filter(|_| outcome.is_ok());
+        if let Some(Effect::Unsubscribed(_)) = member.effect {
+            self.connection.count_unsubscribed();
+        }
+        member.state = RequestState::Finished(outcome);
+    }
+
+    /// Keeps a part of an answer, and goes on with the request for the rest.
+    #[cfg(feature = "light")]
+    pub(super) fn continue_with(&mut self, index: usize, part: Box<dyn PartialResult>, rest: Request) {
+        let result_bytes = self.result_bytes.saturating_add(part.bytes());
+        if result_bytes > MAX_RESPONSE {
+            return self.finish(index, Err(RpcError::ResponseSize(MAX_RESPONSE)), None);
+        }
+        self.result_bytes = result_bytes;
+        if let Some(member) = self.members.get_mut(index) {
+            (member.part, member.state) = (Some(part), RequestState::Pending(rest));
+        }
+    }
+
+    /// Joins the part of an answer that is known with the rest.
+    #[cfg(feature = "light")]
+    fn with_part(&mut self, index: usize, outcome: Outcome) -> Outcome {
+        let part = self.members.get_mut(index).and_then(|member| member.part.take());
+        let Some(part) = part else { return outcome };
+        self.result_bytes = self.result_bytes.saturating_sub(part.bytes());
+        let outcome = outcome.and_then(|rest| part.joined(&rest));
+        if outcome.is_err() {
+            self.clear_level(index);
+        }
+        outcome
+    }
+
+    /// Clears the level of a request whose answer is an error of this client itself, which rests on no upstream.
+    fn clear_level(&mut self, index: usize) {
+        if let Some(member) = self.members.get_mut(index) {
+            (member.level, member.by_work) = (None, false);
+        }
+    }
+
+    /// The reply. Unfinished requests are left out. To be called once: it moves the results out.
+    pub(super) fn reply(&mut self) -> Reply {
+        let finished = |member: RequestProgress| {
+            let RequestProgress {
+                id,
+                row,
+                state: RequestState::Finished(outcome),
+                effect,
+                level,
+                by_work,
+                ..
+            } = member
+            else {
+                return None;
+            };
+            Some(Response { id, row, outcome, effect, level, by_work })
+        };
+        let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
+        Reply::new(self.kind.clone(), responses)
+    }
+}
+
+/// The error of a request for which no time was left.
+pub(super) fn interrupted() -> RpcError {
+    RpcError::Refused(Refusal::Interrupted)
+}
+
+impl RequestProgress {
+    fn new(entry: MessageEntry, connection: &Connection) -> Self {
+        let request = entry.call.and_then(|call| Request::of(call, connection));
+        let row = request.as_ref().ok().map(|request| request.row);
+        let state = match request {
+            // A notification has no answer, so that the caller would not learn the subscription's id.
+            Ok(request)
+                if matches!((request.row.handler, &entry.id), (Handler::Subscribe(_), Id::Absent)) =>
+            {
+                RequestState::Finished(Err(RpcError::InvalidRequest))
+            }
+            Ok(request) => RequestState::Pending(request),
+            Err(error) => RequestState::Finished(Err(error)),
+        };
+        Self {
+            id: entry.id,
+            row,
+            state,
+            effect: None,
+            level: None,
+            by_work: false,
+            #[cfg(feature = "light")]
+            part: None,
+            #[cfg(all(feature = "light", feature = "local"))]
+            executing: None,
+            #[cfg(feature = "light")]
+            prefetched: Prefetched::default(),
+        }
+    }
+}
