@@ -88,7 +88,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   whenOnline(life, () => client?.wake());
   return {
     methods: JSON.parse(methods()),
-    send: (text, quiet) => life.now(() => client.request(text), quiet),
+    send: (text, quiet, method, heard) => life.now(() => client.request(text, heard), quiet),
     takeChanged: () => client?.takeChanged(),
     closed,
   };

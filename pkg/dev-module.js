@@ -34,7 +34,7 @@ export async function openChain(life, options) {
   });
   return {
     methods: JSON.parse(methods()),
-    send: (message, quiet) => life.now(() => chain.request(message), quiet),
+    send: (message, quiet, method, heard) => life.now(() => chain.request(message, heard), quiet),
     takeChanged: () => chain?.takeChanged(),
   };
 }

@@ -99,20 +99,14 @@ function joined(client, post) {
   };
   opening.then(opened, (error) => post({ type: 'failed', error: packed(error) }));
 
-  /** Remembers a filter, so that it ends with its page. */
-  function remember(methods, { method, text }, answer) {
-    const end = methods[method]?.endedBy;
-    const id = end && JSON.parse(answer).result;
-    if (id) made.set(id, end);
-    if ([...made.values()].includes(method)) made.delete(JSON.parse(text).params?.[0]);
-  }
+  /** Remembers what a call makes, and by which method it ends, so that it ends with its page. */
+  const remember = (end) => (id, isMade) => (isMade ? made.set(id, end) : made.delete(id));
 
   return {
     async ask({ id, text, quiet, method }) {
       try {
         const link = await opening;
-        const answer = await link.send(text, quiet, method);
-        remember(link.methods, { method, text }, answer);
+        const answer = await link.send(text, quiet, method, remember(link.methods[method]?.endedBy));
         const changed = link.takeChanged();
         post({ type: 'answer', id, text: answer, changed });
         if (changed) tell({ type: 'changed' }, post);

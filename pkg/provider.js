@@ -15,10 +15,15 @@ const TRY_LATER = 1013;
  * A client or a development chain.
  * @typedef {object} Link
  * @property {import('./verification.js').Methods} methods
- * @property {(message: string, quiet?: boolean, method?: string) => string | undefined | Promise<string | undefined>} send answers a JSON-RPC
- * request with this method, at once if it can; `quiet` if no caller waits for the answer
+ * @property {(message: string, quiet?: boolean, method?: string, heard?: Heard) => string | undefined | Promise<string | undefined>} send
+ * answers a JSON-RPC request with this method, at once if it can; `quiet` if no caller waits for the answer
  * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
  * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
+ *
+ * Called before an answer with the id of each filter or subscription that its request has made or ended.
+ * @callback Heard
+ * @param {string} id
+ * @param {boolean} isMade
  *
  * Opens a client. What it starts ends with `life`, and it ends `life` if it fails.
  * @callback Open

@@ -92,10 +92,13 @@ test('filters of a page that leaves a shared client end, and those of others sta
   const open = async () => ({
     methods: { eth_subscribe: { endedBy: 'eth_unsubscribe' }, eth_newFilter: FILTER, eth_newBlockFilter: FILTER },
     // As a client that has its answers at once.
-    send: (text) => {
+    send: (text, quiet, asked, heard) => {
       const { method, params } = JSON.parse(text);
       sent.push([method, ...params]);
-      return JSON.stringify({ result: method.startsWith('eth_new') || method === 'eth_subscribe' ? `0x${sent.length}` : true });
+      const isMade = method.startsWith('eth_new') || method === 'eth_subscribe';
+      const id = isMade ? `0x${sent.length}` : params[0];
+      if (isMade || method === 'eth_uninstallFilter') heard?.(id, isMade);
+      return JSON.stringify({ result: isMade ? id : true });
     },
     takeChanged: () => false,
   });

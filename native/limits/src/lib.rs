@@ -5,6 +5,7 @@
 //! | the root | what the parts of one server share ([`Limits`]) |
 //! | `budget` | limits of memory, in bytes, for callers, upstreams and peers |
 //! | `runs`, `network_counts`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
+//! | `request_permits` | whose question a peer, a node or an index is asked next |
 //! | `priority`, `processors` | threads of long work |
 //! | `files`, `sanitize`, `unix_time` | files that are written as a whole, text from outside, the clock |
 
@@ -15,6 +16,7 @@ mod limits;
 pub mod network_counts;
 pub mod priority;
 pub mod processors;
+pub mod request_permits;
 pub mod runs;
 pub mod sanitize;
 pub mod unix_time;

@@ -99,13 +99,14 @@ impl Client {
     }
 
     /// Answers a JSON-RPC message with a text, or with `undefined` if the message needs no answer: at once if nothing has
-    /// to be fetched, otherwise with a promise.
-    pub fn request(&self, message: &str) -> JsValue {
-        match self.driver.begin(message.as_bytes()) {
+    /// to be fetched, otherwise with a promise. `heard(id, made)` is called before that for each filter or subscription that
+    /// the message has made or ended.
+    pub fn request(&self, message: &str, heard: Option<Function>) -> JsValue {
+        match self.driver.begin(message.as_bytes(), heard.as_ref()) {
             FirstRun::Done(answer) => answer.into(),
             FirstRun::Fetches(session, requests) => {
                 let driver = self.driver.clone();
-                let rest = async move { Ok(driver.finish(session, requests).await.into()) };
+                let rest = async move { Ok(driver.finish(session, requests, heard.as_ref()).await.into()) };
                 future_to_promise(rest).into()
             }
         }

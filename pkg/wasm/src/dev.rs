@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::cell::RefCell;
 
 use alloy_primitives::{B256, keccak256};
+use js_sys::Function;
 use rootlight::dev::{
     DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, rbtc,
 };
@@ -16,6 +17,7 @@ use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use crate::effects;
 use crate::host::{Deadline, moment, sleep};
 use crate::options::OptionMembers;
 
@@ -97,7 +99,8 @@ impl DevChain {
     }
 
     /// Answers a JSON-RPC message. Returns `None` if the message needs no answer, or if the chain is closed.
-    pub fn request(&self, message: &str) -> Option<String> {
+    /// `heard(id, made)` is called for each filter or subscription that the message has made or ended.
+    pub fn request(&self, message: &str, heard: Option<Function>) -> Option<String> {
         let mut running = self.running.borrow_mut();
         let OpenDevChain { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
         let message = LocalMessage::read_from(dispatcher, connection.clone(), message.as_bytes());
@@ -105,6 +108,7 @@ impl DevChain {
         let deadline = Deadline::start();
         let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
+        effects::tell(&reply, heard.as_ref());
         reply.into_text()
     }
 

@@ -16,6 +16,7 @@ use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::config::{ClientStart, Config};
+use crate::effects;
 use crate::host::{Budget, Deadline, JsUpstream, Reservation, moment, sleep};
 use crate::sends;
 
@@ -268,13 +269,13 @@ impl Driver {
     }
 
     /// Runs one message as far as the known facts allow.
-    pub(crate) fn begin(&self, message: &[u8]) -> FirstRun {
+    pub(crate) fn begin(&self, message: &[u8], heard: Option<&Function>) -> FirstRun {
         let now = moment();
         let message = self.client.read(message, &self.connection);
         let mut session = self.client.open_from(self.connection.clone(), message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
             SessionStep::Fetch(requests) => FirstRun::Fetches(Box::new(session), requests),
-            SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply)),
+            SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply, heard)),
         }
     }
 
@@ -283,6 +284,7 @@ impl Driver {
         &self,
         mut session: Box<Session>,
         mut requests: Vec<RoutedRequest>,
+        heard: Option<&Function>,
     ) -> Option<String> {
         loop {
             // The session keeps what it has proven, which it counts itself, and drops the responses. What had no room is
@@ -293,7 +295,7 @@ impl Driver {
             drop(share);
             match self.step(&mut session, Deadline::start()) {
                 SessionStep::Fetch(more) => requests = more,
-                SessionStep::Done(reply) => return self.close(*session, reply),
+                SessionStep::Done(reply) => return self.close(*session, reply, heard),
             }
         }
     }
@@ -302,7 +304,8 @@ impl Driver {
         self.client.step(session, &|| deadline.is_over())
     }
 
-    fn close(&self, session: Session, reply: Reply) -> Option<String> {
+    fn close(&self, session: Session, reply: Reply, heard: Option<&Function>) -> Option<String> {
+        effects::tell(&reply, heard);
         self.changed.set(self.client.close(session) || self.changed.get());
         reply.into_text()
     }

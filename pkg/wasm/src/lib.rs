@@ -15,6 +15,8 @@ mod dev;
 #[cfg(feature = "light")]
 mod driver;
 #[cfg(feature = "light")]
+mod effects;
+#[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]
 mod methods;

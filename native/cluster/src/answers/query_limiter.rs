@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rootlight::types::Asker;
+use rootlight_limits::request_permits::{PermitLimits, RequestPermits};
 use rootlight_upstream::asker;
-use rootlight_upstream::p2p::permits::{PermitLimits, RequestPermits};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{info, warn};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
-use rootlight_upstream::p2p::permits::{PermitLimits, RequestPermit, RequestPermits};
+use rootlight_limits::request_permits::{PermitLimits, RequestPermit, RequestPermits};
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
 
 /// Places for questions of callers. A node runs some tens of requests at a time.

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use rootlight::types::Asker;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::priority;
+use rootlight_limits::request_permits::RequestPermit;
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::rlpx::{MAX_FRAME_READ, MAX_FRAME_SENT};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, SendError, Session};
@@ -18,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::error::PeerError;
-use super::permits::{MinuteQuota, RequestPermit};
+use super::share::MinuteQuota;
 use crate::source_quota::{NoRoom, ReceiveQuota, ReceivedBytes, SHORT, SourceQuota};
 
 /// Longest wait for a response. A peer that lacks something does not respond.

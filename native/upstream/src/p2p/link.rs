@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::types::Asker;
+use rootlight_limits::request_permits::{PermitLimits, RequestPermit, RequestPermits};
 use rootlight_p2p::message::{Message, Push, Request};
 use rootlight_p2p::session::{CloseReason, DisconnectReason, Event, HANDSHAKE_TIMEOUT_MS, Peer, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,7 +17,7 @@ use super::connection::{
     READ_BYTES,
 };
 use super::error::PeerError;
-use super::permits::{MinuteQuota, PermitLimits, RequestPermit, RequestPermits};
+use super::share::MinuteQuota;
 use crate::source_quota::{ReceiveQuota, ReceivedBytes};
 
 /// Places for questions of callers. A peer sends 100 responses a second.

@@ -6,7 +6,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `link`, `connection` | one connection: its handle, and the task that owns the socket |
-//! | `permits`, `negative_cache` | whose question a peer is asked next; what a peer said nothing about |
+//! | `share`, `negative_cache` | a caller's share of the messages that a peer reads; what a peer said nothing about |
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
 //! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
@@ -23,7 +23,7 @@ mod link;
 mod message;
 mod negative_cache;
 mod node;
-pub mod permits;
+mod share;
 mod state;
 mod stretch;
 mod upstream;

@@ -27,7 +27,7 @@ use super::connection::PeerHandler;
 use super::error::PeerError;
 use super::link::{LinkPermit, PeerLink};
 use super::negative_cache::{MissingItem, NegativeCache};
-use super::permits::retry_within_share;
+use super::share::retry_within_share;
 use crate::asker;
 use crate::source_quota::{ReceivedBytes, SourceQuota};
 

@@ -18,7 +18,7 @@ use super::error::PeerError;
 use super::message::response;
 use super::negative_cache::MissingItem;
 use super::node::PeerNode;
-use super::permits::retry_within_share;
+use super::share::retry_within_share;
 use crate::asker;
 
 /// Bytes of proven nodes that are kept, for all peers together.

@@ -1,4 +1,4 @@
-//! Places for questions to one peer or node, and a share of the messages that the peer reads, by caller.
+//! Permits for questions to one peer, node or index, by caller.
 //!
 //! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its place until its
 //! time limit. So callers take turns, none of them gets all places, and those whose questions were left unanswered have
@@ -9,12 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rootlight::types::Asker;
-use rootlight_limits::runs::RoundRobin;
-use rootlight_p2p::session::RateWindow;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::error::PeerError;
+use crate::runs::RoundRobin;
 
 /// Most questions of one caller that wait for a place.
 const MAX_WAITING: usize = 1_024;
@@ -23,7 +21,7 @@ const MAX_WAITING: usize = 1_024;
 const DOUBT: Duration = Duration::from_secs(24);
 const LONGEST_DOUBT: Duration = Duration::from_secs(120);
 
-/// Most callers that are doubtful, and most whose messages of a minute are counted. Beyond it, all are forgotten.
+/// Most callers that are doubtful. Beyond it, all are forgotten.
 const MAX_CALLERS: usize = 1_024;
 
 /// Numbers of places.
@@ -166,7 +164,9 @@ impl PermitState {
 }
 
 impl RequestPermit {
-    pub(super) const fn asker(&self) -> Option<Asker> {
+    /// The caller; `None` is the program itself.
+    #[must_use]
+    pub const fn asker(&self) -> Option<Asker> {
         self.asker
     }
 
@@ -184,81 +184,6 @@ impl Drop for RequestPermit {
     }
 }
 
-/// The messages of a minute, shared out among callers.
-pub(super) struct MinuteQuota {
-    limit: u64,
-    sent: BTreeMap<Asker, SentCount>,
-}
-
-/// The messages that a caller has sent.
-struct SentCount {
-    window: RateWindow,
-    /// When its next message beyond its share may be sent, in milliseconds.
-    next_ms: u64,
-}
-
-/// The program itself keeps one in so many of the messages that a peer reads in a minute.
-const OWN_PART: u64 = 10;
-
-/// A caller may have sent this many times what it leaves to all others.
-const LEFT_TIMES: u64 = 3;
-
-/// Callers that have had their shares together send what is left so slowly that it would last for this many milliseconds.
-const SLOW_MS: u64 = 60_000;
-
-/// How long a question waits for its caller's share, and the pause between two tries.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// Asks again while the caller has had its share of the minute. It holds no place meanwhile.
-pub(super) async fn retry_within_share<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PeerError>
-where
-    F: Future<Output = Result<T, PeerError>>,
-{
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match ask().await {
-            Err(PeerError::Share) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
-            answer => return answer,
-        }
-    }
-}
-
-impl MinuteQuota {
-    /// For a peer that reads this many messages in a minute.
-    pub(super) const fn new(limit: u64) -> Self {
-        Self { limit, sent: BTreeMap::new() }
-    }
-
-    /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
-    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, room: u64) -> bool {
-        let (limit, left) = (self.limit, room.saturating_sub(self.limit / OWN_PART));
-        if self.sent.len() >= MAX_CALLERS {
-            self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
-        }
-        if self.sent.len() >= MAX_CALLERS {
-            self.sent.clear();
-        }
-        let is_beyond = |sent: &mut SentCount| {
-            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(LEFT_TIMES)
-        };
-        let new = || SentCount { window: RateWindow::new(limit), next_ms: 0 };
-        let own = self.sent.entry(asker).or_insert_with(new);
-        let is_slow = is_beyond(own);
-        let may = left > 0 && (!is_slow || now_ms >= own.next_ms);
-        if !may || own.window.take(now_ms, 1).is_err() {
-            return false;
-        }
-        // Each has its own pace, so that the one that tries most often does not get all that is left.
-        let slow = self.sent.values_mut().map(|sent| u64::from(is_beyond(sent))).sum::<u64>();
-        let pause = SLOW_MS.saturating_mul(slow.max(1)).checked_div(left).unwrap_or(SLOW_MS);
-        if let Some(own) = self.sent.get_mut(&asker) {
-            own.next_ms = now_ms.saturating_add(pause);
-        }
-        true
-    }
-}
-
 #[cfg(test)]
-#[path = "permits_test.rs"]
+#[path = "request_permits_test.rs"]
 mod tests;

@@ -1,0 +1,143 @@
+//! A caller's share of the messages that a peer reads in a minute.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rootlight::types::Asker;
+use rootlight_p2p::session::RateWindow;
+use tokio::time::Instant;
+
+use super::error::PeerError;
+
+/// Most callers whose messages of a minute are counted. Beyond it, all are forgotten.
+const MAX_CALLERS: usize = 1_024;
+
+/// The messages of a minute, shared out among callers.
+pub(super) struct MinuteQuota {
+    limit: u64,
+    sent: BTreeMap<Asker, SentCount>,
+}
+
+/// The messages that a caller has sent.
+struct SentCount {
+    window: RateWindow,
+    /// When its next message beyond its share may be sent, in milliseconds.
+    next_ms: u64,
+}
+
+/// The program itself keeps one in so many of the messages that a peer reads in a minute.
+const OWN_PART: u64 = 10;
+
+/// A caller may have sent this many times what it leaves to all others.
+const LEFT_TIMES: u64 = 3;
+
+/// Callers that have had their shares together send what is left so slowly that it would last for this many milliseconds.
+const SLOW_MS: u64 = 60_000;
+
+/// How long a question waits for its caller's share, and the pause between two tries.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Asks again while the caller has had its share of the minute. It holds no place meanwhile.
+pub(super) async fn retry_within_share<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PeerError>
+where
+    F: Future<Output = Result<T, PeerError>>,
+{
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Err(PeerError::Share) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
+    }
+}
+
+impl MinuteQuota {
+    /// For a peer that reads this many messages in a minute.
+    pub(super) const fn new(limit: u64) -> Self {
+        Self { limit, sent: BTreeMap::new() }
+    }
+
+    /// Counts a message of a caller; `false` if it has had its share while `room` messages are left.
+    pub(super) fn take(&mut self, asker: Asker, now_ms: u64, room: u64) -> bool {
+        let (limit, left) = (self.limit, room.saturating_sub(self.limit / OWN_PART));
+        if self.sent.len() >= MAX_CALLERS {
+            self.sent.retain(|_, sent| sent.window.room(now_ms) < limit);
+        }
+        if self.sent.len() >= MAX_CALLERS {
+            self.sent.clear();
+        }
+        let is_beyond = |sent: &mut SentCount| {
+            limit.saturating_sub(sent.window.room(now_ms)) >= left.saturating_mul(LEFT_TIMES)
+        };
+        let new = || SentCount { window: RateWindow::new(limit), next_ms: 0 };
+        let own = self.sent.entry(asker).or_insert_with(new);
+        let is_slow = is_beyond(own);
+        let may = left > 0 && (!is_slow || now_ms >= own.next_ms);
+        if !may || own.window.take(now_ms, 1).is_err() {
+            return false;
+        }
+        // Each has its own pace, so that the one that tries most often does not get all that is left.
+        let slow = self.sent.values_mut().map(|sent| u64::from(is_beyond(sent))).sum::<u64>();
+        let pause = SLOW_MS.saturating_mul(slow.max(1)).checked_div(left).unwrap_or(SLOW_MS);
+        if let Some(own) = self.sent.get_mut(&asker) {
+            own.next_ms = now_ms.saturating_add(pause);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever callers send, the program's own messages have room, and a caller leaves a part to each further one.
+    #[test]
+    fn the_messages_of_a_minute_are_shared_out() {
+        let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
+        let mut sent_by = |asker: u64| {
+            let mut sent = 0;
+            while minute.take(asker.into(), 5_000, all.room(5_000)) {
+                all.take(5_000, 1).unwrap();
+                sent += 1;
+            }
+            sent
+        };
+        assert_eq!([1, 2, 3, 1].map(&mut sent_by), [675, 169, 42, 0]);
+        assert!((4..50).map(sent_by).sum::<i32>() > 0);
+        assert_eq!(all.room(5_000), 100);
+        // Beyond its share, a caller is served slowly, and leaves a part to others.
+        let (mut minute, mut all, mut slowly) = (MinuteQuota::new(1_000), RateWindow::new(1_000), 0);
+        for now in (5_000..60_000).step_by(5) {
+            if minute.take(1.into(), now, all.room(now)) {
+                all.take(now, 1).unwrap();
+                slowly += u64::from(now > 10_000);
+            }
+        }
+        assert!((50..=200).contains(&slowly), "{slowly}");
+        assert!((150..=250).contains(&all.room(60_000)), "{}", all.room(60_000));
+        // A minute later all is as at first.
+        assert!(minute.take(1.into(), 130_000, all.room(130_000)));
+    }
+
+    /// The one that tries most often does not get all that is left.
+    #[test]
+    fn callers_beyond_their_shares_are_served_slowly_in_equal_parts() {
+        let (mut minute, mut all) = (MinuteQuota::new(1_000), RateWindow::new(1_000));
+        let mut sent = [0_u64; 2];
+        for now in (5_000..60_000).step_by(5) {
+            // The second caller tries once for every forty times that the first one does.
+            for (asker, sent) in
+                [1_u64, 2].into_iter().zip(&mut sent).filter(|(asker, _)| *asker == 1 || now % 200 == 0)
+            {
+                if minute.take(asker.into(), now, all.room(now)) {
+                    all.take(now, 1).unwrap();
+                    *sent += u64::from(now > 40_000);
+                }
+            }
+        }
+        let [often, seldom] = sent;
+        assert!(often > 0 && often <= 2 * seldom, "{sent:?}");
+        assert!(all.room(60_000) > 100, "what is left lasts");
+    }
+}
