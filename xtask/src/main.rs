@@ -60,6 +60,7 @@ cargo xtask <task>
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
   bench rpc [WORKLOAD..]       the processor time of requests, beside anvil and HTTP alone
+  bench keys                   the processor time of requests with API keys of a service, beside the same without
   bench cold [HEADERS [FLAGS]] a cold start of the light client over 440,000 headers: time, bytes, memory
   bench cold page [HEADERS]    the same in headless Chromium, from the checkpoint and by work alone
   bench light                  the light client: headers, warm starts, round trips of calls

@@ -50,6 +50,10 @@ pub(crate) fn bench(args: &[&str]) -> ExitCode {
             let load: NamedStep = ("setup: wrk", tools::wrk);
             measure(&[&[CLIENTS, ANVIL, load, floor]], &[("rpc", workloads)])
         }
+        ["keys"] => {
+            let load: NamedStep = ("setup: wrk", tools::wrk);
+            measure(&[&[SYSTEM, CLIENTS, load, PROGRAM]], &[("keys", &[])])
+        }
         ["light"] => measure(&[&[CLIENTS, PROGRAM]], &[("light", &[])]),
         ["cold", "page", headers @ ..] => {
             let upstream: NamedStep = ("build", |log| build(log, &["cold_start"]));

@@ -60,6 +60,11 @@ export class Processes {
     return path;
   }
 
+  /** The id of a process. */
+  pid(name) {
+    return this.#running.find((one) => one.name === name).child.pid;
+  }
+
   /** What a process has written. */
   log(name) {
     return readFileSync(join(this.folder, `${name}.log`), 'utf8');

@@ -18,7 +18,7 @@ function program(...names) {
 }
 
 /** Three masters and three replicas; returns their addresses. */
-async function redis(processes) {
+export async function redis(processes) {
   // Debian's tools have the server program under the last name; it acts as the name under which it is called.
   const server = program('redis-server', 'valkey-server', 'redis-check-rdb');
   const client = program('redis-cli', 'valkey-cli');
@@ -46,7 +46,7 @@ async function redis(processes) {
 }
 
 /** PostgreSQL on a Unix socket; returns the address of its database. */
-async function postgres(processes) {
+export async function postgres(processes) {
   // Debian keeps its programs off PATH.
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian) : [];
