@@ -280,7 +280,7 @@ const ALL_PLACES: usize = 2;
 /// The uncles of a block, checked against its header's commitment.
 ///
 /// # Errors
-/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. AuxiliaryRequest by number, an honest upstream may
+/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. Asked by number, an honest upstream may
 /// show the list of a block of another branch; it may show a part of the list if the header counts too few; and a
 /// header that JSON shows incompletely may still be right.
 pub fn uncles(

@@ -56,8 +56,7 @@ pub struct Param {
     pub required: bool,
 }
 
-/// What a parameter refers to, for rules that limit what a caller may ask about ([`Method::contracts`],
-/// [`Method::overrides`]).
+/// What a parameter refers to, for rules that limit what a caller may ask about: its contracts and its overrides of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamSubject {
     /// Nothing that such rules are about: a number, a hash, a text.

@@ -24,7 +24,7 @@ pub struct AddressRange {
 pub struct NotARange;
 
 impl AddressRange {
-    /// Parses `192.0.2.7`, `192.0.2.0/24` or the same for IPv6. MemberNames are not resolved.
+    /// Parses `192.0.2.7`, `192.0.2.0/24` or the same for IPv6. Names are not resolved.
     ///
     /// # Errors
     /// [`NotARange`], also for ranges that include a loopback address or the unspecified address.

@@ -675,7 +675,7 @@ fn a_trace_above_the_size_limit_of_answers_is_not_collected() {
     let short = traced(&mut dev, 140);
     let trace = dev.get("debug_traceTransaction", short);
     assert!(trace.to_string().len() > 9 << 20, "{}", trace.to_string().len());
-    // CallSubjects 16 MiB.
+    // About 16 MiB.
     let long = traced(&mut dev, 230);
     let (code, text) = dev.refused("debug_traceTransaction", long);
     assert_eq!((code, text.contains("trace is larger")), (-32005, true), "{text}");

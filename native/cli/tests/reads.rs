@@ -10,7 +10,7 @@ mod servers;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Running, client, config, dev_chain, start_service};
+use common::{RunningServer, client, config, dev_chain, start_service};
 use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
@@ -23,7 +23,7 @@ use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::keys::{KeyChange, Registry};
 use rootlight_server::service::Service;
-use rootlight_server::{Entry, KeyAccess};
+use rootlight_server::{AdmissionRules, KeyAccess};
 use rootlight_upstream::{Upstream, UpstreamResult};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -89,7 +89,7 @@ impl Chain {
 
 /// A client that counts what it sends, and compares that with what was read.
 struct Client {
-    server: Running,
+    server: RunningServer,
     /// The key in the path, if the server needs one.
     path: String,
     before: usize,
@@ -97,7 +97,7 @@ struct Client {
 }
 
 impl Client {
-    async fn new(service: Arc<dyn Service>, entry: Entry, path: String) -> Self {
+    async fn new(service: Arc<dyn Service>, entry: AdmissionRules, path: String) -> Self {
         let mut config = config();
         (config.limits.batch, config.entry) = (BATCH, entry);
         Self { server: start_service(config, service).await, path, before: Request::reads(), sent: 0 }
@@ -303,11 +303,11 @@ async fn talk_to(chain: &Chain, service: Arc<dyn Service>) {
         assert!(started.elapsed() < PATIENCE, "no head in time");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let mut open = Client::new(service.clone(), Entry::default(), "/".into()).await;
+    let mut open = Client::new(service.clone(), AdmissionRules::default(), "/".into()).await;
     run_session(chain, &mut open).await;
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let entry = Entry { keys: Some(KeyAccess::embedded(&registry)), ..Entry::default() };
+    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
     let path = format!("/{}", registry.create(&KeyChange::default()).unwrap().0.reveal());
     let mut keyed = Client::new(service, entry, path).await;
     run_session(chain, &mut keyed).await;

@@ -9,7 +9,7 @@
 //! The chain is a `FollowedChain`. An upstream is a `SyncPeer`: who answers (`SourceState`), where its headers are looked for (`HeaderSearch`)
 //! and what it is asked for (`Phase`). `phase.rs` lists the phases; the file of each says what follows from the
 //! responses. An `UpstreamExchange` is all that a phase may touch; its methods are in `exchange.rs` and, for turns, in `lease.rs`.
-//! AuxiliarySource these, the machine has `ChainStart` (which block the chain starts at, and the proposals of the upstreams), `LeaseState`
+//! Beside these, the machine has `ChainStart` (which block the chain starts at, and the proposals of the upstreams), `LeaseState`
 //! (who fetches many headers) and `RestoreState` (what is left of an earlier run).
 
 mod above;

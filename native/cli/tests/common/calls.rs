@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight::rpc::Message;
 use rootlight::rpc::envelope::MAX_BATCH;
-use rootlight_limits::caller_id::Peer;
+use rootlight_limits::caller_id::CallerId;
 use rootlight_server::service::{Caller, ReservedReply, Service, dispatcher};
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{UpstreamError, UpstreamResult};
@@ -46,7 +46,7 @@ pub async fn outcome(service: &dyn Service, method: &str, params: Value) -> Resu
 
 /// Answers a request of a light client as a node does, without reading a message.
 pub async fn answered(service: &dyn Service, request: UpstreamRequest) -> UpstreamResult {
-    let caller = Caller::new(Peer::new(Ipv4Addr::LOCALHOST.into()), None);
+    let caller = Caller::new(CallerId::new(Ipv4Addr::LOCALHOST.into()), None);
     let params = serde_json::from_str(&request.params).unwrap();
     let message = Message::of_host(request.method, params, dispatcher());
     let reply = service.answer_message(&caller, message).await.reply.unwrap();
