@@ -82,7 +82,7 @@ impl HeaderReplay {
         let params: [String; 2] = serde_json::from_str(params).expect("two quantities");
         let [from, count] = params.map(|text| u64::from_str_radix(&text[2..], 16).expect("a quantity"));
         let wanted = self.headers.iter().filter(|header| (from..from + count).contains(&header.number));
-        let no_uncles: &[Header] = &[];
+        let no_uncles: &[rootlight::types::SealedHeader] = &[];
         format!("\"{}\"", encode_headers(wanted.map(|header| (header, Some(no_uncles)))))
     }
 }

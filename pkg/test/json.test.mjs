@@ -69,9 +69,9 @@ test('a worker reads neither requests nor answers of its pages', async (t) => {
     for (const method of ['eth_newBlockFilter', 'eth_uninstallFilter', 'eth_blockNumber']) page.postMessage({ type: 'ask', id: 1, method, text });
     await until(() => seen.filter((type) => type === 'answer').length === 3, 'the answers');
   });
-  assert.deepEqual([calls, heard.length], [[0, 0], 3]);
   page.close();
   delete globalThis.onconnect;
+  assert.deepEqual([calls, heard.length], [[0, 0], 3]);
 });
 
 test('the module tells which filters and subscriptions a request makes and ends', async () => {

@@ -174,7 +174,7 @@ impl SharedBudget {
         Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
-    /// Waits for bytes for an asker ([`CallerId::asker`](crate::caller_id::Peer::asker)) and takes them; returns `None` after
+    /// Waits for bytes for an asker ([`CallerId::asker`](crate::caller_id::CallerId::asker)) and takes them; returns `None` after
     /// `limit`.
     pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
         let taking = async {

@@ -12,7 +12,7 @@ const SHOWN_ORIGIN: usize = 300;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origins {
     /// The option is not given. Any page may call methods that only read or that send signed transactions; the other
-    /// methods ([`rootlight::rpc::Pages::Own`]) are for pages of this machine.
+    /// methods ([`rootlight::rpc::PageAccess::Own`]) are for pages of this machine.
     Unnamed,
     /// `*`: every page may use keys and change the chain; what shows the host's upstreams or pool is for pages of this
     /// machine.
@@ -74,9 +74,9 @@ pub(crate) enum AccessRefusal {
 pub(crate) enum CallerOrigin {
     /// A program, or a page that may call every method.
     Trusted,
-    /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Own`] because every page may.
+    /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Own`] because every page may.
     Admitted(Arc<str>),
-    /// A page of this origin, which may call methods of [`rootlight::rpc::Pages::Any`] only.
+    /// A page of this origin, which may call methods of [`rootlight::rpc::PageAccess::Any`] only.
     Foreign(Arc<str>),
 }
 

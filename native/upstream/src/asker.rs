@@ -5,7 +5,7 @@ use std::future::Future;
 use rootlight::types::Asker;
 
 tokio::task_local! {
-    /// The caller ([`Peer::asker`](rootlight_limits::caller_id::Peer::asker)) whose message the task answers.
+    /// The caller ([`CallerId::asker`](rootlight_limits::caller_id::CallerId::asker)) whose message the task answers.
     static ASKER: Asker;
 }
 

@@ -5,7 +5,7 @@
 pub struct CacheSizes {
     /// Proven blocks and state: [`LightOptions::cache_bytes`](rootlight_node::light::LightOptions::cache_bytes).
     pub facts: usize,
-    /// Answers about final blocks: [`FrontEndParts::answer_cache_bytes`](super::FrontEndParts::kept_bytes).
+    /// Answers about final blocks: [`FrontEndParts::answer_cache_bytes`](super::FrontEndParts::answer_cache_bytes).
     pub answers: u64,
     /// Blocks of the index: [`IndexSource::open`](crate::IndexSource::open).
     pub index_blocks: u64,
