@@ -2,7 +2,7 @@
 // first, so that a process that is killed leaves no half of one. Only files that this package has made are replaced or removed, and
 // no symbolic link in the directory is followed: others may be able to write there.
 
-/** Most bytes of a page, as in the module (`src/light/sync/keep.rs`). A longer one is damaged. */
+/** Most bytes of a page, as in the module (`src/light/sync/pages.rs`). A longer one is damaged. */
 export const MAX_PAGE_BYTES = 32 + 6 * 2 ** 20;
 
 /** The most pages that are written: 16 million headers, about a gigabyte. */

@@ -75,7 +75,7 @@ const list = (items) => {
 /** Encodes the part of a length that does not fit into the token. */
 const long = (length) => (length < 15 ? [] : [...Array(Math.floor((length - 15) / 255)).fill(255), (length - 15) % 255]);
 
-/** Compresses to an LZ4 block in the same way as src/light/lz4.rs. */
+/** Compresses to an LZ4 block in the same way as `encode_headers`. */
 function lz4(bytes) {
   const seen = new Map();
   const pieces = [];

@@ -207,7 +207,7 @@ test('a page that is longer than any page of the module is not passed on', async
 
 test('the longest page is as long as the module\'s', () => {
   const source = (path) => readFileSync(new URL(`../../src/light/${path}`, import.meta.url), 'utf8');
-  assert.match(source('sync/keep.rs'), /HASH_BYTES: usize = 32;[^]*MAX_PAGE_BYTES: usize = HASH_BYTES \+ MAX_BATCH_BYTES;/);
+  assert.match(source('sync/pages.rs'), /HASH_BYTES: usize = 32;[^]*MAX_PAGE_BYTES: usize = HASH_BYTES \+ MAX_BATCH_BYTES;/);
   assert.match(source('header_batch.rs'), /MAX_BATCH_BYTES: usize = 6 \* 1024 \* 1024;/);
   assert.equal(MAX_PAGE_BYTES, 32 + 6 * 1024 * 1024);
 });
