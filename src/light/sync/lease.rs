@@ -35,6 +35,9 @@ impl UpstreamExchange<'_> {
         self.followed.meter.count(gained, self.peer.asked, self.now);
         if let Some(lease) = self.leases.lease.as_mut().filter(|lease| lease.holder == self.upstream) {
             lease.headers = lease.headers.saturating_add(gained);
+            if gained > 0 {
+                self.leases.last_gain = self.now.millis;
+            }
         }
     }
 

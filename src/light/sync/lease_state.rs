@@ -16,6 +16,8 @@ pub(super) const PATIENCE: u64 = 30_000;
 #[derive(Debug, Default)]
 pub(super) struct LeaseState {
     pub(super) lease: Option<Lease>,
+    /// When a lease last added headers to the chain, in milliseconds of the monotonic clock; 0 before.
+    pub(super) last_gain: u64,
     /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
     /// work, until a proposal is elected: when the first proposal was judged.
     pub(super) first_end: Option<u64>,
@@ -36,13 +38,14 @@ impl Lease {
 }
 
 impl LeaseState {
-    /// Whether every upstream has shown all of its headers, failed, or taken too long.
+    /// Whether every upstream has shown all of its headers, failed, or taken too long. A lease is waited for while it adds
+    /// headers: upstreams that announce heights that they do not have could hold leases in turn for ever.
     pub(super) fn all_seen(&mut self, peers: &[SyncPeer], now: Now) -> bool {
         if !peers.iter().any(|peer| peer.search.at_end) {
             return false;
         }
         let since = *self.first_end.get_or_insert(now.millis);
-        let late = now.millis > since.saturating_add(PATIENCE) && self.lease.is_none();
+        let late = now.millis > since.max(self.last_gain).saturating_add(PATIENCE);
         late || peers.iter().all(|peer| peer.search.at_end || peer.is_resting())
     }
 }

@@ -238,6 +238,13 @@ fn scenario(seed: u64, tally: &mut ScenarioTally) {
     run.check_blame();
 }
 
+/// Two slow upstreams announce heights that they do not have and hold the lease in turn. The client counts as synchronized
+/// all the same, once an honest upstream has shown all of its headers.
+#[test]
+fn leases_that_add_no_headers_do_not_delay_synchronization() {
+    scenario(25_822, &mut ScenarioTally::default());
+}
+
 /// No value has a level that it does not deserve, no honest upstream is blamed, and with one honest upstream every
 /// request that it can answer is answered correctly and in time.
 #[test]
