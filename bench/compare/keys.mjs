@@ -1,4 +1,4 @@
-// What keys and limits of a service cost a front end: `rootlight serve` with --keys against the same without, both with the
+// The cost of a service's keys and limits for a front end: `rootlight serve` with --keys against the same without, both with the
 // store and the database, in turn. Prints the processor time of each request in microseconds, as the median of the rounds,
 // and the median of the rounds' ratios. Needs Redis and PostgreSQL.
 //

@@ -19,7 +19,7 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// The number in the column `blocks.proof`.
+    /// The number that the column `blocks.proof` holds for this level.
     pub(crate) const fn code(self) -> i16 {
         match self {
             Self::Stated => 0,

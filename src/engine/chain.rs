@@ -27,7 +27,7 @@ pub enum TransactionPlace {
 
 /// The blocks of a chain at one head. Everything that it returns is proven.
 pub trait Chain {
-    /// What is fixed for all requests on this view.
+    /// The settings and limits that hold for all requests on this view.
     fn policy(&self) -> &Policy<'_>;
 
     /// The pinned head.

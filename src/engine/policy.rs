@@ -1,8 +1,8 @@
-//! What is fixed for all requests on a view.
+//! The settings and limits that hold for all requests on a view.
 
 use crate::{consensus::Network, exec::CallPolicy, types::bans::Bans};
 
-/// What is fixed for all requests on a view: the host's settings, the limits of the chain, and how long a run may take.
+/// The settings and limits that hold for all requests on a view: the host's, the chain's, and when a run is interrupted.
 #[derive(Clone, Copy)]
 pub struct Policy<'a> {
     /// The network's parameters.

@@ -9,7 +9,7 @@ use crate::steps::StepResult;
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 /// Rust targets without an operating system. Building the core for them shows that it needs none.
 pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabihf"];
-/// Rust targets of other systems.
+/// Rust targets of macOS and Windows, for which the crates without C code are checked.
 pub(crate) const SYSTEMS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
 
 /// The version of the `wasm-bindgen` crate in Cargo.lock, and of the programs that read what it writes into modules.

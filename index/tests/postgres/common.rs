@@ -108,7 +108,7 @@ pub(crate) fn hash(block: &SourceBlock) -> B256 {
     block.block.header().hash()
 }
 
-/// What [`TestDatabase::counts`] gives for so many blocks of [`content`].
+/// The rows that [`TestDatabase::counts`] finds for so many blocks of [`content`].
 pub(crate) fn counts_of(blocks: u64) -> [i64; 4] {
     [blocks, 2 * blocks, 2 * blocks, 3 * blocks].map(|count| count as i64)
 }

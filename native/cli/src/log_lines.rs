@@ -160,7 +160,7 @@ mod tests {
 
     const HOSTILE: &str = "\n2026-11-25T00:00:00Z ERROR forged\r\u{1b}[2J\u{202e}\u{2028}";
 
-    /// What `LogLines` writes, in memory.
+    /// The lines that `LogLines` has written, in memory.
     #[derive(Clone)]
     struct MemoryLog(std::sync::Arc<(LogLines, Mutex<String>)>);
 

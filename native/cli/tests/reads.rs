@@ -71,14 +71,14 @@ impl Chain {
         serde_json::from_str(result.unwrap().get()).unwrap()
     }
 
-    /// A signed transaction of the first account.
+    /// A transaction that the chain's first funded account has signed.
     async fn signed(&self) -> Value {
         let nonce = self.ask("eth_getTransactionCount", json!([ALICE, "latest"])).await;
         let transfer = json!({"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": nonce});
         self.ask("eth_signTransaction", json!([transfer])).await
     }
 
-    /// What light clients of this chain need to start.
+    /// The checkpoint and network that light clients of this chain start from.
     async fn start(&self) -> (Network, Checkpoint) {
         let genesis = self.ask("eth_getBlockByNumber", json!(["0x0", false])).await["hash"].clone();
         let network = Network::regtest();

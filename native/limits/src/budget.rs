@@ -303,7 +303,7 @@ impl Reservation {
 pub fn milliseconds() -> u64 {
     // Some tests stop the clock of their runtime, and so are behind others: all of them come after this moment.
     const BEFORE: Duration = Duration::from_secs(3_600);
-    // Static, because it is the zero of a clock.
+    // A static, because all readings count from the same moment.
     static START: LazyLock<Instant> =
         LazyLock::new(|| Instant::now().checked_sub(BEFORE).unwrap_or_else(Instant::now));
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)

@@ -1,4 +1,4 @@
-//! What the parts of one server share: its budgets of memory, and its threads for long work.
+//! The limits that all parts of one server share: budgets of memory, and threads for long work.
 
 use std::sync::Arc;
 use std::time::Duration;

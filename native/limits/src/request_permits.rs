@@ -1,8 +1,8 @@
 //! Permits for questions to one peer, node or index, by caller.
 //!
-//! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its place until its
-//! time limit. So callers take turns, none of them gets all places, and those whose questions were left unanswered have
-//! few places together for a while. Synchronization has places of its own.
+//! A peer takes few questions at a time, and says nothing about what it lacks: such a question keeps its permit until its
+//! time limit. So callers take turns, none of them gets all permits, and those whose questions were left unanswered have
+//! few permits together for a while. Synchronization has permits of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::runs::RoundRobin;
 
-/// Most questions of one caller that wait for a place.
+/// Most questions of one caller that wait for a permit.
 const MAX_WAITING: usize = 1_024;
 
 /// How long each unanswered question makes a caller doubtful, and the longest that it is.
@@ -24,10 +24,10 @@ const LONGEST_DOUBT: Duration = Duration::from_secs(120);
 /// Most callers that are doubtful. Beyond it, all are forgotten.
 const MAX_CALLERS: usize = 1_024;
 
-/// Numbers of places.
+/// How many permits there are, and how they are shared.
 #[derive(Debug, Clone, Copy)]
 pub struct PermitLimits {
-    /// All places.
+    /// All permits.
     pub all: usize,
     /// The most that one caller has at a time.
     pub each: usize,
@@ -35,7 +35,7 @@ pub struct PermitLimits {
     pub doubtful: usize,
 }
 
-/// The places for one kind of question.
+/// The permits for one kind of question.
 pub struct RequestPermits {
     sizes: PermitLimits,
     state: Mutex<PermitState>,
@@ -43,23 +43,23 @@ pub struct RequestPermits {
 
 #[derive(Default)]
 struct PermitState {
-    /// The number of places of each caller that has some; `None` is the program itself.
+    /// The number of permits of each caller that has some; `None` is the program itself.
     taken: BTreeMap<Option<Asker>, usize>,
     waiting: RoundRobin<Option<Asker>, VecDeque<oneshot::Sender<RequestPermit>>>,
-    /// When each doubtful caller ceases to be.
+    /// Until when each doubtful caller is one.
     doubtful: BTreeMap<Option<Asker>, Instant>,
 }
 
-/// The right to ask. Dropping it gives the place to the next caller.
+/// The right to ask one question. Dropping it gives the permit to the next caller.
 pub struct RequestPermit {
-    places: Arc<RequestPermits>,
+    permits: Arc<RequestPermits>,
     asker: Option<Asker>,
-    /// Whether its owner received it. If not, dropping it does not free a place.
+    /// Whether its owner received it. If not, dropping it does not free a permit.
     given: bool,
 }
 
 impl RequestPermits {
-    /// Free places, so many.
+    /// All permits are free at first.
     #[must_use]
     pub fn new(sizes: PermitLimits) -> Arc<Self> {
         Arc::new(Self { sizes, state: Mutex::default() })
@@ -69,17 +69,17 @@ impl RequestPermits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place; `None` if the caller would have to wait.
+    /// Takes a permit; `None` if the caller would have to wait.
     pub fn try_enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
         self.take(&mut self.state(), asker)
     }
 
-    /// Waits for a place; `None` if too many questions of this caller wait.
+    /// Waits for a permit; `None` if too many questions of this caller wait.
     pub async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
         let turn = {
             let mut state = self.state();
-            if let Some(place) = self.take(&mut state, asker) {
-                return Some(place);
+            if let Some(permit) = self.take(&mut state, asker) {
+                return Some(permit);
             }
             let queue = state.waiting.of(asker);
             if queue.len() >= MAX_WAITING {
@@ -98,22 +98,22 @@ impl RequestPermits {
     fn take(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> Option<RequestPermit> {
         state.has_room(asker, self.sizes, Instant::now()).then(|| {
             *state.taken.entry(asker).or_default() += 1;
-            self.place(asker)
+            self.permit(asker)
         })
     }
 
-    fn place(self: &Arc<Self>, asker: Option<Asker>) -> RequestPermit {
-        RequestPermit { places: self.clone(), asker, given: true }
+    fn permit(self: &Arc<Self>, asker: Option<Asker>) -> RequestPermit {
+        RequestPermit { permits: self.clone(), asker, given: true }
     }
 
-    /// Frees a place, and gives places to all who may have one now.
+    /// Frees a permit, and gives permits to all who may have one now.
     fn leave(self: &Arc<Self>, asker: Option<Asker>) {
         let (mut state, now) = (self.state(), Instant::now());
         state.give_back(asker);
         while let Some((next, sender)) = state.next(self.sizes, now) {
             *state.taken.entry(next).or_default() += 1;
-            if let Err(mut place) = sender.send(self.place(next)) {
-                place.given = false;
+            if let Err(mut permit) = sender.send(self.permit(next)) {
+                permit.given = false;
                 state.give_back(next);
             }
         }
@@ -150,7 +150,7 @@ impl PermitState {
         }
     }
 
-    /// The first waiting question of the next caller, in the order of turns, that may have a place.
+    /// The first waiting question of the next caller, in the order of turns, that may have a permit.
     fn next(
         &mut self,
         sizes: PermitLimits,
@@ -172,14 +172,14 @@ impl RequestPermit {
 
     /// Notes that the question was left unanswered.
     pub fn unanswered(&self) {
-        self.places.doubt(self.asker);
+        self.permits.doubt(self.asker);
     }
 }
 
 impl Drop for RequestPermit {
     fn drop(&mut self) {
         if self.given {
-            self.places.leave(self.asker);
+            self.permits.leave(self.asker);
         }
     }
 }

@@ -103,7 +103,7 @@ impl Batching {
 }
 
 /// Sends any number of requests, in batches of the size that the upstream accepts. With `counted`, the returned
-/// [`Reservation`] covers the bytes of the results, and the caller keeps it as long as the results. Otherwise only
+/// [`Reservation`] covers the bytes of the results, and the caller must keep it as long as the results. Without it, only
 /// batches that are being read count against the budget.
 pub(crate) async fn ask_all(
     exchange: &dyn BatchTransport,

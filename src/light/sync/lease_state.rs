@@ -38,8 +38,9 @@ impl Lease {
 }
 
 impl LeaseState {
-    /// Whether every upstream has shown all of its headers, failed, or taken too long. A lease is waited for while it adds
-    /// headers: upstreams that announce heights that they do not have could hold leases in turn for ever.
+    /// Whether every upstream has shown all of its headers, failed, or taken too long. The holder of a
+    /// lease has time while it adds headers. Without that condition, upstreams that announce blocks that they do not have
+    /// could hold the lease one after the other for ever.
     pub(super) fn all_seen(&mut self, peers: &[SyncPeer], now: Now) -> bool {
         if !peers.iter().any(|peer| peer.search.at_end) {
             return false;

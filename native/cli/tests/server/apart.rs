@@ -126,7 +126,7 @@ async fn a_server_that_has_used_up_all_its_limits_leaves_another_as_if_alone() {
     drop(spent);
 }
 
-/// What the test above would see if the limits belonged to the process.
+/// The test above would fail like this if the limits belonged to the process.
 #[tokio::test]
 async fn servers_with_the_same_limits_use_them_up_together() {
     let limits = Limits::new();

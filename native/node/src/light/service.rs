@@ -303,8 +303,8 @@ impl LightService {
         BlockExchange(self.shared.clone())
     }
 
-    /// The contents of a block of the newest verified chain ([`BlockExchange::take_contents`]), which upstreams are asked for
-    /// if they are not known. `None` if no upstream gives them.
+    /// Returns the transactions and receipts of a block of the newest verified chain, encoded for
+    /// [`BlockExchange::take_contents`]. Upstreams are asked for what is not known; `None` if none of them responds with it.
     pub async fn fetch_contents(&self, block: &B256) -> Option<Vec<u8>> {
         let hash = serde_json::value::to_raw_value(block).ok()?;
         let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());

@@ -121,7 +121,7 @@ pub(super) async fn prove_restored(client: Arc<SharedLight>) {
 
 /// Returns the system time and a monotonic time.
 pub(super) fn now() -> Now {
-    // Static, because it is the zero of a clock.
+    // A static, because all readings count from the same moment.
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
     Now { unix: unix_time(), millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }

@@ -50,7 +50,7 @@ enum FileData {
     Memory(Vec<u8>, #[allow(dead_code)] Reservation),
 }
 
-/// Opens a file, or all files of a folder in the order of their names. Decompressed files take their bytes from the budget.
+/// Opens a file, or all files of a folder in the order of their names. The bytes of decompressed files are taken from the budget.
 pub(super) fn open(path: &Path, budget: &Budget) -> Result<Vec<RecordingFile>, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
