@@ -61,9 +61,20 @@ test('the colours follow the system until the visitor chooses, and the choice is
     await page.waitForFunction((before) => getComputedStyle(document.body).backgroundColor !== before, dark);
     await page.getByRole('button', { name: 'Dark colours' }).click();
     assert.equal(await paper(), dark);
+    // The choice is written and read beside everything else: it is awaited on both sides of the reload.
+    await page.waitForFunction(async () => {
+      const choices = await new Promise((done) => {
+        indexedDB.open('rootlight-page').onsuccess = ({ target }) => done(target.result);
+      });
+      const chosen = await new Promise((done) => {
+        choices.transaction('choices').objectStore('choices').get('theme').onsuccess = ({ target }) => done(target.result);
+      });
+      choices.close();
+      return chosen === 'dark';
+    });
     await page.reload();
     await ready(page);
-    assert.equal(await paper(), dark, 'after a reload, against the system');
+    await page.waitForFunction((wanted) => getComputedStyle(document.body).backgroundColor === wanted, dark);
   }, { colorScheme: 'dark' });
 });
 
