@@ -340,18 +340,6 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
-    async fn run_session(&self, message: Message, caller: &Caller) -> ReservedReply {
-        let id = message.single_id();
-        if let Err(reason) = self.entrance.enter().await {
-            let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
-            let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
-            let text = format!("{reason}{}", refusal.unwrap_or_default());
-            return ReservedReply::failed(id, NOT_READY, &text);
-        }
-        let about = (id, Size::of(&message));
-        self.finish(SessionInput::Start(message, caller.connection.clone()), about, caller.peer).await
-    }
-
     /// Answers a message, or goes on with it. An error of this host is told under the given id.
     async fn finish(&self, mut next: SessionInput, (id, size): (Id, Size), peer: CallerId) -> ReservedReply {
         let error = |code, text| ReservedReply::failed(id.clone(), code, text);
@@ -376,7 +364,9 @@ impl LightService {
                     next = SessionInput::Feed(session, answers);
                 }
                 Some(SessionStep::Done(reply)) => {
-                    self.shared.close(*session);
+                    if self.shared.client.close(*session) {
+                        self.shared.changed();
+                    }
                     let metrics = &self.shared.counts.metrics;
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };
                     source.inc();
@@ -401,15 +391,6 @@ impl LightService {
             }
             drop(fetched);
             tokio::time::sleep(ROOM_PAUSE).await;
-        }
-    }
-
-    async fn run_session_in_time(&self, message: Message, caller: &Caller) -> ReservedReply {
-        let id = message.single_id();
-        match tokio::time::timeout(self.options.message_timeout, self.run_session(message, caller)).await {
-            Ok(reply) => reply,
-            // The reference node's message.
-            Err(_) => ReservedReply::failed(id, TIMED_OUT, "Execution has got timeout out."),
         }
     }
 
@@ -498,7 +479,22 @@ impl Drop for LightService {
 
 impl Service for LightService {
     fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
-        Box::pin(self.run_session_in_time(message, caller))
+        Box::pin(async move {
+            let (id, size) = (message.single_id(), Size::of(&message));
+            let answered = async {
+                if let Err(reason) = self.entrance.enter().await {
+                    let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
+                    let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
+                    let text = format!("{reason}{}", refusal.unwrap_or_default());
+                    return ReservedReply::failed(id.clone(), NOT_READY, &text);
+                }
+                let start = SessionInput::Start(message, caller.connection.clone());
+                self.finish(start, (id.clone(), size), caller.peer).await
+            };
+            let in_time = tokio::time::timeout(self.options.message_timeout, answered).await;
+            // The reference node's message.
+            in_time.unwrap_or_else(|_| ReservedReply::failed(id, TIMED_OUT, "Execution has got timeout out."))
+        })
     }
 
     fn counts(&self) -> Counts {

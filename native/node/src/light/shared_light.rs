@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
-use rootlight::rpc::{AuxiliarySource, Lock, LockKind, Session, SharedClient};
+use rootlight::rpc::{AuxiliarySource, Lock, LockKind, SharedClient};
 use rootlight_server::service::{Counts, dispatcher};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -147,13 +147,6 @@ impl SharedLight {
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
-
-    /// Ends a session, and keeps the facts that it has proven.
-    pub(super) fn close(&self, session: Session) {
-        if self.client.close(session) {
-            self.changed();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -185,7 +178,7 @@ mod tests {
             for _ in 0..MAX_WAITING + 10 {
                 let mut session = shared.client.open(message, Now::default());
                 assert!(matches!(shared.client.step(&mut session, &|| false), SessionStep::Done(_)));
-                shared.close(session);
+                shared.client.close(session);
             }
             shared.client.sync_next(0, Now::default());
             count.set(count.get() + 1);
