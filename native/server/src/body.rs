@@ -1,17 +1,22 @@
-//! Reading request bodies, with limits of their size, their time, and the memory of all bodies together.
+//! Reading request bodies, with limits of their size, their time, and the memory of all bodies together; and the messages in them
+//! and in WebSocket frames.
 
 use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use futures::{FutureExt as _, StreamExt as _};
+use rootlight::rpc::Message;
 use rootlight::types::Asker;
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::priority::{Pauses, SHORT_JSON};
+use rootlight_limits::runs::Size;
 use tokio::time::{Instant, timeout};
 
 use super::connection_slots::FREE_BYTES;
 use super::server_state::ServerState;
+use crate::service::{Caller, dispatcher};
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.
@@ -118,4 +123,25 @@ async fn next(
             Err(_) => {}
         }
     }
+}
+
+/// Reads a message of a caller. Reading a long one takes milliseconds, so it is done in turn and not on the thread of a
+/// connection. Returns `None` if the system has no thread for it.
+pub(super) async fn read_message(shared: &ServerState, caller: &Caller, text: Vec<u8>) -> Option<Message> {
+    let most = caller.connection.batch_limit();
+    if text.len() <= SHORT_JSON {
+        return Some(Message::read(&text, dispatcher(), most));
+    }
+    Box::pin(read_long(shared, caller, text)).await
+}
+
+async fn read_long(shared: &ServerState, caller: &Caller, text: Vec<u8>) -> Option<Message> {
+    let most = caller.connection.batch_limit();
+    let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
+    let place = shared.reads.enter(caller.peer, size).await;
+    let reading = move |_: &Pauses<'_>| {
+        let _place = place;
+        Message::read(&text, dispatcher(), most)
+    };
+    shared.counts.limits.work().run_last(reading).await
 }

@@ -20,18 +20,17 @@ use super::compress;
 use super::connection_slots::ClientConnection;
 use super::handshake::{self, Handshake};
 use super::key_caller::KeyCaller;
-use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent};
+use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent, write};
 use super::page::Page;
 use super::probe::{self, Probed};
 use super::proxies::CallerAddress;
-use super::read::read;
 use super::refusal::{self, INVALID_REQUEST};
 use super::request_id;
 use super::server_state::ServerState;
 use super::upgrade_terms::UpgradeTerms;
 use super::ws;
 use crate::metrics::{GaugeGuard, MessageTimer};
-use crate::service::{Caller, CallerTerms, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, write};
+use crate::service::{Caller, CallerTerms, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
@@ -150,7 +149,7 @@ async fn post(
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
     let began = Instant::now();
-    let Some(message) = read(shared, caller, body).await else {
+    let Some(message) = body::read_message(shared, caller, body).await else {
         return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
     };
     let mut standing = None;

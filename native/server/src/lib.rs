@@ -35,7 +35,6 @@ mod outgoing;
 mod page;
 mod probe;
 mod proxies;
-mod read;
 mod refusal;
 mod request_id;
 mod rests;

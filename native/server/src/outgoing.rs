@@ -15,8 +15,11 @@ use axum::response::Response;
 use futures::stream::{BoxStream, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
 use hyper::body::{Body, Frame, SizeHint};
+use rootlight::rpc::Reply;
 use rootlight::rpc::envelope::{Id, write_error};
+use rootlight::types::Asker;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
+use rootlight_limits::priority::{LongWork, SHORT_JSON};
 use tokio::time::timeout;
 use tungstenite::Message;
 use tungstenite::protocol::CloseFrame;
@@ -90,6 +93,15 @@ impl OutgoingResponse {
     pub(super) const fn headers_mut(&mut self) -> &mut HeaderMap {
         &mut self.head.headers
     }
+}
+
+/// Writes a reply: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
+pub(super) async fn write(reply: Reply, asker: Asker, work: &Arc<LongWork>) -> Option<String> {
+    if reply.bytes() <= SHORT_JSON {
+        return reply.into_text();
+    }
+    // A panic there is a defect, and the connection is closed without an answer.
+    work.spawn_lowered(Some(asker), |_| reply.into_text()).await.ok()?
 }
 
 /// The content type of answers.

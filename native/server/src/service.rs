@@ -14,11 +14,9 @@ use prometheus_client::registry::Registry;
 use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_BATCH};
 use rootlight::rpc::server::{self, Profile};
 use rootlight::rpc::{Connection, Dispatcher, Message, Notifications, Reply, RpcError, poll_message};
-use rootlight::types::Asker;
 use rootlight_limits::Limits;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::caller_id::CallerId;
-use rootlight_limits::priority::{LongWork, SHORT_JSON};
 use tokio::sync::watch;
 
 use crate::bans::HostBans;
@@ -76,15 +74,6 @@ impl ReservedReply {
     pub fn into_text(self) -> Option<String> {
         self.reply?.into_text()
     }
-}
-
-/// Writes a reply: a long one on a thread of lower priority. Returns `None` if nothing is to be sent.
-pub(crate) async fn write(reply: Reply, asker: Asker, work: &Arc<LongWork>) -> Option<String> {
-    if reply.bytes() <= SHORT_JSON {
-        return reply.into_text();
-    }
-    // A panic there is a defect, and the connection is closed without an answer.
-    work.spawn_lowered(Some(asker), |_| reply.into_text()).await.ok()?
 }
 
 /// The method table by name.

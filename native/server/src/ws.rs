@@ -16,16 +16,16 @@ use tracing::debug;
 use tungstenite::Message;
 use tungstenite::error::CapacityError;
 
+use super::body::read_message;
 use super::connection_slots::ClientConnection;
 use super::handshake::WebSocket;
 use super::key_caller::{KeyCaller, RefusedMessage};
-use super::outgoing::{Frames, Outgoing, pong, text};
-use super::read;
+use super::outgoing::{self, Frames, Outgoing, pong, text};
 use super::server_state::{ServerState, stopped};
 use super::subscriptions::Subscriptions;
 use super::upgrade_terms::UpgradeTerms;
 use crate::metrics::MessageTimer;
-use crate::service::{self, Caller, INTERNAL_ERROR, ReservedReply};
+use crate::service::{Caller, INTERNAL_ERROR, ReservedReply};
 
 /// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
 /// client which sends messages without end does not keep the processors from others.
@@ -209,7 +209,7 @@ async fn read(
                 Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
                     let effects = reply.effects().collect();
                     let asker = subscriptions.caller().peer.asker();
-                    let text = service::write(reply, asker, shared.counts.limits.work()).await;
+                    let text = outgoing::write(reply, asker, shared.counts.limits.work()).await;
                     (text, reserved, effects)
                 }
                 Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),
@@ -246,7 +246,7 @@ async fn answer(
     message: Vec<u8>,
 ) -> Result<ReservedReply, RefusedMessage> {
     let began = Instant::now();
-    let Some(message) = read::read(shared, subscriptions.caller(), message).await else {
+    let Some(message) = read_message(shared, subscriptions.caller(), message).await else {
         return Ok(ReservedReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
     };
     let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
