@@ -108,7 +108,10 @@ impl Connections {
         let (shared, client) = (self.shared.clone(), connection.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let (shared, client) = (shared.clone(), client.clone());
-            async move { Ok::<_, Infallible>(http::handle(&shared, &client, request.map(Body::new)).await) }
+            // Boxed, because hyper keeps the room for this future as long as the connection is open.
+            Box::pin(async move {
+                Ok::<_, Infallible>(http::handle(&shared, &client, request.map(Body::new)).await)
+            })
         });
         let io = TokioIo::new(Metered::new(stream, connection.clone()));
         let exchange = builder.serve_connection(io, service).with_upgrades();

@@ -1,7 +1,5 @@
 //! HTTP: methods, content types, sizes, CORS, status codes.
 
-use std::future::{Future as _, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +11,7 @@ use rootlight::rpc::envelope::{Id, write_error};
 use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
 
-use super::access::{Access, CallerOrigin};
+use super::access::CallerOrigin;
 use super::body::{self, UnreadBody};
 use super::coding::{self, Coding};
 use super::compress;
@@ -48,10 +46,25 @@ pub(crate) async fn handle(
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.count_for(client.peer);
     let work = (*request.method() == Method::POST).then(|| connection.work());
-    // Pinned here, so that the whole future is not moved. What few requests need is boxed, because each connection has room
-    // for it.
-    let mut admitted = pin!(admit(shared, connection, &rules.access, client, request));
-    let mut reply = poll_fn(|context| span.in_scope(|| admitted.as_mut().poll(context))).await;
+    let answered = async {
+        if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
+            return refusal::banned().into();
+        }
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        let sender = match rules.access.check(request.headers(), authority) {
+            Ok(sender) => sender,
+            Err(refusal) => {
+                return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into();
+            }
+        };
+        let cors = rules.access.allow_origin(request.headers());
+        let mut reply = route(shared, connection, client, sender, request).await;
+        if let Some((origin, varies)) = cors {
+            add_cors(reply.headers_mut(), origin, varies);
+        }
+        reply
+    };
+    let mut reply = answered.instrument(span.clone()).await;
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
     reply.headers_mut().insert(request_id::HEADER, id);
     let response = count_until_sent(connection, reply).await;
@@ -62,31 +75,6 @@ pub(crate) async fn handle(
     }
     debug!(parent: &span, status, "response");
     response
-}
-
-/// Answers a request if its page may read the answer.
-async fn admit(
-    shared: &ServerState,
-    connection: &Arc<ClientConnection>,
-    access: &Access,
-    client: CallerAddress,
-    request: Request,
-) -> OutgoingResponse {
-    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
-        return refusal::banned().into();
-    }
-    let origin = request.headers().get(header::ORIGIN).is_some();
-    let authority = request.uri().authority().map(|a| a.as_str().to_owned());
-    let sender = match access.check(request.headers(), authority.as_deref()) {
-        Ok(sender) => sender,
-        Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into(),
-    };
-    let cors = if origin { access.allow_origin(request.headers()) } else { None };
-    let mut reply = route(shared, connection, client, sender, request).await;
-    if let Some((origin, varies)) = cors {
-        add_cors(reply.headers_mut(), origin, varies);
-    }
-    reply
 }
 
 async fn route(
