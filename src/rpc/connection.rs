@@ -84,6 +84,22 @@ impl Connection {
         self
     }
 
+    /// The connection of the WebSocket that a request of this connection opens, able to receive notifications of at most this
+    /// many subscriptions. `frame` is that of [`Self::from_foreign_page`].
+    #[must_use]
+    pub fn for_socket(&self, frame: u64, subscriptions: usize) -> Self {
+        let foreign_page = self.foreign_page.clone();
+        let asker = self.owner.asker.on_page(foreign_page.as_deref(), frame);
+        Self {
+            owner: Owner { asker, subscriptions, ..self.owner },
+            foreign_page,
+            notified: true,
+            closed: AtomicBool::default(),
+            unsubscribed: AtomicUsize::default(),
+            ..*self
+        }
+    }
+
     /// Returns the connection, whose batches have at most this many calls, and no more than [`MAX_BATCH`].
     #[must_use]
     pub fn with_batch_limit(self, most: usize) -> Self {

@@ -80,6 +80,13 @@ pub(crate) enum CallerOrigin {
     Foreign(Arc<str>),
 }
 
+/// What is not checked yet may do least.
+impl Default for CallerOrigin {
+    fn default() -> Self {
+        Self::Foreign(Arc::default())
+    }
+}
+
 impl CallerOrigin {
     /// The origin, if the sender is a page that may not call every method.
     pub(crate) fn foreign_page(&self) -> Option<String> {
@@ -105,10 +112,10 @@ impl Access {
         let Some(origin) = origins.next() else { return Ok(CallerOrigin::Trusted) };
         // A request with several origins is treated as one of an unknown origin.
         let origin = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
-        self.sender(origin)
+        self.origin(origin)
     }
 
-    fn sender(&self, origin: &str) -> Result<CallerOrigin, AccessRefusal> {
+    fn origin(&self, origin: &str) -> Result<CallerOrigin, AccessRefusal> {
         if is_of_this_machine(origin) {
             return Ok(CallerOrigin::Trusted);
         }
@@ -261,20 +268,20 @@ mod tests {
     fn listed_origins_and_own_pages_are_trusted() {
         assert_eq!(Origins::parse("a.example, *"), Origins::Any);
         let list = access(Origins::parse("https://a.example , http://b.example"), &[]);
-        assert_eq!(list.sender("https://A.example"), Ok(CallerOrigin::Trusted));
-        assert_eq!(list.sender("http://localhost:3000"), Ok(CallerOrigin::Trusted));
+        assert_eq!(list.origin("https://A.example"), Ok(CallerOrigin::Trusted));
+        assert_eq!(list.origin("http://localhost:3000"), Ok(CallerOrigin::Trusted));
         for foreign in ["https://a.example.evil", "null", ""] {
-            assert!(matches!(list.sender(foreign), Err(AccessRefusal::Origin(_))), "{foreign}");
+            assert!(matches!(list.origin(foreign), Err(AccessRefusal::Origin(_))), "{foreign}");
         }
         let unnamed = access(Origins::Unnamed, &[]);
-        assert_eq!(unnamed.sender("null"), Ok(CallerOrigin::Foreign("null".into())));
-        assert_eq!(unnamed.sender("http://x\"<script>"), Ok(CallerOrigin::Foreign("ORIGIN".into())));
+        assert_eq!(unnamed.origin("null"), Ok(CallerOrigin::Foreign("null".into())));
+        assert_eq!(unnamed.origin("http://x\"<script>"), Ok(CallerOrigin::Foreign("ORIGIN".into())));
     }
 
     #[test]
     fn errors_do_not_advise_to_allow_the_origin_null() {
         let list = access(Origins::parse("https://a.example"), &[]);
-        let advice = |origin: &str| list.sender(origin).unwrap_err().to_string();
+        let advice = |origin: &str| list.origin(origin).unwrap_err().to_string();
         assert!(advice("https://b.example").contains("--cors https://b.example"));
         assert!(!advice("null").contains("--cors"), "{}", advice("null"));
         for (text, warned) in
@@ -288,10 +295,10 @@ mod tests {
     fn a_page_that_is_admitted_with_all_others_is_not_trusted() {
         let all = access(Origins::Any, &[]);
         assert_eq!(
-            all.sender("https://any.example"),
+            all.origin("https://any.example"),
             Ok(CallerOrigin::Admitted("https://any.example".into()))
         );
-        assert_eq!(all.sender("http://localhost:3000"), Ok(CallerOrigin::Trusted));
+        assert_eq!(all.origin("http://localhost:3000"), Ok(CallerOrigin::Trusted));
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use axum::http::{HeaderMap, HeaderName, header};
 use rootlight::rpc::server::Profile;
 
-use super::access::is_loopback_host;
+use super::access::{CallerOrigin, is_loopback_host};
 use super::key_access::KeyAccess;
 use super::key_caller::KeyCaller;
-use super::proxies::CallerAddress;
+use super::proxies::RequestSource;
 use super::refusal::RequestRefusal;
 use crate::keys::KeyText;
-use crate::service::CallerTerms;
+use crate::service::Caller;
 
 /// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
@@ -41,12 +41,12 @@ impl AdmissionRules {
         &self,
         path: &str,
         headers: &HeaderMap,
-        client: &CallerAddress,
+        source: &RequestSource,
     ) -> Result<Option<KeyCaller>, RequestRefusal> {
         let rest = self.below_base_path(path).ok_or(RequestRefusal::NotFound)?;
         let Some(access) = &self.keys else { return Ok(None) };
         let Some(segment) = key_segment(rest)? else {
-            let open = access.anonymous && client.is_local();
+            let open = access.anonymous && source.is_local();
             return if open { Ok(None) } else { Err(RequestRefusal::Missing) };
         };
         let key = KeyText::parse(segment).ok_or(RequestRefusal::Invalid)?;
@@ -57,26 +57,43 @@ impl AdmissionRules {
             access.keys.refuse(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
         }
         let record = record.filter(|_| known).ok_or(RequestRefusal::Invalid)?;
-        let tenant = KeyCaller::new(access, &record, origin(headers), client.address);
-        tenant.check(&record)?;
-        Ok(Some(tenant))
+        let caller = KeyCaller::new(access, &record, origin(headers), source.address);
+        caller.check(&record)?;
+        Ok(Some(caller))
     }
 
-    /// The conditions under which a client is served.
-    pub(crate) fn terms(
+    /// Whether the caller is the operator: by its key, or as a program of this machine.
+    pub(crate) fn is_operator(
         &self,
-        tenant: Option<&KeyCaller>,
+        key: Option<&KeyCaller>,
         headers: &HeaderMap,
-        client: &CallerAddress,
-    ) -> CallerTerms {
+        source: &RequestSource,
+    ) -> bool {
         let local = || {
             let by_default =
-                self.profile == Profile::Node && !client.behind_proxies && is_named_locally(headers);
-            is_direct(headers, client) && self.local_operator.unwrap_or(by_default)
+                self.profile == Profile::Node && !source.behind_proxies && is_named_locally(headers);
+            is_direct(headers, source) && self.local_operator.unwrap_or(by_default)
         };
-        let operator = tenant.map_or_else(local, KeyCaller::is_operator);
-        let (key, rights) = (tenant.map(KeyCaller::owner), tenant.map_or(0, KeyCaller::rights));
-        CallerTerms { profile: self.profile, key, rights, operator, ..CallerTerms::default() }
+        key.map_or_else(local, KeyCaller::is_operator)
+    }
+
+    /// The caller of an admitted request, whose batches have at most this many calls.
+    pub(crate) fn caller(
+        &self,
+        key: Option<&KeyCaller>,
+        headers: &HeaderMap,
+        source: &RequestSource,
+        batch_limit: usize,
+    ) -> Caller {
+        let peer = key.map_or(source.peer, |key| source.peer.of_key(key.owner()));
+        Caller::with(peer, source.origin.foreign_page(), |connection| {
+            connection
+                .with_profile(self.profile)
+                .with_rights(key.map_or(0, KeyCaller::rights))
+                .with_operator(self.is_operator(key, headers, source))
+                .with_batch_limit(batch_limit)
+                .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)))
+        })
     }
 }
 
@@ -97,8 +114,8 @@ fn is_named_locally(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a request comes from a program of this machine, and not through a proxy.
-fn is_direct(headers: &HeaderMap, client: &CallerAddress) -> bool {
-    client.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(name))
+fn is_direct(headers: &HeaderMap, source: &RequestSource) -> bool {
+    source.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(name))
 }
 
 /// The segment of a path that is the key; `None` if it is missing.
@@ -169,14 +186,20 @@ mod tests {
         let at = |address: &str| {
             let address: std::net::IpAddr = address.parse().unwrap();
             let (peer, address) = (CallerId::new(address), address.to_canonical());
-            CallerAddress { peer, address, proxied: false, behind_proxies: false }
+            RequestSource {
+                peer,
+                address,
+                proxied: false,
+                behind_proxies: false,
+                origin: CallerOrigin::Trusted,
+            }
         };
         let (mut headers, here) = (HeaderMap::new(), &at("127.0.0.1"));
         assert!(is_direct(&headers, here) && is_direct(&headers, &at("::1")));
         assert!(is_direct(&headers, &at("::ffff:127.0.0.1")));
         assert!(
             !is_direct(&headers, &at("192.0.2.1"))
-                && !is_direct(&headers, &CallerAddress { proxied: true, ..*here })
+                && !is_direct(&headers, &RequestSource { proxied: true, ..here.clone() })
         );
         headers.insert("x-forwarded-for", header::HeaderValue::from_static("192.0.2.1"));
         assert!(!is_direct(&headers, here), "a proxy on this machine");
@@ -185,15 +208,20 @@ mod tests {
     #[test]
     fn programs_of_this_machine_are_the_operator_where_no_proxy_is_to_be_expected_or_as_the_flag_says() {
         let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-        let direct =
-            CallerAddress { peer: CallerId::new(address), address, proxied: false, behind_proxies: false };
-        let beside_a_proxy = CallerAddress { behind_proxies: true, ..direct };
-        let named = |host: &str| HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-        let operator = |profile, local_operator, host: &str, client: &CallerAddress| {
-            let entry = AdmissionRules { profile, local_operator, ..AdmissionRules::default() };
-            entry.terms(None, &named(host), client).operator
+        let direct = RequestSource {
+            peer: CallerId::new(address),
+            address,
+            proxied: false,
+            behind_proxies: false,
+            origin: CallerOrigin::Trusted,
         };
-        let by_default = |profile, host: &str, client: &CallerAddress| operator(profile, None, host, client);
+        let beside_a_proxy = RequestSource { behind_proxies: true, ..direct.clone() };
+        let named = |host: &str| HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+        let operator = |profile, local_operator, host: &str, source: &RequestSource| {
+            let entry = AdmissionRules { profile, local_operator, ..AdmissionRules::default() };
+            entry.is_operator(None, &named(host), source)
+        };
+        let by_default = |profile, host: &str, source: &RequestSource| operator(profile, None, host, source);
         for host in ["localhost:4444", "127.0.0.1:4444", "[::1]:4444", "app.localhost"] {
             assert!(by_default(Profile::Node, host, &direct), "{host}");
             assert!(!by_default(Profile::Node, host, &beside_a_proxy), "{host}");
@@ -205,7 +233,7 @@ mod tests {
         for profile in Profile::ALL {
             assert!(operator(profile, Some(true), "node.example", &beside_a_proxy));
             assert!(!operator(profile, Some(false), "localhost", &direct));
-            let proxied = CallerAddress { proxied: true, ..direct };
+            let proxied = RequestSource { proxied: true, ..direct.clone() };
             assert!(!operator(profile, Some(true), "localhost", &proxied), "a request of others");
         }
     }

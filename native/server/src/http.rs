@@ -11,7 +11,6 @@ use rootlight::rpc::envelope::{Id, write_error};
 use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
 
-use super::access::CallerOrigin;
 use super::body::{self, UnreadBody};
 use super::coding::{self, Coding};
 use super::compress;
@@ -21,14 +20,14 @@ use super::key_caller::KeyCaller;
 use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent, write};
 use super::page::Page;
 use super::probe::{self, Probed};
-use super::proxies::CallerAddress;
+use super::proxies::RequestSource;
 use super::refusal::{self, INVALID_REQUEST};
 use super::request_id;
 use super::server_state::ServerState;
 use super::upgrade_terms::UpgradeTerms;
 use super::ws;
 use crate::metrics::{GaugeGuard, MessageTimer};
-use crate::service::{Caller, CallerTerms, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
+use crate::service::{Caller, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
@@ -40,25 +39,25 @@ pub(crate) async fn handle(
     request: Request,
 ) -> axum::http::Response<CountedBody> {
     let rules = shared.live.rules();
-    let client = rules.proxies.client(connection, request.headers());
-    let id = shared.ids.of(request.headers(), client.proxied);
+    let mut source = rules.proxies.source(connection, request.headers());
+    let id = shared.ids.of(request.headers(), source.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
-    connection.count_for(client.peer);
+    connection.count_for(source.peer);
     let work = (*request.method() == Method::POST).then(|| connection.work());
     let answered = async {
-        if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(client.peer.address)) {
+        if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.peer.address)) {
             return refusal::banned().into();
         }
         let authority = request.uri().authority().map(|authority| authority.as_str());
-        let sender = match rules.access.check(request.headers(), authority) {
-            Ok(sender) => sender,
+        source.origin = match rules.access.check(request.headers(), authority) {
+            Ok(origin) => origin,
             Err(refusal) => {
                 return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into();
             }
         };
         let cors = rules.access.allow_origin(request.headers());
-        let mut reply = route(shared, connection, client, sender, request).await;
+        let mut reply = route(shared, connection, source, request).await;
         if let Some((origin, varies)) = cors {
             add_cors(reply.headers_mut(), origin, varies);
         }
@@ -80,14 +79,14 @@ pub(crate) async fn handle(
 async fn route(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
-    client: CallerAddress,
-    sender: CallerOrigin,
+    source: RequestSource,
     request: Request,
 ) -> OutgoingResponse {
     let websocket = wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
-        && let Some(probed) = probe::answer(shared, request.uri().path(), sender.foreign_page().is_some())
+        && let Some(probed) =
+            probe::answer(shared, request.uri().path(), source.origin.foreign_page().is_some())
     {
         return probed.into();
     }
@@ -101,22 +100,19 @@ async fn route(
         _ => return not_allowed(shared.page.as_ref()).into(),
     }
     let path = request.uri().path();
-    let tenant = match shared.entry.admit(path, request.headers(), &client).await {
-        Ok(tenant) => tenant,
+    let key = match shared.entry.admit(path, request.headers(), &source).await {
+        Ok(key) => key,
         Err(refusal) => return Box::pin(refusal.response_to(request)).await.into(),
     };
-    let terms = shared.entry.terms(tenant.as_ref(), request.headers(), &client);
-    let all_pages = matches!(sender, CallerOrigin::Admitted(_));
-    let terms = CallerTerms { batch_limit: Some(shared.limits.batch), all_pages, ..terms };
-    let operator = terms.operator;
-    let caller = Caller::on(client.peer, sender.foreign_page(), terms);
+    let caller = shared.entry.caller(key.as_ref(), request.headers(), &source, shared.limits.batch);
     connection.count_for(caller.peer);
     match *request.method() {
-        Method::POST => post(shared, &caller, tenant, request).await,
+        Method::POST => post(shared, &caller, key, request).await,
         _ => {
-            connection.assign_to(client.peer);
-            let grounds = UpgradeTerms::new(&request, &client, sender, operator);
-            Box::pin(upgrade(shared, connection, caller, (grounds, tenant), request)).await.into()
+            connection.assign_to(source.peer);
+            let operator = shared.entry.is_operator(key.as_ref(), request.headers(), &source);
+            let terms = UpgradeTerms::new(&request, source, operator);
+            Box::pin(upgrade(shared, connection, caller, (terms, key), request)).await.into()
         }
     }
 }
@@ -124,7 +120,7 @@ async fn route(
 async fn post(
     shared: &ServerState,
     caller: &Caller,
-    tenant: Option<KeyCaller>,
+    key: Option<KeyCaller>,
     request: Request,
 ) -> OutgoingResponse {
     if !is_json(request.headers()) {
@@ -141,8 +137,8 @@ async fn post(
         return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
     };
     let mut standing = None;
-    if let Some(tenant) = tenant {
-        standing = match tenant.charge(&message).await {
+    if let Some(key) = key {
+        standing = match key.charge(&message).await {
             Ok(standing) => standing,
             Err(refused) => return refused.response().into(),
         };
@@ -210,12 +206,12 @@ async fn upgrade(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
     caller: Caller,
-    (grounds, tenant): (UpgradeTerms, Option<KeyCaller>),
+    (terms, key): (UpgradeTerms, Option<KeyCaller>),
     request: Request,
 ) -> Response {
     let path = shared.entry.below_base_path(request.uri().path());
     // A path with a key was checked with the key.
-    if tenant.is_none() && !matches!(path, Some("" | "/" | "/websocket")) {
+    if key.is_none() && !matches!(path, Some("" | "/" | "/websocket")) {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
     }
     let (mut parts, _) = request.into_parts();
@@ -224,7 +220,7 @@ async fn upgrade(
         Err(response) => return response,
     };
     let most = shared.limits.websockets_per_key;
-    let counted = tenant.as_ref().map(|tenant| shared.key_sockets.enter(tenant.owner(), most)).transpose();
+    let counted = key.as_ref().map(|key| shared.key_sockets.enter(key.owner(), most)).transpose();
     let counted = match counted {
         Ok(counted) => counted,
         Err(refusal) => return refusal.response(&Id::Unknown),
@@ -242,7 +238,7 @@ async fn upgrade(
         let socket = handshake::open(upgraded, &shared.limits).await;
         let open = GaugeGuard::one(&shared.counts.metrics.websockets);
         connection.count_messages();
-        ws::run(socket, shared, connection, caller, (grounds, tenant)).await;
+        ws::run(socket, shared, connection, caller, (terms, key)).await;
         drop((ticket, counted, open));
     };
     tokio::spawn(run.instrument(Span::current()));

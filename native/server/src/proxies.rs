@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use ipnet::IpNet;
 use rootlight_limits::caller_id::CallerId;
 
+use super::access::CallerOrigin;
 use super::connection_slots::ClientConnection;
 use crate::addresses;
 
@@ -59,9 +60,10 @@ impl FromIterator<TrustedProxy> for Proxies {
     }
 }
 
-/// The client that sent a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallerAddress {
+/// Where a request comes from, as its connection, the proxies and its headers say. A request that is admitted is one of a
+/// [`Caller`](crate::service::Caller).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestSource {
     /// By what work and memory are divided: the client's address, of IPv6 its /64 network, and the number of the connection to
     /// this server.
     pub(crate) peer: CallerId,
@@ -72,9 +74,11 @@ pub(crate) struct CallerAddress {
     pub(crate) proxied: bool,
     /// Whether the operator trusts any proxy: the server is behind one, which may also pass on requests in another way.
     pub(crate) behind_proxies: bool,
+    /// The page that sent it.
+    pub(crate) origin: CallerOrigin,
 }
 
-impl CallerAddress {
+impl RequestSource {
     /// Whether the request comes from this machine, without a proxy.
     pub(crate) fn is_local(&self) -> bool {
         !self.proxied && self.address.is_loopback()
@@ -82,7 +86,8 @@ impl CallerAddress {
 }
 
 impl Proxies {
-    pub(crate) fn client(&self, connection: &ClientConnection, headers: &HeaderMap) -> CallerAddress {
+    /// Where a request comes from; its origin is not checked yet.
+    pub(crate) fn source(&self, connection: &ClientConnection, headers: &HeaderMap) -> RequestSource {
         let peer = connection.peer;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
         let forwarded = if proxied { self.forwarded(headers) } else { None };
@@ -90,7 +95,7 @@ impl Proxies {
         let peer = forwarded
             .map_or(peer, |address| CallerId { connection: peer.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        CallerAddress { peer, address, proxied, behind_proxies }
+        RequestSource { peer, address, proxied, behind_proxies, origin: CallerOrigin::default() }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -133,10 +138,10 @@ mod tests {
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
-        let client = proxies.client(&connection, &headers);
-        assert_eq!(client.peer.connection, connection.peer.connection);
-        assert_eq!(client.peer.address, CallerId::new(client.address).address);
-        (client.address.to_string(), client.proxied)
+        let source = proxies.source(&connection, &headers);
+        assert_eq!(source.peer.connection, connection.peer.connection);
+        assert_eq!(source.peer.address, CallerId::new(source.address).address);
+        (source.address.to_string(), source.proxied)
     }
 
     #[test]
@@ -186,17 +191,17 @@ mod tests {
         headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());
         let local = "127.0.0.0/8".parse().unwrap();
         let without = Proxies { networks: vec![local], unix: false };
-        assert!(without.client(&connection, &headers).is_local(), "networks do not include Unix sockets");
+        assert!(without.source(&connection, &headers).is_local(), "networks do not include Unix sockets");
         let with = Proxies { networks: Vec::new(), unix: true };
-        let client = with.client(&connection, &headers);
-        assert_eq!((client.peer.address.to_string().as_str(), client.is_local()), ("1.2.3.4", false));
+        let source = with.source(&connection, &headers);
+        assert_eq!((source.peer.address.to_string().as_str(), source.is_local()), ("1.2.3.4", false));
     }
 
     #[test]
     fn no_request_through_a_proxy_counts_as_local() {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
         let connection = ClientConnection::from("127.0.0.1".parse().unwrap(), &Counts::default());
-        assert!(!proxies.client(&connection, &HeaderMap::new()).is_local());
+        assert!(!proxies.source(&connection, &HeaderMap::new()).is_local());
         for (own, expected) in [
             ("127.0.0.1", true),
             ("::1", true),
@@ -206,7 +211,7 @@ mod tests {
         ] {
             let connection = ClientConnection::from(own.parse().unwrap(), &Counts::default());
             assert_eq!(
-                Proxies::default().client(&connection, &HeaderMap::new()).is_local(),
+                Proxies::default().source(&connection, &HeaderMap::new()).is_local(),
                 expected,
                 "{own}"
             );

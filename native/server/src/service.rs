@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
-use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_BATCH};
-use rootlight::rpc::server::{self, Profile};
+use rootlight::rpc::envelope::{Id, MAX_BATCH};
+use rootlight::rpc::server;
 use rootlight::rpc::{Connection, Dispatcher, Message, Notifications, Reply, RpcError, poll_message};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::Reservation;
@@ -148,30 +148,11 @@ pub struct UpstreamHealth {
     pub lies: u32,
 }
 
-/// The conditions under which a sender is served.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallerTerms {
-    /// The profile that decides which methods exist.
-    pub profile: Profile,
-    /// The number of the sender's API key, if it has one. Its filters belong to the key, not to the address.
-    pub key: Option<u32>,
-    /// Stands for what the sender may ask about. Filters that a key made with other rights do not exist for it.
-    pub rights: u64,
-    /// Whether the sender is the operator, who may see and change bans.
-    pub operator: bool,
-    /// Most calls of a batch; `None` for the usual number.
-    pub batch_limit: Option<usize>,
-    /// Whether a page of another origin may use keys and change the chain.
-    pub all_pages: bool,
-}
-
 /// The sender of a message.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The connection that the message comes from, by which work and memory are divided.
     pub peer: CallerId,
-    /// The conditions under which the sender is served.
-    pub terms: CallerTerms,
     /// What the sender may do, and its subscriptions.
     pub connection: Arc<Connection>,
     /// Whether the sender can receive an answer in pieces.
@@ -183,20 +164,24 @@ impl Caller {
     /// use keys or change the chain.
     #[must_use]
     pub fn new(peer: CallerId, foreign_page: Option<String>) -> Self {
-        Self::on(peer, foreign_page, CallerTerms::default())
+        Self::with(peer, foreign_page, |connection| connection)
     }
 
-    /// As [`Self::new`], served on these terms.
+    /// As [`Self::new`], with a connection to which this function has given further rights.
     #[must_use]
-    pub fn on(peer: CallerId, foreign_page: Option<String>, terms: CallerTerms) -> Self {
-        let peer = terms.key.map_or(peer, |key| peer.of_key(key));
+    pub fn with(
+        peer: CallerId,
+        foreign_page: Option<String>,
+        rights: impl FnOnce(Connection) -> Connection,
+    ) -> Self {
         // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
         // because the numbers only tell frames apart: they do not run out, and no sender sees them.
         static FRAMES: AtomicU64 = AtomicU64::new(0);
         let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
-        let connection = connection(peer, terms).from_foreign_page(foreign_page, frame);
+        let guest = Connection::new(peer.asker().number, peer.connection).with_operator(false);
+        let connection = rights(guest).from_foreign_page(foreign_page, frame);
         let peer = CallerId { page: connection.owner().asker.quota_owner().page, ..peer };
-        Self { peer, terms, connection: Arc::new(connection), takes_pieces: false }
+        Self { peer, connection: Arc::new(connection), takes_pieces: false }
     }
 
     /// A number for the sender of transactions, by which hosts that answer together name it to each other. Pages of other
@@ -217,20 +202,8 @@ impl Caller {
     pub fn with_subscriptions(&self, most: usize) -> Self {
         // Numbers of connections may be those of frames over HTTP, so that they count from the other end.
         let frame = u64::MAX - self.peer.connection;
-        let connection = connection(self.peer, self.terms)
-            .from_foreign_page(self.connection.foreign_page().map(str::to_owned), frame)
-            .with_subscriptions(most);
-        Self { connection: Arc::new(connection), ..*self }
+        Self { connection: Arc::new(self.connection.for_socket(frame, most)), ..*self }
     }
-}
-
-fn connection(peer: CallerId, terms: CallerTerms) -> Connection {
-    Connection::new(peer.asker().number, peer.connection)
-        .with_profile(terms.profile)
-        .with_rights(terms.rights)
-        .with_operator(terms.operator)
-        .with_batch_limit(terms.batch_limit.unwrap_or(BATCH_LIMIT))
-        .admitting_all_pages(terms.all_pages)
 }
 
 /// What a service and its server count in. Another server has its own.
@@ -336,9 +309,9 @@ mod tests {
 
     #[test]
     fn the_clients_of_a_key_share_its_work_and_memory() {
-        let at = |address: &str, key| {
-            let terms = CallerTerms { key, ..CallerTerms::default() };
-            Caller::on(CallerId::new(address.parse().unwrap()), None, terms).peer
+        let at = |address: &str, key: Option<u32>| {
+            let peer = CallerId::new(address.parse().unwrap());
+            Caller::new(key.map_or(peer, |key| peer.of_key(key)), None).peer
         };
         let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
         assert_eq!((one.address, one.asker()), (two.address, two.asker()));
@@ -353,9 +326,9 @@ mod tests {
 
     #[test]
     fn a_page_shares_work_as_its_origin_and_a_key_as_the_key() {
-        let at = |page: Option<&str>, key| {
-            let terms = CallerTerms { key, ..CallerTerms::default() };
-            Caller::on(CallerId::new(Ipv4Addr::LOCALHOST.into()), page.map(str::to_owned), terms)
+        let at = |page: Option<&str>, key: Option<u32>| {
+            let peer = CallerId::new(Ipv4Addr::LOCALHOST.into());
+            Caller::new(key.map_or(peer, |key| peer.of_key(key)), page.map(str::to_owned))
         };
         let page = |page| at(page, None).peer.page;
         assert_eq!(page(None), 0);

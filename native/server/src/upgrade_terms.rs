@@ -12,7 +12,7 @@ use super::admission::OF_PROXIES;
 use super::connection_slots::ClientConnection;
 use super::key_caller::KeyCaller;
 use super::live_settings::ReloadableSettings;
-use super::proxies::CallerAddress;
+use super::proxies::RequestSource;
 use super::refusal::INVALID_REQUEST;
 use super::server_state::ServerState;
 
@@ -28,18 +28,19 @@ pub(crate) struct UpgradeTerms {
 struct CallerRights {
     peer: CallerId,
     address: IpAddr,
-    sender: CallerOrigin,
+    origin: CallerOrigin,
     operator: bool,
 }
 
+impl CallerRights {
+    fn new(source: RequestSource, operator: bool) -> Self {
+        Self { peer: source.peer, address: source.address, origin: source.origin, operator }
+    }
+}
+
 impl UpgradeTerms {
-    /// Keeps what an upgrade was admitted on: its client, its sender and the headers that rules look at.
-    pub(super) fn new(
-        request: &axum::extract::Request,
-        client: &CallerAddress,
-        sender: CallerOrigin,
-        operator: bool,
-    ) -> Self {
+    /// Keeps what an upgrade was admitted on: its source and the headers that rules look at.
+    pub(super) fn new(request: &axum::extract::Request, source: RequestSource, operator: bool) -> Self {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let names = [header::HOST, header::ORIGIN];
         let mut headers = HeaderMap::new();
@@ -48,11 +49,7 @@ impl UpgradeTerms {
                 headers.append(name, value.clone());
             }
         }
-        Self {
-            headers,
-            authority,
-            began: CallerRights { peer: client.peer, address: client.address, sender, operator },
-        }
+        Self { headers, authority, began: CallerRights::new(source, operator) }
     }
 
     /// Why the rules would not admit the WebSocket in the same way; `None` if they would.
@@ -61,15 +58,15 @@ impl UpgradeTerms {
         rules: &ReloadableSettings,
         shared: &ServerState,
         connection: &ClientConnection,
-        tenant: Option<&KeyCaller>,
+        key: Option<&KeyCaller>,
     ) -> Option<String> {
-        let sender = match rules.access.check(&self.headers, self.authority.as_deref()) {
-            Ok(sender) => sender,
+        let mut source = rules.proxies.source(connection, &self.headers);
+        source.origin = match rules.access.check(&self.headers, self.authority.as_deref()) {
+            Ok(origin) => origin,
             Err(refusal) => return Some(refusal.to_string()),
         };
-        let client = rules.proxies.client(connection, &self.headers);
-        let operator = shared.entry.terms(tenant, &self.headers, &client).operator;
-        let now = CallerRights { peer: client.peer, address: client.address, sender, operator };
+        let operator = shared.entry.is_operator(key, &self.headers, &source);
+        let now = CallerRights::new(source, operator);
         (now != self.began).then(|| "the rules of this server have changed, connect again".to_owned())
     }
 
@@ -79,12 +76,12 @@ impl UpgradeTerms {
         &self,
         shared: &ServerState,
         connection: &Arc<ClientConnection>,
-        tenant: Option<&KeyCaller>,
+        key: Option<&KeyCaller>,
     ) -> String {
         let mut changes = shared.live.changes();
         loop {
             let rules = changes.borrow_and_update().clone();
-            if let Some(fault) = self.fault(&rules, shared, connection, tenant) {
+            if let Some(fault) = self.fault(&rules, shared, connection, key) {
                 return write_error(&Id::Unknown, INVALID_REQUEST, &fault);
             }
             if changes.changed().await.is_err() {

@@ -54,7 +54,7 @@ pub(crate) async fn run(
     shared: ServerState,
     connection: Arc<ClientConnection>,
     caller: Caller,
-    (grounds, tenant): (UpgradeTerms, Option<KeyCaller>),
+    (terms, key): (UpgradeTerms, Option<KeyCaller>),
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
@@ -62,10 +62,10 @@ pub(crate) async fn run(
     let subscriptions =
         Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
     let limits = &shared.limits;
-    let tenant = tenant.map(Arc::new);
+    let key = key.map(Arc::new);
     let served = async {
         tokio::select! {
-            end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
+            end = read(stream, &shared, &connection, &subscriptions, &key, answers.clone()) => end,
             reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
             end = write(&mut frames, queue, limits.ping_interval) => end,
             () = connection.stalled(limits.write_timeout) => {
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     // What ends a right comes first: no message that is read after a change is answered by the rules before.
     let end = tokio::select! {
         biased;
-        end = rights_end(&grounds, tenant.as_deref(), &shared, &connection) => end,
+        end = rights_end(&terms, key.as_deref(), &shared, &connection) => end,
         end = served => end,
     };
     let close = match end {
@@ -102,24 +102,24 @@ pub(crate) async fn run(
 
 /// Completes when the client may not go on.
 async fn rights_end(
-    grounds: &UpgradeTerms,
-    tenant: Option<&KeyCaller>,
+    terms: &UpgradeTerms,
+    key: Option<&KeyCaller>,
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
 ) -> End {
     tokio::select! {
-        text = grounds.revoked(shared, connection, tenant) => {
+        text = terms.revoked(shared, connection, key) => {
             End::Refuse("the rules for pages, hosts or proxies have changed", text)
         }
-        text = revoked(tenant) => End::Refuse("the API key may not be used", text),
+        text = revoked(key) => End::Refuse("the API key may not be used", text),
         () = banned(shared, connection) => End::Close(close_code::POLICY, "the client address is banned"),
     }
 }
 
 /// Completes when the client's API key may not be used any more.
-async fn revoked(tenant: Option<&KeyCaller>) -> String {
-    match tenant {
-        Some(tenant) => tenant.revoked().await,
+async fn revoked(key: Option<&KeyCaller>) -> String {
+    match key {
+        Some(key) => key.revoked().await,
         None => std::future::pending().await,
     }
 }
@@ -156,7 +156,7 @@ async fn read(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
     subscriptions: &Arc<Subscriptions>,
-    tenant: &Option<Arc<KeyCaller>>,
+    key: &Option<Arc<KeyCaller>>,
     answers: mpsc::Sender<Outgoing>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
@@ -199,11 +199,11 @@ async fn read(
             Message::Close(_) | Message::Frame(_) => continue,
         };
         while tasks.try_join_next().is_some() {}
-        let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
+        let (subscriptions, key, answers) = (subscriptions.clone(), key.clone(), answers.clone());
         let shared = shared.clone();
         let (connection, reserved, work) = (connection.clone(), connection.message(), connection.work());
         tasks.spawn(async move {
-            let answered = answer(&shared, &subscriptions, tenant.as_deref(), bytes).await;
+            let answered = answer(&shared, &subscriptions, key.as_deref(), bytes).await;
             drop(reserved);
             let (body, budget, effects) = match answered {
                 Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
@@ -242,7 +242,7 @@ async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Du
 async fn answer(
     shared: &ServerState,
     subscriptions: &Subscriptions,
-    tenant: Option<&KeyCaller>,
+    key: Option<&KeyCaller>,
     message: Vec<u8>,
 ) -> Result<ReservedReply, RefusedMessage> {
     let began = Instant::now();
@@ -250,8 +250,8 @@ async fn answer(
         return Ok(ReservedReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
     };
     let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
-    if let Some(tenant) = tenant
-        && let Err(refused) = tenant.charge(&message).await
+    if let Some(key) = key
+        && let Err(refused) = key.charge(&message).await
     {
         shared.counts.metrics.rejected(refused.rejection());
         watch.refused();

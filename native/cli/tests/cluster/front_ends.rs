@@ -17,7 +17,7 @@ use rootlight_cluster::store::HotStore;
 use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
-use rootlight_server::service::{Caller, CallerTerms, Service};
+use rootlight_server::service::{Caller, Service};
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::{Value, json};
 
@@ -217,8 +217,8 @@ async fn watch_head(
     seen: Arc<AtomicU64>,
     (last, store_fails): (u64, bool),
 ) -> (u32, u32) {
-    let terms = CallerTerms { key, ..CallerTerms::default() };
-    let caller = Caller::on(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms);
+    let peer = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let caller = Caller::new(key.map_or(peer, |key| peer.of_key(key)), None);
     let (mut answers, mut heads, mut head) = (0, 0, 0);
     while head < last {
         for (method, params) in

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use rootlight_limits::caller_id::CallerId;
-use rootlight_server::service::{Caller, CallerTerms, Service as _};
+use rootlight_server::service::{Caller, Service as _};
 use serde_json::{Value, json};
 
 use crate::common;
@@ -11,8 +11,8 @@ use crate::front_ends::{ALICE, FrontEndsFixture};
 
 /// A caller with a key of these rights, who can receive notifications.
 pub(crate) fn caller(key: u32, rights: u64) -> Caller {
-    let terms = CallerTerms { key: Some(key), rights, ..CallerTerms::default() };
-    Caller::on(CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None, terms).with_subscriptions(8)
+    let peer = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).of_key(key);
+    Caller::with(peer, None, |connection| connection.with_rights(rights)).with_subscriptions(8)
 }
 
 /// What a front end answers to a caller: a result or an error.
