@@ -70,12 +70,12 @@ impl RequestPermits {
     }
 
     /// Takes a permit; `None` if the caller would have to wait.
-    pub fn try_enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
+    pub fn try_acquire(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
         self.take(&mut self.state(), asker)
     }
 
     /// Waits for a permit; `None` if too many questions of this caller wait.
-    pub async fn enter(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
+    pub async fn acquire(self: &Arc<Self>, asker: Option<Asker>) -> Option<RequestPermit> {
         let turn = {
             let mut state = self.state();
             if let Some(permit) = self.take(&mut state, asker) {
@@ -96,13 +96,11 @@ impl RequestPermits {
     }
 
     fn take(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> Option<RequestPermit> {
-        state.has_room(asker, self.sizes, Instant::now()).then(|| {
-            *state.taken.entry(asker).or_default() += 1;
-            self.permit(asker)
-        })
+        state.has_room(asker, self.sizes, Instant::now()).then(|| self.give(state, asker))
     }
 
-    fn permit(self: &Arc<Self>, asker: Option<Asker>) -> RequestPermit {
+    fn give(self: &Arc<Self>, state: &mut PermitState, asker: Option<Asker>) -> RequestPermit {
+        *state.taken.entry(asker).or_default() += 1;
         RequestPermit { permits: self.clone(), asker, given: true }
     }
 
@@ -111,8 +109,7 @@ impl RequestPermits {
         let (mut state, now) = (self.state(), Instant::now());
         state.give_back(asker);
         while let Some((next, sender)) = state.next(self.sizes, now) {
-            *state.taken.entry(next).or_default() += 1;
-            if let Err(mut permit) = sender.send(self.permit(next)) {
+            if let Err(mut permit) = sender.send(self.give(&mut state, next)) {
                 permit.given = false;
                 state.give_back(next);
             }

@@ -9,8 +9,8 @@ const GREEDY: Option<Asker> = Some(Asker { number: 2, page: 1 });
 const OTHER: Option<Asker> = Some(Asker { number: 2, page: 0 });
 
 /// Takes a place at once, if there is one.
-async fn try_enter(places: &Arc<RequestPermits>, asker: Option<Asker>) -> Option<RequestPermit> {
-    tokio::time::timeout(Duration::ZERO, places.enter(asker)).await.ok().flatten()
+async fn try_acquire(places: &Arc<RequestPermits>, asker: Option<Asker>) -> Option<RequestPermit> {
+    tokio::time::timeout(Duration::ZERO, places.acquire(asker)).await.ok().flatten()
 }
 
 /// Asks many questions of a caller, each of which a peer leaves unanswered for 6 s.
@@ -18,7 +18,7 @@ fn flood(places: &Arc<RequestPermits>, asker: Option<Asker>, questions: usize) {
     for _ in 0..questions {
         let places = places.clone();
         tokio::spawn(async move {
-            let Some(place) = places.enter(asker).await else { return };
+            let Some(place) = places.acquire(asker).await else { return };
             tokio::time::sleep(Duration::from_secs(6)).await;
             place.unanswered();
         });
@@ -28,12 +28,12 @@ fn flood(places: &Arc<RequestPermits>, asker: Option<Asker>, questions: usize) {
 #[tokio::test(start_paused = true)]
 async fn one_caller_leaves_a_place_to_others() {
     let places = RequestPermits::new(SIZES);
-    let own = [try_enter(&places, GREEDY).await.unwrap(), try_enter(&places, GREEDY).await.unwrap()];
-    assert!(try_enter(&places, GREEDY).await.is_none());
-    let other = try_enter(&places, OTHER).await.unwrap();
-    assert!(try_enter(&places, None).await.is_none(), "no more than the peer takes");
+    let own = [try_acquire(&places, GREEDY).await.unwrap(), try_acquire(&places, GREEDY).await.unwrap()];
+    assert!(try_acquire(&places, GREEDY).await.is_none());
+    let other = try_acquire(&places, OTHER).await.unwrap();
+    assert!(try_acquire(&places, None).await.is_none(), "no more than the peer takes");
     drop((own, other));
-    assert!(try_enter(&places, None).await.is_some());
+    assert!(try_acquire(&places, None).await.is_some());
 }
 
 /// Another caller is answered at once, however many unanswered questions a caller has.
@@ -44,7 +44,7 @@ async fn unanswered_questions_of_a_caller_keep_no_other_waiting() {
     tokio::task::yield_now().await;
     for _ in 0..100 {
         let started = Instant::now();
-        let place = places.enter(OTHER).await.unwrap();
+        let place = places.acquire(OTHER).await.unwrap();
         assert!(started.elapsed() < Duration::from_millis(1), "{:?}", started.elapsed());
         tokio::time::sleep(Duration::from_millis(300)).await;
         drop(place);
@@ -62,7 +62,7 @@ async fn callers_whose_questions_are_left_unanswered_share_one_place() {
     tokio::time::sleep(Duration::from_secs(20)).await;
     for _ in 0..50 {
         let started = Instant::now();
-        let taken = tokio::join!(places.enter(OTHER), places.enter(OTHER));
+        let taken = tokio::join!(places.acquire(OTHER), places.acquire(OTHER));
         assert!(started.elapsed() < Duration::from_millis(1), "{:?}", started.elapsed());
         drop(taken);
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -72,12 +72,12 @@ async fn callers_whose_questions_are_left_unanswered_share_one_place() {
 #[tokio::test(start_paused = true)]
 async fn callers_take_turns_and_doubt_ends() {
     let places = RequestPermits::new(PermitLimits { all: 1, each: 1, doubtful: 1 });
-    let first = places.enter(None).await.unwrap();
+    let first = places.acquire(None).await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     for asker in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3.into())] {
         let (places, order) = (places.clone(), order.clone());
         tokio::spawn(async move {
-            let place = places.enter(asker).await.unwrap();
+            let place = places.acquire(asker).await.unwrap();
             order.lock().unwrap().push(asker);
             tokio::time::sleep(Duration::from_millis(1)).await;
             drop(place);
@@ -88,20 +88,20 @@ async fn callers_take_turns_and_doubt_ends() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(order.lock().unwrap()[..3], [OTHER, GREEDY, Some(3.into())]);
     let places = RequestPermits::new(SIZES);
-    places.enter(GREEDY).await.unwrap().unanswered();
-    let taken = places.enter(GREEDY).await.unwrap();
-    assert!(try_enter(&places, GREEDY).await.is_none());
+    places.acquire(GREEDY).await.unwrap().unanswered();
+    let taken = places.acquire(GREEDY).await.unwrap();
+    assert!(try_acquire(&places, GREEDY).await.is_none());
     tokio::time::advance(DOUBT).await;
-    assert!(try_enter(&places, GREEDY).await.is_some());
+    assert!(try_acquire(&places, GREEDY).await.is_some());
     drop(taken);
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_that_have_gone_hold_nothing_and_queues_are_bounded() {
     let places = RequestPermits::new(SIZES);
-    let taken = [try_enter(&places, GREEDY).await, try_enter(&places, GREEDY).await];
+    let taken = [try_acquire(&places, GREEDY).await, try_acquire(&places, GREEDY).await];
     for _ in 0..2 * MAX_WAITING {
-        assert!(try_enter(&places, GREEDY).await.is_none());
+        assert!(try_acquire(&places, GREEDY).await.is_none());
     }
     assert!(places.state().waiting.of(GREEDY).len() <= MAX_WAITING);
     drop(taken);

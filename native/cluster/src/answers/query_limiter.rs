@@ -54,7 +54,7 @@ impl QueryLimiter {
         // The program's own questions have no such limit.
         let _place = match asker().map(Asker::quota_owner) {
             None => None,
-            caller => Some(self.callers.try_enter(caller).ok_or(NoAnswer::Busy)?),
+            caller => Some(self.callers.try_acquire(caller).ok_or(NoAnswer::Busy)?),
         };
         let _open = self.open.try_acquire().map_err(|_| NoAnswer::Busy)?;
         let slow = || NoAnswer::Slow(self.limit.as_millis());
@@ -138,7 +138,7 @@ mod tests {
         };
         let ((first, second), ()) = tokio::join!(with_caller(1.into(), full), others);
         assert!(first.is_err() && second.is_err());
-        let again = [1, 1, 1].map(|caller: u64| admission.callers.try_enter(Some(caller.into())));
+        let again = [1, 1, 1].map(|caller: u64| admission.callers.try_acquire(Some(caller.into())));
         assert_eq!(again.each_ref().map(Option::is_some), [true, true, false], "both places are free again");
         drop(again);
         assert!(matches!(of(1).await, Ok(1)));

@@ -28,7 +28,7 @@ impl LimitedNode {
         if asker().is_none() {
             return Ok(None);
         }
-        let place = self.places.enter(asker()).await;
+        let place = self.places.acquire(asker()).await;
         let full = || UpstreamError::Unasked("too many questions of this caller wait for the node".into());
         place.ok_or_else(full).map(Some)
     }

@@ -114,7 +114,7 @@ impl PeerLink {
             (_, Some(_)) => caller_messages,
             (_, None) => own_messages,
         };
-        let place = places.enter(asker).await.ok_or(PeerError::Share)?;
+        let place = places.acquire(asker).await.ok_or(PeerError::Share)?;
         Ok(LinkPermit { link: self.clone(), place })
     }
 
