@@ -18,7 +18,7 @@ use super::{
     params::{Params, parse_data},
 };
 use crate::{
-    engine::{FilterChanges, FilterSpec, Filters, Level, View},
+    engine::{FilterChanges, FilterLimit, FilterSpec, Filters, Level, View},
     types::json::{Quantity, RpcHead},
 };
 
@@ -139,8 +139,7 @@ fn install(
     now: u64,
     watched: FilterSpec,
 ) -> Result<HandlerOutput, Failure> {
-    let id = filters.install(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
-    Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(Effect::Filter(id)))
+    made(filters.install(watched, view, now)?, Effect::Filter)
 }
 
 fn subscribe(
@@ -159,8 +158,13 @@ fn subscribe(
     if !filters.may_subscribe(now) {
         return Err(RpcError::TooManySubscriptions(filters.owner().subscriptions).into());
     }
-    let id = filters.subscribe(watched, view, now)?.map_err(RpcError::TooManyFilters)?;
-    Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(Effect::Subscribed(id)))
+    made(filters.subscribe(watched, view, now)?, Effect::Subscribed)
+}
+
+/// The id of a new filter or subscription.
+fn made(id: Result<u128, FilterLimit>, effect: fn(u128) -> Effect) -> Result<HandlerOutput, Failure> {
+    let id = id.map_err(RpcError::TooManyFilters)?;
+    Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(effect(id)))
 }
 
 /// Whether the parameters of a subscription ask for logs.
