@@ -33,11 +33,8 @@ impl UpstreamExchange<'_> {
     pub(super) fn count(&mut self, before: u64) {
         let gained = self.followed.head_number().saturating_sub(before);
         self.followed.meter.count(gained, self.peer.asked, self.now);
-        if let Some(lease) = self.leases.lease.as_mut().filter(|lease| lease.holder == self.upstream) {
-            lease.headers = lease.headers.saturating_add(gained);
-            if gained > 0 {
-                self.leases.last_gain = self.now.millis;
-            }
+        if gained > 0 {
+            self.leases.count(self.upstream, gained, self.now);
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) const PATIENCE: u64 = 30_000;
 pub(super) struct LeaseState {
     pub(super) lease: Option<Lease>,
     /// When a lease last added headers to the chain, in milliseconds of the monotonic clock; 0 before.
-    pub(super) last_gain: u64,
+    last_gain: u64,
     /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
     /// work, until a proposal is elected: when the first proposal was judged.
     pub(super) first_end: Option<u64>,
@@ -38,6 +38,14 @@ impl Lease {
 }
 
 impl LeaseState {
+    /// Counts headers that an upstream added to the chain, if it has the lease.
+    pub(super) fn count(&mut self, upstream: usize, gained: u64, now: Now) {
+        if let Some(lease) = self.lease.as_mut().filter(|lease| lease.holder == upstream) {
+            lease.headers = lease.headers.saturating_add(gained);
+            self.last_gain = now.millis;
+        }
+    }
+
     /// Whether every upstream has shown all of its headers, failed, or taken too long. The holder of a
     /// lease has time while it adds headers. Without that condition, upstreams that announce blocks that they do not have
     /// could hold the lease one after the other for ever.
