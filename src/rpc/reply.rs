@@ -83,8 +83,17 @@ impl Reply {
 
     /// The method and error of a message with a single request that failed.
     pub fn failed(&self) -> Option<(&'static Method, &RpcError)> {
-        let [Response { id, row, outcome: Err(error), .. }] = &*self.responses else { return None };
-        row.filter(|_| matches!(self.kind, MessageForm::Single) && !matches!(id, Id::Absent)).zip(Some(error))
+        let [Response { row, outcome: Err(error), .. }] = &*self.responses else { return None };
+        row.filter(|_| self.is_error()).zip(Some(error))
+    }
+
+    /// Whether one error is sent for the whole message: it was no JSON-RPC, or it was refused, or its single request failed.
+    pub fn is_error(&self) -> bool {
+        match (&self.kind, &*self.responses) {
+            (MessageForm::Unusable(_), _) => true,
+            (MessageForm::Single, [Response { id, outcome: Err(_), .. }]) => !matches!(id, Id::Absent),
+            _ => false,
+        }
     }
 
     /// The length of the text in bytes, or a little more; of errors approximately.
