@@ -24,7 +24,7 @@ use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::keys::{KeyChange, Registry};
 use rootlight_server::service::Service;
 use rootlight_server::{AdmissionRules, KeyAccess};
-use rootlight_upstream::{Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, unreserved};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
@@ -48,8 +48,8 @@ const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 struct Chain(Arc<LocalService>);
 
 impl Upstream for Chain {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        common::answers(&*self.0, requests)
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(common::answers(&*self.0, requests)))
     }
 
     fn name(&self) -> &str {

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
 use rootlight_server::bans::{AddressOf, HostBans};
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
 /// Sets the upstreams that bans never leave alone all at once.
 pub fn protect(bans: &HostBans, upstreams: &[SharedUpstream]) {
@@ -47,10 +47,7 @@ impl Upstream for BanGuardedUpstream {
         self.inner.request(requests)
     }
 
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         if self.bans.is_paused(self.index) {
             return Box::pin(std::future::ready((refused(&requests), Reservation::default())));
         }
@@ -71,6 +68,7 @@ mod tests {
     use std::net::IpAddr;
 
     use rootlight::types::bans::{AddressRange, BanRefusal, Bans as _};
+    use rootlight_upstream::unreserved;
 
     use super::*;
 
@@ -78,9 +76,9 @@ mod tests {
     struct AddressedUpstream(IpAddr);
 
     impl Upstream for AddressedUpstream {
-        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
             let answer = || serde_json::value::to_raw_value("here").unwrap();
-            Box::pin(std::future::ready(requests.iter().map(|_| Ok(answer())).collect()))
+            Box::pin(unreserved(std::future::ready(requests.iter().map(|_| Ok(answer())).collect())))
         }
 
         fn name(&self) -> &str {

@@ -19,7 +19,7 @@ use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::redact;
 use super::last_address::LastAddress;
 use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, room_of};
-use super::{Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
+use super::{ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
 
 /// Id of the first request in a batch.
 const FIRST_ID: u64 = 1;
@@ -252,10 +252,7 @@ impl Upstream for HttpUpstream {
         Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(ask_all(self, requests, true))
     }
 

@@ -33,7 +33,7 @@ pub use error::{UpstreamError, UpstreamResult, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
 pub use open::{OpenError, open, open_with};
 pub use redacted::redacted;
-pub use source::{CurrentSource, Dismissal, SharedUpstream, Upstream};
+pub use source::{CurrentSource, Dismissal, ReservedResults, SharedUpstream, Upstream, unreserved};
 pub use tls::config as tls_config;
 pub use ws::WsUpstream;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Reservation;
 use tracing::info;
 
-use super::{SharedUpstream, Upstream, UpstreamResult, asker};
+use super::{ReservedResults, SharedUpstream, Upstream, UpstreamResult, asker};
 
 /// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
 const INSTEAD: &str = "the server's log has the reason";
@@ -48,14 +47,7 @@ impl RedactedUpstream {
 }
 
 impl Upstream for RedactedUpstream {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_reserved(requests).await.0 })
-    }
-
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             if self.may_read_errors() {
                 return self.upstream.request_reserved(requests).await;
@@ -80,7 +72,7 @@ impl Upstream for RedactedUpstream {
 mod tests {
     use rootlight::types::Asker;
 
-    use super::super::{UpstreamError, with_caller};
+    use super::super::{UpstreamError, unreserved, with_caller};
     use super::*;
 
     const WORDS: &str = "upstream connect error: db-7.corp.internal:5432, project 0123456789abcdef";
@@ -89,14 +81,14 @@ mod tests {
     struct FailingUpstream;
 
     impl Upstream for FailingUpstream {
-        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
             let errors = [
                 UpstreamError::Rpc { code: -32_000, message: WORDS.into(), data: None },
                 UpstreamError::Transport(WORDS.into()),
                 UpstreamError::Malformed(WORDS.into()),
             ];
             let results = requests.iter().zip(errors.into_iter().cycle()).map(|(_, error)| Err(error));
-            Box::pin(std::future::ready(results.collect()))
+            Box::pin(unreserved(std::future::ready(results.collect())))
         }
 
         fn name(&self) -> &str {

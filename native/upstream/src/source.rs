@@ -30,19 +30,24 @@ pub enum Dismissal {
     Useless(String),
 }
 
+/// The results of requests, and the bytes of a budget that they take.
+pub type ReservedResults = (Vec<UpstreamResult>, Reservation);
+
+/// The results of a source whose results take no room: those of a chain in the same process.
+pub async fn unreserved(results: impl Future<Output = Vec<UpstreamResult>>) -> ReservedResults {
+    (results.await, Reservation::default())
+}
+
 /// A source of chain data.
 pub trait Upstream: Send + Sync + 'static {
-    /// Sends all requests, and returns their results in the same order. A failure of the whole batch, such as
-    /// a broken connection, becomes the error of each request.
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>>;
+    /// Sends all requests, and returns their results in the same order, with the budget's bytes that they take. The caller
+    /// keeps these as long as the results. A failure of the whole batch, such as a broken connection, becomes the error of
+    /// each request.
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults>;
 
-    /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
-    /// keeps them as long as the results. Without this method the results of a source take no room.
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
-        Box::pin(async move { (self.request(requests).await, Reservation::default()) })
+    /// Does what [`Self::request_reserved`] does, for results that the caller need not have counted.
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_reserved(requests).await.0 })
     }
 
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.

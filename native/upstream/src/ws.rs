@@ -16,7 +16,7 @@ use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::redact;
 use super::last_address::LastAddress;
 use super::ws_link::{OutgoingBatch, WsConnection};
-use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
+use super::{HttpConfig, ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
 
 /// Most batches that wait for the connection's task.
 const QUEUE: usize = 64;
@@ -107,10 +107,7 @@ impl Upstream for WsUpstream {
         Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(ask_all(self, requests, true))
     }
 

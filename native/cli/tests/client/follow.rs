@@ -17,7 +17,7 @@ use rootlight_node::follow::{
 };
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_upstream::replay::Replay;
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -39,8 +39,8 @@ impl Complete {
 }
 
 impl Upstream for Complete {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let mut answers = self.0.request(calls.clone()).await;
             for (call, answer) in calls.iter().zip(&mut answers) {
                 if answer.is_ok() || call.method != "eth_getUncleByBlockHashAndIndex" {
@@ -54,7 +54,7 @@ impl Upstream for Complete {
                 }
             }
             answers
-        })
+        }))
     }
 
     fn name(&self) -> &str {
@@ -226,13 +226,13 @@ struct NotingUpstream {
 }
 
 impl Upstream for NotingUpstream {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         for call in calls.iter().filter(|call| call.method == "eth_getBlockByNumber") {
             let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
             let number = u64::from_str_radix(&params[0].as_str().unwrap()[2..], 16).unwrap();
             self.highest.fetch_max(number, Ordering::Relaxed);
         }
-        self.inner.request(calls)
+        self.inner.request_reserved(calls)
     }
 
     fn name(&self) -> &str {

@@ -17,7 +17,7 @@ use rootlight::types::B256;
 use rootlight_node::follow::{Fetched, FollowError, FollowOptions, FollowTarget, follow};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_node::store::{ChainPersistence, ChainStore};
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::{Value, json};
 
 /// Bound for what takes a second.
@@ -52,8 +52,8 @@ impl DevUpstream {
 }
 
 impl Upstream for DevUpstream {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        common::answers(&self.0, calls)
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(common::answers(&self.0, calls)))
     }
 
     fn name(&self) -> &str {

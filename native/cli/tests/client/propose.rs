@@ -10,7 +10,7 @@ use rootlight::consensus::Network;
 use rootlight::light::UpstreamRequest;
 use rootlight_node::light::propose::{ProposeError, ProposeOptions, propose};
 use rootlight_upstream::replay::Replay;
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::value::RawValue;
 
 /// A source that replaces text in honest responses.
@@ -32,8 +32,8 @@ impl Upstream for Changed {
         self.name
     }
 
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let answers = self.true_one.request(calls).await;
             let change = |answer: Box<RawValue>| {
                 let mut text = answer.get().to_owned();
@@ -43,7 +43,7 @@ impl Upstream for Changed {
                 RawValue::from_string(text).unwrap()
             };
             answers.into_iter().map(|answer| answer.map(change)).collect()
-        })
+        }))
     }
 }
 

@@ -12,7 +12,7 @@ use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_server::service::Service;
 use rootlight_upstream::replay::Replay;
-use rootlight_upstream::{Upstream, UpstreamError, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -26,8 +26,8 @@ struct Moody {
 }
 
 impl Upstream for Moody {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             self.asked.fetch_add(calls.len(), Ordering::SeqCst);
             if self.hanging.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
@@ -36,7 +36,7 @@ impl Upstream for Moody {
                 return calls.iter().map(|_| Err(UpstreamError::Transport("gone".into()))).collect();
             }
             self.replay.request(calls).await
-        })
+        }))
     }
 
     fn name(&self) -> &str {

@@ -14,7 +14,7 @@ use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::service::Service;
-use rootlight_upstream::{Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, UpstreamResult, unreserved};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -63,10 +63,10 @@ impl SlowBackend {
 }
 
 impl Upstream for SlowBackend {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             futures::future::join_all(requests.into_iter().map(|request| self.one(request))).await
-        })
+        }))
     }
 
     fn name(&self) -> &str {

@@ -18,7 +18,7 @@ use rootlight::types::HeaderForm;
 use rootlight_node::light::{FILE, LightOptions, LightService, LightStart, SET_ASIDE};
 use rootlight_node::store::ChainStoreError;
 use rootlight_server::service::{Caller, ReservedReply, Service};
-use rootlight_upstream::{self as upstream, Upstream, UpstreamResult};
+use rootlight_upstream::{self as upstream, ReservedResults, Upstream, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -113,8 +113,8 @@ fn params(call: &UpstreamRequest) -> Vec<Value> {
 }
 
 impl Upstream for HeaderUpstream {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             self.asked.lock().unwrap().extend(calls.iter().cloned());
             let answer = |call: &UpstreamRequest| match self.answer(call.method, &params(call)) {
                 Ok(text) => Ok(RawValue::from_string(text).unwrap()),
@@ -125,7 +125,7 @@ impl Upstream for HeaderUpstream {
                 }),
             };
             calls.iter().map(answer).collect()
-        })
+        }))
     }
 
     fn name(&self) -> &str {

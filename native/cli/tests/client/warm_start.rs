@@ -16,7 +16,7 @@ use rootlight::light::{HeaderPage, HeaderSync, PAGE_HEADERS, SyncOptions, Upstre
 use rootlight::types::rlp::list_of;
 use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_node::light::{FILE, HeaderStore, LightOptions, LightService};
-use rootlight_upstream::{Upstream, UpstreamError, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHe
 struct Newest(SealedHeader);
 
 impl Upstream for Newest {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         let answer = |call: UpstreamRequest| {
             let text = match call.method {
                 "eth_blockNumber" => format!("\"{:#x}\"", self.0.number),
@@ -95,7 +95,7 @@ impl Upstream for Newest {
             Ok(RawValue::from_string(text).unwrap())
         };
         let answers = calls.into_iter().map(answer).collect();
-        Box::pin(async move { answers })
+        Box::pin(unreserved(async move { answers }))
     }
 
     fn name(&self) -> &str {

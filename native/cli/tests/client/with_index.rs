@@ -15,7 +15,7 @@ use rootlight_index::{Database, IndexError, Loader, LoaderOptions, Setup};
 use rootlight_node::light::{LightOptions, LightService, LightStart};
 use rootlight_server::service::Service;
 use rootlight_upstream::replay::Replay;
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamError, unreserved};
 use serde_json::{Value, json};
 
 /// The last block of the recording.
@@ -42,8 +42,8 @@ fn is_of_block(request: &UpstreamRequest) -> bool {
 }
 
 impl Upstream for PartialBackend {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let count = |counter: &AtomicUsize, wanted: fn(&UpstreamRequest) -> bool| {
                 counter
                     .fetch_add(requests.iter().filter(|request| wanted(request)).count(), Ordering::SeqCst);
@@ -63,7 +63,7 @@ impl Upstream for PartialBackend {
                 .zip(refused)
                 .map(|(answer, refused)| if refused { error() } else { answer })
                 .collect()
-        })
+        }))
     }
 
     fn name(&self) -> &str {

@@ -18,7 +18,7 @@ use rootlight_limits::caller_id::CallerId;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::service::{Caller, Service};
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::{Value, json};
 
 use crate::common::{self, outcome};
@@ -49,8 +49,8 @@ impl ChainBackend {
 pub(crate) type BeforeProof = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl Upstream for ChainBackend {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let mut results = Vec::new();
             for request in requests {
                 let method = request.method;
@@ -64,7 +64,7 @@ impl Upstream for ChainBackend {
                 results.push(common::answered(&*self.chain, request).await);
             }
             results
-        })
+        }))
     }
 
     fn name(&self) -> &str {

@@ -16,7 +16,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight_node::light::{LightOptions, LightService};
 use rootlight_node::peer_server::PeerChain as _;
 use rootlight_upstream::p2p::{Identity, PeerUpstream, StateNodes};
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -110,12 +110,12 @@ struct Digits {
 }
 
 impl Upstream for Digits {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let answers = self.inner.request(requests).await;
             let mut random = Rng::with_seed(self.seed.fetch_add(0x5bd1, Ordering::Relaxed));
             answers.into_iter().map(|answer| answer.map(|raw| self.change(raw, &mut random))).collect()
-        })
+        }))
     }
 
     fn name(&self) -> &str {

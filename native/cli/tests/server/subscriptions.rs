@@ -22,7 +22,7 @@ use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::ServerLimits;
 use rootlight_server::service::{Caller, Service};
-use rootlight_upstream::{Upstream, UpstreamError, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -64,8 +64,8 @@ impl SharedDevChain {
 }
 
 impl Upstream for SharedDevChain {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let mut results = Vec::new();
             for call in calls {
                 let missing =
@@ -76,7 +76,7 @@ impl Upstream for SharedDevChain {
                 });
             }
             results
-        })
+        }))
     }
 
     fn name(&self) -> &str {

@@ -13,7 +13,7 @@ use rootlight::trie::{NodeSource, StoreFault, TrieStore};
 use rootlight_node::sidecar::{NodeStore, SidecarError, SidecarOptions, SidecarService};
 use rootlight_server::service::Service;
 use rootlight_upstream::replay::Replay;
-use rootlight_upstream::{Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, unreserved};
 use serde_json::{Value, json};
 
 use crate::common::{ask, recording};
@@ -68,16 +68,16 @@ pub(crate) struct RecordedNode {
 }
 
 impl Upstream for RecordedNode {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         self.asked.lock().unwrap().extend(calls.iter().map(|call| call.method.to_owned()));
         if calls.iter().any(|call| call.method == "rsk_flush") {
             if let Some((node, store)) = self.unwritten.lock().unwrap().take() {
                 store.0.lock().unwrap().insert(keccak256(&node), node);
             }
             let done = || Ok(serde_json::value::RawValue::from_string("true".into()).unwrap());
-            return Box::pin(async move { calls.iter().map(|_| done()).collect() });
+            return Box::pin(unreserved(async move { calls.iter().map(|_| done()).collect() }));
         }
-        Box::pin(self.replay.request(calls))
+        Box::pin(unreserved(self.replay.request(calls)))
     }
 
     fn name(&self) -> &str {

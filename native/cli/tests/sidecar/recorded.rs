@@ -16,7 +16,7 @@ use rootlight_node::rskj_store::{OpenStoreError, RskjStore};
 use rootlight_node::sidecar::{NodeChain, SidecarOptions, SidecarService};
 use rootlight_server::service::Service;
 use rootlight_upstream::replay::Replay;
-use rootlight_upstream::{HttpConfig, Upstream, UpstreamResult, open_with};
+use rootlight_upstream::{HttpConfig, ReservedResults, Upstream, open_with, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -454,14 +454,14 @@ async fn final_answers_of_the_node_are_kept() {
 struct Padded(Arc<RecordedNode>);
 
 impl Upstream for Padded {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(unreserved(async move {
             let blocks: Vec<bool> = calls.iter().map(|call| call.method == "eth_getBlockByNumber").collect();
             let results = self.0.request(calls).await.into_iter().zip(blocks);
             results
                 .map(|(result, block)| if block { result.map(|raw| padded(&raw)) } else { result })
                 .collect()
-        })
+        }))
     }
 
     fn name(&self) -> &str {

@@ -10,7 +10,7 @@ use rootlight::engine::DevNode;
 use rootlight::light::UpstreamRequest;
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_node::sidecar::{SidecarOptions, SidecarService};
-use rootlight_upstream::{Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, unreserved};
 use serde_json::{Value, json};
 
 use crate::beside::MemoryStore;
@@ -57,9 +57,9 @@ impl DevNodeUpstream {
 }
 
 impl Upstream for DevNodeUpstream {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         self.asked.lock().unwrap().extend(calls.iter().map(|call| call.method));
-        answers(&self.service, calls)
+        Box::pin(unreserved(answers(&self.service, calls)))
     }
 
     fn name(&self) -> &str {

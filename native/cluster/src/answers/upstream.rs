@@ -9,7 +9,7 @@ use rootlight::light::{NO_RESPONSE, UpstreamRequest};
 use rootlight::types::B256;
 use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::IndexQuestion;
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::block::TransactionPart;
@@ -139,14 +139,7 @@ impl IndexedBackend {
 }
 
 impl Upstream for IndexedBackend {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.answers(requests).await.0 })
-    }
-
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(self.answers(requests))
     }
 

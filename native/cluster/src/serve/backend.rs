@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Reservation;
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamResult};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -116,10 +115,7 @@ impl Upstream for SignalledBackend {
         self.inner.request(requests)
     }
 
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         self.inner.request_reserved(requests)
     }
 

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::request_permits::{PermitLimits, RequestPermit, RequestPermits};
-use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, asker};
 
 /// Places for questions of callers. A node runs some tens of requests at a time.
 const SIZES: PermitLimits = PermitLimits { all: 32, each: 8, doubtful: 4 };
@@ -43,14 +43,7 @@ fn leave(place: Option<RequestPermit>, results: &[UpstreamResult]) {
 }
 
 impl Upstream for LimitedNode {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_reserved(requests).await.0 })
-    }
-
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             let place = match self.enter().await {
                 Ok(place) => place,
@@ -78,7 +71,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use rootlight_upstream::with_caller;
+    use rootlight_upstream::{unreserved, with_caller};
 
     use super::*;
 
@@ -87,12 +80,12 @@ mod tests {
     struct Slow(AtomicUsize);
 
     impl Upstream for Slow {
-        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
             self.0.fetch_add(1, Ordering::SeqCst);
-            Box::pin(async move {
+            Box::pin(unreserved(async move {
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 requests.iter().map(|_| Err(UpstreamError::Timeout(10_000))).collect()
-            })
+            }))
         }
 
         fn name(&self) -> &str {

@@ -14,7 +14,7 @@ use super::answer::PeerAnswers;
 use super::error::PeerError;
 use super::node::{Identity, PeerNode, Reach};
 use super::state::StateNodes;
-use crate::{Upstream, UpstreamError, UpstreamResult, asker};
+use crate::{ReservedResults, Upstream, UpstreamError, asker};
 
 /// A peer that answers the core's requests.
 pub struct PeerUpstream {
@@ -55,14 +55,7 @@ impl PeerUpstream {
 }
 
 impl Upstream for PeerUpstream {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_reserved(requests).await.0 })
-    }
-
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             let answers = join_all(requests.iter().map(|request| self.answers.answer(request))).await;
             let failure: fn(PeerError) -> UpstreamError =

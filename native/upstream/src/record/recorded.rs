@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
-use rootlight_limits::budget::Reservation;
 
 use super::writer::{Files, RecordError};
-use crate::{SharedUpstream, Upstream, UpstreamError, UpstreamResult};
+use crate::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult};
 
 /// Results longer than this in all are not recorded, in bytes.
 pub const RECORDING_BYTES: usize = 64 * 1024 * 1024;
@@ -98,14 +97,7 @@ impl RecordedUpstream {
 }
 
 impl Upstream for RecordedUpstream {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_reserved(requests).await.0 })
-    }
-
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             let (results, reserved) = self.inner.request_reserved(requests.clone()).await;
             requests.iter().zip(&results).for_each(|(request, result)| self.recording.note(request, result));
@@ -128,12 +120,13 @@ mod tests {
 
     use super::*;
     use crate::replay::Replay;
+    use crate::unreserved;
 
     struct FixedUpstream(Vec<UpstreamResult>);
 
     impl Upstream for FixedUpstream {
-        fn request(&self, _: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-            Box::pin(std::future::ready(self.0.clone()))
+        fn request_reserved(&self, _: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+            Box::pin(unreserved(std::future::ready(self.0.clone())))
         }
 
         fn name(&self) -> &'static str {

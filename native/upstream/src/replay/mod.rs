@@ -22,10 +22,9 @@ use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::Limits;
-use rootlight_limits::budget::Reservation;
 use serde_json::Value;
 
-use super::{Upstream, UpstreamError, UpstreamResult, source_quota};
+use super::{ReservedResults, Upstream, UpstreamError, UpstreamResult, source_quota};
 use index::{RecordingIndex, RequestKey};
 
 pub use source::ReplayError;
@@ -194,10 +193,7 @@ impl Upstream for Replay {
         })
     }
 
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move { source_quota::hold(&self.limits, self.request(requests).await).await })
     }
 

@@ -17,7 +17,7 @@ use super::known::peer_address;
 use super::shared::SlotContext;
 use crate::p2p::PeerUpstream;
 use crate::p2p::link::PeerLink;
-use crate::{CurrentSource, Dismissal, Upstream, UpstreamError, UpstreamResult};
+use crate::{CurrentSource, Dismissal, ReservedResults, Upstream, UpstreamError};
 
 /// How long a request waits for the first node of all.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -206,14 +206,7 @@ fn settle(place: &SlotInner, node: &NodeRecord, reason: Dismissal) {
 }
 
 impl Upstream for PeerSlot {
-    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
-        Box::pin(async move { self.request_reserved(requests).await.0 })
-    }
-
-    fn request_reserved(
-        &self,
-        requests: Vec<UpstreamRequest>,
-    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             let Some(current) = self.place.node().await else {
                 let none = || Err(UpstreamError::Transport("no node is known that could be asked".into()));
