@@ -75,7 +75,7 @@
 //! | `light` | the light client, with the requests that it sends and the checks of their responses |
 //! | `local` | chains that are executed here: the follower of a regtest node, traces, and what other light clients are served |
 //! | `dev` | the development chain, with its pool, keys and miner; implies `local` |
-//! | `catalogue` | descriptions of all JSON-RPC methods |
+//! | `catalogue` | descriptions of all JSON-RPC methods, and `rpc.discover` and others that browsers do not need |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
 //! | `testkit` | chains that are mined for tests of crates above; implies `light` |

@@ -1,6 +1,7 @@
 //! A development chain as a node.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::any::Any;
 
 use alloy_primitives::{Address, B256, keccak256};
 
@@ -24,7 +25,7 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     filters: Filters,
-    bans: Option<Arc<dyn crate::types::bans::Bans>>,
+    host: Option<Arc<dyn Any + Send + Sync>>,
     draw: HostInputReader,
     version: Arc<str>,
     /// The list of accounts, shared with readers until it changes.
@@ -44,7 +45,7 @@ impl DevNode {
             accounts: Arc::default(),
             chain,
             filters,
-            bans: None,
+            host: None,
             draw: HostInputReader::new(moment),
             version,
         })
@@ -78,7 +79,7 @@ impl DevNode {
                 mining: chain.mining(),
                 accounts,
             })),
-            bans: self.bans.clone(),
+            host: self.host.clone(),
         }
     }
 }
@@ -122,8 +123,8 @@ impl LocalNode for DevNode {
         self.chain.interrupt_by(interrupts);
     }
 
-    fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
-        self.bans = Some(bans);
+    fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
+        self.host = Some(host);
     }
 
     fn copy(&self) -> Box<dyn LocalNode> {

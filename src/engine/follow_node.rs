@@ -1,6 +1,7 @@
 //! A chain that follows the blocks of another node: it executes them here and mines none.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec, vec::Vec};
+use core::any::Any;
 
 use alloy_primitives::{B256, keccak256};
 
@@ -21,7 +22,7 @@ use crate::{
 pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
-    bans: Option<Arc<dyn crate::types::bans::Bans>>,
+    host: Option<Arc<dyn Any + Send + Sync>>,
     draw: HostInputReader,
     version: Arc<str>,
     upstreams: Arc<vec::Vec<String>>,
@@ -44,7 +45,7 @@ impl FollowNode {
         Self {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
-            bans: None,
+            host: None,
             draw: HostInputReader::new(moment),
             version: version.into(),
             upstreams: Arc::new(vec![upstream.into()]),
@@ -83,7 +84,7 @@ impl LocalNode for FollowNode {
             syncing: self.progress(),
             upstreams: self.upstreams.clone(),
             producer: None,
-            bans: self.bans.clone(),
+            host: self.host.clone(),
         })
     }
 
@@ -103,8 +104,8 @@ impl LocalNode for FollowNode {
         self.interrupts = interrupts;
     }
 
-    fn set_bans(&mut self, bans: Arc<dyn crate::types::bans::Bans>) {
-        self.bans = Some(bans);
+    fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
+        self.host = Some(host);
     }
 
     fn copy(&self) -> Box<dyn LocalNode> {

@@ -63,7 +63,7 @@ impl<'a> LightView<'a> {
                 max_log_blocks: MAX_LIGHT_LOG_BLOCKS,
                 max_traced_blocks: MAX_LIGHT_TRACED_BLOCKS,
                 interrupt,
-                bans: pinned.config.bans.as_deref(),
+                host: pinned.config.host.as_deref(),
                 ..Policy::of(&pinned.network)
             },
             unproven: Cell::new(false),

@@ -1,7 +1,7 @@
 //! The view of a chain that is executed locally.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
-use core::cell::OnceCell;
+use core::{any::Any, cell::OnceCell};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
@@ -37,8 +37,8 @@ pub struct LocalSnapshot {
     pub upstreams: Arc<Vec<String>>,
     /// Pool and miner; `None` on a chain that only follows another node.
     pub producer: Option<Arc<dyn BlockProducer>>,
-    /// The bans of the host.
-    pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
+    /// What the host's own rows of the method table need of it.
+    pub host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Snapshot for LocalSnapshot {
@@ -79,7 +79,7 @@ impl<'a> LocalView<'a> {
                 calls: snapshot.policy,
                 interrupt,
                 now: Some(now),
-                bans: snapshot.bans.as_deref(),
+                host: snapshot.host.as_deref(),
                 ..Policy::of(snapshot.chain.network())
             },
             now,

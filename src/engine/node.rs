@@ -1,6 +1,7 @@
 //! The interface between handlers that change a local chain and that chain.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::any::Any;
 
 use alloy_primitives::{B256, keccak256};
 
@@ -122,8 +123,8 @@ pub trait LocalNode: Send {
     /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}
 
-    /// Sets the bans of the host, which the methods of the operator change.
-    fn set_bans(&mut self, _bans: Arc<dyn crate::types::bans::Bans>) {}
+    /// Sets what the host's own rows of the method table find in [`Policy::host`](super::Policy::host).
+    fn set_host(&mut self, _host: Arc<dyn Any + Send + Sync>) {}
 
     /// The development chain; `None` if the chain follows another node.
     #[cfg(feature = "dev")]

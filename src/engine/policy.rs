@@ -1,6 +1,8 @@
 //! The settings and limits that hold for all requests on a view.
 
-use crate::{consensus::Network, exec::CallPolicy, types::bans::Bans};
+use core::any::Any;
+
+use crate::{consensus::Network, exec::CallPolicy};
 
 /// The settings and limits that hold for all requests on a view: the host's, the chain's, and when a run is interrupted.
 #[derive(Clone, Copy)]
@@ -24,8 +26,8 @@ pub struct Policy<'a> {
     pub interrupt: &'a dyn Fn() -> bool,
     /// The host's clock in seconds since 1970, if there is one.
     pub now: Option<u64>,
-    /// The bans of the host; `None` if it keeps none.
-    pub bans: Option<&'a dyn Bans>,
+    /// What the host's own rows of the method table need of it ([`rpc::row`](crate::rpc::row)).
+    pub host: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 impl<'a> Policy<'a> {
@@ -42,7 +44,7 @@ impl<'a> Policy<'a> {
             is_attempt: false,
             interrupt: &|| false,
             now: None,
-            bans: None,
+            host: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The light client at one moment, as a session sees it: one head, even if synchronization goes on meanwhile.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::str::FromStr;
+use core::{any::Any, str::FromStr};
 
 use thiserror::Error;
 
@@ -44,8 +44,8 @@ pub struct ClientConfig {
     pub balance: bool,
     /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
     pub bodies_by_hash: bool,
-    /// The bans of the host.
-    pub bans: Option<Arc<dyn crate::types::bans::Bans>>,
+    /// What the host's own rows of the method table need of it.
+    pub host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// What to answer if no upstream gives a proof.

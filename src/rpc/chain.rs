@@ -17,14 +17,8 @@ use crate::{
 /// The eth protocol number that the reference node reports (measured).
 const PROTOCOL_VERSION: &str = "0x3e";
 
-/// Names of the upstreams for those who may not know their addresses.
-#[cfg(all(feature = "dev", feature = "light"))]
-pub(super) fn numbered(view: &dyn View) -> alloc::vec::Vec<String> {
-    (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect()
-}
-
 /// `net_peerList`.
-pub(super) const PEER_LIST: Method = Method::local(
+const PEER_LIST: Method = Method::local(
     "net_peerList",
     &[],
     "array of strings",

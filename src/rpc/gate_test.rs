@@ -10,7 +10,7 @@ use super::{
     Client, SessionStep,
     method::Method,
     mined_chain::{Mined, START, ask, block_json, first_step},
-    server::methods,
+    table::methods,
 };
 use crate::{
     consensus::{
@@ -49,7 +49,6 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         ("nonce", "DATA, 8 bytes") => vec![json!("0x0000000000000001")],
         ("powHash" | "mixDigest", "HASH") => vec![json!(B256::repeat_byte(8))],
         (_, "DATA, 32 bytes") => vec![json!(B256::repeat_byte(8))],
-        (_, "IP address or range") => vec![json!("192.0.2.1")],
         ("call", _) => vec![json!({ "to": "0x0000000000000000000000000000000000000009" })],
         ("filter", "LOG_FILTER") => [
             json!({}),
@@ -109,7 +108,7 @@ fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
 
 /// The methods that read no header: constants, computations, and what the client knows about itself and its
 /// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
-const WITHOUT_HEADERS: [&str; 35] = [
+const WITHOUT_HEADERS: [&str; 30] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
     "eth_accounts",
@@ -135,11 +134,6 @@ const WITHOUT_HEADERS: [&str; 35] = [
     "rootlight_upstreams",
     "rpc.discover",
     "rpc_modules",
-    "sco_banAddress",
-    "sco_bannedAddresses",
-    "sco_peerList",
-    "sco_reputationSummary",
-    "sco_unbanAddress",
     "txpool_content",
     "txpool_inspect",
     "txpool_status",

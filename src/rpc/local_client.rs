@@ -317,7 +317,7 @@ mod tests {
     #[cfg(all(feature = "dev", feature = "light"))]
     #[test]
     fn traces_proofs_logs_and_filters_are_never_tried() {
-        let dispatcher = crate::rpc::server::dispatcher();
+        let dispatcher = Dispatcher::default();
         let short = |method: &str| {
             let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
             LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()

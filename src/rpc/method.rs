@@ -287,7 +287,8 @@ pub(super) const fn doc_text(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
 
-pub(super) const fn required(name: &'static str, kind: &'static str) -> Param {
+/// A parameter that must be given, which refers to nothing that a caller's rights limit.
+pub const fn required(name: &'static str, kind: &'static str) -> Param {
     Param { name, kind, subject: ParamSubject::Plain, required: true }
 }
 
@@ -334,7 +335,10 @@ pub(super) fn verified<T: Serialize>(value: &T) -> Result<HandlerOutput, Failure
 }
 
 /// An answer at a given level.
-pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<HandlerOutput, Failure> {
+///
+/// # Errors
+/// A value that is no JSON.
+pub fn done<T: Serialize>(value: &T, level: Level) -> Result<HandlerOutput, Failure> {
     Ok(HandlerOutput { value: serde_json::value::to_raw_value(value)?, level, effect: None })
 }
 

@@ -258,10 +258,7 @@ impl Mined {
         let checkpoint =
             Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
         let network = Arc::new(self.network.clone());
-        let client = Client::with_upstreams(network, checkpoint, config, SyncOptions::default());
-        #[cfg(feature = "dev")]
-        let client = client.with_dispatcher(super::server::dispatcher());
-        client
+        Client::with_upstreams(network, checkpoint, config, SyncOptions::default())
     }
 
     /// The answer to a request, after fetching everything that it needs.

@@ -1,10 +1,14 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
 
+#[cfg(feature = "catalogue")]
+mod access_list;
 #[cfg(feature = "light")]
 mod auxiliary;
 #[cfg(all(feature = "light", feature = "local"))]
 mod batches;
 mod blocks;
+#[cfg(feature = "catalogue")]
+mod bridge;
 mod call;
 mod call_object;
 mod chain;
@@ -15,6 +19,8 @@ mod connection;
 mod debug;
 #[cfg(feature = "dev")]
 mod dev;
+#[cfg(feature = "catalogue")]
+mod discover;
 mod dispatch;
 mod entries;
 pub mod envelope;
@@ -61,6 +67,8 @@ mod poll;
 #[cfg(feature = "light")]
 mod prefetch;
 mod progress;
+#[cfg(feature = "catalogue")]
+mod proof;
 mod raw_transaction;
 mod render;
 mod reply;
@@ -68,12 +76,13 @@ mod request;
 mod revert;
 #[cfg(feature = "light")]
 mod rootlight;
-#[cfg(all(feature = "dev", feature = "light"))]
-pub mod server;
+pub mod row;
 #[cfg(feature = "light")]
 mod session;
 mod signed;
 mod state;
+#[cfg(all(feature = "dev", feature = "light"))]
+mod subjects;
 #[cfg(feature = "catalogue")]
 mod support;
 mod table;
@@ -82,6 +91,8 @@ mod trace;
 mod transactions;
 #[cfg(feature = "local")]
 mod witness;
+#[cfg(feature = "catalogue")]
+mod work;
 #[cfg(all(test, feature = "light"))]
 mod work_start_test;
 

@@ -5,8 +5,6 @@ use alloc::{format, string::String, vec::Vec};
 use alloy_primitives::{B256, U256};
 use serde::Serialize;
 
-#[cfg(feature = "dev")]
-use super::chain::numbered;
 use super::{
     blocks::by_selector,
     method::{AT_BLOCK, Failure, HandlerOutput, Method, PageAccess, absent, done, verified},
@@ -20,7 +18,7 @@ use crate::{
 };
 
 /// `rootlight_upstreams`.
-pub(super) const UPSTREAMS: Method = Method::local(
+const UPSTREAMS: Method = Method::local(
     "rootlight_upstreams",
     &[],
     "array of upstreams",
@@ -197,10 +195,13 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
 
 /// `rootlight_upstreams` of a service: upstreams by number. Names are addresses of the operator's network, the words of a
 /// fault may contain them, and the evidence of misbehaviour has the parameters of other callers.
-#[cfg(feature = "dev")]
-pub(super) fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+///
+/// # Errors
+/// None in practice: what is known about upstreams is JSON.
+pub fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
-    let names = numbered(view);
+    let names: Vec<String> =
+        (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect();
     let all = names.iter().zip(states).map(|(name, state)| {
         let status = upstream_status(name, state);
         let resting = status.resting.as_ref().map(|_| "yes".into());

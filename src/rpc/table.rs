@@ -1,5 +1,5 @@
-//! The method table. Dispatch, `rpc_modules`, the OpenRPC catalogue and docs/methods.md are made from it and from the rows of
-//! servers.
+//! The method table. Dispatch, `rpc_modules`, the OpenRPC catalogue and docs/methods.md are made from it and from the rows
+//! of the host.
 
 use alloc::vec::Vec;
 
@@ -37,6 +37,17 @@ static METHODS: &[&[Method]] = &[
     super::witness::METHODS,
     #[cfg(all(feature = "light", feature = "local"))]
     super::batches::METHODS,
+    // Browser modules leave out the following methods too.
+    #[cfg(feature = "catalogue")]
+    super::access_list::METHODS,
+    #[cfg(feature = "catalogue")]
+    super::bridge::METHODS,
+    #[cfg(feature = "catalogue")]
+    &[DISCOVER],
+    #[cfg(feature = "catalogue")]
+    super::proof::METHODS,
+    #[cfg(feature = "catalogue")]
+    super::work::METHODS,
 ];
 
 /// Methods of development chains.
@@ -59,20 +70,36 @@ pub const UNAVAILABLE: &[&str] = &[
     "eth_getCompilers",
 ];
 
-/// Every method of the core, once. Servers have more: `server::methods`.
+/// Every method of the core, once. A host may have more ([`row`](super::row)).
 pub fn methods() -> impl Iterator<Item = &'static Method> {
     METHODS.iter().chain(DEV).flat_map(|rows| rows.iter())
 }
 
 /// The method that lists the namespaces.
-pub(super) const MODULES: Method =
+const MODULES: Method =
     Method::local("rpc_modules", &[], "map of namespace to version", "The namespaces served.", modules);
+
+/// The method that describes all methods.
+#[cfg(feature = "catalogue")]
+const DISCOVER: Method = Method::local(
+    "rpc.discover",
+    &[],
+    "OpenRPC document",
+    "All methods with their parameters and results, as an OpenRPC document.",
+    |view, _| super::discover::described(view, methods()),
+)
+// The document has about 100,000 characters.
+.costs(50);
 
 fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     modules_of(methods())
 }
 
-pub(super) fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<HandlerOutput, Failure> {
+/// The answer that lists the namespaces of these rows, each with its version: `rpc_modules` of a host with other rows.
+///
+/// # Errors
+/// None in practice: namespaces are JSON.
+pub fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<HandlerOutput, Failure> {
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
     for (namespace, _) in names.filter_map(|name| name.split_once('_')) {

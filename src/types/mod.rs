@@ -4,7 +4,6 @@
 //! ids as numbers. Decoding is strict: every decoder accepts only the bytes that its encoder would write.
 
 mod asker;
-pub mod bans;
 pub mod block;
 mod block_ref;
 pub mod bloom;

@@ -1,8 +1,8 @@
 //! Checks of the sources and documents themselves.
 
+mod attacks;
 mod circles;
 mod layering;
-mod method_docs;
 mod modules;
 mod names;
 mod statics;

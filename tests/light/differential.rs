@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rootlight::consensus::Network;
 use rootlight::engine::LocalNode;
 use rootlight::rpc::UNAVAILABLE;
-use rootlight::rpc::server::methods;
+use rootlight::rpc::methods;
 use serde_json::{Value, json};
 use support::{
     chain::{lines, text},

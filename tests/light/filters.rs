@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rootlight::consensus::Network;
 use rootlight::light::decode_headers;
 use rootlight::rpc::Connection;
-use rootlight::rpc::server::methods;
+use rootlight::rpc::methods;
 use rootlight::types::KEY_ASKERS;
 use serde_json::{Value, json};
 use support::{

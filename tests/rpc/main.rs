@@ -16,8 +16,6 @@ mod events;
 mod filters_recorded;
 mod filters_reorg;
 mod fixture;
-mod hosted;
-mod hosted_recorded;
 mod logs_recorded;
 mod modes;
 mod node_methods;

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use crate::fixture::{Fixture, block_of};
-use crate::support::bans::HostBans;
 use crate::support::light::{ExecutedUpstream, Light};
 use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::server::{self, Profile, methods};
-use rootlight::rpc::{Connection, Handler, LocalClient, LocalMessage, Method, Mode, Support};
+use rootlight::rpc::{Connection, Handler, LocalClient, LocalMessage, Method, Mode, Support, methods};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json, value::RawValue};
 
@@ -45,44 +43,16 @@ fn the_development_chain_answers_every_method() {
     }
 }
 
-/// Other methods answer as those of the chain behind the profile, or with the specification's limits for hosted services.
-#[test]
-fn the_hosted_profile_lacks_the_methods_that_the_table_says() {
-    let mut fixture = Fixture::new();
-    let mut lacked = 0;
-    for method in methods() {
-        let arguments = fixture.arguments(method.name);
-        let node = fixture.connection.clone();
-        fixture.connection = Arc::new(
-            Connection::new(1, 2).with_subscriptions(8).with_profile(Profile::Hosted).with_operator(false),
-        );
-        let error = fixture.ask(method.name, &arguments)["error"].clone();
-        fixture.connection = node;
-        if Profile::Hosted.has(method) {
-            assert_ne!(error["code"], json!(-32601), "{}: {error}", method.name);
-            continue;
-        }
-        let text = format!("the method {} does not exist/is not available", method.name);
-        assert_eq!(error, json!({"code": -32601, "message": text}));
-        lacked += 1;
-    }
-    assert!(lacked > 50, "{lacked}");
-    fixture.connection = Arc::new(Connection::new(1, 2).with_profile(Profile::Hosted));
-    let document = fixture.ask("rpc.discover", &json!([]))["result"].to_string();
-    assert!(document.contains("eth_call") && !document.contains("evm_mine"));
-}
-
 /// A follower that has executed the fixture's blocks.
 fn follower(fixture: &mut Fixture) -> LocalClient {
     let DevConfig { network, genesis, .. } = DevConfig::new(&DevAccounts::default());
     let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
     let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
     let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), moment);
-    node.set_bans(Arc::new(HostBans::default()));
     for number in 1..=fixture.dev.chain().view().head().number {
         node.import(block_of(&mut fixture.dev, number), None).unwrap();
     }
-    LocalClient::new(Box::new(node)).with_dispatcher(server::dispatcher())
+    LocalClient::new(Box::new(node))
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::support;
 use std::sync::Arc;
 
 use rootlight::engine::HostInput;
-use rootlight::rpc::server::methods;
+use rootlight::rpc::methods;
 use rootlight::rpc::{Connection, LocalMessage, Method, Param};
 use rootlight::types::B256;
 use serde_json::{Value, json};

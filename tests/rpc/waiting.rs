@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::HostInput;
-use rootlight::rpc::server::methods;
+use rootlight::rpc::methods;
 use rootlight::rpc::{Connection, LocalMessage};
 use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};

@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
-use rootlight::engine::{DevNode, HostInput, LocalNode as _};
-use rootlight::rpc::{Connection, LocalClient, LocalMessage, server};
+use rootlight::engine::{DevNode, HostInput};
+use rootlight::rpc::{Connection, LocalClient, LocalMessage};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json};
-
-use super::bans::HostBans;
 
 /// A client of a development chain with a clock of its own.
 pub struct DevClient {
     pub client: LocalClient,
     pub now: u64,
-    pub bans: Arc<HostBans>,
     messages: u64,
 }
 
@@ -35,10 +32,7 @@ impl DevClient {
     pub fn with(config: DevConfig, prepare: impl FnOnce(&mut DevChain)) -> Self {
         let mut node = DevNode::new(config, HostInput { now: START, entropy: B256::repeat_byte(7) }).unwrap();
         prepare(node.chain_mut());
-        let bans = Arc::new(HostBans::default());
-        node.set_bans(bans.clone());
-        let client = LocalClient::new(Box::new(node)).with_dispatcher(server::dispatcher());
-        Self { client, now: START, bans, messages: 0 }
+        Self { client: LocalClient::new(Box::new(node)), now: START, messages: 0 }
     }
 
     /// The development chain itself.

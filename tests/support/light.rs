@@ -1,5 +1,6 @@
 //! A light client whose upstreams are executing nodes in this process.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
@@ -11,11 +12,10 @@ use rootlight::light::{
     UpstreamResponse,
 };
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep, server};
-use rootlight::types::bans::Bans;
+use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{bans::HostBans, recording::Recording, shared};
+use super::{recording::Recording, shared};
 
 /// Number of recorded blocks above genesis.
 pub const FOLLOWED: usize = 676;
@@ -49,8 +49,14 @@ pub struct ExecutedUpstream {
 
 impl ExecutedUpstream {
     pub fn new(chain: Arc<dyn Snapshot>) -> Self {
-        let dispatcher = server::dispatcher();
-        Self { chain, dispatcher, without: Vec::new(), change: None, asked: Vec::new(), bytes: 0 }
+        Self {
+            chain,
+            dispatcher: Arc::default(),
+            without: Vec::new(),
+            change: None,
+            asked: Vec::new(),
+            bytes: 0,
+        }
     }
 
     /// The honest answer; an error is returned as its `error` object.
@@ -110,7 +116,7 @@ impl Light {
     /// A client that trusts a later block and has no headers below it.
     pub fn since(network: Network, upstream: ExecutedUpstream, number: u64) -> Self {
         let options = SyncOptions { backfill: 0, ..SyncOptions::default() };
-        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (number, options))
+        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (number, options), None)
     }
 
     /// A client of several named upstreams.
@@ -119,7 +125,19 @@ impl Light {
         upstreams: Vec<(&str, ExecutedUpstream)>,
         unproven: UnprovenPolicy,
     ) -> Self {
-        Self::start(network, upstreams, unproven, (0, SyncOptions::default()))
+        Self::start(network, upstreams, unproven, (0, SyncOptions::default()), None)
+    }
+
+    /// A client whose host has rows of the method table of its own.
+    pub fn hosted(
+        network: Network,
+        upstream: ExecutedUpstream,
+        host: Arc<dyn Any + Send + Sync>,
+        dispatcher: Arc<Dispatcher>,
+    ) -> Self {
+        let at = (0, SyncOptions::default());
+        let light = Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, at, Some(host));
+        Self { client: light.client.with_dispatcher(dispatcher), ..light }
     }
 
     fn start(
@@ -127,6 +145,7 @@ impl Light {
         upstreams: Vec<(&str, ExecutedUpstream)>,
         unproven: UnprovenPolicy,
         (number, options): (u64, SyncOptions),
+        host: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
         let names = upstreams.iter().map(|(name, _)| (*name).into()).collect();
         let mut others: Vec<ExecutedUpstream> = upstreams.into_iter().map(|(_, upstream)| upstream).collect();
@@ -137,11 +156,8 @@ impl Light {
         let total_difficulty = (number > 0).then(|| super::u256(first["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
-        let bans: Arc<dyn Bans> = Arc::new(HostBans::default());
-        let config =
-            ClientConfig { version, upstreams: names, unproven, bans: Some(bans), ..ClientConfig::default() };
-        let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options)
-            .with_dispatcher(server::dispatcher());
+        let config = ClientConfig { version, upstreams: names, unproven, host, ..ClientConfig::default() };
+        let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
         let mut light = Self { client, upstream, others, rounds: 0, connection: None, now: 0 };
         light.sync();
         light

@@ -1,7 +1,6 @@
 //! Helpers shared by the tests: recorded data, and an in-memory state.
 #![allow(dead_code, unreachable_pub)]
 
-pub mod bans;
 pub mod calls;
 pub mod chain;
 pub mod dev;
@@ -15,16 +14,21 @@ pub mod tally;
 pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use rootlight::exec::BlockHashes;
 use rootlight::state::{AccountState, StateError, StateKey, StateReader};
 
+/// The root of the repository, for the tests of every crate that use these helpers.
+pub fn root() -> &'static Path {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder.ancestors().find(|folder| folder.join("Cargo.lock").is_file()).expect("a workspace")
+}
+
 /// Folder of the large recordings. Tests that need it are skipped without it.
 pub fn shared() -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");
-    let path = PathBuf::from(std::env::var("ROOTLIGHT_SHARED").unwrap_or_else(|_| default.into()));
+    let path = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     if path.is_dir() {
         return Some(path);
     }

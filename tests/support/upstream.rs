@@ -7,7 +7,7 @@ use rootlight::exec::CallPolicy;
 use rootlight::{
     consensus::{Checkpoint, Network},
     light::{ClientConfig, Now, RequestFailure, SyncStep, UpstreamRequest, UpstreamResponse},
-    rpc::{Client, SessionStep, server},
+    rpc::{Client, SessionStep},
     state::keys,
     trie::{self, NodeSource},
 };
@@ -199,7 +199,7 @@ impl<'a> Harness<'a> {
             upstreams: vec!["recording".into()],
             ..ClientConfig::default()
         };
-        let client = Client::new(Arc::new(network), checkpoint, config).with_dispatcher(server::dispatcher());
+        let client = Client::new(Arc::new(network), checkpoint, config);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
@@ -208,7 +208,7 @@ impl<'a> Harness<'a> {
         let checkpoint =
             Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: Some(U256::from(1)) };
         let config = ClientConfig { policy, ..ClientConfig::default() };
-        let client = Client::new(Arc::new(network), checkpoint, config).with_dispatcher(server::dispatcher());
+        let client = Client::new(Arc::new(network), checkpoint, config);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use rootlight::rpc::server::Profile;
 use rootlight_server::keys::{self, KeyError, Registry};
+use rootlight_server::methods::Profile;
 use rootlight_server::{AdmissionRules, KeyAccess};
 
 use super::error::CommandError;

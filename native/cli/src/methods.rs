@@ -1,8 +1,8 @@
 //! `rootlight methods`.
 
-use rootlight::rpc::server::Profile;
-use rootlight::rpc::server::methods;
 use rootlight::rpc::{Method, Mode};
+use rootlight_server::methods::Profile;
+use rootlight_server::methods::methods;
 use serde_json::{Value, json};
 
 use super::error::CommandError;

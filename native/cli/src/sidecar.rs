@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::rpc::server::Profile;
 use rootlight_limits::Limits;
 use rootlight_node::light::LightOptions;
 use rootlight_node::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};
+use rootlight_server::methods::Profile;
 use rootlight_upstream::p2p::Identity;
 use rootlight_upstream::{self as upstream, HttpConfig};
 use tracing::info;

@@ -67,7 +67,7 @@ impl Upstream for BanGuardedUpstream {
 mod tests {
     use std::net::IpAddr;
 
-    use rootlight::types::bans::{AddressRange, BanRefusal, Bans as _};
+    use rootlight_server::bans::{AddressRange, BanRefusal};
     use rootlight_upstream::unreserved;
 
     use super::*;

@@ -1,7 +1,6 @@
 //! Who may enter: the base path, the profile, and API keys in the path.
 
 use axum::http::{HeaderMap, HeaderName, header};
-use rootlight::rpc::server::Profile;
 
 use super::access::{CallerOrigin, is_loopback_host};
 use super::key_access::KeyAccess;
@@ -9,6 +8,7 @@ use super::key_caller::KeyCaller;
 use super::proxies::RequestSource;
 use super::refusal::RequestRefusal;
 use crate::keys::KeyText;
+use crate::methods::Profile;
 use crate::service::Caller;
 
 /// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
@@ -87,8 +87,8 @@ impl AdmissionRules {
     ) -> Caller {
         let peer = key.map_or(source.peer, |key| source.peer.of_key(key.owner()));
         Caller::with(peer, source.origin.foreign_page(), |connection| {
-            connection
-                .with_profile(self.profile)
+            self.profile
+                .serve(connection)
                 .with_rights(key.map_or(0, KeyCaller::rights))
                 .with_operator(self.is_operator(key, headers, source))
                 .with_batch_limit(batch_limit)

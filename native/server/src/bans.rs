@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ipnet::IpNet;
-use rootlight::types::bans::{AddressRange, BanList, BanRefusal, Bans};
 use rootlight_limits::unix_time::unix_time;
 use tokio::sync::watch;
 
 use crate::addresses;
+use crate::ban_list::BanList;
+
+pub use crate::ban_list::{AddressRange, BAN_SECONDS, BanRefusal, MAX_BANS, NotARange};
 
 /// Gives the address at which an upstream was reached last; `None` if it is not known.
 pub type AddressOf = Box<dyn Fn() -> Option<IpAddr> + Send + Sync>;
@@ -97,10 +99,13 @@ impl HostBans {
         upstreams.iter().any(hit)
             && if well.peek().is_some() { well.all(out) } else { upstreams.iter().all(out) }
     }
-}
 
-impl Bans for HostBans {
-    fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal> {
+    /// Bans a range for [`BAN_SECONDS`]. A ban that exists is prolonged. `healthy` are the numbers of the upstreams that
+    /// answer well.
+    ///
+    /// # Errors
+    /// The range cannot be banned. Nothing is changed then.
+    pub fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal> {
         let covers = |proxy: &IpNet| range.contains(proxy.addr()) || addresses::has(proxy, range.address());
         if read(&self.proxies).iter().any(covers) {
             return Err(BanRefusal::Proxy);
@@ -116,11 +121,14 @@ impl Bans for HostBans {
         Ok(())
     }
 
-    fn unban(&self, range: &AddressRange) {
+    /// Ends the ban of exactly this range.
+    pub fn unban(&self, range: &AddressRange) {
         write(&self.list).unban(range);
     }
 
-    fn list(&self) -> Vec<String> {
+    /// The bans: single addresses first, then ranges.
+    #[must_use]
+    pub fn list(&self) -> Vec<String> {
         read(&self.list).list(unix_time())
     }
 }

@@ -16,7 +16,8 @@ use tokio::time::{Instant, timeout};
 
 use super::connection_slots::FREE_BYTES;
 use super::server_state::ServerState;
-use crate::service::{Caller, dispatcher};
+use crate::methods::dispatcher;
+use crate::service::Caller;
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.

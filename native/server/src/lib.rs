@@ -5,11 +5,13 @@
 //! | the root | the server ([`Server`]) |
 //! | [`service`] | what answers its messages |
 //! | [`keys`], [`bans`] | who may call, what and how often; which addresses are refused |
+//! | [`methods`] | the methods that it answers, and those about the server itself |
 //! | [`metrics`] | what a server counts |
 
 mod access;
 mod addresses;
 mod admission;
+mod ban_list;
 pub mod bans;
 mod body;
 mod coding;
@@ -27,6 +29,7 @@ mod limits;
 mod listen;
 mod live_settings;
 mod metered;
+pub mod methods;
 pub mod metrics;
 mod observer;
 mod operations;

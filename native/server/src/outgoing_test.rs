@@ -6,12 +6,11 @@ use std::path::Path;
 use axum::http::{Method, Request};
 use futures::future::BoxFuture;
 use rootlight::rpc::{Message, Reply};
-use rootlight::types::bans::{AddressRange, Bans as _};
 use rootlight_limits::caller_id::CallerId;
 use serde_json::value::to_raw_value;
 
 use super::*;
-use crate::bans::HostBans;
+use crate::bans::{AddressRange, HostBans};
 use crate::keys::{KeyChange, Registry};
 use crate::server_state::ServerState;
 use crate::service::{Caller, ReservedReply, Service};

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 
 use super::outgoing::JSON;
 use crate::keys::{Exceeded, LimitPeriod, LimitStatus, NotAllowed};
+use crate::methods::dispatcher;
 use crate::metrics::Rejection;
-use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED, dispatcher};
+use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
 
 /// JSON-RPC code of a request without the right to be made.
 const UNAUTHORIZED: i32 = -32016;

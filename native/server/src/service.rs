@@ -4,22 +4,22 @@
 //! message once and write each reply once; a [`Service`] answers.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
 use rootlight::rpc::envelope::{Id, MAX_BATCH};
-use rootlight::rpc::server;
-use rootlight::rpc::{Connection, Dispatcher, Message, Notifications, Reply, RpcError, poll_message};
+use rootlight::rpc::{Connection, Message, Notifications, Reply, RpcError, poll_message};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::caller_id::CallerId;
 use tokio::sync::watch;
 
 use crate::bans::HostBans;
+use crate::methods::dispatcher;
 use crate::metrics::Metrics;
 
 /// JSON-RPC code of an internal error (JSON-RPC 2.0).
@@ -74,14 +74,6 @@ impl ReservedReply {
     pub fn into_text(self) -> Option<String> {
         self.reply?.into_text()
     }
-}
-
-/// The method table by name.
-#[must_use]
-pub fn dispatcher() -> &'static Arc<Dispatcher> {
-    // Static, because the table never changes.
-    static DISPATCHER: LazyLock<Arc<Dispatcher>> = LazyLock::new(server::dispatcher);
-    &DISPATCHER
 }
 
 /// Reads a message that no connection has sent, such as one of this program itself.

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-pub(in crate::rpc) const ACCOUNTS: Method = Method {
+const ACCOUNTS: Method = Method {
     pages: PageAccess::Own,
     ..read(
         "eth_accounts",

@@ -10,10 +10,8 @@ mod rows;
 mod send;
 
 #[cfg(feature = "light")]
-pub(super) use accounts::ACCOUNTS;
 pub(super) use mining::GET_WORK;
 #[cfg(feature = "light")]
-pub(super) use pool::PENDING;
 #[cfg(feature = "light")]
 pub(super) use send::receiver;
 pub(super) use send::send_raw;

@@ -19,7 +19,7 @@ const fn shown_to_named(row: Method) -> Method {
     Method { pages: PageAccess::Named, ..row }
 }
 
-pub(in crate::rpc) const PENDING: Method = shown_to_named(read(
+const PENDING: Method = shown_to_named(read(
     "eth_pendingTransactions",
     &[],
     "array of transaction objects",

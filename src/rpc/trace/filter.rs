@@ -188,8 +188,10 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<HandlerOutpu
 }
 
 /// `trace_filter` of the hosted profile.
-#[cfg(all(feature = "dev", feature = "light"))]
-pub(in crate::rpc) fn hosted(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+///
+/// # Errors
+/// Parameters that are not valid, missing facts, or a refusal.
+pub fn hosted(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     filter_by(&HOSTED, view, params)
 }
 

@@ -18,8 +18,7 @@ use crate::{
 };
 
 pub use filter::TraceFilter;
-#[cfg(all(feature = "dev", feature = "light"))]
-pub(super) use filter::hosted as hosted_filter;
+pub use filter::hosted as hosted_filter;
 pub use replay::traced_block;
 pub(super) use replay::traces;
 use replay::{CALLS, too_large};
@@ -53,7 +52,7 @@ pub(super) const METHODS: &[Method] = &[
     .costs(100),
 ];
 
-pub(super) const FILTER: Method = Method::read(
+const FILTER: Method = Method::read(
     "trace_filter",
     &[required("filter", "TRACE_FILTER").of(ParamSubject::Traces)],
     "array of trace objects",

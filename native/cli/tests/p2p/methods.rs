@@ -9,11 +9,11 @@ use futures::StreamExt as _;
 use rootlight::consensus::Network;
 use rootlight::engine::{FollowNode, LocalNode as _};
 use rootlight::exec::{CallPolicy, GenesisBlock};
-use rootlight::rpc::server::methods;
 use rootlight_node::light::LightService;
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_node::peer_server::{LocalChain, PeerServer};
 use rootlight_p2p::session::RateLimits;
+use rootlight_server::methods::methods;
 use rootlight_server::service::Service;
 use serde_json::{Value, json};
 

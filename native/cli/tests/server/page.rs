@@ -114,7 +114,7 @@ async fn files_are_sent_in_the_coding_that_the_browser_accepts() {
 #[tokio::test]
 async fn the_hosted_profile_has_the_page_too() {
     let mut config = with_page();
-    config.entry.profile = rootlight::rpc::server::Profile::Hosted;
+    config.entry.profile = rootlight_server::methods::Profile::Hosted;
     let server = start(config).await;
     assert_eq!(get(&server, "/").await.bytes().await.unwrap(), INDEX);
 }

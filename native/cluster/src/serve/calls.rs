@@ -54,8 +54,7 @@ pub(super) fn refuse_filters(reply: &mut Reply, (code, text): (i32, &str)) {
 mod tests {
     use rootlight::rpc::Response;
     use rootlight::rpc::envelope::Outcome;
-    use rootlight::rpc::server::methods;
-    use rootlight_server::service::dispatcher;
+    use rootlight_server::methods::{dispatcher, methods};
     use serde_json::value::RawValue;
 
     use super::*;

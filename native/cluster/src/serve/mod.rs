@@ -26,5 +26,5 @@ pub use front_end::{FrontEnd, FrontEndParts};
 #[cfg(test)]
 fn read(message: &[u8]) -> rootlight::rpc::Message {
     use rootlight::rpc::envelope::MAX_BATCH;
-    rootlight::rpc::Message::read(message, rootlight_server::service::dispatcher(), MAX_BATCH)
+    rootlight::rpc::Message::read(message, rootlight_server::methods::dispatcher(), MAX_BATCH)
 }

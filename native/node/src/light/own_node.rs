@@ -268,7 +268,7 @@ fn refusal(error: WalkError, root: B256, number: u64, store: &dyn TrieStore) -> 
 
 #[cfg(test)]
 mod tests {
-    use rootlight::rpc::server::methods;
+    use rootlight_server::methods::methods;
 
     use super::*;
 

@@ -16,17 +16,16 @@ use rootlight::light::{
 };
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{AuxiliarySource, Connection, Message, Session, SessionStep};
-use rootlight::types::bans::Bans;
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::{self, SHORT_JSON};
 use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_server::bans::HostBans;
+use rootlight_server::methods::dispatcher;
 use rootlight_server::metrics::VerifiedKind;
 use rootlight_server::service::{
     Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus, TIMED_OUT,
-    dispatcher,
 };
 use rootlight_upstream::{SharedUpstream, with_caller};
 use tokio::sync::{Semaphore, watch};
@@ -184,7 +183,6 @@ impl LightService {
         options: &LightOptions,
         bans: &Arc<HostBans>,
     ) -> SharedLight {
-        let bans: Arc<dyn Bans> = bans.clone();
         let config = ClientConfig {
             version: client_version(),
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
@@ -196,7 +194,7 @@ impl LightService {
             host_announces_sent: options.host_announces_sent,
             bodies_by_hash: options.index,
             balance: options.spread,
-            bans: Some(bans),
+            host: Some(bans.clone()),
         };
         let counts = Counts::within(options.limits.clone());
         let shared =

@@ -8,7 +8,8 @@ use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
 use rootlight::rpc::{AuxiliarySource, Lock, LockKind, SharedClient};
-use rootlight_server::service::{Counts, dispatcher};
+use rootlight_server::methods::dispatcher;
+use rootlight_server::service::Counts;
 use tokio::sync::watch;
 use tracing::{info, warn};
 

@@ -18,9 +18,10 @@ use rootlight_limits::priority::{Pauses, SHORT_JSON};
 use rootlight_limits::runs::{RunQueue, Size};
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::bans::HostBans;
+use rootlight_server::methods::dispatcher;
 use rootlight_server::service::{
     Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus,
-    dispatcher, news_by_message,
+    news_by_message,
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -72,7 +73,7 @@ impl LocalService {
         }
         node.set_codes(Arc::<Codes>::default());
         let bans = Arc::<HostBans>::default();
-        node.set_bans(bans.clone());
+        node.set_host(bans.clone());
         node.set_recovery(Arc::new(AllProcessors));
         let chain_id = node.local().network().chain_id;
         let client = LocalClient::new(node).with_dispatcher(dispatcher().clone());

@@ -9,7 +9,8 @@ use quick_cache::sync::Cache;
 use rootlight::rpc::Message;
 use rootlight::types::Asker;
 use rootlight_limits::caller_id::CallerId;
-use rootlight_server::service::{Caller, Service, dispatcher};
+use rootlight_server::methods::dispatcher;
+use rootlight_server::service::{Caller, Service};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 

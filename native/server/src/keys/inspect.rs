@@ -83,7 +83,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::service::{dispatcher, read};
+    use crate::methods::dispatcher;
+    use crate::service::read;
 
     const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
     const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";

@@ -1,8 +1,8 @@
 //! The rules of a key over the whole table: each method with each of its names and each form of its parameters.
 
+use crate::methods::methods;
 use alloy_primitives::U256;
 use data_encoding::HEXLOWER_PERMISSIVE;
-use rootlight::rpc::server::methods;
 use rootlight::rpc::{Method, Param, ParamSubject};
 use rootlight::types::Transaction;
 use serde_json::{Value, json};

@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 
 use alloy_primitives::{Address, keccak256};
 use ipnet::IpNet;
-use rootlight::rpc::{Method, server};
+use rootlight::rpc::Method;
 use serde::{Deserialize, Serialize};
 
 use super::error::KeyError;
 use crate::addresses;
+use crate::methods::{dispatcher, methods};
 
 /// Most entries of a list of a key: methods, contracts, origins or addresses. Each request is compared with them.
 pub const MAX_ENTRIES: usize = 1_000;
@@ -229,10 +230,9 @@ fn method(entry: &str) -> Option<String> {
     let known = match entry.strip_suffix("_*") {
         Some(namespace) => {
             let of = |name: &str| name.split_once('_').is_some_and(|(space, _)| space == namespace);
-            rootlight::rpc::server::methods()
-                .any(|row| of(row.name) || row.aliases.iter().any(|name| of(name)))
+            methods().any(|row| of(row.name) || row.aliases.iter().any(|name| of(name)))
         }
-        None => server::dispatcher().find(entry).is_some(),
+        None => dispatcher().find(entry).is_some(),
     };
     known.then(|| entry.to_owned())
 }
@@ -331,7 +331,6 @@ mod tests {
             ..KeyChange::default()
         });
         let rules = rules.unwrap();
-        let dispatcher = server::dispatcher();
         for (name, allowed) in [
             ("rsk_getRawBlockHeaderByHash", true),
             ("ext_getRawBlockHeaderByHash", true),
@@ -340,7 +339,7 @@ mod tests {
             ("network_x", false),
             ("unknown", false),
         ] {
-            assert_eq!(rules.allows(name, dispatcher.find(name)), allowed, "{name}");
+            assert_eq!(rules.allows(name, dispatcher().find(name)), allowed, "{name}");
         }
         assert!(KeyRules::default().allows("unknown", None));
     }

@@ -10,7 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use rootlight::rpc::Message;
-use rootlight::rpc::server::methods;
+
+use crate::methods::methods;
 
 /// Upper bounds of the buckets, in seconds. Look-ups take some microseconds, and a message at most a minute.
 const BUCKETS: [f64; 12] =

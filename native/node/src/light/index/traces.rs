@@ -5,8 +5,8 @@ use rootlight::consensus::ChainView;
 use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, Refusal, SAFE_DEPTH};
 use rootlight::exec::trace::MAX_TRACE_BYTES;
 use rootlight::light::PinnedHead;
-use rootlight::rpc::server::is_hosted;
 use rootlight::rpc::{BlockParam, Method, ParamError, Request, RpcError, TraceFilter, traced_block};
+use rootlight_server::methods::is_hosted;
 use serde_json::{json, value::RawValue};
 
 use super::questions::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion, TraceReply};

@@ -13,17 +13,16 @@ use alloc::{
 use alloy_primitives::{Address, B256, U256};
 use serde::Serialize;
 
-use super::row::read;
+use super::{
+    call::{CallBlock, arguments, block},
+    error::RpcError,
+    method::{CALL, Failure, HandlerOutput, Method, verified},
+    params::Params,
+    revert::reason,
+};
 use crate::{
-    engine::{Level, View},
+    engine::View,
     exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call_watched},
-    rpc::{
-        call::{CallBlock, arguments, block},
-        error::RpcError,
-        method::{CALL, Failure, HandlerOutput, Method, verified},
-        params::Params,
-        revert::reason,
-    },
     types::json::Quantity,
 };
 
@@ -34,16 +33,14 @@ const ACCOUNTS: [u8; 5] = [0x31, 0x3b, 0x3c, 0x3f, 0xff];
 /// Opcodes with an account below the top of the stack: the four calls.
 const CALLS: [u8; 4] = [0xf1, 0xf2, 0xf4, 0xfa];
 
-pub(super) const METHODS: &[Method] = &[read(
+pub(super) const METHODS: &[Method] = &[Method::read(
     "eth_createAccessList",
     CALL,
-    (
-        "{accessList: array of {address, storageKeys}, gasUsed: QUANTITY, error?: string}",
-        "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",
-    ),
-    (Level::Verified, 100),
+    "{accessList: array of {address, storageKeys}, gasUsed: QUANTITY, error?: string}",
+    "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",
     create_access_list,
-)];
+)
+.costs(100)];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,16 +1,15 @@
 //! The hosted profile, and filters that belong to an API key.
 
-use crate::support;
+use crate::{served, support};
 
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
 use rootlight::engine::HostInput;
 use rootlight::light::UnprovenPolicy;
-use rootlight::rpc::server::Profile;
-use rootlight::rpc::server::methods;
 use rootlight::rpc::{Connection, LocalMessage};
 use rootlight::types::{B256, KEY_ASKERS};
+use rootlight_server::methods::{Profile, dispatcher, methods};
 use serde_json::{Value, json};
 use support::{
     dev::DevClient,
@@ -27,7 +26,7 @@ fn ask(dev: &mut DevClient, connection: Connection, method: &str, params: Value)
 }
 
 fn hosted(dev: &mut DevClient, method: &str, params: Value) -> Value {
-    ask(dev, Connection::default().with_operator(false).with_profile(Profile::Hosted), method, params)
+    ask(dev, Profile::Hosted.serve(Connection::default().with_operator(false)), method, params)
 }
 
 fn error(answer: &Value) -> (i64, &str) {
@@ -36,7 +35,7 @@ fn error(answer: &Value) -> (i64, &str) {
 
 #[test]
 fn methods_that_hold_keys_or_control_the_chain_are_not_available() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     for method in methods().filter(|method| !Profile::Hosted.has(method)) {
         for name in std::iter::once(&method.name).chain(method.aliases) {
             let answer = hosted(&mut dev, name, json!([]));
@@ -50,7 +49,7 @@ fn methods_that_hold_keys_or_control_the_chain_are_not_available() {
 
 #[test]
 fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     assert_eq!(hosted(&mut dev, "eth_accounts", json!([]))["result"], json!([]));
     let modules = hosted(&mut dev, "rpc_modules", json!([]))["result"].take();
     let names: Vec<&String> = modules.as_object().unwrap().keys().collect();
@@ -61,7 +60,7 @@ fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
 
 #[test]
 fn a_filter_of_an_api_key_ends_with_the_rights_that_it_was_made_with() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     let with = |rights: u64| Connection::new(KEY_ASKERS.start + 1, 7).with_rights(rights);
     let id = ask(&mut dev, with(1), "eth_newFilter", json!([{}]))["result"].take();
     assert!(ask(&mut dev, with(1), "eth_getFilterChanges", json!([id]))["result"].is_array());
@@ -75,13 +74,14 @@ fn a_filter_of_an_api_key_ends_with_the_rights_that_it_was_made_with() {
 
 #[test]
 fn a_hosted_service_shows_the_number_of_its_upstreams_and_nothing_of_its_pool() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     dev.get("evm_mine", json!([]));
     let upstream = || ExecutedUpstream::new(dev.client.snapshot());
     let names = vec![("https://node.internal:4444", upstream()), ("10.0.0.7", upstream())];
     let mut light = Light::among(Network::regtest(), names, UnprovenPolicy::Refuse);
+    light.client = light.client.with_dispatcher(dispatcher().clone());
     assert_eq!(light.call("net_peerList", &json!([])).unwrap()[0], "https://node.internal:4444");
-    let hosted = Connection::default().with_operator(false).with_profile(Profile::Hosted);
+    let hosted = Profile::Hosted.serve(Connection::default().with_operator(false));
     light.connection = Some(Arc::new(hosted));
     assert_eq!(light.call("net_peerList", &json!([])), Ok(json!(["upstream 1", "upstream 2"])));
     assert_eq!(light.call("net_peerCount", &json!([])), Ok(json!("0x2")));
@@ -101,7 +101,7 @@ fn a_hosted_service_shows_the_number_of_its_upstreams_and_nothing_of_its_pool() 
 
 #[test]
 fn trace_filter_has_the_limits_of_the_hosted_column() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     let account = dev.get("eth_accounts", json!([]))[0].clone();
     for _ in 0..3 {
         dev.get("eth_sendTransaction", json!([{"from": account, "to": account, "value": "0x1"}]));
@@ -125,7 +125,7 @@ fn trace_filter_has_the_limits_of_the_hosted_column() {
 
 #[test]
 fn trace_filter_of_a_hosted_service_covers_at_most_2000_blocks() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     dev.get("anvil_mine", json!(["0x7d0"]));
     assert_eq!(dev.number("eth_blockNumber", json!([])), 2_000);
     let range = |from: u64| json!([{"fromBlock": format!("{from:#x}"), "count": 1}]);
@@ -136,7 +136,7 @@ fn trace_filter_of_a_hosted_service_covers_at_most_2000_blocks() {
 
 #[test]
 fn a_filter_of_an_api_key_exists_only_for_that_key() {
-    let mut dev = DevClient::instant();
+    let mut dev = served(DevClient::instant());
     let key = |number: u64| Connection::new(KEY_ASKERS.start + number, 7);
     let address = |number: u64| Connection::new(number, 7);
     let id = ask(&mut dev, key(1), "eth_newBlockFilter", json!([]))["result"].take();

@@ -1,22 +1,14 @@
 //! Banned addresses and the reputation of upstreams (`sco_*`), in the shapes of the reference node.
 
-use alloc::{format, string::String, vec::Vec};
-
+use rootlight::engine::{Level, View};
+use rootlight::light::PinnedHead;
+use rootlight::rpc::row::{done, required};
+use rootlight::rpc::{
+    BRIEF_COST, Failure, Handler, HandlerOutput, Method, PageAccess, Param, Params, Read, RpcError,
+};
 use serde::Serialize;
 
-use crate::{
-    engine::{Level, View},
-    light::PinnedHead,
-    rpc::{
-        error::RpcError,
-        method::{
-            BRIEF_COST, Failure, Handler, HandlerOutput, Method, PageAccess, Param, Read, doc_text, done,
-            required,
-        },
-        params::Params,
-    },
-    types::bans::{AddressRange, BanRefusal, Bans},
-};
+use crate::bans::{AddressRange, BanRefusal, HostBans};
 
 /// The row of a method for the operator of the host.
 const fn operated(
@@ -25,8 +17,7 @@ const fn operated(
     (result, doc): (&'static str, &'static str),
     handler: Read,
 ) -> Method {
-    let (result, doc, handler) = (doc_text(result), doc_text(doc), Handler::Read(handler));
-    let (level, pages) = (Level::Local, PageAccess::Operator);
+    let (level, pages, handler) = (Level::Local, PageAccess::Operator, Handler::Read(handler));
     Method { name, aliases: &[], params, result, level, cost: BRIEF_COST, pages, doc, handler }
 }
 
@@ -75,9 +66,10 @@ fn summary(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
     done(&Summary::of(&scores(view)), Level::Local)
 }
 
-/// The bans of the host.
-fn bans(view: &dyn View) -> Result<&dyn Bans, RpcError> {
-    view.policy().bans.ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
+/// The bans of the server that the view belongs to.
+fn bans(view: &dyn View) -> Result<&HostBans, RpcError> {
+    let bans = view.policy().host.and_then(|host| host.downcast_ref());
+    bans.ok_or_else(|| RpcError::NotAvailable("sco_banAddress".into()))
 }
 
 fn not_banned(refusal: BanRefusal) -> RpcError {

@@ -10,9 +10,9 @@ use rootlight::dev::{DevConfig, Mining};
 use rootlight::engine::{DevNode, FollowNode, HostInput};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::server::{self, Profile};
 use rootlight::rpc::{Connection, LocalClient, LocalMessage};
 use rootlight::types::B256;
+use rootlight_server::methods::{Profile, dispatcher};
 use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::shared;
@@ -63,7 +63,7 @@ impl Hosted {
         let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
         let follower = FollowNode::new(chain, "Rootlight/1/test/Rust/follow", "node", policy, MOMENT);
         let dev = DevNode::new(config, MOMENT).unwrap();
-        let client = |node| LocalClient::new(node).with_dispatcher(server::dispatcher());
+        let client = |node| LocalClient::new(node).with_dispatcher(dispatcher().clone());
         Self { follower: client(Box::new(follower)), dev: client(Box::new(dev)) }
     }
 
@@ -71,7 +71,7 @@ impl Hosted {
         let pool = OF_THE_POOL.contains(&method) || params[0] == json!("pending");
         let client = if pool { &mut self.dev } else { &mut self.follower };
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let connection = Connection::new(1, 1).with_operator(false).with_profile(Profile::Hosted);
+        let connection = Profile::Hosted.serve(Connection::new(1, 1).with_operator(false));
         let message = LocalMessage::read_from(&client.dispatcher(), Arc::new(connection), message.as_bytes());
         let answer = client.answer(message, MOMENT, &|| false).into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&answer).unwrap();
@@ -118,7 +118,7 @@ fn row(method: &str, params: &Value) -> Option<&'static str> {
 #[test]
 fn the_hosted_profile_answers_as_a_reference_node_that_is_set_up_so() {
     let Some(shared) = shared() else { return };
-    let differences = include_str!("../../docs/differences.md");
+    let differences = include_str!("../../../../docs/differences.md");
     let (mut hosted, mut tally, mut rows) = (Hosted::new(), RecordedTally::default(), BTreeSet::new());
     for mut line in lines(&shared.join("vectors/chain/hosted_like.jsonl")) {
         let request = line["request"].clone();

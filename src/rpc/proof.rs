@@ -7,28 +7,22 @@ use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::{Bytes, hex};
 
-use super::row::read;
-use crate::{
-    engine::{Level, View},
-    rpc::{
-        method::{AT_BLOCK, Failure, HandlerOutput, Method, contract_of, required, verified},
-        params::Params,
-        state,
-    },
+use super::{
+    method::{AT_BLOCK, Failure, HandlerOutput, Method, contract_of, required, verified},
+    params::Params,
+    state,
 };
+use crate::engine::View;
 
-const ROW: Method = read(
+pub(super) const METHODS: &[Method] = &[Method::read(
     "ext_getProof",
     &[contract_of("address"), required("storageKeys", "array of HASH"), AT_BLOCK],
-    (
-        "account proof object",
-        "As eth_getProof, with bare trie nodes from the leaf to the root, and none for what does not exist.",
-    ),
-    (Level::Verified, 30),
+    "account proof object",
+    "As eth_getProof, with bare trie nodes from the leaf to the root, and none for what does not exist.",
     proof,
-);
-
-pub(super) const METHODS: &[Method] = &[Method { aliases: &["rsk_getProof"], ..ROW }];
+)
+.costs(30)
+.also(&["rsk_getProof"])];
 
 fn proof(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     verified(&state::proof_with(view, params, leaf_first)?)

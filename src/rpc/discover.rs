@@ -4,29 +4,28 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde_json::{Map, Value, json};
 
-use super::row::read;
-use crate::{
-    engine::Level,
-    rpc::method::{Method, Read},
+use super::{
+    method::{Failure, HandlerOutput, Method, done},
+    support::Mode,
 };
+use crate::engine::{Level, View};
 
 /// Version of the OpenRPC specification.
 const OPENRPC: &str = "1.3.2";
 
-/// The row of the method, which this handler answers.
-pub(super) const fn row(handler: Read) -> Method {
-    read(
-        "rpc.discover",
-        &[],
-        ("OpenRPC document", "All methods with their parameters and results, as an OpenRPC document."),
-        // The document has about 100,000 characters.
-        (Level::Local, 50),
-        handler,
-    )
+/// The answer that describes these rows as an OpenRPC document: `rpc.discover` of a host with other rows.
+///
+/// # Errors
+/// None in practice: the document is JSON.
+pub fn described(
+    view: &dyn View,
+    rows: impl Iterator<Item = &'static Method>,
+) -> Result<HandlerOutput, Failure> {
+    done(&document(view.policy().version, rows), Level::Local)
 }
 
 /// The OpenRPC document of these methods.
-pub(super) fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
+fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
     let mut listed: Vec<(&str, &Method)> =
         methods.flat_map(|row| row.aliases.iter().chain([&row.name]).map(move |name| (*name, row))).collect();
     listed.sort_by_key(|(name, _)| *name);
@@ -67,16 +66,9 @@ fn method(name: &str, row: &Method) -> Value {
 }
 
 /// The modes in which the method answers, with the error of those in which it does not.
-#[cfg(feature = "catalogue")]
 fn modes(row: &Method) -> Value {
-    use crate::rpc::support::Mode;
     let answers = Mode::ALL.map(|mode| (String::from(mode.name()), json!(row.support(mode))));
     Value::Object(answers.into_iter().collect())
-}
-
-#[cfg(not(feature = "catalogue"))]
-fn modes(_: &Method) -> Value {
-    Value::Null
 }
 
 /// The patterns of the basic kinds.
@@ -140,7 +132,7 @@ fn schema(kind: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::server::methods;
+    use crate::rpc::table::methods;
 
     #[test]
     fn kinds_have_schemas() {

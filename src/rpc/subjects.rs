@@ -6,17 +6,15 @@ use alloc::{boxed::Box, vec::Vec};
 use alloy_primitives::Address;
 use serde_json::value::RawValue;
 
-use crate::{
-    rpc::{
-        call_object, dev,
-        envelope::Call,
-        filters, logs,
-        method::{Method, ParamSubject},
-        params::{BlockParam, Params},
-        trace,
-    },
-    types::Transaction,
+use super::{
+    call_object, dev,
+    envelope::Call,
+    filters, logs,
+    method::{Method, ParamSubject},
+    params::{BlockParam, Params},
+    trace,
 };
+use crate::types::Transaction;
 
 impl Call {
     /// The parameters; `None` if the method does not exist, or takes fewer or more: then no handler runs.

@@ -1,31 +1,25 @@
 //! `eth_submitWork` and `eth_submitHashrate`. Rootstock is merge-mined: miners use `mnr_*`.
 
-use super::row::read;
-use crate::{
-    engine::{Level, View},
-    rpc::{
-        error::ParamError,
-        method::{Failure, HandlerOutput, Method, done, required},
-        params::Params,
-    },
+use super::{
+    error::ParamError,
+    method::{Failure, HandlerOutput, Method, done, required},
+    params::Params,
 };
+use crate::engine::{Level, View};
 
 pub(super) const METHODS: &[Method] = &[
-    read(
+    Method::local(
         "eth_submitWork",
         &[required("nonce", "DATA, 8 bytes"), required("powHash", "HASH"), required("mixDigest", "HASH")],
-        (
-            "boolean",
-            "Always false: no nonce of Ethereum's proof of work makes a block valid. Miners submit Bitcoin blocks by mnr_*.",
-        ),
-        (Level::Local, 1),
+        "boolean",
+        "Always false: no nonce of Ethereum's proof of work makes a block valid. Miners submit Bitcoin blocks by mnr_*.",
         submit_work,
     ),
-    read(
+    Method::local(
         "eth_submitHashrate",
         &[required("hashrate", "DATA, 32 bytes"), required("clientId", "DATA, 32 bytes")],
-        ("boolean", "Always true; the hash rate is not kept. eth_hashrate reports what the chain shows."),
-        (Level::Local, 1),
+        "boolean",
+        "Always true; the hash rate is not kept. eth_hashrate reports what the chain shows.",
         submit_hashrate,
     ),
 ];

@@ -5,16 +5,15 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::{Address, Bytes, U256, address, hex};
 use serde::Serialize;
 
-use super::row::read;
+use super::{
+    call::CallBlock,
+    error::RpcError,
+    method::{Failure, HandlerOutput, Method, verified},
+    params::Params,
+};
 use crate::{
-    engine::{Level, View},
+    engine::View,
     exec::{CallMessage, CallOutcome, call},
-    rpc::{
-        call::CallBlock,
-        error::RpcError,
-        method::{Failure, HandlerOutput, Method, verified},
-        params::Params,
-    },
     state::StateOverride,
 };
 
@@ -23,16 +22,14 @@ const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 /// Selector of the Bridge's method `getStateForDebugging()`.
 const STATE: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
 
-pub(super) const METHODS: &[Method] = &[read(
+pub(super) const METHODS: &[Method] = &[Method::read(
     "eth_bridgeState",
     &[],
-    (
-        "{btcBlockchainBestChainHeight, rskTxsWaitingForSignatures}",
-        "Height of the Bridge's Bitcoin chain, and the hashes, without 0x, of peg-outs that wait for signatures.",
-    ),
-    (Level::Verified, 50),
+    "{btcBlockchainBestChainHeight, rskTxsWaitingForSignatures}",
+    "Height of the Bridge's Bitcoin chain, and the hashes, without 0x, of peg-outs that wait for signatures.",
     bridge_state,
-)];
+)
+.costs(50)];
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

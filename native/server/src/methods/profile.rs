@@ -1,17 +1,11 @@
 //! Profiles: which methods a connection is served, and with which limits.
 
-use super::rows::{DISCOVER, MODULES, described, methods};
-use crate::{
-    engine::{Level, View},
-    rpc::{
-        chain,
-        connection::Connection,
-        dev,
-        method::{Failure, Handler, HandlerOutput, Method, PageAccess, done},
-        params::Params,
-        rootlight, table, trace,
-    },
-};
+use std::sync::LazyLock;
+
+use rootlight::engine::{Level, View};
+use rootlight::rpc::{Connection, Failure, Handler, HandlerOutput, Method, PageAccess, Params, Read, row};
+
+use super::rows::methods;
 
 /// What the service is used for. The server decides it for each connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -28,23 +22,24 @@ pub enum Profile {
 const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "personal", "sco"];
 
 /// Rows of the hosted profile that replace the row of the same name.
-static HOSTED: &[Method] = &[
-    Method { handler: Handler::Read(none), pages: PageAccess::Any, ..dev::ACCOUNTS },
-    Method { handler: Handler::Read(none), pages: PageAccess::Any, ..dev::PENDING },
-    Method { handler: Handler::Read(numbered_peers), pages: PageAccess::Any, ..chain::PEER_LIST },
-    Method {
-        handler: Handler::Read(rootlight::numbered_upstreams),
-        pages: PageAccess::Any,
-        ..rootlight::UPSTREAMS
-    },
-    Method { handler: Handler::Read(hosted_modules), ..MODULES },
-    Method { handler: Handler::Read(trace::hosted_filter), ..trace::FILTER },
-    Method { handler: Handler::Read(hosted_document), ..DISCOVER },
-];
+static HOSTED: LazyLock<Vec<Method>> = LazyLock::new(|| methods().filter_map(replacement).collect());
+
+fn replacement(method: &'static Method) -> Option<Method> {
+    let handler: Read = match method.name {
+        "eth_accounts" | "eth_pendingTransactions" => none,
+        "net_peerList" => numbered_peers,
+        "rootlight_upstreams" => row::numbered_upstreams,
+        "rpc.discover" => document,
+        "rpc_modules" => modules,
+        "trace_filter" => row::hosted_filter,
+        _ => return None,
+    };
+    Some(Method { handler: Handler::Read(handler), pages: PageAccess::Any, ..*method })
+}
 
 /// Whether a row is one of the hosted profile's own.
 pub fn is_hosted(row: &Method) -> bool {
-    HOSTED.iter().any(|own| core::ptr::eq(own, row))
+    HOSTED.iter().any(|own| std::ptr::eq(own, row))
 }
 
 /// The hosted profile's own row of a method.
@@ -74,22 +69,20 @@ impl Profile {
             }
         }
     }
+
+    /// Returns the connection, served under this profile.
+    #[must_use]
+    pub fn serve(self, connection: Connection) -> Connection {
+        match self {
+            Self::Node => connection,
+            Self::Hosted => connection.with_selection(hosted_row),
+        }
+    }
 }
 
 /// The row that serves a method under the hosted profile; `None` if the profile does not have the method.
 fn hosted_row(method: &'static Method) -> Option<&'static Method> {
     Profile::Hosted.has(method).then_some(own_row(method).unwrap_or(method))
-}
-
-impl Connection {
-    /// Returns the connection, served under this profile.
-    #[must_use]
-    pub fn with_profile(self, profile: Profile) -> Self {
-        match profile {
-            Profile::Node => self,
-            Profile::Hosted => self.with_selection(hosted_row),
-        }
-    }
 }
 
 /// The methods that the hosted profile has.
@@ -99,28 +92,28 @@ fn hosted() -> impl Iterator<Item = &'static Method> {
 
 /// `eth_accounts` of a service that holds no keys.
 fn none(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
-    done(&[(); 0], Level::Local)
+    row::done(&[(); 0], Level::Local)
 }
 
 /// `net_peerList` of a service, whose callers need not know the operator's network.
 fn numbered_peers(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
-    done(&chain::numbered(view), Level::Local)
+    let names: Vec<String> =
+        (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect();
+    row::done(&names, Level::Local)
 }
 
 /// `rpc_modules` with the namespaces of the hosted profile.
-fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
-    table::modules_of(hosted())
+fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+    row::modules_of(hosted())
 }
 
 /// `rpc.discover` with the methods of the hosted profile.
-fn hosted_document(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
-    described(view, hosted())
+fn document(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+    row::described(view, hosted())
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
     #[test]
@@ -150,9 +143,10 @@ mod tests {
 
     #[test]
     fn rows_of_the_hosted_profile_replace_rows_of_the_table() {
-        for row in HOSTED {
+        assert_eq!(HOSTED.len(), 7);
+        for row in HOSTED.iter() {
             let method = methods().find(|method| method.name == row.name).unwrap();
-            assert!(core::ptr::eq(hosted_row(method).unwrap(), row), "{}", row.name);
+            assert!(std::ptr::eq(hosted_row(method).unwrap(), row), "{}", row.name);
             assert_eq!(row.cost, method.cost);
         }
     }

@@ -1,7 +1,7 @@
 //! IP addresses that the operator has banned.
 
-use alloc::{string::String, vec::Vec};
-use core::{fmt, net::IpAddr};
+use std::fmt;
+use std::net::IpAddr;
 
 /// Seconds until a ban ends: a day, so that an address that changes hands is not refused for ever.
 pub const BAN_SECONDS: u64 = 24 * 60 * 60;
@@ -98,26 +98,9 @@ pub enum BanRefusal {
     LastUpstream,
 }
 
-/// The bans of a host, for the methods that change them. The host has the clock, and refuses banned clients and leaves
-/// banned upstreams alone.
-pub trait Bans: fmt::Debug + Send + Sync {
-    /// Bans a range for [`BAN_SECONDS`]. A ban that exists is prolonged. `healthy` are the numbers of the upstreams that
-    /// answer well.
-    ///
-    /// # Errors
-    /// The range cannot be banned. Nothing is changed then.
-    fn ban(&self, range: AddressRange, healthy: &[usize]) -> Result<(), BanRefusal>;
-
-    /// Ends the ban of exactly this range.
-    fn unban(&self, range: &AddressRange);
-
-    /// The bans: single addresses first, then ranges.
-    fn list(&self) -> Vec<String>;
-}
-
 /// The banned addresses of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BanList {
+pub(crate) struct BanList {
     /// Ranges with the time in seconds since 1970 at which the ban ends.
     bans: Vec<(AddressRange, u64)>,
 }
@@ -125,7 +108,7 @@ pub struct BanList {
 impl BanList {
     /// Bans a range for [`BAN_SECONDS`] from `now`, in seconds since 1970. A ban that exists is prolonged. Returns
     /// `false` if there are [`MAX_BANS`] others.
-    pub fn ban(&mut self, range: AddressRange, now: u64) -> bool {
+    pub(crate) fn ban(&mut self, range: AddressRange, now: u64) -> bool {
         self.bans.retain(|(banned, until)| *until > now && *banned != range);
         if self.bans.len() >= MAX_BANS {
             return false;
@@ -135,21 +118,21 @@ impl BanList {
     }
 
     /// Ends the ban of exactly this range.
-    pub fn unban(&mut self, range: &AddressRange) {
+    pub(crate) fn unban(&mut self, range: &AddressRange) {
         self.bans.retain(|(banned, _)| banned != range);
     }
 
     /// Whether an address is banned at `now`, in seconds since 1970.
-    pub fn is_banned(&self, address: IpAddr, now: u64) -> bool {
+    pub(crate) fn is_banned(&self, address: IpAddr, now: u64) -> bool {
         self.bans.iter().any(|(range, until)| *until > now && range.contains(address))
     }
 
     /// The bans at `now`: single addresses first, then ranges, as the reference node lists them.
-    pub fn list(&self, now: u64) -> Vec<String> {
+    pub(crate) fn list(&self, now: u64) -> Vec<String> {
         let of = |ranges: bool| {
             let bans =
                 self.bans.iter().filter(move |(range, until)| *until > now && range.bits.is_some() == ranges);
-            bans.map(|(range, _)| alloc::format!("{range}"))
+            bans.map(|(range, _)| format!("{range}"))
         };
         of(false).chain(of(true)).collect()
     }
@@ -220,7 +203,7 @@ mod tests {
 
         let mut full = BanList::default();
         for number in 0..MAX_BANS {
-            assert!(full.ban(range(&alloc::format!("10.0.{}.{}", number / 256, number % 256)), 0));
+            assert!(full.ban(range(&format!("10.0.{}.{}", number / 256, number % 256)), 0));
         }
         assert!(!full.ban(range("192.0.2.7"), 0), "the list is full");
         assert!(full.ban(range("10.0.0.1"), 0), "a ban that exists is prolonged");

@@ -1,0 +1,44 @@
+//! The rows of the server's methods.
+
+use std::sync::{Arc, LazyLock};
+
+use rootlight::engine::View;
+use rootlight::rpc::{self, Dispatcher, Failure, Handler, HandlerOutput, Method, Params, Read, row};
+
+use super::scoring;
+
+/// The server's own rows. They take the place of rows of the same name.
+static OWN: LazyLock<Vec<Method>> =
+    LazyLock::new(|| scoring::METHODS.iter().copied().chain(rpc::methods().filter_map(listing)).collect());
+
+/// The row of a method that lists methods, which lists those of the server too.
+fn listing(method: &'static Method) -> Option<Method> {
+    let handler: Read = match method.name {
+        "rpc_modules" => modules,
+        "rpc.discover" => document,
+        _ => return None,
+    };
+    Some(Method { handler: Handler::Read(handler), ..*method })
+}
+
+/// Every method of a server, once.
+pub fn methods() -> impl Iterator<Item = &'static Method> {
+    let is_kept = |row: &&Method| OWN.iter().all(|own| own.name != row.name);
+    rpc::methods().filter(is_kept).chain(OWN.iter())
+}
+
+/// The method table by name.
+#[must_use]
+pub fn dispatcher() -> &'static Arc<Dispatcher> {
+    // Static, because the table never changes.
+    static DISPATCHER: LazyLock<Arc<Dispatcher>> = LazyLock::new(|| Arc::new(Dispatcher::new(methods())));
+    &DISPATCHER
+}
+
+fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+    row::modules_of(methods())
+}
+
+fn document(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+    row::described(view, methods())
+}
