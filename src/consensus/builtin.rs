@@ -2,6 +2,7 @@
 
 use alloy_primitives::{address, b256, hex};
 
+use super::bitcoin::BitcoinNetwork;
 use super::network::{NEVER, Network, NetworkSpec, Params, WORK_START_HEADERS, WorkStart};
 use super::rule::{Fork, Rule};
 use crate::types::{B256, U256};
@@ -245,6 +246,7 @@ impl Network {
     pub fn mainnet() -> Self {
         let mut network = Self::new(&MAINNET);
         network.work_start = Some(MAINNET_WORK_START);
+        network.bitcoin = Some(BitcoinNetwork::MAINNET);
         network
     }
 
@@ -272,7 +274,9 @@ impl Network {
     /// rules.
     #[must_use]
     pub fn regtest() -> Self {
-        Self::new(&REGTEST)
+        let mut network = Self::new(&REGTEST);
+        network.bitcoin = Some(BitcoinNetwork::REGTEST);
+        network
     }
 
     /// Returns the built-in network with this name.

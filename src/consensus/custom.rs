@@ -26,6 +26,8 @@
 //!   contracts of the network's rules, unless `genesis` or `genesisHash` is given.
 //! - `workStart` gives the conditions of a start by work alone ([`WorkStart`]). Its `from` is the newest hard
 //!   fork by default; its `headers` are 8,000 at most.
+//! - A network with the chain id and block 0 of its base is mined by the base's Bitcoin network, any other by none
+//!   that is known.
 //! - Numbers are JSON integers, or decimal or `0x` strings.
 
 use alloc::borrow::Cow;
@@ -161,6 +163,8 @@ impl Network {
             }
             network.genesis_hash = computed;
         }
+        let same_chain = (network.chain_id, network.genesis_hash) == (base.chain_id, base.genesis_hash);
+        network.bitcoin = base.bitcoin.filter(|_| same_chain);
         Ok((network, genesis))
     }
 }

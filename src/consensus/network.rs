@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::types::{Address, B256, HeaderShape, HeaderVersion, U256};
 
+use super::bitcoin::BitcoinNetwork;
 use super::rule::{Fork, Rule, RuleSet};
 
 /// Activation height of a rule that is never switched on.
@@ -87,6 +88,8 @@ pub struct Network {
     pub known_until: Option<u64>,
     /// Conditions of a start by work alone; `None` if work proves nothing on this network or they are unknown.
     pub work_start: Option<WorkStart>,
+    /// The Bitcoin network whose miners mine this one; `None` if no block of it is known in advance.
+    pub bitcoin: Option<BitcoinNetwork>,
     /// Activation height of each rule, `NEVER` if it is not activated; indexed by the rule.
     activations: Vec<u64>,
     /// Heights at which the set of active rules changes, in ascending order, each with the set from there on.
@@ -168,6 +171,7 @@ impl Network {
             params: spec.params,
             known_until: spec.known_until,
             work_start: None,
+            bitcoin: None,
             eras: eras(&activations),
             activations,
         }
