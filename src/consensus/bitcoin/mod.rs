@@ -1,12 +1,28 @@
-//! Bitcoin as far as merged mining needs it: double SHA-256, block header fields, a hash continued from a midstate, and
-//! the shape of a 64-byte transaction.
+//! Bitcoin as far as merged mining and its dating need it.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `hash`, `header`, `transaction_shape` | double SHA-256, header fields, the shape of a 64-byte transaction |
+//! | `target`, `network` | compact targets and their change; checkpoints and limits of Bitcoin's networks |
+//! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
+mod block;
+mod branches;
+mod chain;
+mod entry;
+mod error;
 mod hash;
 mod header;
+mod main_chain;
 mod network;
 mod target;
+#[cfg(test)]
+pub(crate) mod testing;
 mod transaction_shape;
 
+pub use block::{BitcoinBlock, BitcoinInserted};
+pub use chain::{BitcoinChain, HELD_BITCOIN_HEADERS};
+pub use error::BitcoinChainError;
 pub(super) use hash::sha256_of_hash;
 pub use hash::{
     HEADER_LEN, double_sha256, hash_number, hash_pair, reversed, sha256_from_midstate, sha256_midstate,

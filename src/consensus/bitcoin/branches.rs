@@ -1,0 +1,124 @@
+//! Headers that are not on the heaviest chain.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::map::B256Map;
+
+use super::entry::Entry;
+use super::main_chain::MainChain;
+use crate::types::B256;
+
+/// Most headers on branches. A reorganisation of a whole period (2,016 blocks) has room, and memory stays below 2 MB.
+pub(super) const MAX_BRANCH_HEADERS: usize = 3_072;
+/// Headers that stay when there are more: the branches with the most work, whole.
+const KEPT_BRANCH_HEADERS: usize = MAX_BRANCH_HEADERS / 4 * 3;
+
+/// A header of a branch.
+#[derive(Debug, Clone)]
+pub(super) struct Branched {
+    pub(super) entry: Entry,
+    /// Height of the highest block that the branch shares with the heaviest chain.
+    pub(super) fork: u32,
+    /// Used while branches are dropped.
+    kept: bool,
+}
+
+/// All branches, by hash.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Branches(B256Map<Branched>);
+
+impl Branches {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn get(&self, hash: &B256) -> Option<&Branched> {
+        self.0.get(hash)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Branched> {
+        self.0.values()
+    }
+
+    pub(super) fn insert(&mut self, entry: Entry, fork: u32) {
+        self.0.insert(entry.hash, Branched { entry, fork, kept: false });
+    }
+
+    /// Removes the header `tip` and all below it on its branch, and returns them from the top down.
+    fn take(&mut self, tip: &B256) -> Vec<Entry> {
+        let mut taken = Vec::new();
+        let mut next = *tip;
+        while let Some(branched) = self.0.remove(&next) {
+            next = branched.entry.fields().previous();
+            taken.push(branched.entry);
+        }
+        taken
+    }
+
+    /// Exchanges the branch that ends at `tip` with the blocks of the main chain above its fork. Returns how many blocks left the
+    /// main chain.
+    pub(super) fn exchange(&mut self, tip: &B256, fork: u32, main: &mut MainChain) -> u32 {
+        let added = self.take(tip);
+        let mut removed = Vec::new();
+        while main.tip().height > fork {
+            let Some(entry) = main.pop() else { break };
+            removed.push(entry);
+        }
+        added.into_iter().rev().for_each(|entry| main.push(entry));
+        let count = removed.len() as u32;
+        removed.into_iter().for_each(|entry| self.insert(entry, fork));
+        self.find_forks(main);
+        count
+    }
+
+    /// Finds anew where each branch leaves the main chain.
+    fn find_forks(&mut self, main: &MainChain) {
+        let mut upward: Vec<(u32, B256)> = self.iter().map(|b| (b.entry.height, b.entry.hash)).collect();
+        upward.sort_unstable();
+        for (_, hash) in upward {
+            let Some(previous) = self.get(&hash).map(|branched| branched.entry.fields().previous()) else {
+                continue;
+            };
+            let on_main = main.by_hash(&previous).map(|entry| entry.height);
+            let fork = on_main.or_else(|| self.get(&previous).map(|parent| parent.fork));
+            if let (Some(fork), Some(branched)) = (fork, self.0.get_mut(&hash)) {
+                branched.fork = fork;
+            }
+        }
+    }
+
+    /// Drops branches that leave the main chain below a height, and those with the least work if there are too many
+    /// headers.
+    pub(super) fn limit(&mut self, lowest_fork: u32) {
+        self.0.retain(|_, branched| branched.fork >= lowest_fork);
+        if self.0.len() <= MAX_BRANCH_HEADERS {
+            return;
+        }
+        let mut downward: Vec<_> = self.iter().map(|b| (b.entry.weight(), b.entry.hash)).collect();
+        downward.sort_unstable_by(|a, b| b.cmp(a));
+        let mut kept = 0usize;
+        for (_, hash) in downward {
+            let mut branch = Vec::new();
+            let mut next = hash;
+            while let Some(branched) = self.0.get(&next).filter(|branched| !branched.kept) {
+                branch.push(next);
+                next = branched.entry.fields().previous();
+            }
+            if kept.saturating_add(branch.len()) > KEPT_BRANCH_HEADERS {
+                break;
+            }
+            kept = kept.saturating_add(branch.len());
+            for hash in branch {
+                if let Some(branched) = self.0.get_mut(&hash) {
+                    branched.kept = true;
+                }
+            }
+        }
+        self.0.retain(|_, branched| core::mem::take(&mut branched.kept));
+    }
+}

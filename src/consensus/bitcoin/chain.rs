@@ -1,0 +1,315 @@
+//! Bitcoin's header chain above a checkpoint: every header checked, the heaviest chain of all sources in one tree.
+
+use core::iter::successors;
+use core::ops::{Bound, RangeBounds};
+
+use super::block::{BitcoinBlock, BitcoinInserted};
+use super::branches::Branches;
+use super::entry::Entry;
+use super::error::{BitcoinChainError, MAX_REORGANISATION};
+use super::hash::{HEADER_LEN, hash_number, header_hash};
+use super::header::{BitcoinHeader, HashedHeader};
+use super::main_chain::MainChain;
+use super::network::{BitcoinCheckpoint, BitcoinNetwork};
+use super::target::{PERIOD, retarget, target_of, work_of_target};
+use crate::types::{B256, U256};
+
+/// Headers of the heaviest chain that are held: three periods, so that a branch of a whole period has all that the change of
+/// its target needs, and a stored tip the two periods that it consists of. About 1 MB.
+pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
+/// Blocks whose median time a header must be above.
+const MEDIAN_BLOCKS: usize = 11;
+/// Seconds that a header may be ahead of the clock.
+const MAX_AHEAD: u64 = 2 * 60 * 60;
+
+/// Bitcoin's header chain above a checkpoint.
+#[derive(Debug, Clone)]
+pub struct BitcoinChain {
+    network: BitcoinNetwork,
+    pub(super) main: MainChain,
+    branches: Branches,
+    /// Most headers below the tip.
+    held: usize,
+    period: TargetOfBits,
+}
+
+/// A target in compact form, and what follows from it.
+#[derive(Debug, Clone, Copy)]
+struct TargetOfBits {
+    bits: u32,
+    target: U256,
+    /// Work of a block.
+    work: U256,
+}
+
+impl TargetOfBits {
+    /// No hash meets compact forms that are no target.
+    fn new(bits: u32) -> Self {
+        let target = target_of(bits).unwrap_or_default();
+        Self { bits, target, work: work_of_target(target) }
+    }
+}
+
+/// The parent of a header to be checked.
+#[derive(Clone, Copy)]
+struct Parent<'a> {
+    entry: &'a Entry,
+    /// Height of the highest block on the heaviest chain at or below it.
+    fork: u32,
+}
+
+impl BitcoinChain {
+    /// A chain of the network's checkpoint alone.
+    #[must_use]
+    pub fn new(network: BitcoinNetwork) -> Self {
+        Self {
+            main: MainChain::new(Entry::checkpoint(&network.checkpoint)),
+            branches: Branches::default(),
+            held: HELD_BITCOIN_HEADERS as usize,
+            period: TargetOfBits::new(network.checkpoint.next_bits),
+            network,
+        }
+    }
+
+    /// The same chain, which holds more than the default of [`HELD_BITCOIN_HEADERS`]: for servers, whose clients start at older
+    /// blocks.
+    #[must_use]
+    pub fn holding(mut self, headers: u32) -> Self {
+        self.held = headers.max(HELD_BITCOIN_HEADERS) as usize;
+        self
+    }
+
+    /// The network.
+    pub const fn network(&self) -> &BitcoinNetwork {
+        &self.network
+    }
+
+    /// The block above which all headers were verified.
+    pub const fn start(&self) -> &BitcoinCheckpoint {
+        &self.network.checkpoint
+    }
+
+    /// Checks a header as the child of one that is held, and inserts it. `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`BitcoinChainError`]; the chain is unchanged.
+    pub fn insert(
+        &mut self,
+        header: &[u8; HEADER_LEN],
+        now: u64,
+    ) -> Result<BitcoinInserted, BitcoinChainError> {
+        self.insert_as(header, header_hash(header), now)
+    }
+
+    /// Does what [`Self::insert`] does with a header that is hashed already.
+    ///
+    /// # Errors
+    /// As [`Self::insert`].
+    pub fn insert_hashed(
+        &mut self,
+        header: &HashedHeader,
+        now: u64,
+    ) -> Result<BitcoinInserted, BitcoinChainError> {
+        self.insert_as(header.header(), *header.hash(), now)
+    }
+
+    fn insert_as(
+        &mut self,
+        header: &[u8; HEADER_LEN],
+        hash: B256,
+        now: u64,
+    ) -> Result<BitcoinInserted, BitcoinChainError> {
+        let previous = BitcoinHeader::from(header).previous();
+        let tip = self.main.tip();
+        if previous == tip.hash {
+            let entry = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
+            self.main.push(entry);
+            self.settle();
+            return Ok(BitcoinInserted::Extended);
+        }
+        self.insert_beside(header, hash, previous, now)
+    }
+
+    /// Inserts a header that is not on top of the tip.
+    fn insert_beside(
+        &mut self,
+        header: &[u8; HEADER_LEN],
+        hash: B256,
+        previous: B256,
+        now: u64,
+    ) -> Result<BitcoinInserted, BitcoinChainError> {
+        if self.main.by_hash(&hash).is_some() || self.branches.get(&hash).is_some() {
+            return Ok(BitcoinInserted::Known);
+        }
+        let parent = self.find(&previous).ok_or(BitcoinChainError::Unlinked { hash, previous })?;
+        let (fork, tip) = (parent.fork, self.main.tip());
+        if tip.height.saturating_sub(fork) > MAX_REORGANISATION {
+            return Err(BitcoinChainError::Deep { height: parent.entry.height.saturating_add(1), fork });
+        }
+        let entry = self.check(header, hash, parent, now)?;
+        let heaviest = entry.weight() > tip.weight();
+        self.branches.insert(entry, fork);
+        let mut result = BitcoinInserted::Side;
+        if heaviest {
+            let removed = self.branches.exchange(&hash, fork, &mut self.main);
+            result = BitcoinInserted::Reorganised { fork, removed };
+        }
+        self.settle();
+        Ok(result)
+    }
+
+    /// Keeps memory bounded, after a header was inserted.
+    fn settle(&mut self) {
+        let tip = self.main.tip();
+        if !self.branches.is_empty() {
+            self.branches.limit(tip.height.saturating_sub(MAX_REORGANISATION));
+        }
+        let bits = tip.fields().bits();
+        if bits != self.period.bits {
+            self.period = TargetOfBits::new(bits);
+        }
+        self.main.limit(self.held);
+    }
+
+    fn find(&self, hash: &B256) -> Option<Parent<'_>> {
+        if let Some(entry) = self.main.by_hash(hash) {
+            return Some(Parent { entry, fork: entry.height });
+        }
+        self.branches.get(hash).map(|branched| Parent { entry: &branched.entry, fork: branched.fork })
+    }
+
+    /// The entries from one down to the lowest that is held.
+    fn down_from<'a>(&'a self, from: Parent<'a>) -> impl Iterator<Item = &'a Entry> {
+        let on_branch = (from.entry.height > from.fork).then_some(from.entry);
+        let branch = successors(on_branch, |entry| {
+            self.branches.get(&entry.fields().previous()).map(|branched| &branched.entry)
+        });
+        branch.chain(self.main.down_from(from.fork))
+    }
+
+    fn check(
+        &self,
+        header: &[u8; HEADER_LEN],
+        hash: B256,
+        parent: Parent<'_>,
+        now: u64,
+    ) -> Result<Entry, BitcoinChainError> {
+        let fields = BitcoinHeader::from(header);
+        let (time, bits) = (fields.time(), fields.bits());
+        let height = parent.entry.height.saturating_add(1);
+        let expected = self.next_bits(parent);
+        if bits != expected {
+            return Err(BitcoinChainError::Bits { height, found: bits, expected });
+        }
+        let period = if bits == self.period.bits { self.period } else { TargetOfBits::new(bits) };
+        if hash_number(&hash) > period.target {
+            return Err(BitcoinChainError::HashAboveTarget { height, hash, bits });
+        }
+        // The median of 11 times is below `time` unless six of them are not. Blocks below the checkpoint are not known, and not
+        // counted.
+        let not_below =
+            self.down_from(parent).take(MEDIAN_BLOCKS).filter(|entry| entry.fields().time() >= time);
+        if not_below.count() > MEDIAN_BLOCKS / 2 {
+            return Err(BitcoinChainError::EarlyTime { height, time });
+        }
+        if u64::from(time) > now.saturating_add(MAX_AHEAD) {
+            return Err(BitcoinChainError::FutureTime { height, time, now });
+        }
+        Ok(Entry::new(*header, hash, parent.entry.work.saturating_add(period.work), height))
+    }
+
+    /// The target that a child must state, in compact form.
+    fn next_bits(&self, parent: Parent<'_>) -> u32 {
+        let above = parent.entry.height.saturating_sub(self.start().height);
+        if above == 0 {
+            return self.start().next_bits;
+        }
+        let bits = parent.entry.fields().bits();
+        if !self.network.retargets || !above.is_multiple_of(PERIOD) {
+            return bits;
+        }
+        // The first block of the period is held: branches leave at most one period below the tip, and three are held.
+        let first = self.down_from(parent).nth(PERIOD.saturating_sub(1) as usize);
+        let last_time = parent.entry.fields().time();
+        let first_time = first.map_or(last_time, |first| first.fields().time());
+        retarget(bits, first_time, last_time, self.network.limit)
+    }
+
+    /// The tip of the heaviest chain. Before the first header this is the checkpoint, with time and target 0.
+    #[must_use]
+    pub fn tip(&self) -> BitcoinBlock {
+        self.main.tip().block()
+    }
+
+    /// Height of a block of the heaviest chain that is held, or of the checkpoint; `hash` is in internal byte order.
+    #[must_use]
+    pub fn height_of(&self, hash: &B256) -> Option<u32> {
+        self.main.by_hash(hash).map(|entry| entry.height)
+    }
+
+    /// The block of the heaviest chain at a height. `None` if its header is not held.
+    #[must_use]
+    pub fn at(&self, height: u32) -> Option<BitcoinBlock> {
+        self.entry_at(height).map(Entry::block)
+    }
+
+    /// The header of the heaviest chain at a height. `None` if it is not held.
+    #[must_use]
+    pub fn header_at(&self, height: u32) -> Option<[u8; HEADER_LEN]> {
+        self.entry_at(height).map(|entry| entry.header)
+    }
+
+    /// The lowest entry, which is the checkpoint at first, is the base that others are counted from.
+    fn entry_at(&self, height: u32) -> Option<&Entry> {
+        self.main.at(height).filter(|_| height > self.main.lowest())
+    }
+
+    /// Height of the lowest block whose header is held; above the tip if there is none.
+    #[must_use]
+    pub fn lowest(&self) -> u32 {
+        self.main.lowest().saturating_add(1)
+    }
+
+    /// Expected number of hashes for the blocks of the heaviest chain in a range of heights. Blocks that are not held count
+    /// nothing.
+    #[must_use]
+    pub fn work_of(&self, heights: impl RangeBounds<u32>) -> U256 {
+        let first = match heights.start_bound() {
+            Bound::Included(height) => *height,
+            Bound::Excluded(height) => height.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let last = match heights.end_bound() {
+            Bound::Included(height) => Some(*height),
+            Bound::Excluded(height) => height.checked_sub(1),
+            Bound::Unbounded => Some(u32::MAX),
+        };
+        let below = first.saturating_sub(1).max(self.main.lowest());
+        let work = |height: u32| self.main.at(height).map_or(U256::ZERO, |entry| entry.work);
+        last.map_or(U256::ZERO, |last| work(last.min(self.main.tip().height)).saturating_sub(work(below)))
+    }
+
+    /// Heights to ask sources from, one after the other until the headers above one link to this chain: the tip, then ever
+    /// further below it, down to the lowest that a branch may leave at.
+    pub fn locator(&self) -> impl Iterator<Item = u32> {
+        let tip = self.main.tip().height;
+        let lowest = tip.saturating_sub(MAX_REORGANISATION).max(self.main.lowest());
+        let depths = successors(Some(0u32), |depth| depth.checked_mul(2).map(|next| next.max(1)));
+        let inner =
+            depths.map(move |depth| tip.saturating_sub(depth)).take_while(move |height| *height > lowest);
+        inner.chain([lowest])
+    }
+
+    /// The lowest height at which a branch leaves the heaviest chain whose work is at most that of `blocks` blocks behind. The
+    /// blocks above this height may still be replaced by known ones.
+    #[must_use]
+    pub fn rival_fork(&self, blocks: u32) -> Option<u32> {
+        let lead = self.period.work.saturating_mul(U256::from(blocks));
+        let least = self.main.tip().work.saturating_sub(lead);
+        self.branches
+            .iter()
+            .filter(|branched| branched.entry.work >= least)
+            .map(|branched| branched.fork)
+            .min()
+    }
+}

@@ -1,0 +1,33 @@
+//! Why a Bitcoin header is refused.
+
+use thiserror::Error;
+
+use super::hash::reversed;
+use super::target::PERIOD;
+use crate::types::B256;
+
+/// Most blocks that a reorganisation may remove: a period. Bitcoin has never seen more than a few.
+pub(super) const MAX_REORGANISATION: u32 = PERIOD;
+
+/// Why a Bitcoin header is refused. Hashes are in internal byte order; messages show them reversed, as Bitcoin's tools do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
+pub enum BitcoinChainError {
+    /// The parent is not held: it is unknown, below the checkpoint, or on a branch that was dropped.
+    #[error("Bitcoin header {}: its parent {} is not in the chain", reversed(hash), reversed(previous))]
+    Unlinked { hash: B256, previous: B256 },
+    #[error(
+        "Bitcoin header {height}: its branch leaves the chain after block {fork}, more than {MAX_REORGANISATION} blocks \
+         below the tip"
+    )]
+    Deep { height: u32, fork: u32 },
+    #[error("Bitcoin header {height}: nBits {found:#010x}, the period has {expected:#010x}")]
+    Bits { height: u32, found: u32, expected: u32 },
+    #[error("Bitcoin header {height}: hash {} above the target {bits:#010x}", reversed(hash))]
+    HashAboveTarget { height: u32, hash: B256, bits: u32 },
+    #[error("Bitcoin header {height}: time {time} is not above the median of the 11 blocks below it")]
+    EarlyTime { height: u32, time: u32 },
+    #[error("Bitcoin header {height}: time {time} is more than two hours ahead of the clock, {now}")]
+    FutureTime { height: u32, time: u32, now: u64 },
+}

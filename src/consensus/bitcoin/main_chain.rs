@@ -1,0 +1,96 @@
+//! The heaviest chain: consecutive entries, found by height and by hash.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::entry::{Entry, NO_HEIGHT};
+use crate::types::B256;
+
+/// Number of buckets that hashes fall into; 32 kB stay in a core's own cache.
+const BUCKETS: usize = 1 << 13;
+
+/// The entries of the heaviest chain from the lowest one kept up to the tip; there is always one.
+///
+/// A bucket has the height of its highest entry, and each entry that of the next lower one. So the highest entry is removed
+/// in one step, and the lowest needs none: a height below all kept ones ends its bucket.
+#[derive(Debug, Clone)]
+pub(super) struct MainChain {
+    tip: Entry,
+    below: VecDeque<Entry>,
+    buckets: Vec<u32>,
+}
+
+fn bucket_of(hash: &B256) -> usize {
+    let [first, second, ..] = hash.0;
+    usize::from(u16::from_le_bytes([first, second])) & BUCKETS.saturating_sub(1)
+}
+
+impl MainChain {
+    pub(super) fn new(lowest: Entry) -> Self {
+        let mut chain = Self { tip: lowest, below: VecDeque::new(), buckets: vec![NO_HEIGHT; BUCKETS] };
+        chain.tip = chain.in_bucket(lowest);
+        chain
+    }
+
+    pub(super) const fn tip(&self) -> &Entry {
+        &self.tip
+    }
+
+    /// Height of the lowest entry.
+    pub(super) fn lowest(&self) -> u32 {
+        self.tip.height.saturating_sub(self.below.len() as u32)
+    }
+
+    pub(super) fn at(&self, height: u32) -> Option<&Entry> {
+        if height == self.tip.height {
+            return Some(&self.tip);
+        }
+        self.below.get(height.checked_sub(self.lowest())? as usize)
+    }
+
+    /// The entries from a height down.
+    pub(super) fn down_from(&self, height: u32) -> impl Iterator<Item = &Entry> {
+        let above = self.tip.height.saturating_sub(height) as usize;
+        core::iter::once(&self.tip).chain(self.below.iter().rev()).skip(above)
+    }
+
+    pub(super) fn by_hash(&self, hash: &B256) -> Option<&Entry> {
+        let mut entry = self.at(*self.buckets.get(bucket_of(hash))?)?;
+        while entry.hash != *hash {
+            entry = self.at(entry.next_in_bucket)?;
+        }
+        Some(entry)
+    }
+
+    /// Makes an entry the highest of its bucket.
+    fn in_bucket(&mut self, mut entry: Entry) -> Entry {
+        if let Some(highest) = self.buckets.get_mut(bucket_of(&entry.hash)) {
+            entry.next_in_bucket = core::mem::replace(highest, entry.height);
+        }
+        entry
+    }
+
+    /// Adds an entry on top.
+    pub(super) fn push(&mut self, entry: Entry) {
+        let entry = self.in_bucket(entry);
+        self.below.push_back(core::mem::replace(&mut self.tip, entry));
+    }
+
+    /// Removes the tip, unless it is the only entry.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        let below = self.below.pop_back()?;
+        let removed = core::mem::replace(&mut self.tip, below);
+        if let Some(highest) = self.buckets.get_mut(bucket_of(&removed.hash)) {
+            *highest = removed.next_in_bucket;
+        }
+        Some(removed)
+    }
+
+    /// Removes the lowest entries until at most `most` are below the tip.
+    pub(super) fn limit(&mut self, most: usize) {
+        while self.below.len() > most {
+            self.below.pop_front();
+        }
+    }
+}
