@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `hash`, `header`, `transaction_shape` | double SHA-256, header fields, the shape of a 64-byte transaction |
 //! | `target`, `network` | compact targets and their change; checkpoints and limits of Bitcoin's networks |
+//! | `packed` | headers packed for transport |
 //! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
 mod block;
@@ -15,6 +16,7 @@ mod hash;
 mod header;
 mod main_chain;
 mod network;
+mod packed;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -29,5 +31,6 @@ pub use hash::{
 };
 pub use header::{BitcoinHeader, HashedHeader};
 pub use network::{BitcoinCheckpoint, BitcoinNetwork};
+pub use packed::{PackedHeaders, PackedHeadersError, pack_headers};
 pub use target::{bits_of, target_of, work_of_target};
 pub use transaction_shape::looks_like_transaction;
