@@ -5,11 +5,15 @@
 //! | `hash`, `header`, `transaction_shape` | double SHA-256, header fields, the shape of a 64-byte transaction |
 //! | `target`, `network` | compact targets and their change; checkpoints and limits of Bitcoin's networks |
 //! | `packed` | headers packed for transport |
+//! | `coinbase_proof` | a block's coinbase, proven, with the Rootstock tag in it |
 //! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
 mod block;
 mod branches;
 mod chain;
+mod coinbase_proof;
+#[cfg(test)]
+mod coinbase_proof_test;
 mod entry;
 mod error;
 mod hash;
@@ -24,6 +28,9 @@ mod transaction_shape;
 
 pub use block::{BitcoinBlock, BitcoinInserted};
 pub use chain::{BitcoinChain, HELD_BITCOIN_HEADERS};
+pub use coinbase_proof::{
+    CoinbaseBytes, CoinbaseProof, CoinbaseProofError, MAX_COINBASE_LEN, MIN_COINBASE_LEN, ProvenCoinbase, Tag,
+};
 pub use error::BitcoinChainError;
 pub(super) use hash::sha256_of_hash;
 pub use hash::{
