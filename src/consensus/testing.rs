@@ -87,6 +87,8 @@ pub fn child(network: &Network, parent: &SealedHeader) -> Header {
 /// Parameters of the Bitcoin block that is built around a header.
 #[derive(Clone)]
 pub struct Bitcoin {
+    /// Hash of the previous Bitcoin block, in internal byte order.
+    pub previous: B256,
     /// Seconds added to the header's time.
     pub time_offset: i64,
     /// Merkle siblings in internal byte order.
@@ -102,7 +104,9 @@ pub struct Bitcoin {
 impl Bitcoin {
     pub fn for_header(fork_detection: [u8; 12]) -> Self {
         let branch = vec![B256::repeat_byte(8), B256::repeat_byte(9)];
-        Self { time_offset: 0, branch, before: 5, after: vec![3; 20], enough_work: true, fork_detection }
+        let previous = B256::repeat_byte(0x33);
+        let after = vec![3; 20];
+        Self { previous, time_offset: 0, branch, before: 5, after, enough_work: true, fork_detection }
     }
 
     /// Mines the header.
@@ -137,7 +141,8 @@ impl Bitcoin {
         header.merkle_proof = self.proof(&header, leaf).into();
         let time = (header.timestamp as i64 + self.time_offset) as u32;
         let mut bitcoin =
-            [&[0x20; 4][..], &[0x33; 32], root.as_slice(), &time.to_le_bytes(), &[7; 4]].concat();
+            [&[0x20; 4][..], self.previous.as_slice(), root.as_slice(), &time.to_le_bytes(), &[7; 4]]
+                .concat();
         for nonce in 0u32.. {
             bitcoin.truncate(76);
             bitcoin.extend(nonce.to_le_bytes());
