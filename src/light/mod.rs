@@ -1,6 +1,7 @@
 //! The light client: missing facts, the requests that fetch them, the checks that prove them, and header
 //! synchronization.
 
+pub mod bitcoin;
 mod call_cache;
 mod clock;
 mod connect;

@@ -1,0 +1,91 @@
+//! Chains that tests state without proof.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use super::ShownChain;
+use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, Tag, double_sha256};
+use crate::types::B256;
+
+/// Height of the lowest block of [`bitcoin`].
+pub(super) const LOWEST: u32 = 1_000;
+/// Target of its blocks.
+pub(super) const BITS: u32 = 0x1f0f_ffff;
+
+/// The hash of the Bitcoin block at a height, on a branch.
+pub(super) fn hash_on(branch: u8, height: u32) -> B256 {
+    double_sha256(&[&[branch][..], &height.to_le_bytes()].concat())
+}
+
+pub(super) fn hash(height: u32) -> B256 {
+    hash_on(0, height)
+}
+
+fn block_on(branch: u8, height: u32) -> BitcoinBlock {
+    BitcoinBlock { height, hash: hash_on(branch, height), time: 600 * height, bits: BITS }
+}
+
+/// A Bitcoin chain of the blocks from [`LOWEST`] up to `tip`.
+pub(super) fn bitcoin(tip: u32) -> BitcoinChain {
+    BitcoinChain::of_blocks(LOWEST, (LOWEST..=tip).map(|height| block_on(0, height)).collect())
+}
+
+/// A Rootstock chain as tags see it.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) head: u64,
+    /// Bitcoin bytes that differ from [`Self::byte`].
+    pub(super) bytes: BTreeMap<u64, u8>,
+    pub(super) own: BTreeSet<[u8; 20]>,
+    /// Lowest block whose header is held.
+    pub(super) lowest: u64,
+}
+
+impl Shown {
+    pub(super) fn new(head: u64) -> Self {
+        Self { head, ..Self::default() }
+    }
+
+    /// The Bitcoin byte of a block, unless another one is stated.
+    pub(super) fn byte(number: u64) -> u8 {
+        double_sha256(&number.to_le_bytes()).0[0]
+    }
+
+    /// The chain that left another one above the block `fork`.
+    pub(super) fn forked(head: u64, fork: u64) -> Self {
+        let bytes = (fork + 1..=head).map(|number| (number, Self::byte(number) ^ 1)).collect();
+        Self { bytes, ..Self::new(head) }
+    }
+
+    /// A tag of a block of this chain that a miner writes. `salt` tells siblings apart.
+    pub(super) fn tag(&self, number: u64, salt: u8) -> Tag {
+        let mut hash20 = [salt; 20];
+        hash20[..8].copy_from_slice(&number.to_le_bytes());
+        let newest = (number - 1) / 64;
+        let cpv = core::array::from_fn(|step| {
+            self.bitcoin_byte(newest.saturating_sub(step as u64) * 64).unwrap_or_default()
+        });
+        Tag { hash20, cpv, uncles: 0, number: u32::try_from(number).unwrap() }
+    }
+
+    /// The same, of a block that is shown.
+    pub(super) fn own_tag(&mut self, number: u64) -> Tag {
+        let tag = self.tag(number, 0);
+        self.own.insert(tag.hash20);
+        tag
+    }
+}
+
+impl ShownChain for Shown {
+    fn head(&self) -> u64 {
+        self.head
+    }
+
+    fn is_own(&self, tag: &Tag) -> bool {
+        self.own.contains(&tag.hash20)
+    }
+
+    fn bitcoin_byte(&self, number: u64) -> Option<u8> {
+        let held = (self.lowest..=self.head).contains(&number);
+        held.then(|| self.bytes.get(&number).copied().unwrap_or_else(|| Self::byte(number)))
+    }
+}
