@@ -2,14 +2,15 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use super::ShownChain;
+use super::{DatedHeader, ShownChain};
 use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, Tag, double_sha256};
-use crate::types::B256;
+use crate::types::{B256, U256};
 
 /// Height of the lowest block of [`bitcoin`].
 pub(super) const LOWEST: u32 = 1_000;
-/// Target of its blocks.
+/// Work of each of its blocks: 4,096.
 pub(super) const BITS: u32 = 0x1f0f_ffff;
+pub(super) const WORK: u64 = 4_096;
 
 /// The hash of the Bitcoin block at a height, on a branch.
 pub(super) fn hash_on(branch: u8, height: u32) -> B256 {
@@ -27,6 +28,17 @@ fn block_on(branch: u8, height: u32) -> BitcoinBlock {
 /// A Bitcoin chain of the blocks from [`LOWEST`] up to `tip`.
 pub(super) fn bitcoin(tip: u32) -> BitcoinChain {
     BitcoinChain::of_blocks(LOWEST, (LOWEST..=tip).map(|height| block_on(0, height)).collect())
+}
+
+/// The same chain, of which another branch has replaced the blocks above `fork`.
+pub(super) fn reorganised(fork: u32, tip: u32) -> BitcoinChain {
+    let branch = |height: u32| u8::from(height > fork);
+    BitcoinChain::of_blocks(LOWEST, (LOWEST..=tip).map(|height| block_on(branch(height), height)).collect())
+}
+
+/// A header that names a Bitcoin block as its parent.
+pub(super) fn dated(number: u64, parent: B256, work: u64) -> DatedHeader {
+    DatedHeader { number, hash: double_sha256(&number.to_le_bytes()), parent, work: U256::from(work) }
 }
 
 /// A Rootstock chain as tags see it.
