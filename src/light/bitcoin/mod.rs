@@ -3,31 +3,46 @@
 //! | file | contents |
 //! |---|---|
 //! | `dated` | work dated by the Bitcoin block that each header names as its parent, as a share of Bitcoin's own work |
+//! | `commitments` | blocks of the Bitcoin chain that commit to shown headers or to their proven uncles |
 //! | `coinbases` | proven coinbases of the newest Bitcoin blocks |
 //! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that nobody shows |
+//! | `judge`, `verdict` | all of it together |
+//! | `evidence` | what stands above one block, and what a forgery of it costs |
 //!
 //! Every function is pure: the caller gives the chains and the time.
 
 mod coinbases;
+mod commitments;
 mod dated;
+mod evidence;
 mod hidden;
+mod judge;
 mod shown;
 mod tags;
+mod verdict;
 
 pub use coinbases::{Coinbases, KEPT_COINBASES};
+pub use commitments::{COUNTED_BLOCKS, Commitments, Counts, LEAST_COUNTED, LEAST_RECENT, RECENT_BLOCKS};
 pub use dated::{
     DatedHeader, DatedReport, DatedSuffix, DatedWork, FLOORS, Floor, MAX_DATED_HEADERS, MAX_LAG, MAX_SUFFIX,
     MIN_SUFFIX,
 };
+pub use evidence::{AttackCost, BlockEvidence};
 pub use hidden::HiddenBranch;
+pub use judge::{BitcoinJudge, BitcoinReport};
 pub use shown::{ShownChain, ShownView};
 pub use tags::{
     BranchRange, JUDGED_TAGS, LEAST_OWN, MAX_AHEAD, MOST_KIN, TagClass, TagCounts, TagFault, TagReport,
     classify, judge_classes, judge_tags,
 };
+pub use verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION, MAX_TIP_AGE, WeakReason};
 
 #[cfg(test)]
 mod dated_test;
+#[cfg(test)]
+mod judge_test;
+#[cfg(test)]
+mod real_test;
 #[cfg(test)]
 mod tags_test;
 #[cfg(test)]

@@ -1,0 +1,240 @@
+//! Counting: Bitcoin blocks that commit to shown headers or to their proven uncles.
+//!
+//! A merged-mining proof whose Bitcoin header is itself a block of the Bitcoin chain. The target that the header states
+//! proves nothing: of 1,200 recorded headers four are blocks of another SHA-256 chain.
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader, hash_number};
+use crate::consensus::{ChainView, Origin, VerifiedHeader, VerifiedUncles};
+use crate::types::{B256, Header, U256};
+
+/// Newest Bitcoin blocks that are counted: two days.
+pub const COUNTED_BLOCKS: u32 = 288;
+/// The least of them that commit to the chain. With [`LEAST_RECENT`], an honest chain with an eighth of Bitcoin's work
+/// shows fewer less than once a year.
+pub const LEAST_COUNTED: u32 = 15;
+/// Newest Bitcoin blocks that are counted apart: half a day.
+pub const RECENT_BLOCKS: u32 = 72;
+/// The least of them that commit to the chain.
+pub const LEAST_RECENT: u32 = 1;
+
+/// Most commitments that are kept. On mainnet each costs at least a quarter of a Bitcoin block, so there are about as many as
+/// Bitcoin blocks; test networks reach the limit, where the oldest is dropped.
+const MAX_COMMITMENTS: usize = 4_096;
+/// Most blocks that wait for their uncles to be proven.
+const MAX_AWAITED: usize = 16_384;
+/// Most of them that are looked at in one call, so that a new header does not cost the whole window.
+const AWAITED_AT_ONCE: usize = 64;
+
+/// Newest headers that are remembered, to find where a branch left: deeper reorganisations cost a look at all headers.
+const REMEMBERED: usize = 512;
+
+/// A Bitcoin block that commits to a shown header or uncle.
+#[derive(Debug, Clone, Copy)]
+struct Commitment {
+    /// Hash of the Bitcoin block.
+    bitcoin: B256,
+    /// Highest Rootstock block of the chain that it stands behind: a header itself, or an uncle's parent.
+    behind: u64,
+    /// The canonical block that shows it, by number and hash.
+    shown: (u64, B256),
+}
+
+/// How many of the newest Bitcoin blocks commit to the chain. Only blocks with another one on top count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Of the newest 72.
+    pub recent: u32,
+    /// Of the newest 288.
+    pub all: u32,
+}
+
+impl Counts {
+    /// Whether there are fewer than an honest chain shows, as far as the shown headers reach back: this many Bitcoin blocks.
+    #[must_use]
+    pub const fn is_low(&self, reach: u32) -> bool {
+        (reach >= RECENT_BLOCKS && self.recent < LEAST_RECENT)
+            || (reach >= COUNTED_BLOCKS && self.all < LEAST_COUNTED)
+    }
+}
+
+/// The commitments of a window of canonical headers. Those whose proof of work is not checked show none.
+#[derive(Debug, Clone, Default)]
+pub struct Commitments {
+    from: u64,
+    /// The highest header whose proof of work was not checked at the last look.
+    unproven: Option<u64>,
+    /// In the order in which their blocks were looked at.
+    found: VecDeque<Commitment>,
+    /// The newest headers that were looked at, oldest first.
+    looked_at: VecDeque<(u64, B256)>,
+    /// Blocks whose uncles are not proven yet.
+    awaited: VecDeque<(u64, B256)>,
+}
+
+impl Commitments {
+    /// Looks at the canonical headers from this block number on.
+    #[must_use]
+    pub fn new(from: u64) -> Self {
+        Self { from, ..Self::default() }
+    }
+
+    /// Follows the Rootstock chain. Call it after it has changed or uncles were proven.
+    pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
+        self.drop_removed(view);
+        let candidates = Candidates::of(bitcoin);
+        let proven = self.unproven.map_or(0, |number| number.saturating_add(1));
+        let lowest = self.from.max(view.lowest()).max(proven);
+        let from = self.looked_at.back().map_or(lowest, |(number, _)| number.saturating_add(1));
+        let awaited = self.awaited.len().min(AWAITED_AT_ONCE);
+        let mined = |header: &&VerifiedHeader| matches!(header.evidence().origin, Origin::Mined(_));
+        let headers = (from..=view.head().number).filter_map(|number| view.by_number(number));
+        for header in headers.filter(mined) {
+            let shown = (header.number, header.hash());
+            self.add(candidates.commitment(header, header.number, shown));
+            self.looked_at.push_back(shown);
+            if self.looked_at.len() > REMEMBERED {
+                self.looked_at.pop_front();
+            }
+            self.look_at_uncles(view, shown, &candidates);
+        }
+        // The others are looked at in turn.
+        for _ in 0..awaited {
+            let Some(shown) = self.awaited.pop_back() else { break };
+            self.look_at_uncles(view, shown, &candidates);
+        }
+    }
+
+    /// Adds the uncles of a block, if they are proven. Otherwise they are awaited.
+    fn look_at_uncles(&mut self, view: &ChainView, shown: (u64, B256), candidates: &Candidates) {
+        match view.uncles(&shown.1) {
+            Some(uncles) => self.add_uncles(uncles, shown, candidates),
+            None if self.awaited.len() < MAX_AWAITED => self.awaited.push_front(shown),
+            None => {}
+        }
+    }
+
+    /// Forgets what blocks show that are no longer canonical.
+    fn drop_removed(&mut self, view: &ChainView) {
+        let canonical = |(number, hash): &(u64, B256)| view.is_canonical(*number, hash);
+        if self.unproven != view.unproven() {
+            // More headers that were read back are proven now, below those that were looked at.
+            *self = Self { from: self.from, unproven: view.unproven(), ..Self::default() };
+        }
+        if self.looked_at.back().is_none_or(canonical) {
+            return;
+        }
+        while self.looked_at.back().is_some_and(|newest| !canonical(newest)) {
+            self.looked_at.pop_back();
+        }
+        self.awaited.retain(canonical);
+        self.found.retain(|commitment| canonical(&commitment.shown));
+        if self.looked_at.is_empty() {
+            // The fork is deeper than is remembered: everything is looked at again.
+            self.awaited.clear();
+            self.found.clear();
+        }
+    }
+
+    fn add_uncles(&mut self, uncles: &VerifiedUncles, shown: (u64, B256), candidates: &Candidates) {
+        for uncle in uncles.headers() {
+            self.add(candidates.commitment(uncle, uncle.number.saturating_sub(1), shown));
+        }
+    }
+
+    fn add(&mut self, commitment: Option<Commitment>) {
+        self.found.extend(commitment);
+        while self.found.len() > MAX_COMMITMENTS {
+            self.found.pop_front();
+        }
+    }
+
+    /// Heights of the Bitcoin blocks up to `top` that commit to the Rootstock block `number` or to one above it. One
+    /// Bitcoin block counts once, however many headers show it.
+    #[must_use]
+    pub fn heights(&self, bitcoin: &BitcoinChain, top: u32, number: u64) -> BTreeMap<u32, u64> {
+        let mut heights = BTreeMap::new();
+        for commitment in self.found.iter().filter(|commitment| commitment.behind >= number) {
+            if let Some(height) = bitcoin.height_of(&commitment.bitcoin).filter(|height| *height <= top) {
+                let behind = heights.entry(height).or_insert(commitment.behind);
+                *behind = commitment.behind.max(*behind);
+            }
+        }
+        heights
+    }
+
+    /// Counts the newest Bitcoin blocks below `tip`, which has none on top.
+    #[must_use]
+    pub fn counts(&self, bitcoin: &BitcoinChain, tip: u32) -> Counts {
+        let heights = self.heights(bitcoin, tip.saturating_sub(1), 0);
+        let newest = |blocks: u32| heights.range(tip.saturating_sub(blocks)..).count() as u32;
+        Counts { recent: newest(RECENT_BLOCKS), all: newest(COUNTED_BLOCKS) }
+    }
+}
+
+/// Tells which headers can be Bitcoin blocks at all.
+struct Candidates {
+    /// A quarter of the work of Bitcoin's tip: targets change by at most 4 in a period.
+    least_work: U256,
+}
+
+impl Candidates {
+    fn of(bitcoin: &BitcoinChain) -> Self {
+        let tip = bitcoin.tip().height;
+        Self { least_work: bitcoin.work_of(tip..=tip) >> 2 }
+    }
+
+    fn commitment(&self, header: &Header, behind: u64, shown: (u64, B256)) -> Option<Commitment> {
+        let bitcoin = BitcoinHeader::first_of(&header.bitcoin_header)?.hash();
+        let (_, too_large) = hash_number(&bitcoin).overflowing_mul(self.least_work);
+        (!too_large).then_some(Commitment { bitcoin, behind, shown })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{LOWEST, bitcoin, hash, hash_on};
+    use super::*;
+
+    fn with(found: &[(B256, u64)]) -> Commitments {
+        let found = found.iter().map(|(bitcoin, behind)| Commitment {
+            bitcoin: *bitcoin,
+            behind: *behind,
+            shown: (*behind, B256::ZERO),
+        });
+        Commitments { found: found.collect(), ..Commitments::default() }
+    }
+
+    /// A header and its sibling with one content, or a header and an uncle, may show the same Bitcoin block.
+    #[test]
+    fn a_bitcoin_block_counts_once_for_the_highest_block() {
+        let chain = bitcoin(LOWEST + 100);
+        let commitments = with(&[(hash(LOWEST + 50), 7), (hash(LOWEST + 50), 8), (hash(LOWEST + 50), 6)]);
+        assert_eq!(commitments.counts(&chain, LOWEST + 100), Counts { recent: 1, all: 1 });
+        assert_eq!(commitments.heights(&chain, u32::MAX, 0), BTreeMap::from([(LOWEST + 50, 8)]));
+        assert_eq!(commitments.heights(&chain, u32::MAX, 8).len(), 1);
+        assert_eq!(commitments.heights(&chain, u32::MAX, 9).len(), 0);
+    }
+
+    #[test]
+    fn stale_blocks_and_the_tip_do_not_count() {
+        let tip = LOWEST + 400;
+        let chain = bitcoin(tip);
+        let commitments = with(&[(hash_on(1, tip - 5), 1), (hash(tip), 2)]);
+        assert_eq!(commitments.counts(&chain, tip), Counts::default());
+        let at = |below: u32| with(&[(hash(tip - below), 1)]).counts(&chain, tip);
+        assert_eq!((at(1), at(72)), (Counts { recent: 1, all: 1 }, Counts { recent: 1, all: 1 }));
+        assert_eq!(
+            (at(73), at(288), at(289)),
+            (Counts { recent: 0, all: 1 }, Counts { recent: 0, all: 1 }, Counts::default())
+        );
+    }
+
+    #[test]
+    fn few_commitments_are_low_as_far_as_headers_reach() {
+        let counts = |recent, all| Counts { recent, all };
+        assert!(counts(0, 15).is_low(72) && !counts(0, 15).is_low(71));
+        assert!(counts(1, 14).is_low(288) && !counts(1, 14).is_low(287) && !counts(1, 15).is_low(288));
+    }
+}

@@ -1,0 +1,53 @@
+//! What stands above one block, and what a forgery of it costs.
+//!
+//! Evidence is shown above an answer's block, not for the chain: a fork of the newest twelve headers costs 0.15 Bitcoin
+//! blocks' hashes and inherits everything below it.
+
+use super::tags::TagCounts;
+use crate::consensus::ChainView;
+use crate::consensus::bitcoin::BitcoinChain;
+use crate::types::U256;
+
+/// What Bitcoin shows above a Rootstock block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockEvidence {
+    /// Bitcoin blocks, each with another one on top, that commit to this block or to one above it.
+    pub bitcoin_blocks: u32,
+    /// Height of the newest of them.
+    pub newest_height: Option<u32>,
+    /// Seconds since it was mined, by its own time.
+    pub newest_age: Option<u64>,
+    /// Tags of the newest 72 Bitcoin blocks. They are of the chain, not of this block.
+    pub tags: TagCounts,
+}
+
+/// The least that a forgery of a block and of all blocks above it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttackCost {
+    /// Number of headers: the block and those above it.
+    pub headers: u64,
+    /// Proven work of these headers, in hashes.
+    pub work: U256,
+    /// The same work in thousandths of the work of Bitcoin's newest block.
+    pub milli_blocks: u64,
+}
+
+impl AttackCost {
+    /// The cost of a canonical block. `None` if its work is not known.
+    #[must_use]
+    pub fn of(view: &ChainView, bitcoin: &BitcoinChain, number: u64) -> Option<Self> {
+        let work = view.work_from(number)?;
+        let tip = bitcoin.tip().height;
+        let scaled = work.saturating_mul(U256::from(1_000));
+        let milli_blocks = scaled.checked_div(bitcoin.work_of(tip..=tip)).unwrap_or_default().saturating_to();
+        let headers = view.head().number.saturating_sub(number).saturating_add(1);
+        Some(Self { headers, work, milli_blocks })
+    }
+
+    /// How long a pool with `percent` of Bitcoin's hashes takes, in minutes: a thousandth of a block takes all miners 0.6
+    /// seconds.
+    #[must_use]
+    pub fn minutes(&self, percent: u32) -> u64 {
+        self.milli_blocks.checked_div(u64::from(percent)).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,148 @@
+//! The judge: dated work, commitments and tags of one Rootstock chain.
+
+use super::coinbases::Coinbases;
+use super::commitments::{Commitments, Counts};
+use super::dated::{DatedReport, DatedWork, MIN_SUFFIX};
+use super::evidence::BlockEvidence;
+use super::hidden::HiddenBranch;
+use super::shown::ShownView;
+use super::tags::{BranchRange, TagCounts, TagFault, TagReport, judge_tags};
+use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION, MAX_TIP_AGE, WeakReason};
+use crate::consensus::ChainView;
+use crate::consensus::bitcoin::BitcoinChain;
+
+/// What Bitcoin says of a chain, with its reasons.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitcoinReport {
+    /// All of it together.
+    pub verdict: BitcoinVerdict,
+    /// Dated work.
+    pub dated: DatedReport,
+    /// Bitcoin blocks that commit to the chain.
+    pub counts: Counts,
+    /// Tags of the newest Bitcoin blocks.
+    pub tags: TagCounts,
+    /// A branch that nobody shows, to warn of. It does not depend on the verdict.
+    pub hidden: Option<HiddenBranch>,
+    /// Seconds since Bitcoin's tip was mined, by its own time.
+    pub tip_age: u64,
+}
+
+/// Follows one Rootstock chain and the Bitcoin chain.
+#[derive(Debug, Clone, Default)]
+pub struct BitcoinJudge {
+    dated: DatedWork,
+    commitments: Commitments,
+}
+
+impl BitcoinJudge {
+    /// Judges the canonical headers from this block number on.
+    #[must_use]
+    pub fn new(from: u64) -> Self {
+        Self { dated: DatedWork::new(from), commitments: Commitments::new(from) }
+    }
+
+    /// Follows both chains. Call it after either has changed or uncles were proven. A new header costs a few steps.
+    pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
+        self.dated.follow(view, bitcoin);
+        self.commitments.follow(view, bitcoin);
+    }
+
+    /// The dated headers.
+    pub const fn dated(&self) -> &DatedWork {
+        &self.dated
+    }
+
+    /// What was followed so far, judged at the tip of the Bitcoin chain or, where another branch is at most two blocks of
+    /// work behind, at the block where that branch leaves. `now` is the clock in seconds since 1970. It takes about as long
+    /// as hashing a thousand headers.
+    #[must_use]
+    pub fn report(
+        &self,
+        view: &ChainView,
+        bitcoin: &BitcoinChain,
+        coinbases: &Coinbases,
+        now: u64,
+    ) -> BitcoinReport {
+        let newest = bitcoin.tip();
+        // Blocks that a known branch may still replace do not count.
+        let tip = bitcoin.rival_fork(CLOSE_RIVAL).map_or(newest.height, |fork| fork.min(newest.height));
+        let shown = ShownView::new(view);
+        let tags = judge_tags(&shown, bitcoin, coinbases, tip.saturating_sub(1));
+        let hidden = HiddenBranch::of(&tags.foreign, &shown);
+        let dated = self.dated.report(bitcoin, tip);
+        let counts = self.commitments.counts(bitcoin, tip);
+        let tip_age = now.saturating_sub(u64::from(newest.time));
+        let verdict = if newest.height <= bitcoin.start().height {
+            BitcoinVerdict::Unavailable
+        } else if let Some(range) = contested(&tags, hidden) {
+            BitcoinVerdict::Contested(range)
+        } else {
+            let weak = self.weakness(&dated, counts, &tags, newest.height, tip_age);
+            weak.map_or(BitcoinVerdict::Held, BitcoinVerdict::Weak)
+        };
+        BitcoinReport { verdict, dated, counts, tags: tags.counts, hidden, tip_age }
+    }
+
+    /// The first rule that does not hold.
+    fn weakness(
+        &self,
+        dated: &DatedReport,
+        counts: Counts,
+        tags: &TagReport,
+        tip: u32,
+        tip_age: u64,
+    ) -> Option<WeakReason> {
+        // A reorganisation that was seen, or one that a close rival may still bring.
+        let rival = tip.saturating_sub(dated.tip);
+        let depth = self.dated.reorganisation(tip).unwrap_or_default().max(rival);
+        if depth >= DEEP_REORGANISATION {
+            return Some(WeakReason::Reorganised(depth));
+        }
+        if tip_age > MAX_TIP_AGE {
+            return Some(WeakReason::OldTip(tip_age));
+        }
+        if dated.lags() {
+            return Some(WeakReason::Lags(dated.lag));
+        }
+        if dated.judged < MIN_SUFFIX {
+            return Some(WeakReason::FewBlocks(dated.judged));
+        }
+        if let Some(low) = dated.low() {
+            return Some(WeakReason::LowWork(low));
+        }
+        if let Err(fault) = tags.verdict {
+            return Some(WeakReason::Tags(fault));
+        }
+        counts.is_low(dated.judged).then_some(WeakReason::FewCommitments(counts))
+    }
+
+    /// What stands above the canonical Rootstock block `number`. `report` is the newest one, `now` the clock in seconds
+    /// since 1970.
+    #[must_use]
+    pub fn evidence(
+        &self,
+        number: u64,
+        bitcoin: &BitcoinChain,
+        report: &BitcoinReport,
+        now: u64,
+    ) -> BlockEvidence {
+        let top = report.dated.tip.saturating_sub(1);
+        let heights = self.commitments.heights(bitcoin, top, number);
+        let newest = heights.last_key_value().and_then(|(height, _)| bitcoin.at(*height));
+        BlockEvidence {
+            bitcoin_blocks: heights.len() as u32,
+            newest_height: newest.map(|block| block.height),
+            newest_age: newest.map(|block| now.saturating_sub(u64::from(block.time))),
+            tags: report.tags,
+        }
+    }
+}
+
+/// Where the branch left that more miners stand behind.
+fn contested(tags: &TagReport, hidden: Option<HiddenBranch>) -> Option<BranchRange> {
+    if tags.verdict != Err(TagFault::Foreign) {
+        return None;
+    }
+    hidden.map(|found| found.range).or_else(|| tags.foreign.first().map(|(_, range)| *range))
+}

@@ -1,0 +1,345 @@
+//! The judge over mined Rootstock chains, whose proofs and coinbases are real.
+
+use super::testing::hash;
+use super::{
+    AttackCost, BitcoinJudge, BitcoinReport, BitcoinVerdict, Coinbases, MAX_TIP_AGE, TagFault, WeakReason,
+};
+use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, BitcoinHeader, CoinbaseBytes, CoinbaseProof};
+use crate::consensus::bitcoin::{BitcoinNetwork, ProvenCoinbase};
+use crate::consensus::testing::{Bitcoin, chain, child, easy_network};
+use crate::consensus::{HeaderCandidate, HeaderChain, difficulty};
+use crate::types::{B256, Header, SealedHeader, uncles_hash};
+
+/// Number of the Rootstock block at which the chains start.
+const START: u64 = 5_000;
+/// Height of the lowest Bitcoin block.
+const LOWEST: u32 = 1_000;
+/// Two hashes make a Bitcoin block, so that every header may be one.
+const BITS: u32 = 0x207f_ffff;
+
+/// A Rootstock chain and a Bitcoin chain, whose blocks need no links.
+#[derive(Clone)]
+struct World {
+    rootstock: HeaderChain,
+    blocks: Vec<BitcoinBlock>,
+    coinbases: Coinbases,
+    /// Told to headers, so that branches differ.
+    gas_used: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let rootstock = chain(easy_network(&[], &[]), START);
+        let mut world = Self { rootstock, blocks: Vec::new(), coinbases: Coinbases::default(), gas_used: 0 };
+        world.bitcoin_block(None);
+        world
+    }
+
+    fn tip(&self) -> BitcoinBlock {
+        *self.blocks.last().unwrap()
+    }
+
+    fn bitcoin(&self) -> BitcoinChain {
+        BitcoinChain::of_blocks(LOWEST, self.blocks.clone())
+    }
+
+    fn now(&self) -> u64 {
+        u64::from(self.tip().time) + 60
+    }
+
+    /// The next Rootstock header, which is not inserted.
+    fn mined(&self, parent: &B256, uncles: &[Header]) -> SealedHeader {
+        let view = self.rootstock.view();
+        let mut header = child(view.network(), view.by_hash(parent).unwrap());
+        header.gas_used = self.gas_used;
+        header.uncles_hash = uncles_hash(uncles);
+        header.uncle_count = uncles.len() as u32;
+        let parent_header = view.by_hash(parent).unwrap();
+        header.difficulty = difficulty::expected(&header, parent_header, view.network()).into();
+        let data = view.fork_detection_after(parent).unwrap();
+        Bitcoin { previous: self.tip().hash, ..Bitcoin::for_header(data) }.mine(header)
+    }
+
+    fn extend(&mut self, headers: u32) -> SealedHeader {
+        let mut last = self.rootstock.head().sealed().clone();
+        for _ in 0..headers {
+            last = self.mined(&self.rootstock.head().hash(), &[]);
+            self.rootstock.insert(HeaderCandidate::from(last.clone()), None).unwrap();
+        }
+        last
+    }
+
+    /// A Bitcoin block, which is that of this header's proof or has no tag.
+    fn bitcoin_block(&mut self, header: Option<&SealedHeader>) {
+        let height = LOWEST + self.blocks.len() as u32;
+        let proven = match header {
+            None => ProvenCoinbase::stated(height, hash(height), None),
+            Some(header) => proof_of(header, height),
+        };
+        self.coinbases.insert(&proven);
+        self.blocks.push(BitcoinBlock { height, hash: proven.block(), time: 600 * height, bits: BITS });
+    }
+
+    /// Bitcoin blocks with `headers` Rootstock headers on each; every `every`th one is that of the last header.
+    fn run(&mut self, blocks: u32, headers: u32, every: u32) {
+        for block in 1..=blocks {
+            let last = self.extend(headers);
+            self.bitcoin_block(block.is_multiple_of(every).then_some(&last));
+        }
+    }
+
+    fn judge(&self) -> (BitcoinJudge, BitcoinReport) {
+        let mut judge = BitcoinJudge::new(0);
+        judge.follow(self.rootstock.view(), &self.bitcoin());
+        let report = self.report_of(&judge, self.now());
+        (judge, report)
+    }
+
+    fn report_of(&self, judge: &BitcoinJudge, now: u64) -> BitcoinReport {
+        judge.report(self.rootstock.view(), &self.bitcoin(), &self.coinbases, now)
+    }
+
+    fn verdict(&self) -> BitcoinVerdict {
+        self.judge().1.verdict
+    }
+}
+
+/// The coinbase in a header's proof, as one of a Bitcoin block at a height.
+fn proof_of(header: &SealedHeader, height: u32) -> ProvenCoinbase {
+    let proof = CoinbaseProof {
+        coinbase: CoinbaseBytes::Midstate(&header.coinbase_tx),
+        branch: &header.merkle_proof,
+    };
+    proof.prove(height, header.bitcoin_header[..].try_into().unwrap()).unwrap()
+}
+
+fn weak(world: &World) -> WeakReason {
+    match world.verdict() {
+        BitcoinVerdict::Weak(reason) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_honest_chain_is_held() {
+    let mut world = World::new();
+    world.run(90, 4, 3);
+    world.extend(1);
+    let (judge, report) = world.judge();
+    assert_eq!(report.verdict, BitcoinVerdict::Held);
+    // The tip itself commits to the chain too, but has no block on top.
+    assert_eq!((report.tags.own, report.tags.none, report.counts.recent), (24, 48, 24));
+    assert_eq!((report.hidden, report.dated.lag), (None, Some(0)));
+    assert_eq!(judge.dated().len(), 361);
+}
+
+/// Evidence is shown above the answer: a fork of the newest headers inherits all that is below it.
+#[test]
+fn evidence_is_counted_above_a_block() {
+    let mut world = World::new();
+    world.run(90, 4, 3);
+    world.run(2, 4, 9);
+    let (judge, report) = world.judge();
+    let evidence = |number| judge.evidence(number, &world.bitcoin(), &report, world.now());
+    let head = world.rootstock.head().number;
+    let first = evidence(START);
+    assert_eq!((first.bitcoin_blocks, first.newest_height), (30, Some(LOWEST + 90)));
+    assert_eq!(first.newest_age, Some(2 * 600 + 60));
+    // The last commitment is to the block that is 8 below the head.
+    assert_eq!(evidence(head - 8).bitcoin_blocks, 1);
+    let above = evidence(head - 7);
+    assert_eq!((above.bitcoin_blocks, above.newest_height, above.newest_age), (0, None, None));
+    assert_eq!(above.tags, report.tags);
+    assert_eq!(report.verdict, BitcoinVerdict::Held, "what stands below does not help a young block");
+}
+
+#[test]
+fn the_cost_of_a_forgery_grows_with_depth() {
+    let mut world = World::new();
+    world.run(20, 4, 3);
+    let cost = |depth| {
+        let head = world.rootstock.head().number;
+        AttackCost::of(world.rootstock.view(), &world.bitcoin(), head - depth).unwrap()
+    };
+    assert_eq!((cost(0).headers, cost(12).headers), (1, 13));
+    assert!(cost(12).work > cost(11).work && cost(11).work > cost(0).work);
+    let found = cost(12);
+    assert_eq!(found.milli_blocks, (found.work.to::<u64>()) * 1_000 / 2, "two hashes make a block");
+    assert_eq!((found.minutes(10), found.minutes(0)), (found.milli_blocks / 10, u64::MAX));
+}
+
+#[test]
+fn without_a_bitcoin_chain_nothing_is_said() {
+    let mut world = World::new();
+    world.run(20, 4, 3);
+    let chain = BitcoinChain::new(BitcoinNetwork::MAINNET);
+    let judge = BitcoinJudge::new(0);
+    let report = judge.report(world.rootstock.view(), &chain, &world.coinbases, world.now());
+    assert_eq!(report.verdict, BitcoinVerdict::Unavailable);
+}
+
+#[test]
+fn what_does_not_hold_is_named() {
+    let mut world = World::new();
+    world.run(12, 4, 3);
+    world.extend(1);
+    assert_eq!(weak(&world), WeakReason::FewBlocks(11));
+    world.run(70, 4, 3);
+    assert_eq!(world.verdict(), BitcoinVerdict::Held);
+
+    // Sources withhold the newest Bitcoin blocks.
+    let (judge, _) = world.judge();
+    let late = world.now() - 60 + MAX_TIP_AGE;
+    assert_eq!(world.report_of(&judge, late).verdict, BitcoinVerdict::Held);
+    let old = BitcoinVerdict::Weak(WeakReason::OldTip(MAX_TIP_AGE + 1));
+    assert_eq!(world.report_of(&judge, late + 1).verdict, old);
+
+    // Upstreams withhold the newest headers.
+    let mut ahead = world.clone();
+    (0..3).for_each(|_| ahead.bitcoin_block(None));
+    assert_eq!(weak(&ahead), WeakReason::Lags(Some(4)));
+
+    // A source withholds coinbases.
+    let mut withheld = world.clone();
+    withheld.coinbases = Coinbases::default();
+    assert_eq!(weak(&withheld), WeakReason::Tags(TagFault::Withheld));
+
+    // Bitcoin is reorganised six blocks deep.
+    let (mut judge, _) = world.judge();
+    let mut other = world.clone();
+    other.blocks.iter_mut().rev().take(6).for_each(|block| block.hash = hash(7_000 + block.height));
+    judge.follow(other.rootstock.view(), &other.bitcoin());
+    let deep = BitcoinVerdict::Weak(WeakReason::Reorganised(6));
+    assert_eq!(other.report_of(&judge, other.now()).verdict, deep);
+}
+
+/// Headers of a chain that nobody mines on Bitcoin's newest blocks any more.
+#[test]
+fn too_little_work_is_named() {
+    let mut world = World::new();
+    world.run(60, 8, 3);
+    let blocks = (0..24u32).map(|at| BitcoinBlock { bits: 0x1f7f_ffff, ..world.tip_after(at + 1) });
+    let blocks: Vec<BitcoinBlock> = blocks.collect();
+    world.blocks.extend(blocks);
+    world.extend(1);
+    assert!(matches!(weak(&world), WeakReason::LowWork(low) if low.blocks >= 12 && low.is_low()));
+}
+
+impl World {
+    fn tip_after(&self, blocks: u32) -> BitcoinBlock {
+        let BitcoinBlock { height, time, bits, .. } = self.tip();
+        let height = height + blocks;
+        BitcoinBlock { height, hash: hash(height), time: time + 600 * blocks, bits }
+    }
+}
+
+/// Two branches on the same Bitcoin blocks: miners stand behind the one that is not shown.
+#[test]
+fn a_branch_with_fewer_tags_is_contested() {
+    let mut honest = World::new();
+    honest.run(80, 4, 3);
+    let fork = honest.rootstock.head().number;
+    let mut shown = honest.rootstock.clone();
+    let mut forged = honest.clone();
+    for block in 0..40 {
+        // The forger has one Bitcoin block in eight, the honest miners one in three.
+        let last = honest.extend(4);
+        let (mut false_world, from) = (forged.clone(), honest.tip());
+        false_world.blocks = honest.blocks.clone();
+        false_world.gas_used = 77;
+        false_world.rootstock = shown;
+        assert_eq!(false_world.tip(), from);
+        let false_last = false_world.extend(4);
+        shown = false_world.rootstock;
+        let tag = match block {
+            block if block % 8 == 0 => Some(&false_last),
+            block if block % 3 == 0 => Some(&last),
+            _ => None,
+        };
+        honest.bitcoin_block(tag);
+        forged = World { rootstock: shown.clone(), gas_used: 77, ..honest.clone() };
+    }
+    let (_, report) = forged.judge();
+    let BitcoinVerdict::Contested(range) = report.verdict else { panic!("{report:?}") };
+    assert!(range.after.is_some_and(|after| after <= fork) && fork < range.until, "{fork}: {range:?}");
+    assert!(report.hidden.is_some_and(|hidden| hidden.range == range && hidden.tags > 5));
+    // The honest chain shows the false tags as a hidden branch, and is held.
+    let (_, report) = honest.judge();
+    assert_eq!(report.verdict, BitcoinVerdict::Held);
+    assert!(report.tags.foreign > 0);
+}
+
+/// A pool with most of the tags leaves in one block. That is no attack, and the chain goes on.
+#[test]
+fn the_exit_of_a_large_pool_does_no_harm() {
+    let mut world = World::new();
+    world.run(72, 4, 2);
+    for block in 1..=72u32 {
+        let last = world.extend(1);
+        world.bitcoin_block(block.is_multiple_of(6).then_some(&last));
+        assert_eq!(world.verdict(), BitcoinVerdict::Held, "after {block}");
+    }
+}
+
+/// An uncle that is itself a Bitcoin block counts once it is proven, for the blocks that it stands on.
+#[test]
+fn proven_uncles_are_own_and_count() {
+    let mut world = World::new();
+    world.run(80, 4, 3);
+    let parent = world.rootstock.head().hash();
+    world.gas_used = 5;
+    let uncle = world.mined(&parent, &[]);
+    world.gas_used = 0;
+    world.extend(1);
+    world.bitcoin_block(Some(&uncle));
+    world.bitcoin_block(None);
+    let header = world.mined(&world.rootstock.head().hash(), &[uncle.header().clone()]);
+    world.rootstock.insert(HeaderCandidate::from(header.clone()), None).unwrap();
+
+    let (mut judge, before) = world.judge();
+    assert!(before.tags.kin > 0);
+    world.rootstock.attach_uncles(&header.hash(), vec![uncle.header().clone()], None).unwrap();
+    judge.follow(world.rootstock.view(), &world.bitcoin());
+    let after = world.report_of(&judge, world.now());
+    assert_eq!((after.tags.own, after.tags.kin), (before.tags.own + 1, before.tags.kin - 1));
+    assert_eq!(after.counts.recent, before.counts.recent + 1);
+    // It stands behind its parent, not behind its sibling.
+    let evidence = |number| judge.evidence(number, &world.bitcoin(), &after, world.now()).bitcoin_blocks;
+    assert_eq!((evidence(uncle.number - 1), evidence(uncle.number)), (1, 0));
+}
+
+#[test]
+fn blocks_that_leave_the_chain_count_no_longer() {
+    let mut world = World::new();
+    world.run(80, 2, 3);
+    let fork = world.clone();
+    world.run(2, 1, 1);
+    let (mut judge, before) = world.judge();
+    let counted = judge.evidence(0, &world.bitcoin(), &before, world.now()).bitcoin_blocks;
+    // Another branch with more work on the same Bitcoin blocks.
+    let mut other = World { blocks: world.blocks.clone(), gas_used: 9, ..fork };
+    for _ in 0..4 {
+        let header = other.extend(1);
+        world.rootstock.insert(HeaderCandidate::from(header), None).unwrap();
+    }
+    assert_eq!(world.rootstock.head().hash(), other.rootstock.head().hash());
+    judge.follow(world.rootstock.view(), &world.bitcoin());
+    let after = world.report_of(&judge, world.now());
+    let left = judge.evidence(0, &world.bitcoin(), &after, world.now()).bitcoin_blocks;
+    assert_eq!(left, counted - 1, "one of two is the tip, which never counted");
+    assert_eq!(judge.dated().len(), other.judge().0.dated().len());
+    assert_eq!(after.tags.own, before.tags.own - 1);
+}
+
+/// The four foreign headers of the recorded run state a target that they meet, of another chain.
+#[test]
+fn a_header_that_meets_its_own_target_is_not_a_bitcoin_block() {
+    let mut world = World::new();
+    let last = world.extend(1);
+    let own = BitcoinHeader::first_of(&last.bitcoin_header).unwrap();
+    assert_eq!(world.bitcoin().height_of(&own.hash()), None);
+    world.run(80, 4, 90);
+    assert_eq!(weak(&world), WeakReason::Tags(TagFault::Own));
+    let (_, report) = world.judge();
+    assert_eq!((report.counts.all, report.tags.own), (0, 0));
+}
