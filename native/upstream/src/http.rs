@@ -108,15 +108,7 @@ impl HttpUpstream {
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
         let failed = |reason: String| UrlError { name: redact(url), reason };
         let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
-        let client = reqwest::Client::builder()
-            .timeout(config.timeout)
-            .connect_timeout(config.timeout)
-            // A redirect could lead to addresses inside our own network.
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(ClientConfig::clone(&tls::config()))
-            .build()
-            .map_err(|failure| failed(failure.without_url().to_string()))?;
+        let client = client(config.timeout).map_err(failed)?;
         let batching = Batching::new(url.as_str(), config.batch, config.parallel);
         let reached = LastAddress::of(url.as_str());
         let intake = SourceQuota::of_upstream(&config.limits);
@@ -265,8 +257,21 @@ impl Upstream for HttpUpstream {
     }
 }
 
+/// Makes an HTTP client whose requests take at most `limit`.
+pub(super) fn client(limit: Duration) -> Result<reqwest::Client, String> {
+    reqwest::Client::builder()
+        .timeout(limit)
+        .connect_timeout(limit)
+        // A redirect could lead to addresses inside our own network.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(ClientConfig::clone(&tls::config()))
+        .build()
+        .map_err(|failure| failure.without_url().to_string())
+}
+
 /// Describes an error with its causes, which name the actual connection failure.
-fn describe(failure: &dyn std::error::Error) -> String {
+pub(super) fn describe(failure: &dyn std::error::Error) -> String {
     let mut text = failure.to_string();
     let mut source = failure.source();
     while let Some(cause) = source {
@@ -277,7 +282,7 @@ fn describe(failure: &dyn std::error::Error) -> String {
 }
 
 /// Reads `Retry-After` in seconds. Its date form is ignored, because JSON-RPC gateways do not use it.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }

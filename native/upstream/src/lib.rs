@@ -3,11 +3,13 @@
 //! | module | contents |
 //! |---|---|
 //! | the root | what an upstream is ([`Upstream`]), and upstreams over HTTP and WebSocket |
+//! | [`bitcoin`] | sources of Bitcoin's headers and coinbases |
 //! | [`p2p`] | nodes of the peer-to-peer network |
 //! | [`replay`], [`record`] | recordings as upstreams, and how they are written |
 
 mod asker;
 mod batch;
+pub mod bitcoin;
 mod error;
 mod http;
 mod last_address;

@@ -1,4 +1,4 @@
-//! Opens WebSocket connections to upstreams.
+//! Opens connections to upstreams: TCP, TLS and WebSocket.
 
 use std::io;
 use std::net::IpAddr;
@@ -35,20 +35,29 @@ pub(super) async fn open(
     let mode = uri_mode(request.uri())?;
     let host = request.uri().host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let usual = if matches!(mode, Mode::Tls) { 443 } else { 80 };
-    let stream = TcpStream::connect((host.as_str(), request.uri().port_u16().unwrap_or(usual))).await?;
-    stream.set_nodelay(true)?;
-    let address = stream.peer_addr().ok().map(|peer| peer.ip());
-    let stream = match mode {
-        Mode::Plain => MaybeTlsStream::Plain(stream),
-        Mode::Tls => {
-            let name = ServerName::try_from(host).map_err(io::Error::other)?;
-            MaybeTlsStream::Rustls(TlsConnector::from(tls::config()).connect(name, stream).await?)
-        }
-    };
+    let is_tls = matches!(mode, Mode::Tls);
+    let usual = if is_tls { 443 } else { 80 };
+    let (stream, address) = connect(host, request.uri().port_u16().unwrap_or(usual), is_tls).await?;
     let frames = Frames::new(stream, limit, intake);
     let (socket, _) = client_async_with_config(request, frames, Some(config(limit))).await?;
     Ok((socket, address))
+}
+
+/// Connects to a host. Returns the connection with the IP address at its other end.
+pub(super) async fn connect(
+    host: String,
+    port: u16,
+    is_tls: bool,
+) -> io::Result<(MaybeTlsStream<TcpStream>, Option<IpAddr>)> {
+    let stream = TcpStream::connect((host.as_str(), port)).await?;
+    stream.set_nodelay(true)?;
+    let address = stream.peer_addr().ok().map(|peer| peer.ip());
+    if !is_tls {
+        return Ok((MaybeTlsStream::Plain(stream), address));
+    }
+    let name = ServerName::try_from(host).map_err(io::Error::other)?;
+    let stream = TlsConnector::from(tls::config()).connect(name, stream).await?;
+    Ok((MaybeTlsStream::Rustls(stream), address))
 }
 
 /// The library's limits for messages of at most `limit` bytes. Its buffer has room for two frames.

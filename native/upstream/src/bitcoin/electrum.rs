@@ -1,0 +1,294 @@
+//! Electrum's protocol, versions 1.4 to 1.6, as a client of headers and coinbases.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rootlight::consensus::bitcoin::{HEADER_LEN, double_sha256};
+use rootlight::light::{RawResponse, UpstreamRequest};
+use rootlight::types::B256;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::coinbase::{MAX_COINBASE, without_witness};
+use super::electrum_link::{Endpoint, Link};
+use super::source::{RawCoinbase, shown_hash};
+use crate::result_of;
+use crate::source_quota::SourceQuota;
+use crate::{UpstreamError, UpstreamResult};
+
+/// The name and the protocol versions that a client states first.
+const VERSION: &str = concat!(r#"["rootlight "#, env!("CARGO_PKG_VERSION"), r#"",["1.4","1.6"]]"#);
+
+/// Most bytes that a server may send in answer to one call: 144 coinbases of usual length are 0.3 MB.
+const CALL_BYTES: usize = 8 * 1024 * 1024;
+
+/// Most messages of one call that answer none of its requests, such as notices of new blocks since the last call.
+const STRAYS: usize = 256;
+
+/// Deepest branch: no block has more transactions than a tree of this depth has leaves.
+const MAX_BRANCH: usize = 30;
+
+/// A server of Electrum's protocol. One call at a time uses the connection, which stays open between calls.
+pub(super) struct Electrum {
+    endpoint: Endpoint,
+    limit: Duration,
+    quota: SourceQuota,
+    session: Mutex<Option<Session>>,
+}
+
+/// A connection whose version is agreed.
+struct Session {
+    link: Link,
+    /// The id of the next request.
+    next: u64,
+}
+
+#[derive(Deserialize)]
+struct Tip {
+    height: u32,
+}
+
+/// Headers in one text, or since version 1.6 in a list.
+#[derive(Deserialize)]
+struct Headers {
+    #[serde(default)]
+    hex: Option<String>,
+    #[serde(default)]
+    headers: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Position {
+    tx_hash: String,
+    merkle: Vec<String>,
+}
+
+impl Electrum {
+    pub(super) fn new(endpoint: Endpoint, limit: Duration, quota: SourceQuota) -> Self {
+        Self { endpoint, limit, quota, session: Mutex::default() }
+    }
+
+    pub(super) async fn tip(&self) -> Result<u32, UpstreamError> {
+        let tip: Tip = self.ask_one("blockchain.headers.subscribe", "[]".into()).await?;
+        Ok(tip.height)
+    }
+
+    pub(super) async fn headers(
+        &self,
+        from: u32,
+        count: u32,
+    ) -> Result<Vec<[u8; HEADER_LEN]>, UpstreamError> {
+        let headers: Headers = self.ask_one("blockchain.block.headers", format!("[{from},{count}]")).await?;
+        headers.decode(count as usize).map_err(malformed)
+    }
+
+    pub(super) async fn coinbases(&self, heights: &[u32]) -> Result<Vec<RawCoinbase>, UpstreamError> {
+        let request = |height: &u32| {
+            UpstreamRequest::new("blockchain.transaction.id_from_pos", format!("[{height},0,true]"))
+        };
+        let positions = self.ask(heights.iter().map(request).collect()).await?;
+        let mut failure = None;
+        let mut found = Vec::new();
+        for (height, result) in heights.iter().zip(positions) {
+            match result.and_then(parse).and_then(|position: Position| position.decode().map_err(malformed)) {
+                Ok((hash, branch)) => found.push((*height, hash, branch)),
+                Err(error) => failure = Some(error),
+            }
+        }
+        let transactions =
+            self.ask(found.iter().map(|(_, hash, _)| transaction_request(hash)).collect()).await?;
+        let mut coinbases = Vec::new();
+        for ((height, hash, branch), result) in found.into_iter().zip(transactions) {
+            match result.and_then(parse).and_then(|text: String| transaction(&text, &hash).map_err(malformed))
+            {
+                Ok(transaction) => coinbases.push(RawCoinbase { height, transaction, branch }),
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            Some(error) if coinbases.is_empty() => Err(error),
+            _ => Ok(coinbases),
+        }
+    }
+
+    async fn ask_one<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: String,
+    ) -> Result<T, UpstreamError> {
+        let results = self.ask(vec![UpstreamRequest::new(method, params)]).await?;
+        parse(results.into_iter().next().unwrap_or_else(|| Err(malformed("no response")))?)
+    }
+
+    /// Sends requests at once and returns their results in the same order. A connection that was open before may have been
+    /// closed by the server, and is opened again once.
+    async fn ask(&self, requests: Vec<UpstreamRequest>) -> Result<Vec<UpstreamResult>, UpstreamError> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut place = self.session.lock().await;
+        // A call that fails or is dropped leaves no connection behind, because responses may still come through it.
+        if let Some(session) = place.take() {
+            match self.exchange(session, &requests).await {
+                Err(UpstreamError::Transport(_)) => {}
+                Ok((session, results)) => {
+                    *place = Some(session);
+                    return Ok(results);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let session = self.within(Session::open(&self.endpoint, &self.quota)).await?;
+        let (session, results) = self.exchange(session, &requests).await?;
+        *place = Some(session);
+        Ok(results)
+    }
+
+    async fn exchange(
+        &self,
+        mut session: Session,
+        requests: &[UpstreamRequest],
+    ) -> Result<(Session, Vec<UpstreamResult>), UpstreamError> {
+        let results = self.within(session.ask(requests, &self.quota)).await?;
+        Ok((session, results))
+    }
+
+    async fn within<T>(
+        &self,
+        call: impl Future<Output = Result<T, UpstreamError>>,
+    ) -> Result<T, UpstreamError> {
+        timeout(self.limit, call).await.unwrap_or(Err(UpstreamError::Timeout(self.limit.as_millis())))
+    }
+}
+
+impl Session {
+    async fn open(endpoint: &Endpoint, quota: &SourceQuota) -> Result<Self, UpstreamError> {
+        let mut session = Self { link: Link::open(endpoint, quota).await?, next: 0 };
+        let version = UpstreamRequest::new("server.version", VERSION.into());
+        for result in session.ask(&[version], quota).await? {
+            result?;
+        }
+        Ok(session)
+    }
+
+    async fn ask(
+        &mut self,
+        requests: &[UpstreamRequest],
+        quota: &SourceQuota,
+    ) -> Result<Vec<UpstreamResult>, UpstreamError> {
+        let first = self.next;
+        self.next += requests.len() as u64;
+        let texts = requests.iter().zip(first..).map(|(request, id)| request.to_json(id)).collect();
+        self.link.send(texts).await?;
+        let mut results = HashMap::new();
+        let (mut bytes, mut strays) = (0_usize, 0);
+        while results.len() < requests.len() {
+            let message = self.link.next(quota).await?;
+            if let Some(message) = message {
+                bytes = bytes.saturating_add(message.len());
+                if bytes > CALL_BYTES {
+                    return Err(UpstreamError::TooLarge(CALL_BYTES));
+                }
+                let (id, result) = message.read(read_message).await??;
+                let index = id.and_then(|id| id.checked_sub(first)).filter(|id| *id < requests.len() as u64);
+                if let Some(index) = index
+                    && !results.contains_key(&index)
+                {
+                    results.insert(index, result);
+                    continue;
+                }
+                if let (None, Err(error @ UpstreamError::Rpc { .. })) = (id, result) {
+                    return Err(error);
+                }
+            }
+            strays += 1;
+            if strays > STRAYS {
+                return Err(malformed("too many messages that were not asked for"));
+            }
+        }
+        let missing = || Err(malformed("no response"));
+        Ok((0..requests.len() as u64).map(|index| results.remove(&index).unwrap_or_else(missing)).collect())
+    }
+}
+
+impl Headers {
+    fn decode(self, count: usize) -> Result<Vec<[u8; HEADER_LEN]>, &'static str> {
+        let text = match (self.hex, self.headers) {
+            (Some(text), None) => text,
+            (None, Some(list)) => {
+                if list.iter().any(|header| header.len() != 2 * HEADER_LEN) {
+                    return Err("a header does not have 80 bytes");
+                }
+                list.concat()
+            }
+            _ => return Err("neither headers nor a list of headers"),
+        };
+        if text.len() > count.saturating_mul(2 * HEADER_LEN) {
+            return Err("more headers than were asked for");
+        }
+        let bytes = bytes_of(&text).ok_or("the headers are not hexadecimal")?;
+        match bytes.as_chunks::<HEADER_LEN>() {
+            (headers, []) => Ok(headers.to_vec()),
+            _ => Err("the headers do not have 80 bytes each"),
+        }
+    }
+}
+
+impl Position {
+    /// The transaction's hash and the branch above it.
+    fn decode(&self) -> Result<(B256, Vec<B256>), &'static str> {
+        if self.merkle.len() > MAX_BRANCH {
+            return Err("the branch is deeper than that of any block");
+        }
+        let hash = shown_hash(&self.tx_hash).ok_or("the transaction's hash is not a hash")?;
+        let branch: Option<_> = self.merkle.iter().map(|sibling| shown_hash(sibling)).collect();
+        Ok((hash, branch.ok_or("a hash of the branch is not a hash")?))
+    }
+}
+
+fn transaction_request(hash: &B256) -> UpstreamRequest {
+    let mut shown = *hash;
+    shown.reverse();
+    let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode(shown));
+    UpstreamRequest::new("blockchain.transaction.get", params)
+}
+
+/// The transaction without its witness, if it has this hash.
+fn transaction(text: &str, hash: &B256) -> Result<Vec<u8>, &'static str> {
+    if text.len() > 2 * MAX_COINBASE {
+        return Err("the coinbase is longer than any that is read");
+    }
+    let bytes = bytes_of(text).ok_or("the coinbase is not hexadecimal")?;
+    let transaction = without_witness(&bytes).ok_or("the coinbase is not a transaction")?;
+    if double_sha256(&transaction) == *hash {
+        Ok(transaction)
+    } else {
+        Err("the coinbase has another hash than its server stated")
+    }
+}
+
+/// The bytes of a hexadecimal text without a prefix.
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    if text.starts_with("0x") { None } else { alloy_primitives::hex::decode(text).ok() }
+}
+
+/// Reads a message: the id that it answers, and the result.
+fn read_message(bytes: &[u8]) -> Result<(Option<u64>, UpstreamResult), UpstreamError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("not UTF-8"))?;
+    let response = RawResponse::read(text)?;
+    Ok((response.id(), result_of(response)))
+}
+
+fn parse<T: DeserializeOwned>(text: Box<serde_json::value::RawValue>) -> Result<T, UpstreamError> {
+    serde_json::from_str(text.get()).map_err(|_| malformed("the result has another form than the protocol's"))
+}
+
+fn malformed(reason: &str) -> UpstreamError {
+    UpstreamError::Malformed(reason.into())
+}
+
+#[cfg(test)]
+#[path = "electrum_test.rs"]
+mod tests;

@@ -1,0 +1,20 @@
+//! Untrusted sources of Bitcoin's chain: headers, and coinbases with their Merkle branches.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `source` | [`BitcoinSource`], and what it gives |
+//! | `esplora` | Esplora's HTTP interface, which offers headers |
+//! | `electrum` | Electrum's protocol, which offers headers and coinbases |
+//! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
+//! | `coinbase` | the coinbase transaction without its witness, whose hash is in the Merkle tree |
+//!
+//! Nothing here is verified beyond its form: a header may have no work, and a branch may lead to any root. All that a source
+//! sends is limited in time, bytes and number. A source is asked once: the caller decides when to ask again.
+
+mod coinbase;
+mod electrum;
+mod electrum_link;
+mod esplora;
+mod source;
+
+pub use source::{BitcoinSource, BitcoinSourceConfig, MAX_COINBASES, MAX_HEADERS, RawCoinbase};

@@ -1,0 +1,256 @@
+//! A source of Bitcoin's chain, whatever its protocol.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::consensus::bitcoin::HEADER_LEN;
+use rootlight::types::B256;
+use rootlight_limits::Limits;
+use tokio::time::timeout;
+
+use super::electrum::Electrum;
+use super::electrum_link::{Endpoint, Transport};
+use super::esplora::Esplora;
+use crate::error::{Secrets, redact};
+use crate::source_quota::SourceQuota;
+use crate::{UpstreamError, UrlError};
+
+/// Most headers of one call: a period of Bitcoin's difficulty, and the most that Electrum's protocol gives at once.
+pub const MAX_HEADERS: u32 = 2_016;
+
+/// Most coinbases of one call: a day's blocks.
+pub const MAX_COINBASES: usize = 144;
+
+/// A call of many requests takes at most this many times as long as one request.
+const REQUESTS: u32 = 6;
+
+/// Limits of a source.
+#[derive(Debug, Clone)]
+pub struct BitcoinSourceConfig {
+    /// Time limit for one request, connection and response included. A call that needs many requests, such as two thousand
+    /// headers from Esplora, takes at most six times as long.
+    pub timeout: Duration,
+    /// The limits in which responses count until they are read.
+    pub limits: Arc<Limits>,
+}
+
+impl Default for BitcoinSourceConfig {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(20), limits: Limits::new() }
+    }
+}
+
+/// The coinbase of a Bitcoin block as a source gives it. Only its form is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawCoinbase {
+    /// Height for which it was asked.
+    pub height: u32,
+    /// The whole transaction without its witness: its double SHA-256 is the left-most leaf of the block's Merkle tree.
+    pub transaction: Vec<u8>,
+    /// The siblings on the way from the leaf to the root, in internal byte order.
+    pub branch: Vec<B256>,
+}
+
+/// An untrusted source of Bitcoin's headers and coinbases.
+pub struct BitcoinSource {
+    name: String,
+    secrets: Secrets,
+    protocol: Protocol,
+    timeout: Duration,
+}
+
+enum Protocol {
+    Esplora(Esplora),
+    Electrum(Electrum),
+}
+
+impl BitcoinSource {
+    /// Prepares a source with the default limits; nothing is sent yet. See [`Self::open_with`].
+    ///
+    /// # Errors
+    /// The text is not the URL of a source.
+    pub fn open(url: &str) -> Result<Self, UrlError> {
+        Self::open_with(url, BitcoinSourceConfig::default())
+    }
+
+    /// Prepares a source; nothing is sent yet. `http://` and `https://` are the base of Esplora's interface, `tcp://`, `ssl://`,
+    /// `ws://` and `wss://` are servers of Electrum's protocol. URLs come from the user or from the network's data, never from a
+    /// caller or another source.
+    ///
+    /// # Errors
+    /// The text is not such a URL, or the HTTP client cannot be created.
+    pub fn open_with(url: &str, config: BitcoinSourceConfig) -> Result<Self, UrlError> {
+        let failed = |reason: String| UrlError { name: "of Bitcoin".into(), reason };
+        let parsed: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
+        let host = parsed.host_str().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| failed("the URL has no host".into()))?.to_owned();
+        let quota = SourceQuota::of_upstream(&config.limits);
+        let endpoint = |transport, port| Endpoint {
+            transport,
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: parsed.port().unwrap_or(port),
+            url: url.to_owned(),
+        };
+        let electrum = |endpoint| Electrum::new(endpoint, config.timeout, quota.clone());
+        let protocol = match parsed.scheme() {
+            "http" | "https" => {
+                Protocol::Esplora(Esplora::new(&parsed, config.timeout, quota).map_err(failed)?)
+            }
+            "tcp" => Protocol::Electrum(electrum(endpoint(Transport::Lines, 50_001))),
+            "ssl" => Protocol::Electrum(electrum(endpoint(Transport::TlsLines, 50_002))),
+            "ws" | "wss" => Protocol::Electrum(electrum(endpoint(Transport::Messages, 0))),
+            _ => {
+                return Err(failed("a source has an http(s), ssl, tcp or ws(s) URL".into()));
+            }
+        };
+        let name = match parsed.scheme() {
+            scheme @ ("tcp" | "ssl") => match parsed.port() {
+                Some(port) => format!("{scheme}://{host}:{port}"),
+                None => format!("{scheme}://{host}"),
+            },
+            _ => redact(url),
+        };
+        Ok(Self { name, secrets: Secrets::of(url), protocol, timeout: config.timeout })
+    }
+
+    /// The name for logs: scheme, host and port.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the source's protocol offers coinbases.
+    pub const fn offers_coinbases(&self) -> bool {
+        matches!(self.protocol, Protocol::Electrum(_))
+    }
+
+    /// Asks for the height of the newest block.
+    ///
+    /// # Errors
+    /// The source gave no usable response.
+    pub async fn tip(&self) -> Result<u32, UpstreamError> {
+        self.within(async {
+            match &self.protocol {
+                Protocol::Esplora(esplora) => esplora.tip().await,
+                Protocol::Electrum(electrum) => electrum.tip().await,
+            }
+        })
+        .await
+    }
+
+    /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most [`MAX_HEADERS`].
+    /// There are fewer where the source's chain ends, or if it gives fewer at once.
+    ///
+    /// # Errors
+    /// The source gave no usable response.
+    pub async fn headers(&self, from: u32, count: u32) -> Result<Vec<[u8; HEADER_LEN]>, UpstreamError> {
+        let count = count.min(MAX_HEADERS).min(u32::MAX - from);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.within(async {
+            match &self.protocol {
+                Protocol::Esplora(esplora) => esplora.headers(from, count).await,
+                Protocol::Electrum(electrum) => electrum.headers(from, count).await,
+            }
+        })
+        .await
+    }
+
+    /// Asks for the coinbases of the blocks at these heights, of which the first [`MAX_COINBASES`] are asked for. Those that
+    /// the source does not give, or gives in a form that cannot be right, are left out.
+    ///
+    /// # Errors
+    /// The source gave no usable response at all, or its protocol offers no coinbases.
+    pub async fn coinbases(&self, heights: &[u32]) -> Result<Vec<RawCoinbase>, UpstreamError> {
+        let heights = heights.get(..MAX_COINBASES).unwrap_or(heights);
+        if heights.is_empty() {
+            return Ok(Vec::new());
+        }
+        match &self.protocol {
+            Protocol::Esplora(_) => {
+                Err(UpstreamError::Unasked("Esplora offers no coinbases in a practical way".into()))
+            }
+            Protocol::Electrum(electrum) => self.within(electrum.coinbases(heights)).await,
+        }
+    }
+
+    /// Ends a call that takes too long, and removes the secrets of the URL from its error.
+    async fn within<T>(
+        &self,
+        call: impl Future<Output = Result<T, UpstreamError>>,
+    ) -> Result<T, UpstreamError> {
+        let longest = self.timeout.saturating_mul(REQUESTS);
+        let outcome = timeout(longest, call).await;
+        let outcome = outcome.unwrap_or(Err(UpstreamError::Timeout(longest.as_millis())));
+        outcome.map_err(|error| error.without(&self.secrets))
+    }
+}
+
+impl fmt::Debug for BitcoinSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// A hash as sources show it, in internal byte order; `None` if the text is not 64 hexadecimal digits.
+pub(super) fn shown_hash(text: &str) -> Option<B256> {
+    let mut bytes = [0; 32];
+    alloy_primitives::hex::decode_to_slice(text.as_bytes(), &mut bytes).ok()?;
+    bytes.reverse();
+    (text.len() == 64).then_some(B256::from(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_says_the_protocol() {
+        for (url, name, coinbases) in [
+            ("https://user:pass@esplora.example/api?key=abcd", "https://esplora.example", false),
+            ("http://127.0.0.1:3000/", "http://127.0.0.1:3000", false),
+            ("SSL://electrum.example", "ssl://electrum.example", true),
+            ("tcp://[::1]:50001", "tcp://[::1]:50001", true),
+            ("wss://electrum.example:50004/0123456789abcdef", "wss://electrum.example:50004", true),
+        ] {
+            let source = BitcoinSource::open(url).unwrap();
+            assert_eq!((source.name(), source.offers_coinbases()), (name, coinbases), "{url}");
+            assert_eq!(format!("{source:?}"), name, "credentials and paths are not shown");
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused_and_not_repeated() {
+        for url in
+            ["", "esplora.example", "ftp://secretsecret.example", "ssl://", "ssl:///x", "file:///etc/passwd"]
+        {
+            let error = BitcoinSource::open(url).unwrap_err().to_string();
+            assert!(!error.contains("secret") && error.starts_with("upstream of Bitcoin: "), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_asked_for_without_need() {
+        // Nothing listens there.
+        let esplora = BitcoinSource::open("http://127.0.0.1:1").unwrap();
+        let electrum = BitcoinSource::open("tcp://127.0.0.1:1").unwrap();
+        assert_eq!(esplora.headers(5, 0).await, Ok(Vec::new()));
+        assert_eq!(electrum.headers(u32::MAX, 10).await, Ok(Vec::new()));
+        assert_eq!(electrum.coinbases(&[]).await, Ok(Vec::new()));
+        assert!(matches!(esplora.coinbases(&[1]).await, Err(UpstreamError::Unasked(_))));
+        for source in [esplora, electrum] {
+            assert!(matches!(source.tip().await, Err(UpstreamError::Transport(_))));
+        }
+    }
+
+    #[test]
+    fn hashes_are_read_in_display_order() {
+        let shown = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+        let hash = shown_hash(shown).unwrap();
+        assert_eq!((hash[0], hash[31]), (0x06, 0x0f));
+        for wrong in ["", "0x", &shown[2..], &format!("0x{shown}"), &shown.replace('0', "g")] {
+            assert_eq!(shown_hash(wrong), None, "{wrong}");
+        }
+    }
+}
