@@ -1,10 +1,23 @@
 //! Coinbase transactions as sources send them.
 
+use rootlight::types::B256;
+
 /// Longest coinbase that is read, in bytes. Those of pools that pay their miners directly have some ten thousand.
 pub(super) const MAX_COINBASE: usize = 100_000;
 
 /// The bytes after the version that say that witnesses follow the outputs (BIP-144): no inputs, and a flag.
 const WITNESS_MARK: [u8; 2] = [0, 1];
+
+/// The coinbase of a Bitcoin block as a source gives it. Only its form is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawCoinbase {
+    /// Height for which it was asked.
+    pub height: u32,
+    /// The whole transaction without its witness: its double SHA-256 is the left-most leaf of the block's Merkle tree.
+    pub transaction: Vec<u8>,
+    /// The siblings on the way from the leaf to the root, in internal byte order.
+    pub branch: Vec<B256>,
+}
 
 /// The transaction without its witness, as the hash in the block's Merkle tree covers it; `None` if the bytes do not decode as
 /// one transaction.

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::coinbase::{MAX_COINBASE, without_witness};
+use super::coinbase::{MAX_COINBASE, RawCoinbase, without_witness};
 use super::electrum_link::{Endpoint, Link};
-use super::source::{RawCoinbase, shown_hash};
+use super::hex::{bytes_of, shown_hash};
 use crate::result_of;
 use crate::source_quota::SourceQuota;
 use crate::{UpstreamError, UpstreamResult};
@@ -267,11 +267,6 @@ fn transaction(text: &str, hash: &B256) -> Result<Vec<u8>, &'static str> {
     } else {
         Err("the coinbase has another hash than its server stated")
     }
-}
-
-/// The bytes of a hexadecimal text without a prefix.
-fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    if text.starts_with("0x") { None } else { alloy_primitives::hex::decode(text).ok() }
 }
 
 /// Reads a message: the id that it answers, and the result.

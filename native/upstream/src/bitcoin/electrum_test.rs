@@ -205,7 +205,9 @@ async fn hostile_messages_end_the_call_within_its_limits() {
         assert!(expected(&error), "{name}: {error:?}");
         assert!(begun.elapsed() < Duration::from_secs(3), "{name}: {:?}", begun.elapsed());
         assert_eq!(quota.taken(), 0, "{name}");
-        assert!(electrum.session.lock().await.is_none(), "{name}: the connection is dropped");
+        // A whole message of another form than the protocol's leaves nothing behind on the connection.
+        let is_whole = ["huge number", "negative number", "another form"].contains(&name);
+        assert_eq!(electrum.session.lock().await.is_some(), is_whole, "{name}");
     }
 }
 

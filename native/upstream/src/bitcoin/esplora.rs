@@ -9,7 +9,7 @@ use rootlight::types::B256;
 use rootlight_limits::budget::Reservation;
 use serde::Deserialize;
 
-use super::source::shown_hash;
+use super::hex::shown_hash;
 use crate::UpstreamError;
 use crate::http::{client, describe, retry_after};
 use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, room_of};

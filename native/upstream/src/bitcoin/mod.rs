@@ -6,7 +6,8 @@
 //! | `esplora` | Esplora's HTTP interface, which offers headers |
 //! | `electrum` | Electrum's protocol, which offers headers and coinbases |
 //! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
-//! | `coinbase` | the coinbase transaction without its witness, whose hash is in the Merkle tree |
+//! | `coinbase` | [`RawCoinbase`]: the transaction without its witness, whose hash is in the Merkle tree |
+//! | `hex` | hexadecimal text |
 //!
 //! Nothing here is verified beyond its form: a header may have no work, and a branch may lead to any root. All that a source
 //! sends is limited in time, bytes and number. A source is asked once: the caller decides when to ask again.
@@ -15,6 +16,8 @@ mod coinbase;
 mod electrum;
 mod electrum_link;
 mod esplora;
+mod hex;
 mod source;
 
-pub use source::{BitcoinSource, BitcoinSourceConfig, MAX_COINBASES, MAX_HEADERS, RawCoinbase};
+pub use coinbase::RawCoinbase;
+pub use source::{BitcoinSource, BitcoinSourceConfig, MAX_COINBASES, MAX_HEADERS};

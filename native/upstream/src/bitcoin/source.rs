@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use rootlight::consensus::bitcoin::HEADER_LEN;
-use rootlight::types::B256;
 use rootlight_limits::Limits;
 use tokio::time::timeout;
 
+use super::coinbase::RawCoinbase;
 use super::electrum::Electrum;
 use super::electrum_link::{Endpoint, Transport};
 use super::esplora::Esplora;
@@ -39,17 +40,6 @@ impl Default for BitcoinSourceConfig {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(20), limits: Limits::new() }
     }
-}
-
-/// The coinbase of a Bitcoin block as a source gives it. Only its form is checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawCoinbase {
-    /// Height for which it was asked.
-    pub height: u32,
-    /// The whole transaction without its witness: its double SHA-256 is the left-most leaf of the block's Merkle tree.
-    pub transaction: Vec<u8>,
-    /// The siblings on the way from the leaf to the root, in internal byte order.
-    pub branch: Vec<B256>,
 }
 
 /// An untrusted source of Bitcoin's headers and coinbases.
@@ -129,12 +119,12 @@ impl BitcoinSource {
     /// # Errors
     /// The source gave no usable response.
     pub async fn tip(&self) -> Result<u32, UpstreamError> {
-        self.within(async {
+        self.within(Box::pin(async {
             match &self.protocol {
                 Protocol::Esplora(esplora) => esplora.tip().await,
                 Protocol::Electrum(electrum) => electrum.tip().await,
             }
-        })
+        }))
         .await
     }
 
@@ -148,12 +138,12 @@ impl BitcoinSource {
         if count == 0 {
             return Ok(Vec::new());
         }
-        self.within(async {
+        self.within(Box::pin(async {
             match &self.protocol {
                 Protocol::Esplora(esplora) => esplora.headers(from, count).await,
                 Protocol::Electrum(electrum) => electrum.headers(from, count).await,
             }
-        })
+        }))
         .await
     }
 
@@ -171,15 +161,12 @@ impl BitcoinSource {
             Protocol::Esplora(_) => {
                 Err(UpstreamError::Unasked("Esplora offers no coinbases in a practical way".into()))
             }
-            Protocol::Electrum(electrum) => self.within(electrum.coinbases(heights)).await,
+            Protocol::Electrum(electrum) => self.within(Box::pin(electrum.coinbases(heights))).await,
         }
     }
 
     /// Ends a call that takes too long, and removes the secrets of the URL from its error.
-    async fn within<T>(
-        &self,
-        call: impl Future<Output = Result<T, UpstreamError>>,
-    ) -> Result<T, UpstreamError> {
+    async fn within<T>(&self, call: BoxFuture<'_, Result<T, UpstreamError>>) -> Result<T, UpstreamError> {
         let longest = self.timeout.saturating_mul(REQUESTS);
         let outcome = timeout(longest, call).await;
         let outcome = outcome.unwrap_or(Err(UpstreamError::Timeout(longest.as_millis())));
@@ -191,14 +178,6 @@ impl fmt::Debug for BitcoinSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
-}
-
-/// A hash as sources show it, in internal byte order; `None` if the text is not 64 hexadecimal digits.
-pub(super) fn shown_hash(text: &str) -> Option<B256> {
-    let mut bytes = [0; 32];
-    alloy_primitives::hex::decode_to_slice(text.as_bytes(), &mut bytes).ok()?;
-    bytes.reverse();
-    (text.len() == 64).then_some(B256::from(bytes))
 }
 
 #[cfg(test)]
@@ -241,16 +220,6 @@ mod tests {
         assert!(matches!(esplora.coinbases(&[1]).await, Err(UpstreamError::Unasked(_))));
         for source in [esplora, electrum] {
             assert!(matches!(source.tip().await, Err(UpstreamError::Transport(_))));
-        }
-    }
-
-    #[test]
-    fn hashes_are_read_in_display_order() {
-        let shown = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
-        let hash = shown_hash(shown).unwrap();
-        assert_eq!((hash[0], hash[31]), (0x06, 0x0f));
-        for wrong in ["", "0x", &shown[2..], &format!("0x{shown}"), &shown.replace('0', "g")] {
-            assert_eq!(shown_hash(wrong), None, "{wrong}");
         }
     }
 }
