@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
+use super::bitcoin_chain::BitcoinSide;
 use super::clock::Clock;
 use super::config::{DevConfig, Mining};
 use super::error::DevError;
@@ -101,6 +102,8 @@ pub struct DevChain {
     /// Transactions that were dropped because their blocks had no time for them, since the last one was sent.
     pub(super) slow: Vec<B256>,
     pub(super) interrupts: Interrupts,
+    /// The Bitcoin chain on whose newest block blocks are mined, if a host makes one.
+    pub(super) bitcoin: Option<Arc<dyn BitcoinSide>>,
     /// Who sends the transactions of the present message.
     asker: Asker,
     wallet: Wallet,
@@ -139,6 +142,7 @@ impl DevChain {
             events: Vec::new(),
             slow: Vec::new(),
             interrupts: Interrupts::default(),
+            bitcoin: None,
             asker: Asker::default(),
             wallet,
             report_reverts: config.report_reverts,
@@ -150,6 +154,11 @@ impl DevChain {
     /// Sets the conditions that interrupt the execution of later blocks.
     pub fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
+    }
+
+    /// Mines later blocks on the newest block of this Bitcoin chain.
+    pub fn set_bitcoin(&mut self, bitcoin: Arc<dyn BitcoinSide>) {
+        self.bitcoin = Some(bitcoin);
     }
 
     /// Sets who sends the transactions that are added from now on.

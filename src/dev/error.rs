@@ -63,6 +63,9 @@ pub enum DevError {
     /// The partial Merkle branch has no hashes.
     #[error("The list of merkle hashes can't be empty")]
     NoMerkleHashes,
+    /// The Bitcoin blocks cannot be mined, for this reason.
+    #[error("{0}")]
+    Bitcoin(alloc::string::String),
     /// The bytes do not decode as a Bitcoin block, header or transaction.
     #[error("not a Bitcoin {0}")]
     NotBitcoin(&'static str),

@@ -8,10 +8,10 @@ use super::error::DevError;
 use super::miner_settings::Assembled;
 use super::work::Work;
 use crate::consensus::HeadChange;
-use crate::consensus::mining::{hash_to_commit, mine};
+use crate::consensus::mining::{BitcoinWork, hash_to_commit};
 use crate::exec::TxError;
 use crate::local::{ImportError, Imported};
-use crate::types::{B256, FORK_DETECTION_LEN, SealedHeader, Transaction};
+use crate::types::{B256, FORK_DETECTION_LEN, Header, SealedHeader, Transaction};
 
 /// The largest number of nonces tried for one block; regtest needs three on average.
 const ATTEMPTS: u32 = 1 << 22;
@@ -36,11 +36,26 @@ impl DevChain {
         let block = self.assemble(now)?;
         let network = self.chain.view().network();
         let difficulty = block.header.difficulty.value();
-        let sealed = mine(block.header.clone(), &self.fork_detection(), network, ATTEMPTS)
-            .ok_or(DevError::Difficulty(difficulty))?;
+        let rules = network.rules(block.header.number);
+        let work = self.bitcoin_work(&block.header).solved(difficulty, ATTEMPTS);
+        let work = work.ok_or(DevError::Difficulty(difficulty))?;
+        let sealed = work.seal(block.header.clone(), rules).ok_or(DevError::Difficulty(difficulty))?;
         self.clock.mined(sealed.timestamp, now);
         self.last_tick = Some(now);
-        self.append(sealed, block)
+        let imported = self.append(sealed, block)?;
+        if let Some(bitcoin) = &self.bitcoin {
+            bitcoin.add_merge_mined(&work);
+        }
+        Ok(imported)
+    }
+
+    /// The Bitcoin block in which a header is mined, without its nonce. It is on no chain, unless a host makes one.
+    fn bitcoin_work(&self, header: &Header) -> BitcoinWork {
+        let hash = hash_to_commit(header, &self.fork_detection());
+        match &self.bitcoin {
+            Some(bitcoin) => bitcoin.next(&hash, header.timestamp),
+            None => BitcoinWork::new(&hash, u32::try_from(header.timestamp).unwrap_or(u32::MAX)),
+        }
     }
 
     /// Builds the next block within the host's time limit.
@@ -170,7 +185,7 @@ impl DevChain {
         }
     }
 
-    fn fork_detection(&self) -> [u8; FORK_DETECTION_LEN] {
+    pub(super) fn fork_detection(&self) -> [u8; FORK_DETECTION_LEN] {
         let head = self.chain.head().hash();
         self.chain.view().headers().fork_detection_after(&head).unwrap_or_default()
     }

@@ -7,6 +7,7 @@
 //! | `chain` | the chain with its pool, keys, clock and miner |
 //! | `mine`, `miner_settings` | building and mining blocks |
 //! | `work`, `bitcoin` | merge-mining work for external miners, and the Bitcoin blocks they submit |
+//! | `bitcoin_chain`, `mine_bitcoin` | a Bitcoin chain beside the development chain, which a host makes, and its blocks on request |
 //! | `approach` | header fields that change by small steps |
 //! | `control` | snapshots and direct changes of the state |
 //! | `pool` | the transaction pool |
@@ -16,6 +17,7 @@
 //! | `typed_data` | the hash of typed data (EIP-712) |
 
 mod bitcoin;
+mod bitcoin_chain;
 mod block_limits;
 mod chain;
 mod clock;
@@ -25,6 +27,7 @@ mod error;
 mod key;
 mod limits;
 mod mine;
+mod mine_bitcoin;
 mod miner_settings;
 mod mnemonic;
 mod options;
@@ -34,6 +37,7 @@ mod wallet;
 mod work;
 
 pub use bitcoin::Submission;
+pub use bitcoin_chain::{BitcoinBlocks, BitcoinSide, BitcoinTag, BitcoinTip, MAX_BITCOIN_BLOCKS};
 pub use block_limits::{BlockLimits, MAX_BLOCKS_AT_ONCE};
 pub use chain::{DevChain, DevEvent, Settings};
 pub use clock::Clock;

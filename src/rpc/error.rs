@@ -370,7 +370,7 @@ fn dev_code(error: &DevError) -> i32 {
         DevError::NotMined => -32009,
         DevError::Reverted { .. } => -32015,
         DevError::UnknownWork(_) | DevError::InvalidWork { .. } | DevError::NoMerkleHashes => -33000,
-        DevError::NotBitcoin(_) | DevError::Native(_) => -32602,
+        DevError::NotBitcoin(_) | DevError::Bitcoin(_) | DevError::Native(_) => -32602,
         DevError::TooManyBlocks(_) | DevError::TooManySnapshots | DevError::TimeLimit { .. } => -32005,
         DevError::TooSlow(_) | DevError::Stopping => -32011,
         _ => -32000,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
 use rootlight::consensus::bitcoin::{double_sha256, reversed};
 use rootlight::consensus::mining::BitcoinWork;
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip, DevAccounts, DevConfig, Mining};
 use rootlight::rpc::Connection;
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
@@ -34,6 +34,22 @@ pub(crate) struct Fixture {
     pub(crate) connection: Arc<Connection>,
 }
 
+/// A Bitcoin chain whose height is the number of blocks that were asked for.
+#[derive(Debug)]
+struct Bitcoin;
+
+impl BitcoinSide for Bitcoin {
+    fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
+        BitcoinWork::new(commitment, time as u32)
+    }
+
+    fn add_merge_mined(&self, _: &BitcoinWork) {}
+
+    fn mine(&self, blocks: &BitcoinBlocks) -> Result<BitcoinTip, String> {
+        Ok(BitcoinTip { height: blocks.commitments.len() as u32, hash: B256::ZERO })
+    }
+}
+
 fn solved(work: &Value, time: u32) -> BitcoinWork {
     let hash = work["blockHashForMergedMining"].as_str().unwrap().parse().unwrap();
     BitcoinWork::new(&hash, time).solved(U256::from(1), 1_000).unwrap()
@@ -48,7 +64,7 @@ pub(crate) fn submission(work: &BitcoinWork) -> Value {
 impl Fixture {
     pub(crate) fn new() -> Self {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-        let mut dev = DevClient::new(config);
+        let mut dev = DevClient::with(config, |chain| chain.set_bitcoin(Arc::new(Bitcoin)));
         let created =
             dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]));
         let work = dev.get("mnr_getWork", json!([]));
@@ -130,6 +146,7 @@ impl Fixture {
                 let filter = self.arguments("eth_newFilter");
                 json!([self.ask("eth_newFilter", &filter)["result"]])
             }
+            "rootlight_mineBitcoin" => json!(["0x2", {"tag": "kin", "parent": "0x0"}]),
             "eth_subscribe" => json!(["newHeads"]),
             "eth_unsubscribe" => json!([self.ask("eth_subscribe", &json!(["newHeads"]))["result"]]),
             "eth_sendRawTransaction" => json!([self.signed()]),

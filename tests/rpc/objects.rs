@@ -15,8 +15,16 @@ use support::dev::DevClient;
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
 /// Kinds of parameters that are objects, or may be.
-const OBJECTS: [&str; 7] =
-    ["BLOCK", "CALL", "TRANSACTION", "LOG_FILTER", "TRACE_FILTER", "OVERRIDE", "TRACE_OPTIONS"];
+const OBJECTS: [&str; 8] = [
+    "BLOCK",
+    "CALL",
+    "TRANSACTION",
+    "LOG_FILTER",
+    "TRACE_FILTER",
+    "OVERRIDE",
+    "TRACE_OPTIONS",
+    "MINE_OPTIONS",
+];
 
 fn ask(dev: &mut DevClient, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
@@ -32,7 +40,7 @@ fn good(param: &Param, genesis: &Value) -> Value {
     match param.kind {
         "BLOCK" => json!("0x0"),
         "CALL" | "TRANSACTION" => json!({"from": BRIDGE, "to": BRIDGE}),
-        "LOG_FILTER" | "TRACE_FILTER" | "OVERRIDE" | "TRACE_OPTIONS" => json!({}),
+        "LOG_FILTER" | "TRACE_FILTER" | "OVERRIDE" | "TRACE_OPTIONS" | "MINE_OPTIONS" => json!({}),
         "ADDRESS" => json!(BRIDGE),
         "HASH" => genesis.clone(),
         kind if kind.starts_with("newHeads") => json!("logs"),

@@ -2,6 +2,8 @@
 
 mod accounts;
 mod anvil;
+#[cfg(feature = "catalogue")]
+mod bitcoin;
 mod evm;
 mod mining;
 mod personal;
@@ -25,6 +27,9 @@ use rows::{
 /// The rows of the method table, by file.
 pub(super) const METHODS: &[&[Method]] = &[
     accounts::METHODS,
+    // Browser modules have no Bitcoin chain beside theirs.
+    #[cfg(feature = "catalogue")]
+    bitcoin::METHODS,
     send::METHODS,
     personal::METHODS,
     pool::METHODS,
