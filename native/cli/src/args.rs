@@ -182,6 +182,18 @@ pub struct DevArgs {
     /// Leave mining to an external miner (mnr_getWork, mnr_submitBitcoinBlock)
     #[arg(long)]
     pub merge_mining: bool,
+    /// Make a Bitcoin chain on whose blocks this chain is mined, and serve it by the protocols of Esplora and Electrum; the
+    /// Bitcoin header of every N-th block becomes a Bitcoin block [default: 20]
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "20",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["data_dir", "merge_mining"]
+    )]
+    pub bitcoin_chain: Option<u32>,
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,

@@ -5,6 +5,7 @@ use alloy_primitives::utils::format_ether;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, PrivateKey};
 use rootlight::state::World;
+use rootlight_node::bitcoin_chain::BitcoinServers;
 
 use super::print::say;
 use super::run_server::Endpoints;
@@ -64,11 +65,19 @@ impl ShownAccounts {
     }
 }
 
-pub(super) fn print(network: &Network, accounts: &ShownAccounts, endpoints: &Endpoints) {
+pub(super) fn print(
+    network: &Network,
+    accounts: &ShownAccounts,
+    endpoints: &Endpoints,
+    bitcoin: Option<&BitcoinServers>,
+) {
     say!("Rootlight {}: a Rootstock development chain", env!("CARGO_PKG_VERSION"));
     accounts.print();
     say!("\nChain id {} ({}), genesis {}", network.chain_id, network.name, network.genesis_hash);
     say!("HTTP       {}", endpoints.http);
     say!("WebSocket  {}", endpoints.websockets.join(", "));
+    if let Some(bitcoin) = bitcoin {
+        say!("Bitcoin    {} (Esplora), {} (Electrum)", bitcoin.esplora(), bitcoin.electrum().join(", "));
+    }
     say!();
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining, rbtc};
 use rootlight::engine::DevNode;
+use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use tracing::{error, info};
@@ -40,11 +41,19 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         }
     };
     let network = node.chain_mut().view().network().clone();
+    let bitcoin = args.bitcoin_chain.map(|every| Arc::new(RegtestChain::new(every)));
+    if let Some(bitcoin) = &bitcoin {
+        node.chain_mut().set_bitcoin(bitcoin.clone());
+    }
     let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
     runtime()?.block_on(async {
-        let announce = move |endpoints: &run_server::Endpoints| {
+        let bitcoin = match bitcoin {
+            Some(chain) => Some(BitcoinServers::start(chain).await.map_err(CommandError::failed)?),
+            None => None,
+        };
+        let announce = |endpoints: &run_server::Endpoints| {
             if !silent {
-                banner::print(&network, &shown, endpoints);
+                banner::print(&network, &shown, endpoints, bitcoin.as_ref());
             }
         };
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;

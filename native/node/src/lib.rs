@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`light`] | the light client, and upstreams that are not asked while they are banned ([`ban_guard`]) |
 //! | [`local`], [`follow`] | a chain that is executed here: made by callers, or followed |
+//! | [`bitcoin_chain`] | a Bitcoin chain beside a development chain |
 //! | [`store`], [`index`] | its database, and its index of logs |
 //! | [`sidecar`] | proofs beside a full node |
 //! | [`peer_server`] | a server for peers |
 
 pub mod ban_guard;
+pub mod bitcoin_chain;
 pub mod follow;
 pub mod index;
 pub mod light;

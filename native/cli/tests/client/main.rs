@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bitcoin;
 mod follow;
 mod follow_branches;
 mod proofs;

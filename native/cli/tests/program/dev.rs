@@ -238,6 +238,47 @@ async fn endless_calls_do_not_block_other_requests() {
     }
 }
 
+/// The chain's blocks are mined on a Bitcoin chain, which the program serves.
+#[tokio::test]
+async fn a_bitcoin_chain_is_made_and_served_beside_the_chain() {
+    let dev = DevProgram::start(&["dev", "--bitcoin-chain=3", "--block-time", "manual"]);
+    let line = dev.banner.lines().find_map(|line| line.strip_prefix("Bitcoin    ")).unwrap();
+    let urls: Vec<&str> = line.split([' ', ',']).filter(|word| word.contains("://")).collect();
+    assert_eq!(urls.len(), 3, "{line}");
+    dev.call("evm_mine", json!([{ "blocks": 7 }])).await.unwrap();
+    for (params, height) in [
+        (json!([]), "0x3"),
+        (json!(["0x4", { "tag": "foreign", "parent": "0x1" }]), "0x5"),
+        (json!([2, { "parent": 5 }]), "0x7"),
+    ] {
+        let tip = dev.call("rootlight_mineBitcoin", params).await.unwrap();
+        assert_eq!(tip["height"], height);
+        for url in &urls {
+            let source = rootlight_upstream::bitcoin::BitcoinSource::open(url).unwrap();
+            let newest = source.tip().await.unwrap();
+            assert_eq!(json!(format!("{newest:#x}")), height, "{url}");
+            let header = source.headers(newest, 1).await.unwrap()[0];
+            let hash = rootlight::consensus::bitcoin::BitcoinHeader::from(&header).hash();
+            assert_eq!(tip["hash"], format!("{:x}", rootlight::consensus::bitcoin::reversed(&hash)));
+        }
+    }
+    for params in [
+        json!([0]),
+        json!([2_017]),
+        json!([1, { "tag": "other" }]),
+        json!([1, { "parent": 3 }]),
+        json!([1, { "parent": -1 }]),
+        json!([{}, {}]),
+    ] {
+        let error = dev.call("rootlight_mineBitcoin", params.clone()).await.unwrap_err();
+        assert_eq!(error["code"], -32602, "{params}: {error}");
+    }
+    let without = DevProgram::start(&["dev"]);
+    assert!(!without.banner.contains("Bitcoin"), "{}", without.banner);
+    let error = without.call("rootlight_mineBitcoin", json!([])).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("--bitcoin-chain"), "{error}");
+}
+
 #[test]
 fn wrong_options_are_usage_errors() {
     for arguments in [
@@ -246,6 +287,9 @@ fn wrong_options_are_usage_errors() {
         &["dev", "--hardfork", "london"],
         &["dev", "--genesis", "/nowhere.json"],
         &["dev", "--genesis", "regtest", "--genesis-time", "5"],
+        &["dev", "--bitcoin-chain=0"],
+        &["dev", "--bitcoin-chain", "--data-dir", "chain"],
+        &["dev", "--bitcoin-chain", "--merge-mining"],
         &["dev", "--compat", "newest"],
         &["dev", "--revert-code", "4"],
         &["follow", "--upstream", "http://127.0.0.1:1", "--network", "mainnet"],

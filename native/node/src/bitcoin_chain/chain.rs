@@ -1,0 +1,366 @@
+//! A chain by the rules of Bitcoin's regtest: the easiest target, and no retargets.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::{B256, U256};
+use rootlight::consensus::bitcoin::{BitcoinHeader, HEADER_LEN};
+use rootlight::consensus::mining::BitcoinWork;
+use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip};
+use tokio::sync::watch;
+
+use super::coinbase::BlockCoinbase;
+
+/// Newest blocks whose coinbases are kept, and the most that a reorganisation replaces.
+pub const KEPT_COINBASES: u32 = 2_016;
+
+/// Most blocks of the chain, which are 120 MB of headers. It does not grow beyond that.
+const MAX_BLOCKS: usize = 1 << 20;
+
+/// Target of all blocks, in Bitcoin's short form.
+const BITS: u32 = 0x207f_ffff;
+
+/// Version of the blocks.
+const VERSION: u32 = 0x2000_0000;
+
+/// Block 0 of Bitcoin's regtest: version 1, the time of 2 February 2011, nonce 2.
+const GENESIS_VERSION: u32 = 1;
+const GENESIS_TIME: u32 = 1_296_688_602;
+const GENESIS_NONCE: u32 = 2;
+
+/// Blocks whose median time is below that of the next block.
+const MEDIAN_OF: usize = 11;
+
+/// Seconds by which the time of a Bitcoin header may differ from that of the Rootstock block that it mines (RSKIP-179).
+const TIME_BOUND: u32 = 300;
+
+/// Most nonces that are tried for one block; three are needed on average.
+const ATTEMPTS: u32 = 1 << 22;
+
+/// A Bitcoin chain in memory. Every so many blocks of the development chain, the Bitcoin header in which one is mined becomes the
+/// chain's next block.
+#[derive(Debug)]
+pub struct RegtestChain {
+    blocks: Mutex<Blocks>,
+    every: u32,
+    /// Changes with the newest block.
+    changes: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Blocks {
+    /// By height.
+    blocks: Vec<Block>,
+    /// Coinbase of the work that was given out last, which the next merge-mined block has.
+    pending: Option<BlockCoinbase>,
+    /// Blocks of the development chain that were mined on the newest block.
+    mined_on_tip: u32,
+    /// Number of coinbases made.
+    made: u64,
+}
+
+#[derive(Debug)]
+struct Block {
+    header: [u8; HEADER_LEN],
+    hash: B256,
+    /// `None` if it is too old to be kept.
+    coinbase: Option<BlockCoinbase>,
+}
+
+impl RegtestChain {
+    /// Makes a chain of block 0. One in `every` merge-mined headers becomes a block; 0 counts as 1.
+    #[must_use]
+    pub fn new(every: u32) -> Self {
+        let coinbase = BlockCoinbase::genesis();
+        let mut header = header_of(GENESIS_VERSION, &B256::ZERO, &coinbase.root(), GENESIS_TIME);
+        header[76..].copy_from_slice(&GENESIS_NONCE.to_le_bytes());
+        let hash = BitcoinHeader::from(&header).hash();
+        let block = Block { header, hash, coinbase: Some(coinbase) };
+        let blocks = Blocks { blocks: vec![block], pending: None, mined_on_tip: 0, made: 0 };
+        Self { blocks: Mutex::new(blocks), every: every.max(1), changes: watch::Sender::default() }
+    }
+
+    /// The newest block.
+    pub fn tip(&self) -> BitcoinTip {
+        self.lock().tip()
+    }
+
+    /// At most `count` headers from a height on.
+    pub fn headers(&self, from: u32, count: usize) -> Vec<[u8; HEADER_LEN]> {
+        let blocks = self.lock();
+        blocks.blocks.iter().skip(from as usize).take(count).map(|block| block.header).collect()
+    }
+
+    /// The coinbase of the block at a height; `None` if there is no such block, or if it is older than those that are kept.
+    pub fn coinbase(&self, height: u32) -> Option<BlockCoinbase> {
+        self.lock().blocks.get(height as usize)?.coinbase.clone()
+    }
+
+    /// The coinbase with this hash, in internal byte order, of the blocks whose coinbases are kept.
+    pub(super) fn transaction(&self, hash: &B256) -> Option<BlockCoinbase> {
+        let blocks = self.lock();
+        let mut kept = blocks.blocks.iter().rev().map_while(|block| block.coinbase.as_ref());
+        kept.find(|coinbase| coinbase.hash == *hash).cloned()
+    }
+
+    /// The least time of the block after that of a height, less 1.
+    pub(super) fn median_time(&self, height: u32) -> u32 {
+        self.lock().median_time(height as usize)
+    }
+
+    /// Tells when the newest block changes.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Blocks {
+    fn tip(&self) -> BitcoinTip {
+        let hash = self.blocks.last().map_or(B256::ZERO, |block| block.hash);
+        BitcoinTip { height: self.tip_height(), hash }
+    }
+
+    fn tip_height(&self) -> u32 {
+        u32::try_from(self.blocks.len().saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    /// The median of the times of a block and those below it.
+    fn median_time(&self, height: usize) -> u32 {
+        let end = self.blocks.len().min(height + 1);
+        let recent = &self.blocks[end.saturating_sub(MEDIAN_OF)..end];
+        let mut times: Vec<u32> =
+            recent.iter().map(|block| BitcoinHeader::from(&block.header).time()).collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// A block on the newest one, without its nonce.
+    fn template(&mut self, time: u32, commitment: Option<&B256>) -> (BitcoinWork, BlockCoinbase) {
+        self.made += 1;
+        let tip = self.tip();
+        let coinbase = BlockCoinbase::new(tip.height.saturating_add(1), self.made, commitment);
+        let work = BitcoinWork {
+            header: header_of(VERSION, &tip.hash, &coinbase.root(), time),
+            coinbase: coinbase.transaction.clone(),
+            branch: coinbase.branch.clone(),
+            transactions: 1 << coinbase.branch.len(),
+        };
+        (work, coinbase)
+    }
+
+    fn push(&mut self, header: [u8; HEADER_LEN], coinbase: BlockCoinbase) {
+        let hash = BitcoinHeader::from(&header).hash();
+        self.blocks.push(Block { header, hash, coinbase: Some(coinbase) });
+        self.mined_on_tip = 0;
+        self.pending = None;
+        let old = self.blocks.len().checked_sub(KEPT_COINBASES as usize + 1);
+        if let Some(block) = old.and_then(|height| self.blocks.get_mut(height)) {
+            block.coinbase = None;
+        }
+    }
+
+    /// Mines blocks after the newest one.
+    fn extend(&mut self, commitments: &[Option<B256>], time: u32) -> Result<(), String> {
+        for commitment in commitments {
+            let median = self.median_time(self.blocks.len() - 1);
+            let time =
+                time.max(median.checked_add(1).ok_or("the chain's time is the last one of Bitcoin's")?);
+            let (work, coinbase) = self.template(time, commitment.as_ref());
+            // The least difficulty of Rootstock is above that of regtest.
+            let solved = work.solved(U256::ZERO, ATTEMPTS).ok_or("no nonce was found")?;
+            self.push(solved.header, coinbase);
+        }
+        Ok(())
+    }
+
+    /// Puts blocks in the place of those above a height.
+    fn replace(&mut self, parent: u32, blocks: &BitcoinBlocks) -> Result<(), String> {
+        let (tip, count) = (self.tip_height(), blocks.commitments.len());
+        let lowest = tip.saturating_sub(KEPT_COINBASES);
+        if parent > tip || parent < lowest {
+            return Err(format!("Bitcoin blocks can follow heights from {lowest} to {tip}, not {parent}"));
+        }
+        let replaced = (tip - parent) as usize;
+        if count <= replaced {
+            let least = replaced + 1;
+            return Err(format!(
+                "{count} blocks cannot replace {replaced}, which have more work: mine at least {least}"
+            ));
+        }
+        if parent as usize + 1 + count > MAX_BLOCKS {
+            return Err(format!("the Bitcoin chain can have {MAX_BLOCKS} blocks"));
+        }
+        let time =
+            u32::try_from(blocks.time).map_err(|_| "the chain's time is later than Bitcoin's can be")?;
+        let removed = self.blocks.split_off(parent as usize + 1);
+        let extended = self.extend(&blocks.commitments, time);
+        if extended.is_err() {
+            self.blocks.truncate(parent as usize + 1);
+            self.blocks.extend(removed);
+        }
+        extended
+    }
+}
+
+impl BitcoinSide for RegtestChain {
+    fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {
+        let mut blocks = self.lock();
+        let time = u32::try_from(time).unwrap_or(u32::MAX);
+        let least = blocks.median_time(blocks.blocks.len() - 1).saturating_add(1);
+        // The rule of the development chain comes first: a header whose time is too early for Bitcoin's becomes no block.
+        let time = if least > time && least - time < TIME_BOUND { least } else { time };
+        let (work, coinbase) = blocks.template(time, Some(commitment));
+        blocks.pending = Some(coinbase);
+        work
+    }
+
+    fn add_merge_mined(&self, work: &BitcoinWork) {
+        let mut blocks = self.lock();
+        blocks.mined_on_tip = blocks.mined_on_tip.saturating_add(1);
+        if blocks.mined_on_tip < self.every || blocks.blocks.len() >= MAX_BLOCKS {
+            return;
+        }
+        let header = BitcoinHeader::from(&work.header);
+        let is_valid = header.previous() == blocks.tip().hash
+            && header.time() > blocks.median_time(blocks.blocks.len() - 1);
+        let coinbase = blocks.pending.take().filter(|coinbase| coinbase.transaction == work.coinbase);
+        if let (true, Some(coinbase)) = (is_valid, coinbase) {
+            blocks.push(work.header, coinbase);
+            drop(blocks);
+            self.changes.send_replace(());
+        }
+    }
+
+    fn mine(&self, blocks: &BitcoinBlocks) -> Result<BitcoinTip, String> {
+        let mut chain = self.lock();
+        let parent = blocks.parent.unwrap_or(chain.tip_height());
+        chain.replace(parent, blocks)?;
+        let tip = chain.tip();
+        drop(chain);
+        self.changes.send_replace(());
+        Ok(tip)
+    }
+}
+
+/// A header without its nonce.
+fn header_of(version: u32, previous: &B256, root: &B256, time: u32) -> [u8; HEADER_LEN] {
+    let fields = version.to_le_bytes().into_iter().chain(previous.0).chain(root.0);
+    let fields = fields.chain(time.to_le_bytes()).chain(BITS.to_le_bytes());
+    let mut header = [0; HEADER_LEN];
+    header.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rootlight::consensus::bitcoin::{hash_number, reversed};
+    use rootlight::consensus::mining::named_hash;
+
+    fn blocks(count: usize, parent: Option<u32>) -> BitcoinBlocks {
+        BitcoinBlocks { commitments: vec![None; count], parent, time: u64::from(GENESIS_TIME) + 1_000 }
+    }
+
+    /// Checks links, targets, times and Merkle roots by Bitcoin's rules.
+    fn check(chain: &RegtestChain) {
+        let headers = chain.headers(0, usize::MAX);
+        assert_eq!(headers.len(), chain.tip().height as usize + 1);
+        let target = (U256::from(1) << 255) - (U256::from(1) << 232);
+        let (mut previous, mut times): (B256, Vec<u32>) = (B256::ZERO, Vec::new());
+        for (height, header) in headers.iter().enumerate() {
+            let read = BitcoinHeader::from(header);
+            assert_eq!(read.previous(), previous, "{height}");
+            assert_eq!(header[72..76], BITS.to_le_bytes());
+            assert!(hash_number(&read.hash()) <= target, "{height}");
+            let mut last = times[times.len().saturating_sub(MEDIAN_OF)..].to_vec();
+            last.sort_unstable();
+            assert!(last.get(last.len() / 2).is_none_or(|median| read.time() > *median), "{height}");
+            if let Some(coinbase) = chain.coinbase(height as u32) {
+                assert_eq!(coinbase.root(), read.merkle_root(), "{height}");
+            }
+            previous = read.hash();
+            times.push(read.time());
+        }
+        assert_eq!(previous, chain.tip().hash);
+    }
+
+    #[test]
+    fn block_0_is_that_of_bitcoins_regtest() {
+        let chain = RegtestChain::new(20);
+        let hash = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+        assert_eq!((chain.tip().height, format!("{:x}", reversed(&chain.tip().hash))), (0, hash.into()));
+        check(&chain);
+    }
+
+    #[test]
+    fn every_so_many_merge_mined_headers_become_blocks() {
+        let chain = RegtestChain::new(5);
+        let mut time = u64::from(GENESIS_TIME);
+        for number in 1..=50_u64 {
+            time += 1;
+            let commitment = B256::with_last_byte(number as u8);
+            let tip = chain.tip();
+            let work = chain.next(&commitment, time).solved(U256::from(20), ATTEMPTS).unwrap();
+            assert_eq!(BitcoinHeader::from(&work.header).previous(), tip.hash);
+            chain.add_merge_mined(&work);
+            assert_eq!(u64::from(chain.tip().height), number / 5);
+            if number % 5 == 0 {
+                let coinbase = chain.coinbase(chain.tip().height).unwrap();
+                assert_eq!(named_hash(&coinbase.transaction), Some(commitment));
+            }
+        }
+        check(&chain);
+    }
+
+    #[test]
+    fn a_header_that_is_too_early_for_bitcoin_becomes_no_block() {
+        let chain = RegtestChain::new(1);
+        chain.mine(&BitcoinBlocks { time: u64::from(GENESIS_TIME) + 100_000, ..blocks(20, None) }).unwrap();
+        let before = chain.tip();
+        let work = chain.next(&B256::ZERO, u64::from(GENESIS_TIME)).solved(U256::from(3), ATTEMPTS).unwrap();
+        assert_eq!(BitcoinHeader::from(&work.header).time(), GENESIS_TIME, "the block's own rule holds");
+        chain.add_merge_mined(&work);
+        assert_eq!(chain.tip(), before);
+        let near = chain.next(&B256::ZERO, u64::from(GENESIS_TIME) + 99_900).solved(U256::from(3), ATTEMPTS);
+        chain.add_merge_mined(&near.unwrap());
+        assert_eq!(chain.tip().height, before.height + 1);
+        check(&chain);
+    }
+
+    #[test]
+    fn a_longer_branch_replaces_blocks() {
+        let chain = RegtestChain::new(1);
+        chain.mine(&blocks(10, None)).unwrap();
+        let before = chain.headers(0, 20);
+        for (count, parent) in [(4, 6), (1, 11), (3, 0)] {
+            let error = chain.mine(&blocks(count, Some(parent))).unwrap_err();
+            assert!(error.contains("replace") || error.contains("from 0 to 10"), "{error}");
+        }
+        assert_eq!(chain.headers(0, 20), before);
+        assert_eq!(chain.mine(&blocks(5, Some(6))).unwrap().height, 11);
+        let after = chain.headers(0, 20);
+        assert_eq!(after[..7], before[..7]);
+        assert!((7..11).all(|height| after[height] != before[height]));
+        check(&chain);
+        let late = BitcoinBlocks { time: u64::MAX, ..blocks(5, Some(10)) };
+        assert!(chain.mine(&late).is_err());
+        assert_eq!(chain.headers(0, 20), after, "a failure changes nothing");
+    }
+
+    #[test]
+    fn old_coinbases_are_dropped() {
+        let chain = RegtestChain::new(1);
+        chain.mine(&blocks(KEPT_COINBASES as usize, None)).unwrap();
+        assert_eq!((chain.coinbase(0), chain.coinbase(1).is_some()), (None, true));
+        let hash = chain.coinbase(5).unwrap().hash;
+        assert!(chain.transaction(&hash).is_some());
+        chain.mine(&blocks(10, None)).unwrap();
+        assert_eq!((chain.coinbase(10), chain.transaction(&hash)), (None, None));
+        let error = chain.mine(&blocks(2_016, Some(9))).unwrap_err();
+        assert!(error.contains("from 10 to 2026"), "{error}");
+        check(&chain);
+    }
+}

@@ -1,0 +1,187 @@
+//! Electrum's protocol, versions 1.4 to 1.6: the part of it that headers and coinbases need.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, hex};
+use rootlight::consensus::bitcoin::reversed;
+use serde_json::{Value, json};
+
+use super::chain::RegtestChain;
+use super::esplora::shown;
+
+/// Most headers of one response.
+const MAX_HEADERS: u64 = 2_016;
+
+/// Most requests of one batch.
+const MAX_BATCH: usize = 1_000;
+
+/// The first version in which headers are a list.
+const LISTS_FROM: &str = "1.6";
+
+/// A connection of a client.
+pub(super) struct Session {
+    chain: Arc<RegtestChain>,
+    /// Whether the client is told of new blocks.
+    pub(super) is_subscribed: bool,
+    has_lists: bool,
+}
+
+/// The code and text of an error.
+type Fault = (i64, &'static str);
+
+const INVALID: Fault = (-32_602, "invalid params");
+const UNKNOWN: Fault = (1, "no such block or transaction");
+
+impl Session {
+    pub(super) fn new(chain: Arc<RegtestChain>) -> Self {
+        Self { chain, is_subscribed: false, has_lists: false }
+    }
+
+    /// Answers a message: a request, or a batch of them.
+    pub(super) fn answer(&mut self, message: &str) -> String {
+        let answer = match serde_json::from_str(message) {
+            Ok(Value::Array(requests)) if !requests.is_empty() && requests.len() <= MAX_BATCH => {
+                requests.iter().map(|request| self.respond(request)).collect()
+            }
+            Ok(request @ Value::Object(_)) => self.respond(&request),
+            Ok(_) => refused(&Value::Null, (-32_600, "invalid request")),
+            Err(_) => refused(&Value::Null, (-32_700, "not JSON")),
+        };
+        answer.to_string()
+    }
+
+    /// The message that tells of the newest block.
+    pub(super) fn notice(&self) -> String {
+        json!({"jsonrpc": "2.0", "method": "blockchain.headers.subscribe", "params": [self.tip()]})
+            .to_string()
+    }
+
+    fn respond(&mut self, request: &Value) -> Value {
+        let params = request["params"].as_array().map(Vec::as_slice).unwrap_or_default();
+        match self.call(request["method"].as_str().unwrap_or_default(), params) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
+            Err(fault) => refused(&request["id"], fault),
+        }
+    }
+
+    fn call(&mut self, method: &str, params: &[Value]) -> Result<Value, Fault> {
+        let number = |at: usize| params.get(at).and_then(Value::as_u64).ok_or(INVALID);
+        let height = |at: usize| number(at).map(|height| u32::try_from(height).unwrap_or(u32::MAX));
+        match method {
+            "server.version" => Ok(self.agree(params.get(1))),
+            "server.ping" => Ok(Value::Null),
+            "blockchain.headers.subscribe" => {
+                self.is_subscribed = true;
+                Ok(self.tip())
+            }
+            "blockchain.block.header" => {
+                let header = self.chain.headers(height(0)?, 1);
+                header.first().map(|header| json!(hex::encode(header))).ok_or(UNKNOWN)
+            }
+            "blockchain.block.headers" => Ok(self.headers(height(0)?, number(1)?)),
+            "blockchain.transaction.id_from_pos" if number(1)? == 0 => {
+                let coinbase = self.chain.coinbase(height(0)?).ok_or(UNKNOWN)?;
+                let hash = shown(&coinbase.hash);
+                let branch: Vec<String> = coinbase.branch.iter().map(shown).collect();
+                let with_branch = params.get(2).and_then(Value::as_bool).unwrap_or_default();
+                Ok(if with_branch { json!({"tx_hash": hash, "merkle": branch}) } else { json!(hash) })
+            }
+            "blockchain.transaction.id_from_pos" => Err(UNKNOWN),
+            "blockchain.transaction.get" => {
+                let hash: Option<B256> =
+                    params.first().and_then(Value::as_str).and_then(|text| text.parse().ok());
+                let coinbase = self.chain.transaction(&reversed(&hash.ok_or(INVALID)?)).ok_or(UNKNOWN)?;
+                Ok(json!(hex::encode(coinbase.with_witness())))
+            }
+            _ => Err((-32_601, "unknown method")),
+        }
+    }
+
+    /// Agrees on the newest version that both know. Without any, headers have the form of old versions.
+    fn agree(&mut self, versions: Option<&Value>) -> Value {
+        let newest = match versions {
+            Some(Value::Array(range)) => range.last().and_then(Value::as_str),
+            version => version.and_then(Value::as_str),
+        };
+        self.has_lists = newest == Some(LISTS_FROM);
+        json!([
+            concat!("Rootlight ", env!("CARGO_PKG_VERSION")),
+            if self.has_lists { LISTS_FROM } else { "1.4" }
+        ])
+    }
+
+    fn tip(&self) -> Value {
+        let height = self.chain.tip().height;
+        let header = self.chain.headers(height, 1);
+        json!({"height": height, "hex": header.first().map(hex::encode)})
+    }
+
+    fn headers(&self, from: u32, count: u64) -> Value {
+        let headers = self.chain.headers(from, count.min(MAX_HEADERS) as usize);
+        let texts: Vec<String> = headers.iter().map(hex::encode).collect();
+        if self.has_lists {
+            return json!({"count": texts.len(), "headers": texts, "max": MAX_HEADERS});
+        }
+        json!({"count": texts.len(), "hex": texts.concat(), "max": MAX_HEADERS})
+    }
+}
+
+fn refused(id: &Value, (code, message): Fault) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ask(session: &mut Session, method: &str, params: Value) -> Value {
+        let answer = session.answer(&json!({"id": 3, "method": method, "params": params}).to_string());
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["id"], 3);
+        answer
+    }
+
+    #[test]
+    fn headers_have_the_form_of_the_version() {
+        let mut session = Session::new(Arc::new(RegtestChain::new(1)));
+        for (versions, agreed, name) in [
+            (json!("1.4"), "1.4", "hex"),
+            (json!(["1.4", "1.4.2"]), "1.4", "hex"),
+            (json!(["1.4", "1.6"]), "1.6", "headers"),
+        ] {
+            assert_eq!(ask(&mut session, "server.version", json!(["x", versions]))["result"][1], agreed);
+            let headers = ask(&mut session, "blockchain.block.headers", json!([0, 5]))["result"].clone();
+            assert_eq!((&headers["count"], headers[name].is_null()), (&json!(1), false));
+        }
+    }
+
+    #[test]
+    fn wrong_requests_are_refused() {
+        let mut session = Session::new(Arc::new(RegtestChain::new(1)));
+        for (method, params, code) in [
+            ("blockchain.block.header", json!([1]), 1),
+            ("blockchain.block.header", json!([-1]), -32_602),
+            ("blockchain.block.headers", json!([0]), -32_602),
+            ("blockchain.transaction.id_from_pos", json!([0, 1, true]), 1),
+            ("blockchain.transaction.id_from_pos", json!([7, 0, true]), 1),
+            ("blockchain.transaction.get", json!(["xx"]), -32_602),
+            ("blockchain.transaction.get", json!(["00".repeat(32)]), 1),
+            ("nothing", json!({}), -32_601),
+        ] {
+            assert_eq!(ask(&mut session, method, params)["error"]["code"], code, "{method}");
+        }
+        for message in ["", "[]", "1", "[[[", "{"] {
+            assert!(session.answer(message).contains("error"), "{message}");
+        }
+        let batch = session.answer(r#"[{"id":1,"method":"server.ping"},{"id":2,"method":"x"}]"#);
+        assert_eq!(serde_json::from_str::<Vec<Value>>(&batch).unwrap().len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_is_answered(text in ".{0,200}") {
+            Session::new(Arc::new(RegtestChain::new(1))).answer(&text);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Esplora's HTTP interface: the part of it that headers need.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use rootlight::consensus::bitcoin::{BitcoinHeader, HEADER_LEN, reversed};
+use serde_json::{Value, json};
+
+use super::chain::RegtestChain;
+
+/// Blocks of one response.
+const PAGE: u32 = 10;
+
+/// The routes of the interface.
+pub(super) fn router(chain: Arc<RegtestChain>) -> Router {
+    Router::new()
+        .route("/blocks/tip/height", get(tip_height))
+        .route("/blocks/tip/hash", get(tip_hash))
+        .route("/blocks", get(newest))
+        .route("/blocks/{height}", get(page))
+        .with_state(chain)
+}
+
+async fn tip_height(State(chain): State<Arc<RegtestChain>>) -> Response {
+    shared(chain.tip().height.to_string())
+}
+
+async fn tip_hash(State(chain): State<Arc<RegtestChain>>) -> Response {
+    shared(shown(&chain.tip().hash))
+}
+
+async fn newest(State(chain): State<Arc<RegtestChain>>) -> Response {
+    shared(blocks(&chain, chain.tip().height))
+}
+
+async fn page(State(chain): State<Arc<RegtestChain>>, Path(height): Path<String>) -> Response {
+    match height.parse() {
+        Ok(height) if height <= chain.tip().height => shared(blocks(&chain, height)),
+        Ok(_) => (StatusCode::NOT_FOUND, "Block not found").into_response(),
+        Err(_) => (StatusCode::BAD_REQUEST, "Invalid height").into_response(),
+    }
+}
+
+/// A response that any page may read, as those of public servers.
+fn shared(body: impl IntoResponse) -> Response {
+    ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], body).into_response()
+}
+
+/// The block at a height and those below it, the newest first.
+fn blocks(chain: &RegtestChain, height: u32) -> impl IntoResponse + use<> {
+    let first = height.saturating_sub(PAGE - 1);
+    let headers = chain.headers(first, PAGE.min(height + 1) as usize);
+    let heights = (first..).zip(headers);
+    let mut blocks: Vec<Value> = heights.map(|(height, header)| block(chain, height, &header)).collect();
+    blocks.reverse();
+    ([(header::CONTENT_TYPE, "application/json")], Value::from(blocks).to_string())
+}
+
+fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value {
+    let read = BitcoinHeader::from(header);
+    let number = |at: usize| {
+        let bytes = header.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    };
+    let previous = (height > 0).then(|| shown(&read.previous()));
+    json!({
+        "id": shown(&read.hash()),
+        "height": height,
+        "version": number(0),
+        "timestamp": read.time(),
+        "tx_count": if height == 0 { 1 } else { 8 },
+        "merkle_root": shown(&read.merkle_root()),
+        "previousblockhash": previous,
+        "mediantime": chain.median_time(height),
+        "nonce": number(76),
+        "bits": number(72),
+        "difficulty": 4.656_542_373_906_925e-10,
+    })
+}
+
+/// A hash as Bitcoin shows it.
+pub(super) fn shown(hash: &B256) -> String {
+    format!("{:x}", reversed(hash))
+}
