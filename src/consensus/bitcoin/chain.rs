@@ -270,6 +270,20 @@ impl BitcoinChain {
         self.main.lowest().saturating_add(1)
     }
 
+    /// A block of the heaviest chain as a checkpoint. `None` unless it is held and the last of a period.
+    #[must_use]
+    pub fn checkpoint_at(&self, height: u32) -> Option<BitcoinCheckpoint> {
+        if !height.checked_sub(self.start().height)?.is_multiple_of(PERIOD) {
+            return None;
+        }
+        let entry = self.main.at(height)?;
+        Some(BitcoinCheckpoint {
+            height,
+            hash: entry.hash,
+            next_bits: self.next_bits(Parent { entry, fork: height }),
+        })
+    }
+
     /// Expected number of hashes for the blocks of the heaviest chain in a range of heights. Blocks that are not held count
     /// nothing.
     #[must_use]

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `hash`, `header`, `transaction_shape` | double SHA-256, header fields, the shape of a 64-byte transaction |
 //! | `target`, `network` | compact targets and their change; checkpoints and limits of Bitcoin's networks |
-//! | `packed` | headers packed for transport |
 //! | `coinbase_proof` | a block's coinbase, proven, with the Rootstock tag in it |
+//! | `packed`, `stored` | headers packed for transport; the chain as a client stores it |
 //! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
 mod block;
@@ -21,6 +21,7 @@ mod header;
 mod main_chain;
 mod network;
 mod packed;
+mod stored;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -39,5 +40,6 @@ pub use hash::{
 pub use header::{BitcoinHeader, HashedHeader};
 pub use network::{BitcoinCheckpoint, BitcoinNetwork};
 pub use packed::{PackedHeaders, PackedHeadersError, pack_headers};
+pub use stored::StoredBitcoinError;
 pub use target::{bits_of, target_of, work_of_target};
 pub use transaction_shape::looks_like_transaction;

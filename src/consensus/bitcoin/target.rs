@@ -7,7 +7,7 @@ pub(super) const PERIOD: u32 = 2_016;
 /// Seconds that a period should take: two weeks.
 const PERIOD_SECONDS: u32 = 14 * 24 * 60 * 60;
 /// The target changes by at most this factor.
-const CLAMP: u32 = 4;
+pub(super) const CLAMP: u32 = 4;
 
 /// The bit of the compact form that makes a number negative.
 const SIGN: u32 = 0x0080_0000;

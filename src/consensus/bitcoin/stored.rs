@@ -1,0 +1,151 @@
+//! A Bitcoin chain as a client stores it: the end of a period as its own checkpoint, and the headers above it.
+//!
+//! `0x01 | height (4) | hash (32) | nBits of the next period (4) | packed headers | checksum (8)`, numbers little-endian. The
+//! checksum is the first bytes of the double SHA-256 of all before it: it finds accidents. The headers are verified as
+//! those of a source are. The checkpoint is the client's own; what can be said of it without the headers below is
+//! checked: it is the end of a period, the target of the next period is within reach of the built-in one, and at least
+//! a whole period was mined on top of it.
+
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use super::block::BitcoinInserted;
+use super::chain::{BitcoinChain, HELD_BITCOIN_HEADERS};
+use super::error::{BitcoinChainError, MAX_REORGANISATION};
+use super::hash::double_sha256;
+use super::network::{BitcoinCheckpoint, BitcoinNetwork};
+use super::packed::{PackedHeaders, PackedHeadersError, pack_headers};
+use super::target::{CLAMP, PERIOD, target_of};
+use crate::types::{B256, U256};
+
+/// The form described above.
+const FORM: u8 = 1;
+const CHECKSUM_LEN: usize = 8;
+
+/// Why a stored chain is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
+pub enum StoredBitcoinError {
+    /// This version does not know the form, or there are too few bytes.
+    #[error("stored Bitcoin chain: form {0:?} is not known, or it is cut off")]
+    Form(Option<u8>),
+    #[error("stored Bitcoin chain: its checksum is wrong")]
+    Checksum,
+    #[error(
+        "stored Bitcoin chain: block {height} is not the end of a period above the built-in checkpoint {built_in}"
+    )]
+    Height { height: u32, built_in: u32 },
+    /// The target is easier than the clamps of all periods allow, or the checkpoint is not the built-in one at its height.
+    #[error(
+        "stored Bitcoin chain: block {height} with the next nBits {next_bits:#010x} cannot follow the built-in checkpoint"
+    )]
+    Checkpoint { height: u32, next_bits: u32 },
+    #[error(
+        "stored Bitcoin chain: {count} headers above block {height}, expected at least {MAX_REORGANISATION}"
+    )]
+    Shallow { height: u32, count: u32 },
+    #[error("stored Bitcoin chain: {0}")]
+    Packed(#[from] PackedHeadersError),
+    #[error("stored Bitcoin chain: {0}")]
+    Header(#[from] BitcoinChainError),
+}
+
+impl BitcoinChain {
+    /// The newest end of a period that is at least a period below the tip: deep enough for a checkpoint of one's own.
+    #[must_use]
+    pub fn personal_checkpoint(&self) -> BitcoinCheckpoint {
+        let start = self.start();
+        let deep = self.tip().height.saturating_sub(start.height).saturating_sub(MAX_REORGANISATION);
+        let height = start.height.saturating_add(deep).saturating_sub(deep % PERIOD);
+        self.checkpoint_at(height).unwrap_or(*start)
+    }
+
+    /// The bytes to store, from which [`Self::restore`] makes the chain from [`Self::personal_checkpoint`] on: 87 to 174 kB once a
+    /// period is complete.
+    #[must_use]
+    pub fn stored(&self) -> Vec<u8> {
+        let checkpoint = self.personal_checkpoint();
+        let mut out = Vec::with_capacity(0);
+        out.push(FORM);
+        out.extend_from_slice(&checkpoint.height.to_le_bytes());
+        out.extend_from_slice(checkpoint.hash.as_slice());
+        out.extend_from_slice(&checkpoint.next_bits.to_le_bytes());
+        let heights = checkpoint.height.saturating_add(1)..=self.tip().height;
+        out.append(&mut pack_headers(heights.map_while(|height| self.header_at(height))));
+        let sum = double_sha256(&out);
+        out.extend(sum.iter().take(CHECKSUM_LEN));
+        out
+    }
+
+    /// Reads a stored chain of a network, and checks its headers. `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoredBitcoinError`]: the chain must be synchronized from the network's checkpoint.
+    pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
+        let (checkpoint, packed) = parts(stored)?;
+        check_checkpoint(&checkpoint, &network)?;
+        let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network });
+        for header in PackedHeaders::new(packed, HELD_BITCOIN_HEADERS as usize)? {
+            let header = header?;
+            if chain.insert_hashed(&header, now)? != BitcoinInserted::Extended {
+                let (hash, previous) = (*header.hash(), chain.tip().hash);
+                return Err(BitcoinChainError::Unlinked { hash, previous }.into());
+            }
+        }
+        let (height, count) = (checkpoint.height, chain.tip().height.saturating_sub(checkpoint.height));
+        if checkpoint != network.checkpoint && count < MAX_REORGANISATION {
+            return Err(StoredBitcoinError::Shallow { height, count });
+        }
+        Ok(chain)
+    }
+}
+
+/// Splits stored bytes into the checkpoint and the packed headers.
+fn parts(stored: &[u8]) -> Result<(BitcoinCheckpoint, &[u8]), StoredBitcoinError> {
+    let cut = StoredBitcoinError::Form(stored.first().copied());
+    let (content, sum) = stored.split_last_chunk::<CHECKSUM_LEN>().ok_or(cut)?;
+    let (form, rest) = content.split_first().ok_or(cut)?;
+    if *form != FORM {
+        return Err(cut);
+    }
+    if !double_sha256(content).starts_with(sum) {
+        return Err(StoredBitcoinError::Checksum);
+    }
+    let (height, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let (hash, rest) = rest.split_first_chunk().ok_or(cut)?;
+    let (next_bits, packed) = rest.split_first_chunk().ok_or(cut)?;
+    let (height, next_bits) = (u32::from_le_bytes(*height), u32::from_le_bytes(*next_bits));
+    Ok((BitcoinCheckpoint { height, hash: B256::from(*hash), next_bits }, packed))
+}
+
+/// Checks what can be said of a checkpoint without the headers between the built-in one and it.
+fn check_checkpoint(
+    checkpoint: &BitcoinCheckpoint,
+    network: &BitcoinNetwork,
+) -> Result<(), StoredBitcoinError> {
+    let (built_in, height, next_bits) = (network.checkpoint, checkpoint.height, checkpoint.next_bits);
+    let above = height.checked_sub(built_in.height).filter(|above| above.is_multiple_of(PERIOD));
+    let above = above.ok_or(StoredBitcoinError::Height { height, built_in: built_in.height })?;
+    let periods = above / PERIOD;
+    let possible = match periods {
+        0 => *checkpoint == built_in,
+        _ if !network.retargets => next_bits == built_in.next_bits,
+        _ => target_of(next_bits).is_some_and(|target| target <= easiest(network, periods)),
+    };
+    possible.then_some(()).ok_or(StoredBitcoinError::Checkpoint { height, next_bits })
+}
+
+/// The highest target that a number of periods can reach.
+fn easiest(network: &BitcoinNetwork, periods: u32) -> U256 {
+    let limit = target_of(network.limit).unwrap_or_default();
+    let mut target = target_of(network.checkpoint.next_bits).unwrap_or_default();
+    for _ in 0..periods {
+        if target >= limit {
+            break;
+        }
+        target = target.saturating_mul(U256::from(CLAMP));
+    }
+    target.min(limit)
+}
