@@ -6,6 +6,7 @@ use core::{any::Any, str::FromStr};
 use thiserror::Error;
 
 use super::{
+    bitcoin::BitcoinFollower,
     clock::Now,
     fault::SyncFault,
     meter::Progress,
@@ -107,6 +108,7 @@ pub struct PinnedHead {
     checkpoint: Checkpoint,
     progress: Progress,
     low_work: Option<LowWork>,
+    bitcoin: Option<Arc<BitcoinFollower>>,
     states: Vec<UpstreamState>,
     age: Option<u64>,
     to_prove: u64,
@@ -140,6 +142,7 @@ impl PinnedHead {
             checkpoint: *sync.checkpoint(),
             progress: sync.progress(),
             low_work: sync.low_work().copied(),
+            bitcoin: sync.bitcoin().cloned(),
             states: sync.upstreams(),
             age: age(sync.chain().map(HeaderChain::view), now),
             to_prove: sync.unproven().map_or(0, |number| number.saturating_sub(sync.start())),
@@ -171,6 +174,11 @@ impl PinnedHead {
     /// Whether the upstream is the host's own node, which is trusted for blocks below the start.
     pub(crate) fn trusts_below(&self, number: u64) -> bool {
         self.own_state().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
+    }
+
+    /// What Bitcoin says of the chain; `None` if the host follows no Bitcoin chain.
+    pub fn bitcoin(&self) -> Option<&BitcoinFollower> {
+        self.bitcoin.as_deref()
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.

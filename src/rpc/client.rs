@@ -22,6 +22,7 @@ use crate::{
     light::{
         Batch, ClientConfig, FactCache, FactStore, HeaderPage, HeaderStoreFault, HeaderSync, KnownFacts, Now,
         Outbox, PinnedHead, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+        bitcoin::BitcoinFollower,
     },
 };
 
@@ -167,6 +168,11 @@ impl<S: LockKind> SharedClient<S> {
     /// Notes that an upstream announced something new, such as a block.
     pub fn sync_hint(&self, upstream: usize) {
         self.sync.write().hint(upstream);
+    }
+
+    /// Passes in what a source of Bitcoin's chain shows; see [`HeaderSync::update_bitcoin`].
+    pub fn bitcoin_feed(&self, update: impl FnOnce(&mut BitcoinFollower), now: Now) {
+        self.sync.write().update_bitcoin(update, now);
     }
 
     /// Takes headers that the host has from elsewhere; see [`HeaderSync::take`].

@@ -6,6 +6,8 @@ mod access_list;
 mod auxiliary;
 #[cfg(all(feature = "light", feature = "local"))]
 mod batches;
+#[cfg(feature = "light")]
+mod bitcoin_status;
 mod blocks;
 #[cfg(feature = "catalogue")]
 mod bridge;

@@ -6,6 +6,7 @@ use alloy_primitives::{B256, U256};
 use serde::Serialize;
 
 use super::{
+    bitcoin_status::{BitcoinStatus, BlockBitcoinStatus},
     blocks::by_selector,
     method::{AT_BLOCK, Failure, HandlerOutput, Method, PageAccess, absent, done, verified},
     params::Params,
@@ -37,7 +38,9 @@ pub(super) const METHODS: &[Method] = &[
          `lowWork`: block, seconds and percent of a stretch below the work floor; `unclesComplete`; \
          `start`: `checkpoint`, or `work` if no block is trusted, with `attackCost`, the least work \
          that a forgery of this chain needs; `headersToProve`: stored headers of an earlier run \
-         whose work is still to be verified; `fault`.",
+         whose work is still to be verified; `bitcoin`: what Bitcoin's chain says of this one, if it \
+         is followed: `verdict` (`held`, `weak`, `contested` or `unavailable`) and `reason`, `tip`, \
+         `datedWork`, `commitments`, `tags`, `hiddenBranch`; `fault`.",
         sync_status,
     ),
     UPSTREAMS,
@@ -56,8 +59,9 @@ pub(super) const METHODS: &[Method] = &[
         "What an answer about a block rests on: `level`, `origin` (why its header is accepted), \
          `canonical`, `depth`, `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or \
          `work` if no block is trusted, with `attackCost`, the least work that a forgery of this \
-         block and those above it needs; `forkDetectionComplete`, `unclesProven`; `blockNumber`, \
-         `blockHash`.",
+         block and those above it needs; `forkDetectionComplete`, `unclesProven`; `bitcoin`: what \
+         stands above the block, if Bitcoin's chain is followed: `verdict`, `reason`, `blocksAbove`, \
+         `newestHeight`, `newestAge` in seconds, `tags`; `blockNumber`, `blockHash`.",
         verification,
     )
     .costs(5),
@@ -86,6 +90,8 @@ struct SyncStatus {
     attack_cost: Option<U256>,
     /// Headers of an earlier run whose proofs of work are still to be checked; until then their work does not count.
     headers_to_prove: u64,
+    /// What Bitcoin says of the chain, if the client follows Bitcoin's.
+    bitcoin: Option<BitcoinStatus>,
     fault: Option<String>,
 }
 
@@ -116,6 +122,7 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure>
                 start: None,
                 attack_cost: None,
                 headers_to_prove: 0,
+                bitcoin: None,
                 fault: None,
             }
         }
@@ -142,6 +149,7 @@ fn light_status(light: &PinnedHead) -> SyncStatus {
         start: Some(start_of(light)),
         attack_cost: attack_cost(light, 0),
         headers_to_prove: light.to_prove(),
+        bitcoin: BitcoinStatus::of(light),
         fault: light.fault().map(|fault| format!("{fault}")),
     }
 }
@@ -282,6 +290,8 @@ struct Verification {
     attack_cost: Option<U256>,
     fork_detection_complete: bool,
     uncles_proven: bool,
+    /// What Bitcoin's chain shows above the block.
+    bitcoin: Option<BlockBitcoinStatus>,
 }
 
 fn verification(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
@@ -322,5 +332,9 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         attack_cost: view.light().filter(|_| canonical).and_then(|light| attack_cost(light, block.number)),
         fork_detection_complete: evidence.is_none_or(|evidence| evidence.fork_detection.is_complete()),
         uncles_proven: chain.is_some_and(|chain| chain.uncles(&block.hash).is_some()),
+        bitcoin: view
+            .light()
+            .filter(|_| canonical)
+            .and_then(|light| BlockBitcoinStatus::of(light.bitcoin()?, block.number, light.now)),
     })
 }

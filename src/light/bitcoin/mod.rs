@@ -8,6 +8,7 @@
 //! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that nobody shows |
 //! | `judge`, `verdict` | all of it together |
 //! | `evidence` | what stands above one block, and what a forgery of it costs |
+//! | `follower` | the Bitcoin chain of a client, and the newest report on the Rootstock chain |
 //!
 //! Every function is pure: the caller gives the chains and the time.
 
@@ -15,6 +16,7 @@ mod coinbases;
 mod commitments;
 mod dated;
 mod evidence;
+mod follower;
 mod hidden;
 mod judge;
 mod shown;
@@ -28,6 +30,7 @@ pub use dated::{
     MIN_SUFFIX,
 };
 pub use evidence::{AttackCost, BlockEvidence};
+pub use follower::BitcoinFollower;
 pub use hidden::HiddenBranch;
 pub use judge::{BitcoinJudge, BitcoinReport};
 pub use shown::{ShownChain, ShownView};

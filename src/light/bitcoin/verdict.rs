@@ -1,7 +1,9 @@
 //! What Bitcoin says of the shown chain, in one type.
 
-use super::commitments::Counts;
-use super::dated::DatedSuffix;
+use core::fmt;
+
+use super::commitments::{COUNTED_BLOCKS, Counts, RECENT_BLOCKS};
+use super::dated::{DatedSuffix, MAX_LAG, MIN_SUFFIX};
 use super::tags::{BranchRange, TagFault};
 
 /// Greatest age of Bitcoin's tip, in seconds. A gap above two hours occurs 0.3 times a year, above three 0.0008 times: a
@@ -45,4 +47,83 @@ pub enum WeakReason {
     Tags(TagFault),
     /// Too few Bitcoin blocks commit to the chain.
     FewCommitments(Counts),
+}
+
+impl BitcoinVerdict {
+    /// The word for it in answers.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Weak(_) => "weak",
+            Self::Contested(_) => "contested",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// The reason, as a sentence for users; empty if every rule holds.
+impl fmt::Display for BitcoinVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held => Ok(()),
+            Self::Weak(reason) => reason.fmt(f),
+            Self::Contested(BranchRange { after: Some(after), until }) => write!(
+                f,
+                "Bitcoin's miners stand behind a branch that left this chain between blocks {after} and {until}"
+            ),
+            Self::Contested(BranchRange { after: None, until }) => {
+                write!(f, "Bitcoin's miners stand behind a branch that left this chain before block {until}")
+            }
+            Self::Unavailable => f.write_str("no source has shown Bitcoin's chain"),
+        }
+    }
+}
+
+impl fmt::Display for WeakReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reorganised(depth) => write!(f, "Bitcoin was reorganised {depth} blocks deep"),
+            Self::OldTip(age) => write!(
+                f,
+                "the newest Bitcoin block that a source shows is {} minutes old: newer ones are withheld, or the clock is wrong",
+                age / 60
+            ),
+            Self::FewBlocks(found) => write!(
+                f,
+                "the headers reach back {found} Bitcoin blocks, and fewer than {MIN_SUFFIX} are not judged"
+            ),
+            Self::Lags(None) => f.write_str("no header was mined on a block of Bitcoin's chain"),
+            Self::Lags(Some(lag)) => write!(
+                f,
+                "the newest header was mined on a Bitcoin block {lag} below the newest, at most {MAX_LAG} are usual"
+            ),
+            Self::LowWork(suffix) => write!(
+                f,
+                "headers of the newest {} Bitcoin blocks have {}.{:02} % of Bitcoin's work, at least {} % are expected",
+                suffix.blocks,
+                suffix.basis_points() / 100,
+                suffix.basis_points() % 100,
+                suffix.floor()
+            ),
+            Self::Tags(fault) => fault.fmt(f),
+            Self::FewCommitments(counts) => write!(
+                f,
+                "{} of the newest {RECENT_BLOCKS} and {} of the newest {COUNTED_BLOCKS} Bitcoin blocks commit to this chain",
+                counts.recent, counts.all
+            ),
+        }
+    }
+}
+
+impl fmt::Display for TagFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "too few of Bitcoin's newest blocks name a block of this chain",
+            Self::Kin => "too many of Bitcoin's newest blocks name blocks of this chain that nobody shows",
+            Self::Foreign => "too many of Bitcoin's newest blocks name another branch",
+            Self::Ahead => "too many of Bitcoin's newest blocks name blocks above the newest that is shown",
+            Self::Withheld => "too many coinbases of Bitcoin's newest blocks were not shown",
+        })
+    }
 }

@@ -108,6 +108,7 @@ impl HeaderSync {
     pub(super) fn settle(&mut self) {
         self.elect();
         self.followed.settle(&self.peers, &mut self.leases, self.now);
+        self.judge_by_bitcoin();
     }
 
     /// A stretch of the chain with less work than the floor requires, if there is one.

@@ -10,12 +10,13 @@
 //! and what it is asked for (`Phase`). `phase.rs` lists the phases; the file of each says what follows from the
 //! responses. An `UpstreamExchange` is all that a phase may touch; its methods are in `exchange.rs` and, for turns, in `lease.rs`.
 //! Beside these, the machine has `ChainStart` (which block the chain starts at, and the proposals of the upstreams), `LeaseState`
-//! (who fetches many headers) and `RestoreState` (what is left of an earlier run).
+//! (who fetches many headers), `RestoreState` (what is left of an earlier run) and a `BitcoinFollower` (what Bitcoin says of the chain).
 
 mod above;
 mod backfill;
 mod backfill_range;
 mod base;
+mod bitcoin;
 mod elect;
 mod exchange;
 mod followed;

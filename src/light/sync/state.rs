@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     consensus::{Checkpoint, Network, WorkStart},
-    light::clock::Now,
+    light::{bitcoin::BitcoinFollower, clock::Now},
 };
 
 /// The synchronization machine. It owns the header chain.
@@ -24,6 +24,8 @@ pub struct HeaderSync {
     pub(super) start: ChainStart,
     pub(super) store: RestoreState,
     pub(super) options: SyncOptions,
+    /// What Bitcoin says of the followed chain, if the host has sources of Bitcoin's chain.
+    pub(super) bitcoin: Option<Arc<BitcoinFollower>>,
     /// The time that the host passed in last.
     pub(super) now: Now,
 }
@@ -49,6 +51,7 @@ impl HeaderSync {
             start: ChainStart::Trusted,
             store: RestoreState::default(),
             options,
+            bitcoin: None,
             now: Now::default(),
         }
     }

@@ -1,0 +1,137 @@
+//! The Bitcoin chain of a client: what sources show of it, and what it says of the Rootstock chain.
+
+use alloc::vec::Vec;
+
+use super::coinbases::Coinbases;
+use super::commitments::COUNTED_BLOCKS;
+use super::evidence::BlockEvidence;
+use super::judge::{BitcoinJudge, BitcoinReport};
+use super::tags::JUDGED_TAGS;
+use crate::consensus::ChainView;
+use crate::consensus::bitcoin::{
+    BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
+    CoinbaseProofError, HEADER_LEN,
+};
+use crate::types::B256;
+
+/// Rootstock headers below the head that are judged at first: three days at a header every 30 seconds. Bitcoin's newest
+/// [`COUNTED_BLOCKS`] take two.
+const JUDGED_HEADERS: u64 = COUNTED_BLOCKS as u64 * 30;
+/// Seconds after which a report is made anew although neither chain has changed: uncles may have been proven meanwhile, and the
+/// age of Bitcoin's tip is judged too.
+const REPORT_AGE: u64 = 30;
+
+/// What a report was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ReportBasis {
+    head: B256,
+    tip: B256,
+    coinbases: usize,
+}
+
+/// The Bitcoin chain that sources show, and what it says of the Rootstock chain that the client follows. Cloning copies up to
+/// 3 MB.
+#[derive(Debug, Clone)]
+pub struct BitcoinFollower {
+    chain: BitcoinChain,
+    coinbases: Coinbases,
+    judge: Option<BitcoinJudge>,
+    report: Option<(ReportBasis, u64, BitcoinReport)>,
+}
+
+impl BitcoinFollower {
+    /// A follower that starts at the network's checkpoint.
+    #[must_use]
+    pub fn new(network: BitcoinNetwork) -> Self {
+        Self::resume(BitcoinChain::new(network))
+    }
+
+    /// A follower of a chain that was stored ([`BitcoinChain::restore`]).
+    #[must_use]
+    pub fn resume(chain: BitcoinChain) -> Self {
+        Self { chain, coinbases: Coinbases::default(), judge: None, report: None }
+    }
+
+    /// The Bitcoin chain.
+    pub const fn chain(&self) -> &BitcoinChain {
+        &self.chain
+    }
+
+    /// Inserts the headers of a source, lowest first; `now` is in seconds since 1970. Returns how many are new.
+    ///
+    /// # Errors
+    /// The first header that the chain refuses; those before it are inserted.
+    pub fn insert(&mut self, headers: &[[u8; HEADER_LEN]], now: u64) -> Result<usize, BitcoinChainError> {
+        let mut new = 0_usize;
+        for header in headers {
+            new = new.saturating_add(usize::from(self.chain.insert(header, now)? != BitcoinInserted::Known));
+        }
+        Ok(new)
+    }
+
+    /// Proves and keeps the coinbase of the block at a height of the chain. One of a block that is not held is ignored.
+    ///
+    /// # Errors
+    /// The coinbase is not that block's.
+    pub fn insert_coinbase(
+        &mut self,
+        height: u32,
+        proof: &CoinbaseProof<'_>,
+    ) -> Result<(), CoinbaseProofError> {
+        if let Some(header) = self.chain.header_at(height) {
+            self.coinbases.insert(&proof.prove(height, &header)?);
+        }
+        Ok(())
+    }
+
+    /// Heights of the blocks whose tags are judged and whose coinbases are missing, newest first.
+    #[must_use]
+    pub fn missing_coinbases(&self) -> Vec<u32> {
+        let top = self.chain.tip().height;
+        // One more than is judged, because the tip itself has no block on top and does not count.
+        let judged = JUDGED_TAGS.into_iter().max().unwrap_or_default();
+        let lowest = top.saturating_sub(judged).max(self.chain.lowest());
+        let mut missing: Vec<u32> = self.coinbases.wanted(&self.chain, lowest, top).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Follows the Rootstock chain; `now` is in seconds since 1970. Call [`Self::is_due`] first where the follower is shared.
+    pub(in crate::light) fn follow(&mut self, view: &ChainView, now: u64) {
+        let first = view.head().number.saturating_sub(JUDGED_HEADERS);
+        let judge = self.judge.get_or_insert_with(|| BitcoinJudge::new(first));
+        judge.follow(view, &self.chain);
+        let report = judge.report(view, &self.chain, &self.coinbases, now);
+        self.report = Some((self.basis(view), now, report));
+    }
+
+    /// Whether [`Self::follow`] would find anything new.
+    pub(in crate::light) fn is_due(&self, view: &ChainView, now: u64) -> bool {
+        self.report.as_ref().is_none_or(|(basis, made, _)| {
+            *basis != self.basis(view) || now.saturating_sub(*made) >= REPORT_AGE
+        })
+    }
+
+    fn basis(&self, view: &ChainView) -> ReportBasis {
+        ReportBasis { head: view.head().hash(), tip: self.chain.tip().hash, coinbases: self.coinbases.len() }
+    }
+
+    /// What the Bitcoin chain says of the Rootstock chain; `None` before the Rootstock chain was followed.
+    #[must_use]
+    pub fn report(&self) -> Option<&BitcoinReport> {
+        self.report.as_ref().map(|(_, _, report)| report)
+    }
+
+    /// The newest block that the report is about; `None` while there is none above the checkpoint.
+    #[must_use]
+    pub fn tip(&self) -> Option<BitcoinBlock> {
+        let tip = self.chain.tip();
+        (tip.height > self.chain.start().height).then_some(tip)
+    }
+
+    /// What stands above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
+    #[must_use]
+    pub fn evidence(&self, number: u64, now: u64) -> Option<BlockEvidence> {
+        Some(self.judge.as_ref()?.evidence(number, &self.chain, self.report()?, now))
+    }
+}

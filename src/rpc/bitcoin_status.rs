@@ -1,0 +1,159 @@
+//! What Bitcoin says of the chain or of a block, as `rootlight_syncStatus` and `rootlight_verification` show it.
+
+use alloc::string::{String, ToString as _};
+
+use serde::Serialize;
+
+use crate::{
+    consensus::bitcoin::reversed,
+    light::{
+        PinnedHead,
+        bitcoin::{BitcoinFollower, BitcoinReport, BitcoinVerdict, COUNTED_BLOCKS, RECENT_BLOCKS, TagCounts},
+    },
+};
+
+/// What Bitcoin says of the chain.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BitcoinStatus {
+    /// `held`, `weak`, `contested` or `unavailable`.
+    verdict: &'static str,
+    /// Why it is not `held`.
+    reason: Option<String>,
+    /// Bitcoin's newest block that a source has shown.
+    tip: Option<TipStatus>,
+    /// The least Rootstock work that a suffix of Bitcoin's chain shows, in percent of Bitcoin's own.
+    dated_work: Option<DatedStatus>,
+    commitments: Option<CommitmentStatus>,
+    tags: Option<TagStatus>,
+    /// A branch for which Bitcoin's miners work and which no upstream shows.
+    hidden_branch: Option<HiddenStatus>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TipStatus {
+    height: u32,
+    /// As Bitcoin shows hashes.
+    hash: String,
+    /// Seconds since it was mined, by its own time.
+    age: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DatedStatus {
+    bitcoin_blocks: u32,
+    percent: f64,
+    least_percent: u32,
+}
+
+/// How many of the newest Bitcoin blocks commit to the chain.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CommitmentStatus {
+    of_newest72: u32,
+    of_newest288: u32,
+}
+
+const _: () = assert!(RECENT_BLOCKS == 72 && COUNTED_BLOCKS == 288, "the names of members say these numbers");
+
+/// Which chain the newest 72 Bitcoin blocks name.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TagStatus {
+    own: u32,
+    kin: u32,
+    foreign: u32,
+    ahead: u32,
+    none: u32,
+    withheld: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HiddenStatus {
+    after_block: Option<u64>,
+    before_block: u64,
+    tags: u32,
+}
+
+/// What stands above one block.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BlockBitcoinStatus {
+    verdict: &'static str,
+    /// Why it is not `held`.
+    reason: Option<String>,
+    /// Bitcoin blocks that commit to this block or to one above it.
+    blocks_above: u32,
+    /// Height of the newest of them.
+    newest_height: Option<u32>,
+    /// Seconds since the newest of them was mined, by its own time.
+    newest_age: Option<u64>,
+    tags: TagStatus,
+}
+
+impl From<TagCounts> for TagStatus {
+    fn from(counts: TagCounts) -> Self {
+        let TagCounts { own, kin, foreign, ahead, none, withheld } = counts;
+        Self { own, kin, foreign, ahead, none, withheld }
+    }
+}
+
+impl BitcoinStatus {
+    /// `None` if the client follows no Bitcoin chain.
+    pub(super) fn of(light: &PinnedHead) -> Option<Self> {
+        let follower = light.bitcoin()?;
+        let report = follower.report();
+        let verdict = verdict(report);
+        Some(Self {
+            verdict: verdict.name(),
+            reason: reason(&verdict),
+            tip: follower.tip().map(|tip| TipStatus {
+                height: tip.height,
+                hash: alloc::format!("{:x}", reversed(&tip.hash)),
+                age: light.now.saturating_sub(u64::from(tip.time)),
+            }),
+            dated_work: report.and_then(|report| report.dated.lowest).map(|lowest| DatedStatus {
+                bitcoin_blocks: lowest.blocks,
+                percent: lowest.basis_points() as f64 / 100.0,
+                least_percent: lowest.floor(),
+            }),
+            commitments: report.map(|report| CommitmentStatus {
+                of_newest72: report.counts.recent,
+                of_newest288: report.counts.all,
+            }),
+            tags: report.map(|report| report.tags.into()),
+            hidden_branch: report.and_then(|report| report.hidden).map(|hidden| HiddenStatus {
+                after_block: hidden.range.after,
+                before_block: hidden.range.until,
+                tags: hidden.tags,
+            }),
+        })
+    }
+}
+
+impl BlockBitcoinStatus {
+    /// What stands above a canonical block. `None` if the client follows no Bitcoin chain, or has not judged its own yet.
+    pub(super) fn of(follower: &BitcoinFollower, number: u64, now: u64) -> Option<Self> {
+        let evidence = follower.evidence(number, now)?;
+        let verdict = verdict(follower.report());
+        Some(Self {
+            verdict: verdict.name(),
+            reason: reason(&verdict),
+            blocks_above: evidence.bitcoin_blocks,
+            newest_height: evidence.newest_height,
+            newest_age: evidence.newest_age,
+            tags: evidence.tags.into(),
+        })
+    }
+}
+
+fn verdict(report: Option<&BitcoinReport>) -> BitcoinVerdict {
+    report.map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
+}
+
+fn reason(verdict: &BitcoinVerdict) -> Option<String> {
+    (*verdict != BitcoinVerdict::Held).then(|| verdict.to_string())
+}
