@@ -41,6 +41,7 @@
 mod admission;
 mod args;
 mod banner;
+mod bitcoin;
 mod calls;
 #[cfg(feature = "cluster")]
 mod cluster_keys;

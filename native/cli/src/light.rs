@@ -14,7 +14,7 @@ use tracing::info;
 use super::args::LightArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
-use super::{discovery, peers, run_server, verify};
+use super::{bitcoin, discovery, peers, run_server, verify};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
 /// synchronization continues after the line, and answers report its progress.
@@ -66,6 +66,7 @@ fn serve(
 ) -> Result<(), CommandError> {
     let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &options.limits)?;
     runtime()?.block_on(async {
         upstreams.extend(peers::upstreams(args, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
@@ -81,11 +82,12 @@ fn serve(
                 work.headers, work.difficulty
             ),
         }
-        let service = match &args.data_dir {
+        let mut service = match &args.data_dir {
             None => LightService::start(network, start, upstreams, options),
             Some(folder) => LightService::resume(network, start, upstreams, options, folder)
                 .map_err(CommandError::failed)?,
         };
+        service.follow_bitcoin(bitcoin, args.data_dir.as_deref());
         let service = Arc::new(service);
         let bound = run_server::bind(service.clone(), &args.server).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;

@@ -4,6 +4,7 @@
 mod common;
 
 mod bitcoin;
+mod bitcoin_judge;
 mod follow;
 mod follow_branches;
 mod proofs;

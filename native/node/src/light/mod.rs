@@ -2,6 +2,7 @@
 //! storage.
 
 mod ask;
+mod bitcoin;
 mod block_exchange;
 mod chain_status;
 mod checkpoint;

@@ -27,11 +27,13 @@ use rootlight_server::metrics::VerifiedKind;
 use rootlight_server::service::{
     Caller, Counts, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, Service, ServiceStatus, TIMED_OUT,
 };
+use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::{SharedUpstream, with_caller};
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
 use super::ask::UpstreamResponses;
+use super::bitcoin::BitcoinKeeper;
 use super::block_exchange::BlockExchange;
 use super::checkpoint::LightStart;
 use super::contents::contents;
@@ -236,6 +238,18 @@ impl LightService {
             bans,
             entrance: Arc::new(GateState::new()),
         }
+    }
+
+    /// Judges the chain by Bitcoin's from now on, which these untrusted sources show. Its headers are stored in the folder, if
+    /// one is given. Networks whose Bitcoin chain is not known ([`Network::bitcoin`]) are not judged.
+    pub fn follow_bitcoin(&mut self, sources: Vec<Arc<BitcoinSource>>, folder: Option<&Path>) {
+        let network = self.shared.client.sync().network().bitcoin;
+        let Some(network) = network.filter(|_| !sources.is_empty()) else { return };
+        // Bitcoin's blocks come 20 times less often than Rootstock's.
+        let poll = Duration::from_millis(self.options.sync.poll.saturating_mul(4));
+        let keeper = BitcoinKeeper::start(self.shared.clone(), network, folder, poll);
+        let follow = |source| tokio::spawn(keeper.clone().follow(source));
+        self.syncing.extend(sources.into_iter().map(follow));
     }
 
     /// What decides which verified block messages see as the newest; without it, it is the heaviest.

@@ -8,6 +8,7 @@
 //! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
 //! | `coinbase` | [`RawCoinbase`]: the transaction without its witness, whose hash is in the Merkle tree |
 //! | `hex` | hexadecimal text |
+//! | `public` | the sources that are asked if the user names none |
 //!
 //! Nothing here is verified beyond its form: a header may have no work, and a branch may lead to any root. All that a source
 //! sends is limited in time, bytes and number. A source is asked once: the caller decides when to ask again.
@@ -17,7 +18,9 @@ mod electrum;
 mod electrum_link;
 mod esplora;
 mod hex;
+mod public;
 mod source;
 
 pub use coinbase::RawCoinbase;
+pub use public::public_sources;
 pub use source::{BitcoinSource, BitcoinSourceConfig, MAX_COINBASES, MAX_HEADERS};

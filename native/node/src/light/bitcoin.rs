@@ -1,0 +1,224 @@
+//! Follows Bitcoin's chain by untrusted sources, for the light client to judge its own chain by.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use rootlight::consensus::bitcoin::{
+    BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN, reversed,
+};
+use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict};
+use rootlight_limits::files::NewFile;
+use rootlight_limits::unix_time::unix_time;
+use rootlight_upstream::UpstreamError;
+use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, MAX_HEADERS, RawCoinbase};
+use tracing::{debug, info, warn};
+
+use super::shared_light::SharedLight;
+use super::sync::now;
+
+/// Name of the file inside `--data-dir`: the newest headers, with a checkpoint of the client's own.
+const FILE: &str = "bitcoin.headers";
+/// Longest file that is read, in bytes: three times what three periods of headers take.
+const MAX_FILE: u64 = 1024 * 1024;
+/// Longest pause after failures; each further failure doubles it.
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
+/// Most requests for headers in one look: half a million headers, which is more than any checkpoint is old.
+const MAX_REQUESTS: usize = 256;
+
+/// What the sources of one client share.
+pub(super) struct BitcoinKeeper {
+    shared: Arc<SharedLight>,
+    /// The file, and the tip that it has.
+    store: Option<(PathBuf, Mutex<B256>)>,
+    /// Pause between two looks for new blocks, and after a first failure.
+    poll: Duration,
+    /// The verdict that was logged last.
+    logged: Mutex<Option<&'static str>>,
+}
+
+/// Why a look at a source ended early.
+#[derive(Debug, thiserror::Error)]
+enum SourceFault {
+    #[error("{0}")]
+    Request(#[from] UpstreamError),
+    /// The source shows a header that breaks a rule of Bitcoin.
+    #[error("{0}")]
+    Header(BitcoinChainError),
+    /// The source follows another chain, or one that left ours too deep.
+    #[error("its chain does not link to the Bitcoin chain of this client")]
+    Unlinked,
+}
+
+impl BitcoinKeeper {
+    /// Begins to judge the client's chain by Bitcoin's. Headers of an earlier run are taken from the folder, and new ones are
+    /// stored there.
+    pub(super) fn start(
+        shared: Arc<SharedLight>,
+        network: BitcoinNetwork,
+        folder: Option<&Path>,
+        poll: Duration,
+    ) -> Arc<Self> {
+        let path = folder.map(|folder| folder.join(FILE));
+        let restored = path.as_deref().and_then(|path| restore(path, network));
+        let follower = restored.map_or_else(|| BitcoinFollower::new(network), BitcoinFollower::resume);
+        let tip = follower.chain().tip();
+        info!("judging the chain by Bitcoin's, from block {}", tip.height);
+        shared.client.sync_mut().follow_bitcoin(follower);
+        let store = path.map(|path| (path, Mutex::new(tip.hash)));
+        Arc::new(Self { shared, store, poll, logged: Mutex::new(None) })
+    }
+
+    /// Asks one source, again and again, until the service is dropped.
+    pub(super) async fn follow(self: Arc<Self>, source: Arc<BitcoinSource>) {
+        let mut failures = 0_u32;
+        loop {
+            let outcome = self.look(&source).await;
+            self.log_verdict();
+            let pause = match outcome {
+                Ok(()) => {
+                    failures = 0;
+                    self.poll
+                }
+                Err(fault) => {
+                    if failures == 0 {
+                        warn!("Bitcoin source {}: {fault}; trying again later", source.name());
+                    }
+                    failures = failures.saturating_add(1);
+                    self.poll.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Takes the headers and coinbases that the client does not have.
+    async fn look(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
+        self.take_headers(source).await?;
+        if source.offers_coinbases() {
+            let missing = self.with(|follower| follower.missing_coinbases());
+            let wanted = missing.get(..MAX_COINBASES).unwrap_or(&missing);
+            let coinbases = source.coinbases(wanted).await?;
+            self.update(move |follower| insert_coinbases(follower, &coinbases)).await;
+        }
+        Ok(())
+    }
+
+    /// Asks for the headers above one that the source and the client have in common, from the tip downwards.
+    async fn take_headers(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
+        let mut locator = self.with(|follower| follower.chain().locator().collect::<Vec<_>>()).into_iter();
+        let mut from = locator.next().ok_or(SourceFault::Unlinked)?;
+        for _ in 0..MAX_REQUESTS {
+            let headers = source.headers(from, MAX_HEADERS).await?;
+            let count = u32::try_from(headers.len()).unwrap_or(MAX_HEADERS);
+            match self.insert(headers).await {
+                // Nothing at the height of our tip: the source is behind, or on a shorter branch.
+                Ok(()) if count == 0 => return Ok(()),
+                Ok(()) => from = from.saturating_add(count),
+                Err(BitcoinChainError::Unlinked { .. } | BitcoinChainError::Deep { .. }) => {
+                    from = locator.next().ok_or(SourceFault::Unlinked)?;
+                }
+                Err(error) => return Err(SourceFault::Header(error)),
+            }
+            if count > 0 && count < MAX_HEADERS {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts headers, and stores the chain if its tip has changed.
+    async fn insert(&self, headers: Vec<[u8; HEADER_LEN]>) -> Result<(), BitcoinChainError> {
+        let inserted = self.update(move |follower| follower.insert(&headers, unix_time())).await;
+        self.store().await;
+        inserted.unwrap_or(Ok(0)).map(|_| ())
+    }
+
+    fn with<T: Default>(&self, read: impl FnOnce(&BitcoinFollower) -> T) -> T {
+        let follower = self.shared.client.sync().bitcoin().cloned();
+        follower.map(|follower| read(&follower)).unwrap_or_default()
+    }
+
+    /// Changes what the client knows of Bitcoin, on a thread that may be busy for long: two thousand headers take milliseconds.
+    async fn update<T: Send + 'static>(
+        &self,
+        update: impl FnOnce(&mut BitcoinFollower) -> T + Send + 'static,
+    ) -> Option<T> {
+        let shared = self.shared.clone();
+        let work = move || shared.client.sync_mut().update_bitcoin(update, now());
+        tokio::task::spawn_blocking(work).await.ok().flatten()
+    }
+
+    async fn store(&self) {
+        let Some((path, written)) = &self.store else { return };
+        let tip = self.with(|follower| follower.chain().tip().hash);
+        let before = std::mem::replace(&mut *written.lock().unwrap_or_else(PoisonError::into_inner), tip);
+        if before == tip {
+            return;
+        }
+        let (path, bytes) = (path.clone(), self.with(|follower| follower.chain().stored()));
+        let saved = tokio::task::spawn_blocking(move || save(&path, &bytes).map_err(|error| (path, error)));
+        if let Ok(Err((path, error))) = saved.await {
+            warn!("{}: {error}; Bitcoin's headers are not stored", path.display());
+        }
+    }
+
+    /// Logs what Bitcoin says of the chain when it says something else than before.
+    fn log_verdict(&self) {
+        let report = self.shared.client.sync().bitcoin().and_then(|follower| follower.report().cloned());
+        let Some(report) = report else { return };
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.replace(report.verdict.name()) == Some(report.verdict.name()) {
+            return;
+        }
+        match report.verdict {
+            BitcoinVerdict::Held => info!("Bitcoin's blocks support this chain"),
+            verdict => warn!("Bitcoin does not support this chain for sure ({}): {verdict}", verdict.name()),
+        }
+        if let Some(hidden) = report.hidden {
+            warn!(
+                "{} of Bitcoin's newest blocks name a branch that no upstream shows; it left this chain before block {}",
+                hidden.tags, hidden.range.until
+            );
+        }
+    }
+}
+
+/// Proves coinbases. A wrong one is left out; another source may have the right one.
+fn insert_coinbases(follower: &mut BitcoinFollower, coinbases: &[RawCoinbase]) {
+    for coinbase in coinbases {
+        let branch: Vec<u8> = coinbase.branch.iter().flat_map(|hash| reversed(hash).0).collect();
+        let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&coinbase.transaction), branch: &branch };
+        if let Err(error) = follower.insert_coinbase(coinbase.height, &proof) {
+            debug!("coinbase of Bitcoin block {}: {error}", coinbase.height);
+        }
+    }
+}
+
+/// The chain of an earlier run. Its headers are verified again.
+fn restore(path: &Path, network: BitcoinNetwork) -> Option<BitcoinChain> {
+    let length = std::fs::metadata(path).ok()?.len();
+    if length > MAX_FILE {
+        warn!("{}: {length} bytes are too many; Bitcoin's headers are fetched again", path.display());
+        return None;
+    }
+    let bytes = std::fs::read(path).ok()?;
+    match BitcoinChain::restore(network, &bytes, unix_time()) {
+        Ok(chain) => Some(chain),
+        Err(error) => {
+            warn!("{}: {error}; Bitcoin's headers are fetched again", path.display());
+            None
+        }
+    }
+}
+
+fn save(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = NewFile::beside(path, false)?;
+    file.write_all(bytes)?;
+    file.replace(path)
+}
