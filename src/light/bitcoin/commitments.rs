@@ -137,6 +137,12 @@ impl Commitments {
         }
     }
 
+    /// Number of blocks whose uncles are not proven yet.
+    #[must_use]
+    pub fn awaited(&self) -> usize {
+        self.awaited.len()
+    }
+
     fn add_uncles(&mut self, uncles: &VerifiedUncles, shown: (u64, B256), candidates: &Candidates) {
         for uncle in uncles.headers() {
             self.add(candidates.commitment(uncle, uncle.number.saturating_sub(1), shown));
@@ -182,7 +188,7 @@ struct Candidates {
 impl Candidates {
     fn of(bitcoin: &BitcoinChain) -> Self {
         let tip = bitcoin.tip().height;
-        Self { least_work: bitcoin.work_of(tip..=tip) >> 2 }
+        Self { least_work: bitcoin.work_of(tip..=tip).wrapping_shr(2) }
     }
 
     fn commitment(&self, header: &Header, behind: u64, shown: (u64, B256)) -> Option<Commitment> {

@@ -34,10 +34,10 @@ pub struct Floor {
 /// The floors, shortest suffix first.
 ///
 /// Canonical headers carry 20 to 31 % of Bitcoin's work. The recorded headers show at least 10.9 % over 12 Bitcoin blocks
-/// and 19.2 % over 36. Twelve Bitcoin blocks in a lucky 40 minutes leave less: with a floor of 7 % for them too, 29 of 10,000
-/// honest windows would be refused at a share of 20 %, and 3 at 25 %; with these floors none. Tags are judged from 36 blocks
+/// and 19.2 % over 36. Twelve Bitcoin blocks in a lucky 40 minutes leave less: with a floor of 7 % for them too, 30 of 10,000
+/// honest windows would be refused at a share of 20 %, and 5 at 25 %; with these floors none. Tags are judged from 36 blocks
 /// on, too.
-pub const FLOORS: [Floor; 2] = [Floor { blocks: MIN_SUFFIX, percent: 4 }, Floor { blocks: 36, percent: 7 }];
+pub const FLOORS: [Floor; 2] = [Floor { blocks: MIN_SUFFIX, percent: 3 }, Floor { blocks: 36, percent: 7 }];
 
 /// What dates a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

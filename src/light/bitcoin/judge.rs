@@ -53,6 +53,11 @@ impl BitcoinJudge {
         &self.dated
     }
 
+    /// The Bitcoin blocks that commit to the chain.
+    pub const fn commitments(&self) -> &Commitments {
+        &self.commitments
+    }
+
     /// What was followed so far, judged at the tip of the Bitcoin chain or, where another branch is at most two blocks of
     /// work behind, at the block where that branch leaves. `now` is the clock in seconds since 1970. It takes about as long
     /// as hashing a thousand headers.
@@ -111,8 +116,12 @@ impl BitcoinJudge {
         if let Some(low) = dated.low() {
             return Some(WeakReason::LowWork(low));
         }
-        if let Err(fault) = tags.verdict {
-            return Some(WeakReason::Tags(fault));
+        match (tags.verdict, self.commitments.awaited()) {
+            (Err(TagFault::Own | TagFault::Kin), awaited) if awaited > 0 => {
+                return Some(WeakReason::AwaitsUncles(awaited));
+            }
+            (Err(fault), _) => return Some(WeakReason::Tags(fault)),
+            (Ok(()), _) => {}
         }
         counts.is_low(dated.judged).then_some(WeakReason::FewCommitments(counts))
     }

@@ -298,14 +298,41 @@ fn proven_uncles_are_own_and_count() {
 
     let (mut judge, before) = world.judge();
     assert!(before.tags.kin > 0);
+    assert_eq!(judge.commitments().awaited(), 1);
     world.rootstock.attach_uncles(&header.hash(), vec![uncle.header().clone()], None).unwrap();
     judge.follow(world.rootstock.view(), &world.bitcoin());
     let after = world.report_of(&judge, world.now());
+    assert_eq!(judge.commitments().awaited(), 0);
     assert_eq!((after.tags.own, after.tags.kin), (before.tags.own + 1, before.tags.kin - 1));
     assert_eq!(after.counts.recent, before.counts.recent + 1);
     // It stands behind its parent, not behind its sibling.
     let evidence = |number| judge.evidence(number, &world.bitcoin(), &after, world.now()).bitcoin_blocks;
     assert_eq!((evidence(uncle.number - 1), evidence(uncle.number)), (1, 0));
+}
+
+/// Tags of uncles are kin until the uncles are proven.
+#[test]
+fn too_few_own_tags_may_wait_for_uncles() {
+    let mut world = World::new();
+    let mut blocks = Vec::new();
+    for block in 0..80u32 {
+        let parent = world.rootstock.head().hash();
+        world.gas_used = 5;
+        let uncle = world.mined(&parent, &[]);
+        world.gas_used = 0;
+        world.extend(1);
+        let header = world.mined(&world.rootstock.head().hash(), &[uncle.header().clone()]);
+        world.rootstock.insert(HeaderCandidate::from(header.clone()), None).unwrap();
+        world.bitcoin_block(block.is_multiple_of(2).then_some(&uncle));
+        blocks.push((header.hash(), uncle));
+    }
+    let (mut judge, report) = world.judge();
+    assert_eq!(report.verdict, BitcoinVerdict::Weak(WeakReason::AwaitsUncles(80)));
+    for (block, uncle) in blocks {
+        world.rootstock.attach_uncles(&block, vec![uncle.header().clone()], None).unwrap();
+        judge.follow(world.rootstock.view(), &world.bitcoin());
+    }
+    assert_eq!(world.report_of(&judge, world.now()).verdict, BitcoinVerdict::Held);
 }
 
 #[test]

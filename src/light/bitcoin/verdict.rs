@@ -45,6 +45,9 @@ pub enum WeakReason {
     LowWork(DatedSuffix),
     /// The tags of the newest Bitcoin blocks are not accepted.
     Tags(TagFault),
+    /// Too few tags are own for those that are kin, but the uncles of this many blocks are not proven yet: their tags
+    /// become own with them. Of honest windows at today's shares one in a hundred is so, and none once they are proven.
+    AwaitsUncles(usize),
     /// Too few Bitcoin blocks commit to the chain.
     FewCommitments(Counts),
 }
