@@ -1,5 +1,7 @@
 //! Shared code of the benchmarks. docs/benchmarks.md has their results.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bitcoin_window;
 pub mod headers;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod proven;

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bitcoin_window;
 mod blame;
 mod client;
 mod differential;
