@@ -41,8 +41,9 @@ const RECORDINGS: [&str; 15] = [
 ];
 
 /// Targets whose inputs are choices, and how many bytes of them.
-const CHOICES: [(&str, usize); 11] = [
+const CHOICES: [(&str, usize); 12] = [
     ("block", 700),
+    ("coinbase_proof", 900),
     ("execute_transaction", 500),
     ("import_block", 60),
     ("kept_pages", 24),

@@ -6,6 +6,7 @@
 pub mod bitcoin_merkle;
 pub mod block;
 pub mod coinbase;
+pub mod coinbase_proof;
 pub mod execute_transaction;
 pub mod header;
 pub mod header_batch;
