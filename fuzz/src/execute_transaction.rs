@@ -7,8 +7,7 @@ use rootlight::evm::intrinsic_gas;
 use rootlight::evm::precompiles::Precompile;
 use rootlight::exec::{
     BlockContext, BlockEnvironment, BlockHashes, CALL_GAS_CAP, CallContext, CallMessage, CallOutcome,
-    GenesisBlock, IndexedTransaction, OnUnsimulated, RunLimits, TransactionEnd, TransactionList, TxError,
-    call,
+    GenesisBlock, IndexedTransaction, OnUnsimulated, RunLimits, TransactionEnd, TransactionList, TxError, call,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;

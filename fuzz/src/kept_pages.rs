@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use rootlight::consensus::mining::mine;
 use rootlight::consensus::{Checkpoint, Network, difficulty};
-use rootlight::light::{HeaderPage, HeaderStoreFault, HeaderSync, PAGE_HEADERS};
+use rootlight::light::{HeaderSync, HeaderStoreFault, PAGE_HEADERS, HeaderPage};
 use rootlight::types::{EMPTY_UNCLES_HASH, Header, HeaderForm, SealedHeader, uncles_hash};
 
 use crate::input::{Input, change};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::limits::MAX_PATH_BITS;
 use rootlight::trie::{
-    Bits, Child, Lookup, Node, NodeSource, PartialTrie, ProvenNodes, Value, connected, lookup, lookup_value,
+    Bits, Child, PartialTrie, Lookup, Node, NodeSource, ProvenNodes, Value, connected, lookup, lookup_value,
     parse_node, verify_multiproof,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, Log, U256};
 use rootlight::consensus::{Network, RuleSet};
-use rootlight::evm::precompiles::{CallType, NativeBlock, NativeCall, NativeFailure, NativeHost, Precompile};
+use rootlight::evm::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, NativeFailure};
 use rootlight::types::{Header, SealedHeader};
 
 use crate::input::Input;

@@ -143,8 +143,7 @@ fn made(input: &mut Input<'_>) -> (String, BTreeMap<Address, GenesisAccount>) {
         // Not a native contract.
         let address = Address::repeat_byte(input.byte() | 0x20);
         let balance = U256::from_be_bytes::<32>(input.array()) >> 1;
-        let mut account =
-            GenesisAccount { balance, nonce: u64::from(input.byte()), ..GenesisAccount::default() };
+        let mut account = GenesisAccount { balance, nonce: u64::from(input.byte()), ..GenesisAccount::default() };
         let len = input.below(100);
         account.code = input.take(len).to_vec();
         for _ in 0..input.below(MAX_SLOTS) {

@@ -7,7 +7,7 @@ use rootlight::consensus::Network;
 use rootlight::state::{Account, World, keys};
 use rootlight::trie::{Trie, index_key, ordered_trie};
 use rootlight::types::{Log, Receipt};
-use rootlight::verify::{DocumentSubject, Report, verify};
+use rootlight::verify::{Report, DocumentSubject, verify};
 use serde_json::{Value, json};
 
 use crate::input::{Input, change};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::{
-    Leaf, Lookup, NodeFormat, ProvenValue, lookup, lookup_node, lookup_value, ordered_root, ordered_trie,
-    prove, prove_receipt, receipt_index, unwrap_node, verify_multiproof, verify_path, verify_proof,
+    Leaf, Lookup, NodeFormat, ProvenValue, lookup, lookup_node, lookup_value, ordered_root, ordered_trie, prove,
+    prove_receipt, receipt_index, unwrap_node, verify_multiproof, verify_path, verify_proof,
 };
 
 use crate::input::{Input, change};

@@ -1,6 +1,6 @@
 //! The JSON-RPC envelope, against a general JSON parser.
 
-use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_DEPTH, MessageEntry, Outcome};
+use rootlight::rpc::envelope::{BATCH_LIMIT, MessageEntry, Id, MAX_DEPTH, Outcome};
 use rootlight::rpc::{Dispatcher, Message, Reply};
 use serde_json::Value;
 use serde_json::value::RawValue;

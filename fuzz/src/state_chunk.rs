@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::{EMPTY_ROOT, lookup_value};
-use rootlight_p2p::chunk::{ChunkError, KeyAnswer, Seek, prove, serve};
+use rootlight_p2p::chunk::{KeyAnswer, ChunkError, Seek, prove, serve};
 
 use crate::input::{Input, change};
 use crate::limit::{with_at_most, with_limit};
@@ -89,8 +89,7 @@ fn check_search(input: &mut Input<'_>, model: &Model, nodes: &BTreeMap<B256, Byt
         assert!(requests <= MAX_REQUESTS);
     }
     for (key, answer) in seek.answers() {
-        let expected =
-            model.map.get(key).map_or(KeyAnswer::Absent, |value| KeyAnswer::Present(value.clone()));
+        let expected = model.map.get(key).map_or(KeyAnswer::Absent, |value| KeyAnswer::Present(value.clone()));
         assert_eq!(answer, Some(&expected));
         assert_eq!(lookup_value(&store, root, key), Ok(model.map.get(key).cloned()));
     }
