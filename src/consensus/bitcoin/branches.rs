@@ -93,32 +93,38 @@ impl Branches {
     }
 
     /// Drops branches that leave the main chain below a height, and those with the least work if there are too many
-    /// headers.
-    pub(super) fn limit(&mut self, lowest_fork: u32) {
+    /// headers. The branch of the newest header stays, so that a long one arrives whole.
+    pub(super) fn limit(&mut self, lowest_fork: u32, newest: &B256) {
         self.0.retain(|_, branched| branched.fork >= lowest_fork);
         if self.0.len() <= MAX_BRANCH_HEADERS {
             return;
         }
         let mut downward: Vec<_> = self.iter().map(|b| (b.entry.weight(), b.entry.hash)).collect();
         downward.sort_unstable_by(|a, b| b.cmp(a));
-        let mut kept = 0usize;
-        for (_, hash) in downward {
-            let mut branch = Vec::new();
-            let mut next = hash;
-            while let Some(branched) = self.0.get(&next).filter(|branched| !branched.kept) {
-                branch.push(next);
-                next = branched.entry.fields().previous();
-            }
-            if kept.saturating_add(branch.len()) > KEPT_BRANCH_HEADERS {
-                break;
-            }
-            kept = kept.saturating_add(branch.len());
-            for hash in branch {
-                if let Some(branched) = self.0.get_mut(&hash) {
-                    branched.kept = true;
-                }
+        let mut left = KEPT_BRANCH_HEADERS;
+        for hash in core::iter::once(newest).chain(downward.iter().map(|(_, hash)| hash)) {
+            match left.checked_sub(self.keep(hash, left)) {
+                Some(fewer) => left = fewer,
+                None => break,
             }
         }
         self.0.retain(|_, branched| core::mem::take(&mut branched.kept));
+    }
+
+    /// Marks a header and those below it on its branch to be kept, if they are at most `most`. Returns how many were not
+    /// marked before.
+    fn keep(&mut self, hash: &B256, most: usize) -> usize {
+        let mut branch = Vec::new();
+        let mut next = *hash;
+        while let Some(branched) = self.0.get(&next).filter(|branched| !branched.kept) {
+            branch.push(next);
+            next = branched.entry.fields().previous();
+        }
+        for hash in branch.iter().filter(|_| branch.len() <= most) {
+            if let Some(branched) = self.0.get_mut(hash) {
+                branched.kept = true;
+            }
+        }
+        branch.len()
     }
 }

@@ -9,7 +9,7 @@ use super::entry::Entry;
 use super::error::{BitcoinChainError, MAX_REORGANISATION};
 use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::header::{BitcoinHeader, HashedHeader};
-use super::main_chain::MainChain;
+use super::main_chain::{MEDIAN_BLOCKS, MainChain};
 use super::network::{BitcoinCheckpoint, BitcoinNetwork};
 use super::target::{PERIOD, retarget, target_of, work_of_target};
 use crate::types::{B256, U256};
@@ -17,8 +17,6 @@ use crate::types::{B256, U256};
 /// Headers of the heaviest chain that are held: three periods, so that a branch of a whole period has all that the change of
 /// its target needs, and a stored tip the two periods that it consists of. About 1 MB.
 pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
-/// Blocks whose median time a header must be above.
-const MEDIAN_BLOCKS: usize = 11;
 /// Seconds that a header may be ahead of the clock.
 const MAX_AHEAD: u64 = 2 * 60 * 60;
 
@@ -124,7 +122,7 @@ impl BitcoinChain {
         if previous == tip.hash {
             let entry = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
             self.main.push(entry);
-            self.settle();
+            self.settle(&hash);
             return Ok(BitcoinInserted::Extended);
         }
         self.insert_beside(header, hash, previous, now)
@@ -154,15 +152,20 @@ impl BitcoinChain {
             let removed = self.branches.exchange(&hash, fork, &mut self.main);
             result = BitcoinInserted::Reorganised { fork, removed };
         }
-        self.settle();
+        self.settle(&hash);
         Ok(result)
     }
 
-    /// Keeps memory bounded, after a header was inserted.
-    fn settle(&mut self) {
+    #[cfg(test)]
+    pub(super) const fn branches(&self) -> &Branches {
+        &self.branches
+    }
+
+    /// Keeps memory bounded, after the header `newest` was inserted.
+    fn settle(&mut self, newest: &B256) {
         let tip = self.main.tip();
         if !self.branches.is_empty() {
-            self.branches.limit(tip.height.saturating_sub(MAX_REORGANISATION));
+            self.branches.limit(tip.height.saturating_sub(MAX_REORGANISATION), newest);
         }
         let bits = tip.fields().bits();
         if bits != self.period.bits {
@@ -205,17 +208,27 @@ impl BitcoinChain {
         if hash_number(&hash) > period.target {
             return Err(BitcoinChainError::HashAboveTarget { height, hash, bits });
         }
-        // The median of 11 times is below `time` unless six of them are not. Blocks below the checkpoint are not known, and not
-        // counted.
-        let not_below =
-            self.down_from(parent).take(MEDIAN_BLOCKS).filter(|entry| entry.fields().time() >= time);
-        if not_below.count() > MEDIAN_BLOCKS / 2 {
+        if self.is_early(time, parent) {
             return Err(BitcoinChainError::EarlyTime { height, time });
         }
         if u64::from(time) > now.saturating_add(MAX_AHEAD) {
             return Err(BitcoinChainError::FutureTime { height, time, now });
         }
         Ok(Entry::new(*header, hash, parent.entry.work.saturating_add(period.work), height))
+    }
+
+    /// Whether the time of a child is not above the median of 11 blocks, which means that six of them are not below it. Blocks
+    /// below the checkpoint are not known, and count as lower.
+    fn is_early(&self, time: u32, parent: Parent<'_>) -> bool {
+        let late = |other: &u32| *other >= time;
+        let on_tip = parent.entry.hash == self.main.tip().hash;
+        let count = if on_tip {
+            self.main.newest_times().iter().filter(|other| late(other)).count()
+        } else {
+            let times = self.down_from(parent).map(|entry| entry.fields().time());
+            times.take(MEDIAN_BLOCKS).filter(late).count()
+        };
+        count > MEDIAN_BLOCKS / 2
     }
 
     /// The target that a child must state, in compact form.
@@ -300,7 +313,8 @@ impl BitcoinChain {
         };
         let below = first.saturating_sub(1).max(self.main.lowest());
         let work = |height: u32| self.main.at(height).map_or(U256::ZERO, |entry| entry.work);
-        last.map_or(U256::ZERO, |last| work(last.min(self.main.tip().height)).saturating_sub(work(below)))
+        let tip = self.main.tip().height;
+        last.map_or(U256::ZERO, |last| work(last.min(tip)).saturating_sub(work(below.min(tip))))
     }
 
     /// Heights to ask sources from, one after the other until the headers above one link to this chain: the tip, then ever

@@ -10,6 +10,9 @@ use crate::types::B256;
 /// Number of buckets that hashes fall into; 32 kB stay in a core's own cache.
 const BUCKETS: usize = 1 << 13;
 
+/// Blocks whose median time a header must be above.
+pub(super) const MEDIAN_BLOCKS: usize = 11;
+
 /// The entries of the heaviest chain from the lowest one kept up to the tip; there is always one.
 ///
 /// A bucket has the height of its highest entry, and each entry that of the next lower one. So the highest entry is removed
@@ -17,6 +20,8 @@ const BUCKETS: usize = 1 << 13;
 #[derive(Debug, Clone)]
 pub(super) struct MainChain {
     tip: Entry,
+    /// Times of the highest blocks, the tip's last; zeros where there are fewer.
+    newest_times: [u32; MEDIAN_BLOCKS],
     below: VecDeque<Entry>,
     buckets: Vec<u32>,
 }
@@ -28,13 +33,27 @@ fn bucket_of(hash: &B256) -> usize {
 
 impl MainChain {
     pub(super) fn new(lowest: Entry) -> Self {
-        let mut chain = Self { tip: lowest, below: VecDeque::new(), buckets: vec![NO_HEIGHT; BUCKETS] };
+        let (below, buckets) = (VecDeque::new(), vec![NO_HEIGHT; BUCKETS]);
+        let mut chain = Self { tip: lowest, newest_times: [0; MEDIAN_BLOCKS], below, buckets };
         chain.tip = chain.in_bucket(lowest);
+        chain.find_times();
         chain
     }
 
     pub(super) const fn tip(&self) -> &Entry {
         &self.tip
+    }
+
+    /// Times of the tip and of the ten blocks below it, in seconds since 1970; zeros where there are fewer.
+    pub(super) const fn newest_times(&self) -> &[u32; MEDIAN_BLOCKS] {
+        &self.newest_times
+    }
+
+    fn find_times(&mut self) {
+        let mut times = [0; MEDIAN_BLOCKS];
+        let newest = self.down_from(self.tip.height).map(|entry| entry.fields().time());
+        times.iter_mut().rev().zip(newest).for_each(|(to, time)| *to = time);
+        self.newest_times = times;
     }
 
     /// Height of the lowest entry.
@@ -74,6 +93,10 @@ impl MainChain {
     /// Adds an entry on top.
     pub(super) fn push(&mut self, entry: Entry) {
         let entry = self.in_bucket(entry);
+        self.newest_times.copy_within(1.., 0);
+        if let Some(newest) = self.newest_times.last_mut() {
+            *newest = entry.fields().time();
+        }
         self.below.push_back(core::mem::replace(&mut self.tip, entry));
     }
 
@@ -84,6 +107,7 @@ impl MainChain {
         if let Some(highest) = self.buckets.get_mut(bucket_of(&removed.hash)) {
             *highest = removed.next_in_bucket;
         }
+        self.find_times();
         Some(removed)
     }
 

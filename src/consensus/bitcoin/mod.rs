@@ -8,9 +8,13 @@
 //! | `packed`, `stored` | headers packed for transport; the chain as a client stores it |
 //! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
+#[cfg(test)]
+mod attacks_test;
 mod block;
 mod branches;
 mod chain;
+#[cfg(test)]
+mod chain_test;
 mod coinbase_proof;
 #[cfg(test)]
 mod coinbase_proof_test;
@@ -19,9 +23,13 @@ mod error;
 mod hash;
 mod header;
 mod main_chain;
+#[cfg(test)]
+mod model_test;
 mod network;
 mod packed;
 mod stored;
+#[cfg(test)]
+mod stored_test;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -3,7 +3,7 @@
 use super::block::BitcoinBlock;
 use super::chain::BitcoinChain;
 use super::entry::Entry;
-use super::hash::{HEADER_LEN, header_hash};
+use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::network::{BitcoinCheckpoint, BitcoinNetwork};
 use super::target::{target_of, work_of_target};
 use crate::types::{B256, U256};
@@ -19,6 +19,38 @@ pub(crate) fn header_of(previous: B256, root: B256, time: u32, bits: u32, nonce:
         &nonce.to_le_bytes(),
     ];
     fields.concat().try_into().expect("80 bytes")
+}
+
+/// A header on `previous` that meets its target. Headers with different salts differ.
+pub(crate) fn mine(previous: B256, salt: u64, time: u32, bits: u32) -> [u8; HEADER_LEN] {
+    let root = B256::left_padding_from(&salt.to_be_bytes());
+    let mut header = header_of(previous, root, time, bits, 0);
+    let target = target_of(bits).expect("a target");
+    let solved = (0..u32::MAX).any(|nonce| {
+        header[76..].copy_from_slice(&nonce.to_le_bytes());
+        hash_number(&header_hash(&header)) <= target
+    });
+    assert!(solved, "no nonce meets the target");
+    header
+}
+
+/// Mines `count` headers on top of each other, `seconds` apart, the first one `seconds` after `time`.
+pub(crate) fn mine_on(
+    previous: B256,
+    salt: u64,
+    time: u32,
+    seconds: u32,
+    bits: u32,
+    count: usize,
+) -> Vec<[u8; HEADER_LEN]> {
+    let (mut previous, mut time) = (previous, time);
+    let next = || {
+        time += seconds;
+        let header = mine(previous, salt, time, bits);
+        previous = header_hash(&header);
+        header
+    };
+    std::iter::repeat_with(next).take(count).collect()
 }
 
 impl BitcoinChain {

@@ -110,6 +110,9 @@ impl fmt::Display for WeakReason {
                 suffix.floor()
             ),
             Self::Tags(fault) => fault.fmt(f),
+            Self::AwaitsUncles(blocks) => {
+                write!(f, "the uncles of {blocks} blocks, which Bitcoin blocks may name, are not proven yet")
+            }
             Self::FewCommitments(counts) => write!(
                 f,
                 "{} of the newest {RECENT_BLOCKS} and {} of the newest {COUNTED_BLOCKS} Bitcoin blocks commit to this chain",
