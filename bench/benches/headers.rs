@@ -1,6 +1,7 @@
 //! Verification and synchronization of headers against their hashes.
 
 use criterion::{Criterion, criterion_group};
+use rootlight_bench::bitcoin::{self, BitcoinRun};
 use rootlight_bench::headers::{HeaderRun, LIMIT};
 use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
 use rootlight_bench::recordings::mainnet_headers;
@@ -20,6 +21,9 @@ fn main() {
     if !only_ratios() {
         benches();
     }
+    let [plain, packed] = BitcoinRun::new().ratios(&seconds, 40);
+    println!("{}", plain.report("insertion of Bitcoin headers to their hashes", bitcoin::LIMIT));
+    println!("{}", packed.report("insertion of packed Bitcoin headers to their hashes", bitcoin::LIMIT));
     let Some(headers) = mainnet_headers() else { return };
     let (replay, run) = (HeaderReplay::new(&headers), HeaderRun::new(headers));
     println!("{}", run.ratio(&seconds, 40).report("header verification to its hashes", LIMIT));

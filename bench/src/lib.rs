@@ -2,6 +2,7 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod bitcoin_window;
+pub mod bitcoin;
 pub mod headers;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod proven;
