@@ -1,8 +1,8 @@
 //! Shared code of the benchmarks. docs/benchmarks.md has their results.
 
+pub mod bitcoin;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod bitcoin_window;
-pub mod bitcoin;
 pub mod headers;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod proven;

@@ -41,7 +41,8 @@ const RECORDINGS: [&str; 15] = [
 ];
 
 /// Targets whose inputs are choices, and how many bytes of them.
-const CHOICES: [(&str, usize); 12] = [
+const CHOICES: [(&str, usize); 13] = [
+    ("bitcoin_headers", 200),
     ("block", 700),
     ("coinbase_proof", 900),
     ("execute_transaction", 500),

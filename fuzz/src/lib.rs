@@ -3,6 +3,7 @@
 //! A target is more than "does not panic": what decodes must encode to the input, an accepted proof must say what the
 //! data say, and no change of a valid proof may prove something else.
 
+pub mod bitcoin_headers;
 pub mod bitcoin_merkle;
 pub mod block;
 pub mod coinbase;
