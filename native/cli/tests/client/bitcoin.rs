@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use rootlight::consensus::bitcoin::{BitcoinHeader, hash_pair};
+use rootlight::consensus::bitcoin::{BitcoinHeader, double_sha256};
+use rootlight::consensus::merkle::branch_root;
 use rootlight::consensus::mining::named_hash;
 use rootlight::dev::{BitcoinTag, DevAccounts, DevConfig, Mining, Spacing};
 use rootlight::engine::DevNode;
@@ -15,7 +16,7 @@ use rootlight::types::B256;
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::local::{Entropy, moment};
 use rootlight_upstream::UpstreamError;
-use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig, RawCoinbase};
+use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
@@ -89,12 +90,12 @@ async fn each_source_gives_the_bitcoin_chain_of_a_development_chain() {
         let heights: Vec<u32> = (0..24).collect();
         let coinbases = source.coinbases(&heights).await.unwrap();
         assert_eq!(coinbases.iter().map(|coinbase| coinbase.height).collect::<Vec<_>>(), heights);
-        for RawCoinbase { height, transaction, branch } in coinbases {
-            let leaf = rootlight::consensus::bitcoin::double_sha256(&transaction);
-            let root = branch.iter().fold(leaf, |node, sibling| hash_pair(&node, sibling));
-            let header = BitcoinHeader::from(&expected[height as usize]);
-            assert_eq!(root, header.merkle_root(), "{source:?} {height}");
-            assert_eq!(named_hash(&transaction).is_some(), height > 0);
+        for coinbase in coinbases {
+            let leaf = double_sha256(&coinbase.transaction);
+            let root = branch_root(&coinbase.shown_branch(), leaf, true).unwrap();
+            let header = BitcoinHeader::from(&expected[coinbase.height as usize]);
+            assert_eq!(root, header.merkle_root(), "{source:?} {coinbase:?}");
+            assert_eq!(named_hash(&coinbase.transaction).is_some(), coinbase.height > 0);
         }
         let known: Vec<u32> =
             source.coinbases(&[9_999, 4]).await.unwrap().iter().map(|coinbase| coinbase.height).collect();
@@ -200,6 +201,9 @@ fn http(head: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {head}\r\nconnection: close\r\n\r\n{body}").into_bytes()
 }
 
+/// Whether an error is one that a hostile server may cause.
+type Expected<'a> = &'a (dyn Fn(&UpstreamError) -> bool + Sync);
+
 /// Every call to a source fails, and within the limits of time.
 async fn fails(url: &str, is_expected: impl Fn(&UpstreamError) -> bool) {
     let source = source(url);
@@ -225,7 +229,7 @@ async fn hostile_http_servers_are_left_within_the_limits() {
     let busy = |error: &UpstreamError| matches!(error, UpstreamError::Busy { status: 429, seconds: 7 });
     let status = |code| move |error: &UpstreamError| *error == UpstreamError::Status(code);
     let gone = |bytes: &str| bytes.as_bytes().to_vec();
-    let cases: [(Vec<u8>, bool, &(dyn Fn(&UpstreamError) -> bool + Sync)); 11] = [
+    let cases: [(Vec<u8>, bool, Expected<'_>); 11] = [
         (http(&moved, ""), false, &status(302)),
         (http("500 Internal Server Error", "5"), false, &status(500)),
         (http("429 Too Many Requests\r\nretry-after: 7", ""), false, &busy),
@@ -256,7 +260,7 @@ async fn hostile_electrum_servers_are_left_within_the_limits() {
     let large = |error: &UpstreamError| matches!(error, UpstreamError::TooLarge(_));
     let malformed = |error: &UpstreamError| matches!(error, UpstreamError::Malformed(_));
     let status = |error: &UpstreamError| *error == UpstreamError::Status(302);
-    let cases: [(&str, Vec<u8>, bool, &(dyn Fn(&UpstreamError) -> bool + Sync)); 11] = [
+    let cases: [(&str, Vec<u8>, bool, Expected<'_>); 11] = [
         ("tcp", Vec::new(), false, &timeout),
         ("tcp", vec![b'x'; 5_000], true, &large),
         ("tcp", vec![b'\n'; 5_000], true, &malformed),

@@ -1,5 +1,6 @@
 //! Coinbase transactions as sources send them.
 
+use rootlight::consensus::bitcoin::reversed;
 use rootlight::types::B256;
 
 /// Longest coinbase that is read, in bytes. Those of pools that pay their miners directly have some ten thousand.
@@ -17,6 +18,14 @@ pub struct RawCoinbase {
     pub transaction: Vec<u8>,
     /// The siblings on the way from the leaf to the root, in internal byte order.
     pub branch: Vec<B256>,
+}
+
+impl RawCoinbase {
+    /// The branch as Rootstock's headers have it: the siblings one after the other, each in display order.
+    #[must_use]
+    pub fn shown_branch(&self) -> Vec<u8> {
+        self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect()
+    }
 }
 
 /// The transaction without its witness, as the hash in the block's Merkle tree covers it; `None` if the bytes do not decode as

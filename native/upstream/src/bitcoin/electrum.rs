@@ -92,7 +92,7 @@ impl Electrum {
         let mut failure = None;
         let mut found = Vec::new();
         for (height, result) in heights.iter().zip(positions) {
-            match result.and_then(parse).and_then(|position: Position| position.decode().map_err(malformed)) {
+            match parse(result).and_then(|position: Position| position.decode().map_err(malformed)) {
                 Ok((hash, branch)) => found.push((*height, hash, branch)),
                 Err(error) => failure = Some(error),
             }
@@ -101,8 +101,7 @@ impl Electrum {
             self.ask(found.iter().map(|(_, hash, _)| transaction_request(hash)).collect()).await?;
         let mut coinbases = Vec::new();
         for ((height, hash, branch), result) in found.into_iter().zip(transactions) {
-            match result.and_then(parse).and_then(|text: String| transaction(&text, &hash).map_err(malformed))
-            {
+            match parse(result).and_then(|text: String| transaction(&text, &hash).map_err(malformed)) {
                 Ok(transaction) => coinbases.push(RawCoinbase { height, transaction, branch }),
                 Err(error) => failure = Some(error),
             }
@@ -119,7 +118,7 @@ impl Electrum {
         params: String,
     ) -> Result<T, UpstreamError> {
         let results = self.ask(vec![UpstreamRequest::new(method, params)]).await?;
-        parse(results.into_iter().next().unwrap_or_else(|| Err(malformed("no response")))?)
+        parse(results.into_iter().next().unwrap_or_else(|| Err(malformed("no response"))))
     }
 
     /// Sends requests at once and returns their results in the same order. A connection that was open before may have been
@@ -276,8 +275,9 @@ fn read_message(bytes: &[u8]) -> Result<(Option<u64>, UpstreamResult), UpstreamE
     Ok((response.id(), result_of(response)))
 }
 
-fn parse<T: DeserializeOwned>(text: Box<serde_json::value::RawValue>) -> Result<T, UpstreamError> {
-    serde_json::from_str(text.get()).map_err(|_| malformed("the result has another form than the protocol's"))
+fn parse<T: DeserializeOwned>(result: UpstreamResult) -> Result<T, UpstreamError> {
+    serde_json::from_str(result?.get())
+        .map_err(|_| malformed("the result has another form than the protocol's"))
 }
 
 fn malformed(reason: &str) -> UpstreamError {

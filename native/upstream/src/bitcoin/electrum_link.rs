@@ -40,7 +40,7 @@ pub(super) struct Endpoint {
 
 /// An open connection.
 pub(super) enum Link {
-    Lines(Lines<MaybeTlsStream<TcpStream>>),
+    Lines(Box<Lines<MaybeTlsStream<TcpStream>>>),
     Messages(Box<UpstreamSocket<MaybeTlsStream<TcpStream>>>),
 }
 
@@ -52,7 +52,7 @@ impl Link {
             return opened.map(|(socket, _)| Self::Messages(Box::new(socket))).map_err(of_socket);
         }
         let opened = connect(host.clone(), *port, *transport == Transport::TlsLines).await;
-        opened.map(|(stream, _)| Self::Lines(Lines::new(stream))).map_err(|error| of_io(&error))
+        opened.map(|(stream, _)| Self::Lines(Box::new(Lines::new(stream)))).map_err(|error| of_io(&error))
     }
 
     /// Sends messages without waiting for responses in between.

@@ -79,7 +79,7 @@ proptest! {
         let mut bytes = json!({"id": 7, "result": {"tx_hash": hash, "merkle": [hash]}}).to_string().into_bytes();
         let at = at % bytes.len();
         bytes[at] = value;
-        if let Ok((_, Ok(result))) = read_message(&bytes) {
+        if let Ok((_, result)) = read_message(&bytes) {
             let _ = parse::<Position>(result).map(|position| position.decode());
         }
     }

@@ -52,7 +52,7 @@ pub struct BitcoinSource {
 
 enum Protocol {
     Esplora(Esplora),
-    Electrum(Electrum),
+    Electrum(Box<Electrum>),
 }
 
 impl BitcoinSource {
@@ -82,7 +82,7 @@ impl BitcoinSource {
             port: parsed.port().unwrap_or(port),
             url: url.to_owned(),
         };
-        let electrum = |endpoint| Electrum::new(endpoint, config.timeout, quota.clone());
+        let electrum = |endpoint| Box::new(Electrum::new(endpoint, config.timeout, quota.clone()));
         let protocol = match parsed.scheme() {
             "http" | "https" => {
                 Protocol::Esplora(Esplora::new(&parsed, config.timeout, quota).map_err(failed)?)
