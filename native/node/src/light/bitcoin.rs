@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use rootlight::consensus::bitcoin::{
-    BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN, reversed,
+    BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
 };
 use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict};
 use rootlight_limits::files::NewFile;
@@ -189,7 +189,7 @@ impl BitcoinKeeper {
 /// Proves coinbases. A wrong one is left out; another source may have the right one.
 fn insert_coinbases(follower: &mut BitcoinFollower, coinbases: &[RawCoinbase]) {
     for coinbase in coinbases {
-        let branch: Vec<u8> = coinbase.branch.iter().flat_map(|hash| reversed(hash).0).collect();
+        let branch = coinbase.shown_branch();
         let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&coinbase.transaction), branch: &branch };
         if let Err(error) = follower.insert_coinbase(coinbase.height, &proof) {
             debug!("coinbase of Bitcoin block {}: {error}", coinbase.height);
