@@ -322,8 +322,10 @@ impl Chain for LightView<'_> {
 
     fn total_difficulty(&self, hash: B256) -> ViewResult<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
-            // The total is final only when no more uncles are being fetched.
-            None if !self.pinned.settled => Err(Stop::Refused(gate::syncing(self.pinned))),
+            // The total is final only when no more uncles are being fetched. An elected base has none.
+            None if !self.pinned.settled && !self.pinned.is_by_work() => {
+                Err(Stop::Refused(gate::syncing(self.pinned)))
+            }
             None => self.total_off_chain(&hash),
             total => Ok(total),
         }

@@ -99,7 +99,7 @@ pub struct PinnedHead {
     pub(crate) settled: bool,
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
-    pub(crate) by_work: bool,
+    pub(crate) untrusted_start: Option<&'static str>,
     pub(crate) announced: u64,
     /// The host's wall clock, in seconds since 1970.
     pub(crate) now: u64,
@@ -135,7 +135,7 @@ impl PinnedHead {
             settled: sync.is_settled(),
             fault: sync.fault().cloned(),
             start: sync.start(),
-            by_work: sync.is_by_work(),
+            untrusted_start: sync.untrusted_start(),
             announced: sync.announced(),
             now: now.unix,
             roster,
@@ -183,7 +183,12 @@ impl PinnedHead {
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.
     pub fn is_by_work(&self) -> bool {
-        self.by_work
+        self.untrusted_start.is_some()
+    }
+
+    /// How the chain starts if no trusted block leads to it: `work` or `window`.
+    pub fn untrusted_start(&self) -> Option<&'static str> {
+        self.untrusted_start
     }
 
     /// The block that the chain starts at: trusted, or accepted for the work above it.

@@ -93,6 +93,17 @@ impl<S: LockKind> SharedClient<S> {
         Self::following(HeaderSync::by_work(network, work, upstreams, options), config)
     }
 
+    /// A client that trusts no block and whose headers can be stored; see [`HeaderSync::by_window`].
+    pub fn by_window(
+        network: Arc<Network>,
+        work: crate::consensus::WorkStart,
+        config: ClientConfig,
+        options: SyncOptions,
+    ) -> Self {
+        let upstreams = config.upstreams.len();
+        Self::following(HeaderSync::by_window(network, work, upstreams, options), config)
+    }
+
     fn following(sync: HeaderSync, config: ClientConfig) -> Self {
         Self {
             sync: S::Lock::new(sync),

@@ -91,6 +91,8 @@ mod table;
 #[cfg(feature = "local")]
 mod trace;
 mod transactions;
+#[cfg(all(test, feature = "light"))]
+mod window_start_test;
 #[cfg(feature = "local")]
 mod witness;
 #[cfg(feature = "catalogue")]

@@ -49,8 +49,8 @@ pub(super) struct RequestProgress {
     effect: Option<Effect>,
     /// The level that the answer states, if it is below verified.
     pub(super) level: Option<Level>,
-    /// Whether the answer rests on a chain that no trusted block leads to.
-    pub(super) by_work: bool,
+    /// How the chain of the answer starts, if no trusted block leads to it.
+    pub(super) start: Option<&'static str>,
     /// The part of the answer that is known; the state has the request for the rest.
     #[cfg(feature = "light")]
     pub(super) part: Option<Box<dyn PartialResult>>,
@@ -217,7 +217,7 @@ impl MessageProgress {
     /// Clears the level of a request whose answer is an error of this client itself, which rests on no upstream.
     fn clear_level(&mut self, index: usize) {
         if let Some(member) = self.members.get_mut(index) {
-            (member.level, member.by_work) = (None, false);
+            (member.level, member.start) = (None, None);
         }
     }
 
@@ -225,18 +225,12 @@ impl MessageProgress {
     pub(super) fn reply(&mut self) -> Reply {
         let finished = |member: RequestProgress| {
             let RequestProgress {
-                id,
-                row,
-                state: RequestState::Finished(outcome),
-                effect,
-                level,
-                by_work,
-                ..
+                id, row, state: RequestState::Finished(outcome), effect, level, start, ..
             } = member
             else {
                 return None;
             };
-            Some(Response { id, row, outcome, effect, level, by_work })
+            Some(Response { id, row, outcome, effect, level, start })
         };
         let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
         Reply::new(self.kind.clone(), responses)
@@ -268,7 +262,7 @@ impl RequestProgress {
             state,
             effect: None,
             level: None,
-            by_work: false,
+            start: None,
             #[cfg(feature = "light")]
             part: None,
             #[cfg(all(feature = "light", feature = "local"))]

@@ -34,8 +34,8 @@ pub struct Response {
     pub effect: Option<Effect>,
     /// The level that the response states, if it is below verified.
     pub level: Option<Level>,
-    /// Whether the result rests on a chain that no trusted block leads to.
-    pub by_work: bool,
+    /// How the chain of the result starts if no trusted block leads to it: `work` or `window`.
+    pub start: Option<&'static str>,
 }
 
 impl Reply {
@@ -45,7 +45,7 @@ impl Reply {
 
     /// The reply to a message of one request with this id.
     pub fn to_one(id: Id, outcome: Outcome) -> Self {
-        let response = Response { id, row: None, outcome, effect: None, level: None, by_work: false };
+        let response = Response { id, row: None, outcome, effect: None, level: None, start: None };
         Self { kind: MessageForm::Single, responses: vec![response] }
     }
 
@@ -53,7 +53,7 @@ impl Reply {
     pub fn to(message: Message, outcomes: Vec<Outcome>) -> Self {
         let response = |(entry, outcome): (MessageEntry, Outcome)| {
             let row = entry.call.ok().and_then(|call| call.row);
-            Response { id: entry.id, row, outcome, effect: None, level: None, by_work: false }
+            Response { id: entry.id, row, outcome, effect: None, level: None, start: None }
         };
         Self {
             kind: message.kind,
@@ -147,8 +147,7 @@ impl Response {
         if !write_answer(text, &self.id, &self.outcome) {
             return false;
         }
-        let start = self.by_work.then_some("work");
-        for (name, mark) in [("level", self.level.map(Level::name)), ("start", start)] {
+        for (name, mark) in [("level", self.level.map(Level::name)), ("start", self.start)] {
             add_mark(text, name, mark);
         }
         true

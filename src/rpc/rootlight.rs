@@ -36,8 +36,8 @@ pub(super) const METHODS: &[Method] = &[
         "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; \
          `headersPerSecond`, `secondsLeft`; `stale`: age of the head in seconds, if it is too old; \
          `lowWork`: block, seconds and percent of a stretch below the work floor; `unclesComplete`; \
-         `start`: `checkpoint`, or `work` if no block is trusted, with `attackCost`, the least work \
-         that a forgery of this chain needs; `headersToProve`: stored headers of an earlier run \
+         `start`: `checkpoint`, or `work` or `window` if no block is trusted, with `attackCost`, the least \
+         work that a forgery of this chain needs; `headersToProve`: stored headers of an earlier run \
          whose work is still to be verified; `bitcoin`: what Bitcoin's chain says of this one, if it \
          is followed: `verdict` (`held`, `weak`, `contested` or `unavailable`) and `reason`, `tip`, \
          `datedWork`, `commitments`, `tags`, `hiddenBranch`; `fault`.",
@@ -58,7 +58,7 @@ pub(super) const METHODS: &[Method] = &[
         "verification or null",
         "What an answer about a block rests on: `level`, `origin` (why its header is accepted), \
          `canonical`, `depth`, `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or \
-         `work` if no block is trusted, with `attackCost`, the least work that a forgery of this \
+         `work` or `window` if no block is trusted, with `attackCost`, the least work that a forgery of this \
          block and those above it needs; `forkDetectionComplete`, `unclesProven`; `bitcoin`: what \
          stands above the block, if Bitcoin's chain is followed: `verdict`, `reason`, `blocksAbove`, \
          `newestHeight`, `newestAge` in seconds, `tags`; `blockNumber`, `blockHash`.",
@@ -84,7 +84,7 @@ struct SyncStatus {
     stale: Option<u64>,
     low_work: Option<LowWork>,
     uncles_complete: bool,
-    /// `checkpoint`, or `work` if no block is trusted; null on a local chain.
+    /// `checkpoint`, or `work` or `window` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
     /// After a start by work: the least work that a forgery of the whole chain needs.
     attack_cost: Option<U256>,
@@ -155,7 +155,7 @@ fn light_status(light: &PinnedHead) -> SyncStatus {
 }
 
 fn start_of(light: &PinnedHead) -> &'static str {
-    if light.is_by_work() { "work" } else { "checkpoint" }
+    light.untrusted_start().unwrap_or("checkpoint")
 }
 
 /// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
@@ -284,7 +284,7 @@ struct Verification {
     work_on_top: Option<U256>,
     /// Header work proven since the checkpoint: a lower bound of the growth of the total difficulty.
     header_work: Option<U256>,
-    /// `checkpoint`, or `work` if no block is trusted; null on a local chain.
+    /// `checkpoint`, or `work` or `window` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
     /// After a start by work: the least header work that a forgery of this block and all above it needs.
     attack_cost: Option<U256>,
@@ -314,8 +314,7 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         }
         Some(Origin::Mined(_)) => ("verified", "mined"),
         Some(Origin::OwnNode) => ("unproven", "own node"),
-        Some(Origin::Trusted) if view.light().is_some_and(PinnedHead::is_by_work) => ("verified", "work"),
-        Some(Origin::Trusted) => ("verified", "checkpoint"),
+        Some(Origin::Trusted) => ("verified", view.light().map_or("checkpoint", start_of)),
         Some(Origin::HashLinked) => ("verified", "hash link"),
         _ => ("local", "built here"),
     };

@@ -392,7 +392,7 @@ impl Session {
         Some(match result {
             Ok(done) => {
                 member.level = unproven;
-                member.by_work = self.pinned.is_by_work() && done.level != Level::Local;
+                member.start = self.pinned.untrusted_start().filter(|_| done.level != Level::Local);
                 Ok((Ok(done.value), done.effect))
             }
             Err(Failure::Error(error)) => {

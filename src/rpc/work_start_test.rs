@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Headers above the start block: a day and some minutes at 100 s per block.
-const HEADERS: usize = 880;
+pub(super) const HEADERS: usize = 880;
 
 /// The least difficulty of a start block on this network.
 const LEAST: u64 = 300;
@@ -22,19 +22,19 @@ const LEAST: u64 = 300;
 /// Seconds between blocks.
 const SPACING: u64 = 100;
 
-fn network() -> Network {
+pub(super) fn network() -> Network {
     let mut network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
     let start = WorkStart { difficulty: U256::from(LEAST), from: START, headers: HEADERS as u64 };
     network.work_start = Some(start);
     network
 }
 
-fn upstream() -> Mined {
+pub(super) fn upstream() -> Mined {
     Mined::from(START, network())
 }
 
 /// Adds blocks of nearly constant difficulty: each states six uncles, which makes 98 s the target spacing.
-fn grow(mined: &mut Mined, blocks: usize) {
+pub(super) fn grow(mined: &mut Mined, blocks: usize) {
     for index in 0..blocks {
         let seconds = if index % 2 == 0 { SPACING - 3 } else { SPACING + 3 };
         let next = mined.next(|header| {
@@ -46,7 +46,7 @@ fn grow(mined: &mut Mined, blocks: usize) {
 }
 
 /// An honest chain that is longer than required.
-fn honest() -> Mined {
+pub(super) fn honest() -> Mined {
     static BLOCKS: OnceLock<Vec<SealedHeader>> = OnceLock::new();
     let blocks = BLOCKS.get_or_init(|| {
         let mut mined = upstream();
@@ -59,7 +59,7 @@ fn honest() -> Mined {
 }
 
 /// A chain with the length and timestamps of the honest one, another first block, and two thirds of the difficulty.
-fn light() -> Mined {
+pub(super) fn light() -> Mined {
     static BLOCKS: OnceLock<Vec<SealedHeader>> = OnceLock::new();
     let blocks = BLOCKS.get_or_init(|| {
         let mut mined = upstream();
@@ -88,7 +88,7 @@ fn started(network: Network, config: ClientConfig, options: SyncOptions) -> Clie
 }
 
 /// How an upstream responds to a request.
-enum Behavior<'a> {
+pub(super) enum Behavior<'a> {
     Answers(&'a mut Mined),
     /// It accepts the request and never responds.
     Silent,
@@ -98,7 +98,7 @@ enum Behavior<'a> {
 
 /// Runs the client from one moment to another, both in milliseconds; `unix` is the wall clock at the first one, in
 /// seconds.
-fn run(client: &mut Client, ways: &mut [Behavior<'_>], unix: u64, from: u64, to: u64) {
+pub(super) fn run(client: &mut Client, ways: &mut [Behavior<'_>], unix: u64, from: u64, to: u64) {
     let mut millis = from;
     while millis < to {
         let now = Now { unix: unix + (millis - from) / 1_000, millis };
@@ -126,12 +126,12 @@ fn start_with(mined: &mut Mined) -> Client {
     client
 }
 
-fn sum(mined: &Mined, newest: usize) -> U256 {
+pub(super) fn sum(mined: &Mined, newest: usize) -> U256 {
     mined.blocks.iter().rev().take(newest).map(|(header, _)| header.difficulty.value()).sum()
 }
 
 /// Checks that nothing is answered, for this reason.
-fn refused_for(client: &mut Client, reason: &str) {
+pub(super) fn refused_for(client: &mut Client, reason: &str) {
     assert!(client.sync().chain().is_none() && !client.sync().is_synced());
     let fault = client.sync().fault().map(|fault| fault.to_string()).unwrap_or_default();
     assert!(fault.contains(reason), "{fault}");

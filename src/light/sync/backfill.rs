@@ -28,11 +28,32 @@ impl AskBackfill {
         if backfill.taken.is_some() || backfill.refused.contains(&exchange.upstream) {
             return None;
         }
-        backfill.taken = Some(exchange.upstream);
+        Some(Self::window(exchange, top, lowest, false))
+    }
+
+    /// A window of the ancestors that are fetched behind, below those in memory.
+    pub(super) fn behind(exchange: &mut UpstreamExchange<'_>) -> Option<Self> {
+        let followed = &mut *exchange.followed;
+        let backfill = &mut followed.backfill;
+        let lowest = backfill.behind.filter(|_| followed.synced_once && backfill.is_complete())?;
+        let kept = followed.chain.as_ref()?.view().lowest();
+        let Some(top) = kept.checked_sub(1).filter(|top| *top >= lowest) else {
+            backfill.behind = None;
+            return None;
+        };
+        if backfill.taken.is_some() || backfill.refused.contains(&exchange.upstream) {
+            return None;
+        }
+        Some(Self::window(exchange, top, lowest, true))
+    }
+
+    /// The highest window of the ancestors from `top` down to `lowest`.
+    fn window(exchange: &mut UpstreamExchange<'_>, top: u64, lowest: u64, behind: bool) -> Self {
+        exchange.followed.backfill.taken = Some(exchange.upstream);
         let size = (exchange.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
         let first = top.saturating_sub(size.saturating_sub(1)).max(lowest);
         let window = HeaderWindow::new(first, top, top);
-        Some(Self { window: window.in_binary(exchange.peer.source.may_give_binary()) })
+        Self { window: window.in_binary(exchange.peer.source.may_give_binary()), behind }
     }
 
     /// Adds the ancestors below the chain.
@@ -67,6 +88,14 @@ impl AskBackfill {
                     if exchange.proposal.is_some() { SyncCause::Unlinked } else { SyncCause::Header(error) };
                 return Err(SyncFault { number, cause });
             }
+        }
+        if self.behind {
+            // Pages are written from the lowest change on, so that a store gets these headers once all are there.
+            if exchange.followed.backfill.behind.is_none_or(|lowest| first <= lowest) {
+                exchange.followed.backfill.behind = None;
+                exchange.followed.touch(first);
+            }
+            return Ok(Phase::Height(AskHeight));
         }
         exchange.followed.touch(first);
         let backfill = &mut exchange.followed.backfill;

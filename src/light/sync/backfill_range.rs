@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 pub(super) struct Backfill {
     /// The highest and the lowest block number that are still needed.
     pub(super) wanted: Option<(u64, u64)>,
+    /// The lowest block that is fetched behind, while upstreams have nothing newer to show.
+    pub(super) behind: Option<u64>,
     /// The upstream that is fetching a window now.
     pub(super) taken: Option<usize>,
     /// Upstreams that do not have the blocks.

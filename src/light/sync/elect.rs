@@ -22,12 +22,11 @@ use super::{
     state::HeaderSync,
 };
 use crate::{
-    consensus::ChainView,
+    consensus::{ChainView, HeaderChain},
     light::{
         fault::{SyncCause, SyncFault},
         meter::Progress,
     },
-    types::U256,
 };
 
 /// Longest wait for further proposals once there is one, in milliseconds.
@@ -36,7 +35,7 @@ const LONGEST_WAIT: u64 = 300_000;
 impl HeaderSync {
     /// The progress of the upstream that has shown the most headers of its proposal; `None` without proposals.
     pub(super) fn progress_of_proposals(&self) -> Option<Progress> {
-        let ChainStart::Work { proposals, .. } = &self.start else { return None };
+        let ChainStart::Elected { proposals, .. } = &self.start else { return None };
         if self.followed.chain.is_some() {
             return None;
         }
@@ -49,15 +48,15 @@ impl HeaderSync {
 
     /// Starts from the heaviest proposal, once all have arrived or the others have taken too long.
     pub(super) fn elect(&mut self) {
-        let ChainStart::Work { rule, proposals } = &self.start else { return };
+        let ChainStart::Elected { rule, proposals } = &self.start else { return };
         if self.followed.chain.is_some() {
             return;
         }
-        let mut heaviest: Option<(U256, usize)> = None;
+        let mut heaviest: Option<(&ChainView, usize)> = None;
         for (index, proposal) in proposals.iter().enumerate() {
             let ProposalStage::Judged(trial) = &proposal.stage else { continue };
-            let Some(own) = trial.recent_work(rule.headers) else { continue };
-            if heaviest.is_none_or(|(most, _)| own > most) {
+            let Some(own) = trial.view() else { continue };
+            if heaviest.is_none_or(|(most, _)| rule.prefers(own, most, self.now.unix)) {
                 heaviest = Some((own, index));
             }
         }
@@ -121,18 +120,19 @@ impl HeaderSync {
 
     /// Whether a proposal shows more work than the present chain.
     fn is_heavier(&self, trial: &Trial) -> bool {
-        let (ChainStart::Work { rule, .. }, Some(ours)) = (&self.start, &self.followed.chain) else {
-            return false;
-        };
-        let works = trial.recent_work(rule.headers).zip(recent_work(ours.view(), rule.headers));
-        works.is_some_and(|(other, ours)| other > ours)
+        let ours = self.followed.chain.as_ref().map(HeaderChain::view);
+        let chains = self.start.rule().zip(trial.view().zip(ours));
+        chains.is_some_and(|(rule, (other, ours))| rule.prefers(other, ours, self.now.unix))
     }
 
     /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, trial: Trial) {
-        self.followed.adopt(trial.followed, &self.options);
+        let rest = self.start.rule().map_or(0, |rule| rule.work.headers);
+        let lowest = trial.followed.head_number().saturating_sub(rest);
+        self.followed.adopt(trial.followed, &self.options, lowest);
+        self.store.on_probation = false;
         self.leases = LeaseState::default();
-        if let ChainStart::Work { proposals, .. } = &mut self.start {
+        if let ChainStart::Elected { proposals, .. } = &mut self.start {
             for proposal in proposals {
                 (proposal.stage, proposal.apart) = (ProposalStage::Height, false);
             }
@@ -151,37 +151,7 @@ impl Trial {
         self.followed.progress(self.followed.checkpoint.number, core::slice::from_ref(&self.peer))
     }
 
-    fn recent_work(&self, headers: u64) -> Option<U256> {
-        recent_work(self.followed.chain.as_ref()?.view(), headers)
-    }
-}
-
-/// The proven work of the newest `headers` headers of a chain. `None` if not all of them are in memory.
-fn recent_work(view: &ChainView, headers: u64) -> Option<U256> {
-    let work = |number: u64| view.header_work(&view.hash_at(number)?);
-    let head = view.head().number;
-    let below = head.saturating_sub(headers).max(view.base().number);
-    Some(work(head)?.saturating_sub(work(below)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::recent_work;
-    use crate::consensus::{
-        HeaderCandidate,
-        testing::{chain, child, easy_network, mine},
-    };
-
-    /// A header that is no longer in memory does not count as a header without work below it.
-    #[test]
-    fn recent_work_is_unknown_if_its_first_header_is_not_in_memory() {
-        let mut chain = chain(easy_network(&[], &[]), 10).with_window(5);
-        for _ in 0..20 {
-            let header = child(chain.view().network(), chain.head().sealed());
-            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
-        }
-        let newest = [30, 29].map(|number| chain.by_number(number).unwrap().difficulty.value());
-        assert_eq!(recent_work(chain.view(), 2), Some(newest[0] + newest[1]));
-        assert_eq!(recent_work(chain.view(), 10), None);
+    fn view(&self) -> Option<&ChainView> {
+        self.followed.chain.as_ref().map(HeaderChain::view)
     }
 }

@@ -9,10 +9,10 @@ use super::{
     options::{SyncOptions, SyncStep},
     peer::SyncPeer,
     phase::{AskBase, AskHeight, AskProposal, Phase},
-    proposal::Proposal,
+    proposal::Election,
 };
 use crate::{
-    consensus::{ChainError, WorkStart},
+    consensus::ChainError,
     light::{
         clock::Now,
         fault::{SyncCause, SyncFault},
@@ -45,7 +45,7 @@ pub(super) struct UpstreamExchange<'a> {
     pub(super) leases: &'a mut LeaseState,
     pub(super) options: &'a SyncOptions,
     /// In a start by work, its rule and what the upstream proposes.
-    pub(super) proposal: Option<(WorkStart, &'a mut Proposal)>,
+    pub(super) proposal: Option<Election<'a>>,
     pub(super) now: Now,
 }
 

@@ -32,6 +32,8 @@ pub(super) struct FollowedChain {
     pub(super) meter: SyncMeter,
     /// Whether the head was reached once.
     pub(super) synced_once: bool,
+    /// Whether uncles are asked for only after the head was reached.
+    pub(super) headers_first: bool,
     /// The lowest canonical header that changed, or whose uncles changed, since the last export.
     pub(super) changed: Option<u64>,
 }
@@ -47,6 +49,7 @@ impl FollowedChain {
             floor: WorkFloor::new(options.work_floor, options.promised),
             meter: SyncMeter::default(),
             synced_once: false,
+            headers_first: false,
             changed: None,
         }
     }
@@ -155,13 +158,15 @@ impl FollowedChain {
 
     /// Continues from the chain of an elected proposal. The backfill skips the ancestors that this chain holds.
     ///
-    /// `changed` serves the host's store, which a start by work does not use; `meter` measures the speed of the network.
-    pub(super) fn adopt(&mut self, elected: Self, options: &SyncOptions) {
+    /// Ancestors down to `lowest` are fetched behind. `meter` measures the speed of the network.
+    pub(super) fn adopt(&mut self, elected: Self, options: &SyncOptions, lowest: u64) {
         self.checkpoint = elected.checkpoint;
         (self.backfill, self.backlog) = (Backfill::default(), UncleBacklog::default());
         self.floor = WorkFloor::new(options.work_floor, options.promised);
         self.synced_once = false;
         self.backfill.start(self.checkpoint.number, options.backfill);
+        self.backfill.behind = Some(lowest);
+        self.touch(0);
         if let Some(chain) = elected.chain {
             self.continue_from(chain);
         }

@@ -75,6 +75,9 @@ impl HeaderSync {
             return wait;
         }
         self.elect();
+        if self.store.on_probation {
+            self.settle();
+        }
         self.exchange(upstream).map_or(none, |mut exchange| exchange.step())
     }
 
@@ -107,7 +110,13 @@ impl HeaderSync {
     /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
     pub(super) fn settle(&mut self) {
         self.elect();
+        let was_synced = self.followed.synced_once;
         self.followed.settle(&self.peers, &mut self.leases, self.now);
+        self.judge_restored();
+        if self.followed.headers_first && self.is_synced() && !was_synced {
+            // What has waited for the head is fetched at once.
+            self.peers.iter_mut().for_each(SyncPeer::end_pause);
+        }
         self.judge_by_bitcoin();
     }
 

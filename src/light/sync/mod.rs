@@ -17,11 +17,13 @@ mod backfill;
 mod backfill_range;
 mod base;
 mod bitcoin;
+mod dated;
 mod elect;
 mod exchange;
 mod followed;
 mod height;
 mod host_headers;
+mod judge;
 mod lease;
 mod lease_state;
 mod machine;
@@ -40,10 +42,16 @@ mod restore;
 mod state;
 mod store;
 mod uncles;
+mod window;
+mod window_record;
 
+pub use dated::{DatedVerdict, DatedWork};
 pub use options::{SyncOptions, SyncStep};
-pub use pages::{HeaderPage, HeaderStoreFault, MAX_PAGE_BYTES, PAGE_HEADERS, REPROVEN, ReadPage};
+pub use pages::{
+    HeaderPage, HeaderStoreFault, MAX_PAGE_BYTES, PAGE_HEADERS, REPROVEN, ReadPage, WINDOW_PAGES,
+};
 pub use peer::{Capabilities, DEFAULT_BATCH};
 pub use ranking::{Observation, UpstreamState};
 pub use state::HeaderSync;
 pub use store::Restoring;
+pub use window_record::{ProvenMark, WindowRecord, WindowRecordError};

@@ -3,7 +3,8 @@
 //! The chain is kept in pages of [`PAGE_HEADERS`] numbers each, from [`FORK_WINDOW`] blocks below the checkpoint on. A
 //! page is `keccak256(list) | list`, with the list that `rootlight_getHeaders` packs ([`header_batch`](crate::light)).
 //! Page 0 starts at that number; unknown headers are left out. A page is replaced as a whole, so hosts only store
-//! numbered values.
+//! numbered values. In a start by window, whose base is another one in each run, page 0 starts at number 0, and only the
+//! newest pages are stored ([`WINDOW_PAGES`]).
 //!
 //! Nothing that is read back is trusted, and hash links cost nothing: a forger can link any headers to the checkpoint.
 //! Answers therefore rest on the work at the top. At the start the newest pages are read. Their headers must link by
@@ -76,10 +77,14 @@ pub enum HeaderStoreFault {
 /// Reads the page of a number; `None` if there is none.
 pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, HeaderStoreFault>;
 
-/// The first number of page 0.
+/// The first number of page 0, if the chain starts at a checkpoint.
 pub(super) fn first_stored(checkpoint: &Checkpoint) -> u64 {
     checkpoint.number.saturating_sub(FORK_WINDOW)
 }
+
+/// Most pages of a window that are stored, and read at the start: those of two and a half days. Together with new headers
+/// on top they fit within the headers kept in memory.
+pub const WINDOW_PAGES: u64 = 120;
 
 /// The headers of a page, with their uncles.
 pub(super) fn read_page(index: u64, bytes: &[u8], network: &Network) -> Result<Batch, HeaderStoreFault> {

@@ -150,6 +150,13 @@ impl Default for SyncPeer {
 }
 
 impl SyncPeer {
+    /// Ends a pause between two checks for new blocks.
+    pub(super) fn end_pause(&mut self) {
+        if let Phase::Idle(due) = &mut self.phase {
+            *due = 0;
+        }
+    }
+
     pub(super) fn is_resting(&self) -> bool {
         matches!(self.phase, Phase::Resting(..))
     }

@@ -45,6 +45,8 @@ pub(super) struct AskBase {
 #[derive(Debug)]
 pub(super) struct AskBackfill {
     pub(super) window: HeaderWindow,
+    /// Whether they are fetched behind.
+    pub(super) behind: bool,
 }
 
 /// Fetches headers above the checkpoint, and uncles of earlier blocks (`above.rs`).

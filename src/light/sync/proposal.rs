@@ -1,8 +1,11 @@
 //! Where a chain starts, and what upstreams propose if no block is trusted.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use super::{followed::FollowedChain, lease_state::LeaseState, options::SyncOptions, peer::SyncPeer};
+use super::{
+    dated::DatedWork, followed::FollowedChain, lease_state::LeaseState, options::SyncOptions, peer::SyncPeer,
+    window_record::ProvenMark,
+};
 use crate::{consensus::WorkStart, light::header_window::HeaderWindow};
 
 /// How the block is found at which the chain starts.
@@ -11,20 +14,44 @@ pub(super) enum ChainStart {
     /// The host trusts it.
     Trusted,
     /// It is elected by this rule among the proposals of the upstreams, one for each.
-    Work { rule: WorkStart, proposals: Vec<Proposal> },
+    Elected { rule: ElectionRule, proposals: Vec<Proposal> },
 }
+
+/// The rule by which a start is elected.
+#[derive(Debug, Clone)]
+pub(super) struct ElectionRule {
+    /// The network's numbers.
+    pub(super) work: WorkStart,
+    /// Whether the chain is a window, which is stored.
+    pub(super) is_window: bool,
+    /// Judges the headers in place of the network's numbers, where it can.
+    pub(super) dated: Option<Arc<dyn DatedWork>>,
+    /// What an earlier run proved.
+    pub(super) mark: Option<ProvenMark>,
+}
+
+/// What an exchange with an upstream needs of the election: its rule and the upstream's proposal.
+pub(super) type Election<'a> = (ElectionRule, &'a mut Proposal);
 
 impl ChainStart {
     /// The rule of the election, and the proposal of an upstream.
-    pub(super) fn proposal(&mut self, upstream: usize) -> Option<(WorkStart, &mut Proposal)> {
+    pub(super) fn proposal(&mut self, upstream: usize) -> Option<Election<'_>> {
         match self {
             Self::Trusted => None,
-            Self::Work { rule, proposals } => Some((*rule, proposals.get_mut(upstream)?)),
+            Self::Elected { rule, proposals } => Some((rule.clone(), proposals.get_mut(upstream)?)),
+        }
+    }
+
+    /// The rule of the election.
+    pub(super) fn rule(&self) -> Option<&ElectionRule> {
+        match self {
+            Self::Trusted => None,
+            Self::Elected { rule, .. } => Some(rule),
         }
     }
 }
 
-/// The proposal of an upstream in a start by work.
+/// The proposal of an upstream where the start is elected.
 #[derive(Debug, Default)]
 pub(super) struct Proposal {
     pub(super) stage: ProposalStage,
@@ -32,6 +59,8 @@ pub(super) struct Proposal {
     pub(super) moved: u64,
     /// Whether the upstream's headers do not link to the elected block: it follows another chain, and proposes again.
     pub(super) apart: bool,
+    /// Whether work could not be dated, so that the network's numbers judge more headers.
+    pub(super) undated: bool,
 }
 
 /// How far a proposal is.

@@ -1,33 +1,30 @@
 //! The phase in which an upstream proposes a block to start at, and shows the headers above.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 use core::slice;
 
 use super::{
     base::only_header,
+    dated::DatedVerdict,
     exchange::UpstreamExchange,
     followed::FollowedChain,
+    judge::Judge,
     lease_state::{LEASE_POLL, LeaseState},
     options::{SyncOptions, SyncStep},
     peer::SyncPeer,
     phase::{AskHeight, AskProposal, NextPhase, Phase},
-    proposal::{ProposalStage, Trial},
+    proposal::{ElectionRule, ProposalStage, Trial},
 };
 use crate::{
-    consensus::{Checkpoint, WorkStart},
+    consensus::Checkpoint,
     light::{
         clock::Now,
         fault::{SyncCause, SyncFault},
         header_window::HeaderWindow,
         upstream::{RequestFailure, UpstreamResponse},
-        work_floor::LONGEST_STRETCH,
     },
     types::SealedHeader,
 };
-
-/// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
-/// such a gap about once in 10^26 blocks.
-const LONGEST_GAP: u64 = 1_800;
 
 impl AskProposal {
     pub(super) fn step(&self, exchange: &mut UpstreamExchange<'_>) -> SyncStep {
@@ -48,14 +45,16 @@ impl AskProposal {
     ) -> NextPhase {
         let now = exchange.now;
         let Some((rule, proposal)) = &mut exchange.proposal else { return Ok(Phase::Height(AskHeight)) };
-        let rule = *rule;
+        let rule = rule.clone();
+        let judge = Judge { rule: &rule, undated: proposal.undated, restored: false, now: now.unix };
         proposal.moved = now.millis;
+        let was_judged = matches!(proposal.stage, ProposalStage::Headers(_));
         let next = match core::mem::take(&mut proposal.stage) {
-            ProposalStage::Height => choose(&responses, &rule, exchange)?,
-            ProposalStage::Block(window) => start_trial(window, responses, exchange)?,
+            ProposalStage::Height => choose(&responses, &judge, exchange)?,
+            ProposalStage::Block(window) => start_trial(window, responses, &rule, exchange)?,
             ProposalStage::Headers(mut trial) => match trial.feed(responses, now) {
                 Ok(()) if !trial.followed.synced_once => ProposalStage::Headers(trial),
-                Ok(()) => trial.judged(&rule, now.unix)?,
+                Ok(()) => trial.judged(&judge, now)?,
                 Err(fault) => {
                     if let SyncCause::Call(_) = fault.cause {
                         // A failed request says nothing about the headers: keep the proposal and resume after the pause.
@@ -68,6 +67,8 @@ impl AskProposal {
             judged @ ProposalStage::Judged(_) => judged,
         };
         if let Some((_, proposal)) = &mut exchange.proposal {
+            // A trial of dated work that begins again is judged without dates.
+            proposal.undated |= was_judged && matches!(next, ProposalStage::Height);
             proposal.stage = next;
         }
         Ok(Phase::Propose(self))
@@ -77,16 +78,16 @@ impl AskProposal {
 /// Chooses the block to start at from the height that the upstream announces.
 fn choose(
     responses: &[UpstreamResponse],
-    rule: &WorkStart,
+    judge: &Judge<'_>,
     exchange: &mut UpstreamExchange<'_>,
 ) -> Result<ProposalStage, SyncFault> {
     let fault = |followed: &FollowedChain, cause| SyncFault { number: followed.head_number(), cause };
     let height = AskHeight.height(responses).map_err(|cause| fault(exchange.followed, cause))?;
     exchange.peer.source.announced = Some(height);
-    let Some(number) = height.checked_sub(rule.headers).filter(|number| *number >= rule.from) else {
+    let (headers, from) = (judge.headers(), judge.rule.work.from);
+    let Some(number) = height.checked_sub(headers).filter(|number| *number >= from) else {
         let reason = format!(
-            "it ends at block {height}; a start needs {} headers above block {} or a later one",
-            rule.headers, rule.from
+            "it ends at block {height}; a start needs {headers} headers above block {from} or a later one"
         );
         return Err(fault(exchange.followed, SyncCause::TooLittleWork(reason)));
     };
@@ -98,6 +99,7 @@ fn choose(
 fn start_trial(
     mut window: HeaderWindow,
     responses: Vec<UpstreamResponse>,
+    rule: &ElectionRule,
     exchange: &mut UpstreamExchange<'_>,
 ) -> Result<ProposalStage, SyncFault> {
     let number = window.first();
@@ -109,7 +111,15 @@ fn start_trial(
         return Ok(ProposalStage::Block(window));
     }
     let found = only_header(window).map_err(|cause| SyncFault { number, cause })?;
-    Ok(ProposalStage::Headers(Box::new(Trial::new(exchange.followed, found, exchange.options)?)))
+    let mut options = *exchange.options;
+    if let Some(mark) = &rule.mark {
+        // Ancestors are fetched down to what an earlier run proved, if that is not too far.
+        let down = number.saturating_sub(mark.number);
+        options.backfill = options.backfill.max(if down <= rule.work.headers { down } else { 0 });
+    }
+    let mut trial = Trial::new(exchange.followed, found, &options)?;
+    trial.followed.headers_first = rule.is_window;
+    Ok(ProposalStage::Headers(Box::new(trial)))
 }
 
 impl Trial {
@@ -156,51 +166,18 @@ impl Trial {
     }
 
     /// The stage after the headers, if they show enough work.
-    fn judged(self: Box<Self>, rule: &WorkStart, now: u64) -> Result<ProposalStage, SyncFault> {
-        match judge(&self.followed, rule, self.options.work_floor, now) {
-            Ok(()) => Ok(ProposalStage::Judged(self)),
-            Err(reason) => {
+    fn judged(mut self: Box<Self>, judge: &Judge<'_>, now: Now) -> Result<ProposalStage, SyncFault> {
+        match judge.verdict(&self.followed, self.options.work_floor) {
+            DatedVerdict::Enough(_) => Ok(ProposalStage::Judged(self)),
+            DatedVerdict::Refused(reason) => {
                 let number = self.followed.head_number();
                 Err(SyncFault { number, cause: SyncCause::TooLittleWork(reason) })
             }
+            DatedVerdict::Wait => {
+                self.peer.phase = Phase::Idle(now.plus(LEASE_POLL));
+                Ok(ProposalStage::Headers(self))
+            }
+            DatedVerdict::Unavailable => Ok(ProposalStage::Height),
         }
-    }
-}
-
-/// Whether the client may start at the block that a proposal takes for a checkpoint. The error is the reason, in
-/// words.
-fn judge(followed: &FollowedChain, rule: &WorkStart, floor: u64, now: u64) -> Result<(), String> {
-    let Some(chain) = &followed.chain else { return Err("it has no headers".into()) };
-    let (view, base) = (chain.view(), chain.view().base().number);
-    let Some(first) = view.by_number(base).filter(|_| view.lowest() <= base) else {
-        return Err(format!("more headers are above block {base} than fit into memory"));
-    };
-    let difficulty = first.difficulty.value();
-    if difficulty < rule.difficulty {
-        let least = rule.difficulty;
-        return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
-    }
-    // Otherwise the work floor could not judge its longest stretch.
-    if now.saturating_sub(first.timestamp) < LONGEST_STRETCH {
-        return Err(format!("the blocks from {base} on span less than a day"));
-    }
-    let mut time = first.timestamp;
-    for header in (base..=view.head().number).filter_map(|number| view.by_number(number)) {
-        let gap = header.timestamp.saturating_sub(time);
-        if gap > LONGEST_GAP {
-            return Err(format!("there is no block for {gap} s before block {}", header.number));
-        }
-        time = time.max(header.timestamp);
-    }
-    let age = now.saturating_sub(time);
-    if age > LONGEST_GAP {
-        return Err(format!("its newest block {} is {age} s old", view.head().number));
-    }
-    match followed.floor.low_work_at(now).or(followed.floor.low().copied()) {
-        Some(low) => Err(format!(
-            "the {} s up to block {} show {} % of the expected work; {} % is required",
-            low.seconds, low.number, low.percent, floor
-        )),
-        None => Ok(()),
     }
 }

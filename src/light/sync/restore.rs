@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use super::{
-    lease_state::LeaseState,
-    pages::{HeaderPage, HeaderStoreFault, PAGE_HEADERS, ReadPage, WORTH_WRITING, first_stored, page},
+    pages::{
+        HeaderPage, HeaderStoreFault, PAGE_HEADERS, ReadPage, WINDOW_PAGES, WORTH_WRITING, first_stored, page,
+    },
     phase::Phase,
     state::HeaderSync,
     store::Restoring,
@@ -15,18 +16,21 @@ use crate::consensus::HeaderChain;
 impl HeaderSync {
     /// Counts the pages from this number on as changed, because the host could not store them.
     pub fn keep_again(&mut self, page: u64) {
-        self.followed
-            .touch(first_stored(&self.followed.checkpoint).saturating_add(page.saturating_mul(PAGE_HEADERS)));
+        self.followed.touch(self.first_stored().saturating_add(page.saturating_mul(PAGE_HEADERS)));
+    }
+
+    /// The first number of page 0.
+    fn first_stored(&self) -> u64 {
+        if self.is_by_window() { 0 } else { first_stored(&self.followed.checkpoint) }
     }
 
     /// The pages that changed since the last call; none while only a few headers are new and more are expected. The
     /// host deletes stored pages above the last one.
     pub fn export(&mut self) -> Vec<HeaderPage> {
-        // A start by work begins again in each run.
-        let Some(chain) = self.followed.chain.as_ref().filter(|_| !self.is_by_work()) else {
-            return Vec::new();
-        };
-        let (view, first) = (chain.view(), first_stored(&self.followed.checkpoint));
+        // A start by work begins again in each run, and a window is stored once it is proven.
+        let is_kept = if self.is_by_window() { self.window_record().is_some() } else { !self.is_by_work() };
+        let Some(chain) = self.followed.chain.as_ref().filter(|_| is_kept) else { return Vec::new() };
+        let (view, first) = (chain.view(), self.first_stored());
         let head = view.head().number;
         let Some(from) = self.followed.changed else { return Vec::new() };
         if !self.followed.synced_once && head.saturating_sub(from) < WORTH_WRITING {
@@ -38,6 +42,12 @@ impl HeaderSync {
         let cut = view.lowest() > self.followed.checkpoint.number
             || view.base().number > self.followed.checkpoint.number;
         let whole = if cut { view.lowest().saturating_sub(first).div_ceil(PAGE_HEADERS) } else { 0 };
+        let whole = if self.is_by_window() {
+            let newest = page_of(head).saturating_add(1).saturating_sub(WINDOW_PAGES);
+            whole.max(page_of(view.lowest())).max(newest)
+        } else {
+            whole
+        };
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
     }
 
@@ -68,7 +78,10 @@ impl HeaderSync {
     /// Begins to take back `pages` stored pages. The host passes [`Self::restore_page`] each page that
     /// [`Restoring::page`] names, until it names none, and then calls [`Self::restored`].
     pub fn restoring(&self, pages: u64) -> Restoring {
-        Restoring::newest(&self.followed.checkpoint, pages)
+        if !self.is_by_window() {
+            return Restoring::newest(&self.followed.checkpoint, pages);
+        }
+        self.store.record.as_ref().map_or_else(Restoring::nothing, |record| Restoring::window(record, pages))
     }
 
     /// Takes back the next page. After an error the pages before this one may be usable: the host begins again with
@@ -77,7 +90,7 @@ impl HeaderSync {
     /// # Errors
     /// The page is damaged or invalid.
     pub fn restore_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), HeaderStoreFault> {
-        if self.is_by_work() {
+        if self.is_by_work() && !self.is_by_window() {
             // Otherwise whoever wrote the pages would choose the start.
             return Err(HeaderStoreFault::ByWork);
         }
@@ -111,14 +124,8 @@ impl HeaderSync {
         match &outcome {
             Ok(_) => self.followed.judge_work(),
             Err(_) => {
-                self.forget();
-                (self.followed.synced_once, self.store.resumed, self.leases) =
-                    (false, None, LeaseState::default());
-                for peer in &mut self.peers {
-                    // Requests in progress belong to the old chain.
-                    peer.search.restart();
-                    peer.phase = Phase::Idle(0);
-                }
+                self.start_again();
+                self.peers.iter_mut().for_each(|peer| peer.phase = Phase::Idle(0));
             }
         }
         outcome
@@ -135,9 +142,9 @@ impl HeaderSync {
     }
 
     /// Forgets what was taken back.
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.followed.forget(&self.options);
-        self.store.behind = None;
+        (self.store.behind, self.store.record, self.store.on_probation) = (None, None, false);
     }
 }
 

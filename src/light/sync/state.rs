@@ -7,7 +7,7 @@ use super::{
     lease_state::LeaseState,
     options::SyncOptions,
     peer::SyncPeer,
-    proposal::{ChainStart, Proposal},
+    proposal::{ChainStart, ElectionRule, Proposal},
     store::RestoreState,
 };
 use crate::{
@@ -61,14 +61,21 @@ impl HeaderSync {
     pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
         let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
         let options = SyncOptions { promised, work_floor, ..options };
+        let rule = ElectionRule { work, is_window: false, dated: None, mark: None };
         let placeholder = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let sync = Self::with_upstreams(network, placeholder, upstreams, options);
         let proposals = sync.peers.iter().map(|_| Proposal::default()).collect();
-        Self { start: ChainStart::Work { rule: work, proposals }, ..sync }
+        Self { start: ChainStart::Elected { rule, proposals }, ..sync }
     }
 
-    /// Whether the start is accepted for its work alone.
+    /// Whether no block is trusted: the start is accepted for the work above it.
     pub fn is_by_work(&self) -> bool {
-        matches!(self.start, ChainStart::Work { .. })
+        matches!(self.start, ChainStart::Elected { .. })
+    }
+
+    /// How the chain starts if no trusted block leads to it: `work` or `window`.
+    pub fn untrusted_start(&self) -> Option<&'static str> {
+        let rule = self.start.rule().filter(|_| self.store.linked != Some(self.followed.checkpoint.hash));
+        rule.map(|rule| if rule.is_window { "window" } else { "work" })
     }
 }

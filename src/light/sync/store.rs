@@ -6,7 +6,8 @@ use core::cmp::Ordering;
 use super::{
     followed::FollowedChain,
     options::{FORK_WINDOW, SyncOptions},
-    pages::{HeaderStoreFault, PAGE_HEADERS, REPROVEN, ReadPage, first_stored, read_page},
+    pages::{HeaderStoreFault, PAGE_HEADERS, REPROVEN, ReadPage, WINDOW_PAGES, first_stored, read_page},
+    window_record::WindowRecord,
 };
 use crate::{
     consensus::{Checkpoint, HeaderCandidate, HeaderChain},
@@ -16,6 +17,9 @@ use crate::{
 /// Pages that are read at the start, and in each stretch that is proven in the background. Together with new headers on
 /// top they fit within the headers kept in memory.
 const START_PAGES: u64 = 120;
+
+/// Most headers of a window below its base.
+const MOST_BELOW_WINDOW: u64 = WINDOW_PAGES * PAGE_HEADERS;
 
 /// Restores headers stored by an earlier run: first some ancestors of the base, then the base, above which all headers
 /// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See
@@ -35,6 +39,8 @@ pub struct Restoring {
     /// Number and hash of the header at which the stretch must end. `None` for the stretch at the top, whose headers
     /// are linked first and proven later.
     top: Option<(u64, B256)>,
+    /// For the headers of a window: the block at which it started, whose place a later one may take.
+    window: Option<Checkpoint>,
 }
 
 /// What the machine holds of an earlier run.
@@ -44,6 +50,12 @@ pub(super) struct RestoreState {
     pub(super) resumed: Option<u64>,
     /// Headers below those in memory, which are still to be proven.
     pub(super) behind: Option<BackgroundProof>,
+    /// What an earlier run recorded of its window.
+    pub(super) record: Option<WindowRecord>,
+    /// Whether the headers of a window were restored and are not judged yet.
+    pub(super) on_probation: bool,
+    /// The base of a window that a trusted block leads to.
+    pub(super) linked: Option<B256>,
 }
 
 /// The state of proving the headers below those in memory.
@@ -69,8 +81,24 @@ impl Restoring {
         let first = end.saturating_sub(START_PAGES);
         let above = first_stored(checkpoint).saturating_add(first.saturating_mul(PAGE_HEADERS));
         let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { checkpoint.number };
-        let (checkpoint_page, below, chain) = (None, Vec::new(), None);
-        Self { checkpoint_page, first, next: first, end, base, below, chain, top }
+        let (checkpoint_page, below, chain, window) = (None, Vec::new(), None, None);
+        Self { checkpoint_page, first, next: first, end, base, below, chain, top, window }
+    }
+
+    /// The newest pages of a window, of which `end` is the one after the last.
+    pub(super) fn window(record: &WindowRecord, end: u64) -> Self {
+        let first = (record.lowest / PAGE_HEADERS).max(end.saturating_sub(WINDOW_PAGES));
+        // If not all pages are read, another base has the ancestors that it needs.
+        let cut = first > record.lowest / PAGE_HEADERS;
+        let above = first.saturating_mul(PAGE_HEADERS).saturating_add(FORK_WINDOW);
+        let base = if cut { record.base.number.max(above) } else { record.base.number };
+        Self { first, next: first, base, window: Some(record.base), ..Self::ending(&record.base, end, None) }
+    }
+
+    /// No pages.
+    pub(super) fn nothing() -> Self {
+        let base = Checkpoint { number: 0, hash: B256::ZERO, total_difficulty: None };
+        Self::ending(&base, 0, None)
     }
 
     /// The stretch below one that begins with page `first`. It ends at the base of that stretch, which is 449 headers
@@ -120,8 +148,9 @@ impl Restoring {
         if self.top.is_some_and(|(top, _)| number > top) {
             return Ok(());
         }
+        let most_below = self.most_below();
         match (number.cmp(&self.base), &mut self.chain) {
-            (Ordering::Less, None) if (self.below.len() as u64) < FORK_WINDOW => {
+            (Ordering::Less, None) if (self.below.len() as u64) < most_below => {
                 self.below.push((candidate.into_header(), uncles));
             }
             (Ordering::Equal, None) => {
@@ -145,6 +174,11 @@ impl Restoring {
         Ok(())
     }
 
+    /// Most headers below the base.
+    fn most_below(&self) -> u64 {
+        if self.window.is_some() { MOST_BELOW_WINDOW } else { FORK_WINDOW }
+    }
+
     /// Starts the chain at its base, with the headers below.
     fn start(
         &mut self,
@@ -153,9 +187,13 @@ impl Restoring {
         uncles: Vec<Header>,
     ) -> Result<HeaderChain, HeaderStoreFault> {
         let (network, hash) = (followed.network.clone(), header.hash());
-        let mut chain = match self.first {
-            0 => HeaderChain::from_checkpoint(network, &followed.checkpoint, header)?,
-            _ => HeaderChain::from_kept(network, header),
+        let known = match self.window {
+            Some(base) => Some(base).filter(|base| base.number == header.number),
+            None => Some(followed.checkpoint).filter(|_| self.first == 0),
+        };
+        let mut chain = match known {
+            Some(known) => HeaderChain::from_checkpoint(network, &known, header)?,
+            None => HeaderChain::from_kept(network, header),
         };
         let below = core::mem::take(&mut self.below).into_iter().rev();
         let mut families = alloc::vec![(hash, uncles)];
@@ -184,8 +222,14 @@ impl RestoreState {
         let mut chain = stretch.chain.filter(|_| wanted.is_none()).ok_or(gap)?;
         chain.prove(REPROVEN)?;
         let view = chain.view();
-        let (base, head) = (view.base(), view.head().number);
-        if first > 0 {
+        let (base, head) = (view.base().clone(), view.head().number);
+        if stretch.window.is_some() {
+            // No block below is trusted, so that nothing is gained by proving older headers.
+            chain.base_proven(U256::ZERO, None);
+            followed.checkpoint = Checkpoint { number: base.number, hash: base.hash, total_difficulty: None };
+            followed.backfill.start(base.number, options.backfill);
+            self.on_probation = true;
+        } else if first > 0 {
             self.behind = Some(BackgroundProof {
                 stretch: Restoring::below(&followed.checkpoint, first, (base.number, base.hash)),
                 work: U256::ZERO,

@@ -7,7 +7,7 @@ use super::{
     followed::FollowedChain,
     lease_state::LEASE_POLL,
     peer::SyncPeer,
-    phase::{AskUncles, NextPhase, Phase},
+    phase::{AskBackfill, AskUncles, NextPhase, Phase},
 };
 use crate::{
     consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedUncles},
@@ -29,8 +29,9 @@ impl AskUncles {
     /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
     pub(super) fn new(exchange: &mut UpstreamExchange<'_>) -> Self {
         let (upstream, source) = (exchange.upstream, &exchange.peer.source);
+        let headers_first = exchange.followed.headers_first && !exchange.followed.synced_once;
         // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
-        if exchange.peer.search.missed {
+        if exchange.peer.search.missed || headers_first {
             return Self::default();
         }
         let shown = newest_shown(exchange.newest(), exchange.followed.chain.as_ref());
@@ -57,6 +58,11 @@ impl AskUncles {
         let next = if self.fetches.is_empty() { Self::new(exchange) } else { self };
         if !next.fetches.is_empty() {
             return Phase::Uncles(next);
+        }
+        if exchange.peer.search.at_end
+            && let Some(behind) = AskBackfill::behind(exchange)
+        {
+            return Phase::Backfill(behind);
         }
         let pause = if exchange.peer.search.at_end { exchange.options.poll } else { LEASE_POLL };
         Phase::Idle(exchange.now.plus(pause))

@@ -45,7 +45,7 @@ pub(super) fn refuse_filters(reply: &mut Reply, (code, text): (i32, &str)) {
     for response in reply.responses_mut() {
         if response.row.is_some_and(Method::is_about_filters) {
             response.outcome = Err(RpcError::Host { code, text: text.to_owned(), data: None });
-            (response.effect, response.level, response.by_work) = (None, None, false);
+            (response.effect, response.level, response.start) = (None, None, None);
         }
     }
 }

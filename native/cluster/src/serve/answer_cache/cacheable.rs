@@ -60,7 +60,7 @@ fn place(row: &Method) -> Option<BlockPointer> {
 
 /// The result of a response, if it is verified from a trusted block on.
 pub(super) fn verified_result(response: &Response) -> Option<&RawValue> {
-    let is_marked = response.level.is_some() || response.by_work;
+    let is_marked = response.level.is_some() || response.start.is_some();
     response.outcome.as_deref().ok().filter(|_| !is_marked)
 }
 
@@ -162,21 +162,21 @@ mod tests {
 
     #[test]
     fn only_answers_without_marks_are_verified() {
-        let response = |outcome, level, by_work| Response {
+        let response = |outcome, level, start| Response {
             id: Id::Absent,
             row: None,
             outcome,
             effect: None,
             level,
-            by_work,
+            start,
         };
         let list = || Ok(RawValue::from_string("[1, 2]".into()).unwrap());
-        let verified = response(list(), None, false);
+        let verified = response(list(), None, None);
         assert_eq!(verified_result(&verified).map(RawValue::get), Some("[1, 2]"));
         for marked in [
-            response(list(), Some(Level::Unproven), false),
-            response(list(), None, true),
-            response(Err(rootlight::rpc::RpcError::Internal), None, false),
+            response(list(), Some(Level::Unproven), None),
+            response(list(), None, Some("work")),
+            response(Err(rootlight::rpc::RpcError::Internal), None, None),
         ] {
             assert!(verified_result(&marked).is_none(), "{marked:?}");
         }

@@ -1,0 +1,28 @@
+//! Work that another chain dates.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::{consensus::ChainView, types::U256};
+
+/// Judges by another chain, such as Bitcoin's, when the headers of a window were mined.
+///
+/// The host keeps that chain up to date. Calls take some milliseconds at most. Headers that were restored and are not
+/// proven yet ([`ChainView::unproven`]) must not count.
+pub trait DatedWork: fmt::Debug + Send + Sync {
+    /// Judges the headers above a chain's base. `now` is the wall clock in seconds since 1970.
+    fn judge(&self, chain: &ChainView, now: u64) -> DatedVerdict;
+}
+
+/// What dated work says of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatedVerdict {
+    /// The headers show enough dated work, which is this much.
+    Enough(U256),
+    /// The headers do not show it, for this reason, in words.
+    Refused(String),
+    /// The other chain is being fetched: ask again later. Nothing is answered meanwhile, so this must end soon.
+    Wait,
+    /// There is no other chain to date by: the network's own numbers judge.
+    Unavailable,
+}

@@ -1,0 +1,210 @@
+//! Whether the client may start at a block for the headers above it.
+
+use alloc::{format, string::String};
+
+use super::{dated::DatedVerdict, followed::FollowedChain, proposal::ElectionRule};
+use crate::{
+    consensus::{ChainView, VerifiedHeader, WorkStart},
+    light::work_floor::LONGEST_STRETCH,
+    types::U256,
+};
+
+/// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
+/// such a gap about once in 10^26 blocks.
+pub(super) const LONGEST_GAP: u64 = 1_800;
+
+/// Where another chain dates the work, a start needs the network's number of headers divided by this: on mainnet those
+/// of 12 hours.
+const DATED_SHARE: u64 = 4;
+
+/// Judges chains at one moment.
+pub(super) struct Judge<'a> {
+    pub(super) rule: &'a ElectionRule,
+    /// Whether the network's numbers judge, because work cannot be dated.
+    pub(super) undated: bool,
+    /// Whether the headers are those of an earlier run and what follows them, of which the oldest may have left memory.
+    pub(super) restored: bool,
+    /// The wall clock, in seconds since 1970.
+    pub(super) now: u64,
+}
+
+impl ElectionRule {
+    /// Number of headers of a short window, which needs dated work.
+    pub(super) fn short(&self) -> u64 {
+        self.work.headers / DATED_SHARE
+    }
+
+    /// Whether one chain shows more work than another: dated work, which no other work outweighs, or where it cannot be
+    /// dated the work of the newest headers.
+    pub(super) fn prefers(&self, one: &ChainView, other: &ChainView, now: u64) -> bool {
+        use DatedVerdict::{Enough, Refused};
+        let dated = |view| self.dated.as_ref().map(|dated| dated.judge(view, now));
+        match (dated(one), dated(other)) {
+            (Some(Enough(one)), Some(Enough(other))) => return one > other,
+            (Some(Enough(_)), Some(Refused(_))) => return true,
+            (Some(Refused(_)), Some(Enough(_))) => return false,
+            _ => {}
+        }
+        let headers = if self.dated.is_some() { self.short() } else { self.work.headers };
+        let works = recent_work(one, headers).zip(recent_work(other, headers));
+        works.is_some_and(|(one, other)| one > other)
+    }
+}
+
+impl Judge<'_> {
+    /// Number of headers above the block at which a chain starts.
+    pub(super) fn headers(&self) -> u64 {
+        match &self.rule.dated {
+            Some(_) if !self.undated => self.rule.short(),
+            _ => self.rule.work.headers,
+        }
+    }
+
+    /// Judges all headers of a chain above its base.
+    pub(super) fn verdict(&self, followed: &FollowedChain, floor: u64) -> DatedVerdict {
+        let Some(view) = followed.chain.as_ref().map(|chain| chain.view()) else {
+            return DatedVerdict::Refused("it has no headers".into());
+        };
+        if let Err(reason) = self.is_present(view).and_then(|()| self.agrees_with_mark(view)) {
+            return DatedVerdict::Refused(reason);
+        }
+        let dated = self.rule.dated.as_ref().map(|dated| dated.judge(view, self.now));
+        match dated {
+            Some(verdict @ (DatedVerdict::Enough(_) | DatedVerdict::Refused(_))) => verdict,
+            Some(pending) if !self.undated => pending,
+            _ => match self.shows_work(followed, view, &self.rule.work, floor) {
+                Ok(()) => DatedVerdict::Enough(U256::ZERO),
+                Err(reason) => DatedVerdict::Refused(reason),
+            },
+        }
+    }
+
+    /// Whether a chain of stored headers, which may be longer than a start needs, is still one.
+    pub(super) fn restored_verdict(&self, followed: &FollowedChain, floor: u64) -> DatedVerdict {
+        match self.verdict(followed, floor) {
+            DatedVerdict::Unavailable => Judge { undated: true, ..*self }.verdict(followed, floor),
+            other => other,
+        }
+    }
+
+    /// Whether the headers reach from the base to the present without long gaps.
+    fn is_present(&self, view: &ChainView) -> Result<(), String> {
+        let first = self.first_header(view)?;
+        let mut time = first.timestamp;
+        for header in (first.number..=view.head().number).filter_map(|number| view.by_number(number)) {
+            let gap = header.timestamp.saturating_sub(time);
+            if gap > LONGEST_GAP {
+                return Err(format!("there is no block for {gap} s before block {}", header.number));
+            }
+            time = time.max(header.timestamp);
+        }
+        let age = self.now.saturating_sub(time);
+        if age > LONGEST_GAP {
+            return Err(format!("its newest block {} is {age} s old", view.head().number));
+        }
+        Ok(())
+    }
+
+    /// Whether the headers show the work that the network's numbers demand.
+    fn shows_work(
+        &self,
+        followed: &FollowedChain,
+        view: &ChainView,
+        work: &WorkStart,
+        floor: u64,
+    ) -> Result<(), String> {
+        let first = self.first_header(view)?;
+        let (base, difficulty, least) = (first.number, first.difficulty.value(), work.difficulty);
+        if difficulty < least {
+            return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
+        }
+        // Otherwise the work floor could not judge its longest stretch.
+        if self.now.saturating_sub(first.timestamp) < LONGEST_STRETCH {
+            return Err(format!("the blocks from {base} on span less than a day"));
+        }
+        match followed.floor.low_work_at(self.now).or(followed.floor.low().copied()) {
+            Some(low) => Err(format!(
+                "the {} s up to block {} show {} % of the expected work; {} % is required",
+                low.seconds, low.number, low.percent, floor
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a chain goes on from what an earlier run proved, as far as it tells.
+    fn agrees_with_mark(&self, view: &ChainView) -> Result<(), String> {
+        let Some(mark) = &self.rule.mark else { return Ok(()) };
+        let (number, time) = (mark.number, mark.time);
+        let behind = time.saturating_sub(self.now);
+        if behind > LONGEST_GAP {
+            return Err(format!(
+                "this computer's clock is {behind} s behind the head that an earlier run proved above block {number}; \
+                 if that run's clock was wrong, remove the stored headers"
+            ));
+        }
+        let head = view.head();
+        let older = time.saturating_sub(head.timestamp);
+        if older > LONGEST_GAP {
+            return Err(format!(
+                "its newest block {} is {older} s older than the head that an earlier run proved",
+                head.number
+            ));
+        }
+        match view.hash_at(number) {
+            Some(hash) if hash != mark.hash => {
+                let own = recent_work(view, self.rule.short());
+                if own.is_none_or(|own| own <= mark.work) {
+                    return Err(format!(
+                        "it has not block {number} {}, which an earlier run proved, and not more work; if that run was \
+                         deceived, remove the stored headers",
+                        mark.hash
+                    ));
+                }
+                Ok(())
+            }
+            // Ancestors down to the mark were asked for.
+            None if number.saturating_add(self.rule.work.headers) >= view.base().number => {
+                Err(format!("it does not show block {number}, which an earlier run proved"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The header of a chain's base.
+    fn first_header<'a>(&self, view: &'a ChainView) -> Result<&'a VerifiedHeader, String> {
+        let base = view.base().number;
+        let first = if self.restored { base.max(view.lowest()) } else { base };
+        let first = view.by_number(first).filter(|first| view.lowest() <= first.number);
+        first.ok_or_else(|| format!("more headers are above block {base} than fit into memory"))
+    }
+}
+
+/// The proven work of the newest `headers` headers of a chain. `None` if not all of them are in memory.
+pub(super) fn recent_work(view: &ChainView, headers: u64) -> Option<U256> {
+    let work = |number: u64| view.header_work(&view.hash_at(number)?);
+    let head = view.head().number;
+    let below = head.saturating_sub(headers).max(view.base().number);
+    Some(work(head)?.saturating_sub(work(below)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recent_work;
+    use crate::consensus::{
+        HeaderCandidate,
+        testing::{chain, child, easy_network, mine},
+    };
+
+    /// A header that is no longer in memory does not count as a header without work below it.
+    #[test]
+    fn recent_work_is_unknown_if_its_first_header_is_not_in_memory() {
+        let mut chain = chain(easy_network(&[], &[]), 10).with_window(5);
+        for _ in 0..20 {
+            let header = child(chain.view().network(), chain.head().sealed());
+            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
+        }
+        let newest = [30, 29].map(|number| chain.by_number(number).unwrap().difficulty.value());
+        assert_eq!(recent_work(chain.view(), 2), Some(newest[0] + newest[1]));
+        assert_eq!(recent_work(chain.view(), 10), None);
+    }
+}

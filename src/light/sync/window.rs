@@ -1,0 +1,132 @@
+//! A start by window: a start by work whose headers are stored, so that the next run continues from them.
+//!
+//! No block is trusted. What an earlier run proved is kept in two forms: its headers, which are proven again and judged
+//! again once upstreams have shown what is newer; and a mark ([`ProvenMark`]), by which windows that end before it or
+//! contradict it are refused.
+
+use alloc::sync::Arc;
+
+use super::{
+    dated::{DatedVerdict, DatedWork},
+    judge::{Judge, recent_work},
+    options::SyncOptions,
+    phase::Phase,
+    proposal::ChainStart,
+    state::HeaderSync,
+    window_record::{ProvenMark, WindowRecord},
+};
+use crate::consensus::{ChainView, Network, WorkStart};
+
+/// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
+const MARK_DEPTH: u64 = 120;
+
+/// Age of a stored head, in seconds, above which its headers are not used: the head of a longer gap is reached faster
+/// by a new window. Two days.
+const LONGEST_PAUSE: u64 = 172_800;
+
+/// The mark of a chain, with the work of its newest `headers`.
+fn mark_of(view: &ChainView, headers: u64) -> Option<ProvenMark> {
+    let number = view.head().number.saturating_sub(MARK_DEPTH).max(view.base().number);
+    let (hash, time) = (view.hash_at(number)?, view.head().timestamp);
+    Some(ProvenMark { number, hash, time, work: recent_work(view, headers)? })
+}
+
+impl HeaderSync {
+    /// A machine that starts by window: as [`Self::by_work`], but its headers can be stored, it asks for fewer of them
+    /// before the first answer if [`Self::date_by`] is called, and for uncles only after it.
+    pub fn by_window(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
+        let mut sync = Self::by_work(network, work, upstreams, options);
+        if let ChainStart::Elected { rule, .. } = &mut sync.start {
+            rule.is_window = true;
+        }
+        sync.followed.headers_first = true;
+        sync
+    }
+
+    /// Judges windows by dated work from now on. To be called before anything else is done.
+    pub fn date_by(&mut self, dated: Arc<dyn DatedWork>) {
+        if let ChainStart::Elected { rule, .. } = &mut self.start {
+            rule.dated = Some(dated).filter(|_| rule.is_window);
+        }
+    }
+
+    /// Whether the machine starts by window.
+    pub fn is_by_window(&self) -> bool {
+        self.start.rule().is_some_and(|rule| rule.is_window)
+    }
+
+    /// Takes over what an earlier run recorded, before its pages are restored. Returns whether the pages are of use: not
+    /// if they end too long ago. `now` is the wall clock in seconds since 1970.
+    pub fn resume_window(&mut self, record: &WindowRecord, now: u64) -> bool {
+        let ChainStart::Elected { rule, .. } = &mut self.start else { return false };
+        if !rule.is_window {
+            return false;
+        }
+        rule.mark = Some(record.mark);
+        let is_recent = now.saturating_sub(record.mark.time) <= LONGEST_PAUSE;
+        self.store.record = Some(*record).filter(|_| is_recent);
+        is_recent
+    }
+
+    /// What the host stores with the pages of [`Self::export`]; `None` before a window is proven.
+    pub fn window_record(&self) -> Option<WindowRecord> {
+        let rule = self.start.rule().filter(|rule| rule.is_window)?;
+        let view = self.followed.chain.as_ref().filter(|_| self.is_proven())?.view();
+        let own = mark_of(view, rule.short())?;
+        let mark = rule.mark.filter(|earlier| earlier.time > own.time).unwrap_or(own);
+        Some(WindowRecord { base: self.followed.checkpoint, lowest: view.lowest(), mark })
+    }
+
+    /// Whether the chain does not reach what an earlier run proved, so that nothing shows that it continues from there.
+    pub fn is_separate(&self) -> bool {
+        let mark = self.start.rule().and_then(|rule| rule.mark);
+        let known =
+            |mark: ProvenMark| self.chain().is_some_and(|chain| chain.view().hash_at(mark.number).is_some());
+        mark.is_some_and(|mark| !known(mark))
+    }
+
+    /// Notes whether a chain that starts at a trusted block contains the window's base. If it does, the window counts as
+    /// started at that block. `trusted` must be one that answers may rest on. Returns whether it contains the base.
+    pub fn link(&mut self, trusted: &ChainView) -> bool {
+        let base = self.followed.checkpoint;
+        // Without this work, headers of an earlier run are not proven down to the trusted block.
+        let is_proven = trusted.unproven().is_none() && trusted.base().work.is_some();
+        let is_linked = is_proven && self.is_synced() && trusted.is_canonical(base.number, &base.hash);
+        if is_linked {
+            self.store.linked = Some(base.hash);
+        }
+        is_linked
+    }
+
+    /// Whether the chain is one that answers rest on.
+    fn is_proven(&self) -> bool {
+        self.followed.synced_once && !self.store.on_probation && self.low_work().is_none()
+    }
+
+    /// Judges restored headers, once upstreams have shown what is newer. If they do not do, a window is elected anew.
+    pub(super) fn judge_restored(&mut self) {
+        if !self.store.on_probation || !self.followed.synced_once {
+            return;
+        }
+        let Some(rule) = self.start.rule() else { return };
+        let judge = Judge { rule, undated: false, restored: true, now: self.now.unix };
+        match judge.restored_verdict(&self.followed, self.options.work_floor) {
+            DatedVerdict::Enough(_) => self.store.on_probation = false,
+            DatedVerdict::Wait => self.followed.synced_once = false,
+            DatedVerdict::Refused(_) | DatedVerdict::Unavailable => self.start_again(),
+        }
+    }
+
+    /// Forgets what was restored, and the requests in progress, which belong to it.
+    pub(super) fn start_again(&mut self) {
+        self.forget();
+        (self.followed.synced_once, self.store.resumed) = (false, None);
+        self.leases = Default::default();
+        for peer in &mut self.peers {
+            peer.search.restart();
+            if !peer.is_resting() {
+                peer.phase = Phase::Idle(0);
+            }
+        }
+    }
+}
