@@ -1,4 +1,4 @@
-//! Parses `--checkpoint NUMBER:HASH[:TD]|none|work`.
+//! Parses `--checkpoint NUMBER:HASH[:TD]|none|work|window|built-in`.
 
 use rootlight::consensus::checkpoint::{self, OldCheckpoint};
 use rootlight::consensus::{Checkpoint, Network, WorkStart, WorkStartError};
@@ -26,9 +26,9 @@ pub enum CheckpointError {
     /// This network does not allow a start by work.
     #[error(transparent)]
     NoWork(#[from] WorkStartError),
-    /// A start by work relies on the work floor, so the floor cannot be 0.
-    #[error("--checkpoint work needs a work floor: set --min-work above 0")]
-    NoFloor,
+    /// A start by work or by window relies on the work floor, so the floor cannot be 0.
+    #[error("--checkpoint {0} needs a work floor: set --min-work above 0")]
+    NoFloor(&'static str),
 }
 
 /// Where a light client starts.
@@ -38,6 +38,8 @@ pub enum LightStart {
     At(Checkpoint),
     /// At no trusted block: at the heaviest chain of recent headers.
     Work(WorkStart),
+    /// At no trusted block either, but headers are stored, and the next run continues from them.
+    Window(WorkStart),
 }
 
 impl From<Checkpoint> for LightStart {
@@ -70,8 +72,11 @@ pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
     Ok(Checkpoint { number, hash, total_difficulty })
 }
 
-/// Returns where to start: at the block of the argument, at genesis for `none`, by work for `work`, or
-/// without an argument at the newest built-in checkpoint, which must not be too old. `now` is in seconds
+/// The start without `--checkpoint`. It becomes `window` once Bitcoin dates the work.
+const DEFAULT: &str = "built-in";
+
+/// Returns where to start: at the block of the argument, at genesis for `none`, by work for `work`, by window
+/// for `window`, or for `built-in` at the newest built-in checkpoint, which must not be too old. `now` is in seconds
 /// since 1970, `min_work` is the work floor in percent.
 pub fn start(
     argument: Option<&str>,
@@ -80,21 +85,23 @@ pub fn start(
     now: u64,
 ) -> Result<LightStart, CheckpointError> {
     let newest = || checkpoint::newest(network, now);
-    Ok(match argument {
-        Some("work") if min_work == 0 => return Err(CheckpointError::NoFloor),
-        Some("work") => LightStart::Work(network.start_by_work()?),
-        None => LightStart::At(newest()?.unwrap_or_else(|| genesis(network))),
-        Some(_) => LightStart::At(start_checkpoint(argument, network)?),
+    Ok(match argument.unwrap_or(DEFAULT) {
+        "work" if min_work == 0 => return Err(CheckpointError::NoFloor("work")),
+        "window" if min_work == 0 => return Err(CheckpointError::NoFloor("window")),
+        "work" => LightStart::Work(network.start_by_work()?),
+        "window" => LightStart::Window(network.start_by_work()?),
+        "built-in" => LightStart::At(newest()?.unwrap_or_else(|| genesis(network))),
+        _ => LightStart::At(start_checkpoint(argument, network)?),
     })
 }
 
-/// Returns the block to start from: that of the argument, genesis for `none`, or without an argument the
-/// newest built-in checkpoint of any age.
+/// Returns the block to start from: that of the argument, genesis for `none`, or for `built-in` and without an
+/// argument the newest built-in checkpoint of any age.
 pub fn start_checkpoint(argument: Option<&str>, network: &Network) -> Result<Checkpoint, CheckpointError> {
     match argument {
         Some("none") => Ok(genesis(network)),
-        Some(text) => parse_checkpoint(text),
-        None => {
+        Some(text) if text != "built-in" => parse_checkpoint(text),
+        _ => {
             let newest = checkpoint::built_in(network).last();
             Ok(newest.map_or_else(|| genesis(network), |newest| newest.checkpoint))
         }
@@ -153,7 +160,11 @@ mod tests {
         let (mainnet, testnet) = (Network::mainnet(), Network::testnet());
         let now = 1_795_000_000;
         assert!(matches!(start(Some("work"), &mainnet, 50, now), Ok(LightStart::Work(_))));
-        assert_eq!(start(Some("work"), &mainnet, 0, now), Err(CheckpointError::NoFloor));
+        assert!(matches!(start(Some("window"), &mainnet, 50, now), Ok(LightStart::Window(_))));
+        assert_eq!(start(Some("built-in"), &mainnet, 50, now), start(None, &mainnet, 50, now));
+        for text in ["work", "window"] {
+            assert_eq!(start(Some(text), &mainnet, 0, now), Err(CheckpointError::NoFloor(text)));
+        }
         let refused = start(Some("work"), &testnet, 50, now).unwrap_err().to_string();
         assert!(refused.contains("nearly free"), "{refused}");
         assert!(

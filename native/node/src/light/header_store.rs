@@ -13,7 +13,10 @@ use std::time::Instant;
 use redb::{
     Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
 };
-use rootlight::light::{HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES, REPROVEN};
+use rootlight::light::{
+    HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES, REPROVEN, WINDOW_PAGES, WindowRecord,
+};
+use rootlight_limits::unix_time::unix_time;
 use tracing::{info, warn};
 
 use crate::store::ChainStoreError;
@@ -23,6 +26,12 @@ pub const FILE: &str = "light.redb";
 
 /// New name of an unusable file; it replaces an earlier file of this name.
 pub const SET_ASIDE: &str = "light.redb.unusable";
+
+/// Name of the file of a start by window. Headers above a trusted checkpoint stay in their own file.
+pub const WINDOW_FILE: &str = "window.redb";
+
+/// New name of an unusable file of a start by window.
+const WINDOW_SET_ASIDE: &str = "window.redb.unusable";
 
 /// Version of the layout and of the pages.
 const FORMAT_VERSION: &[u8] = b"1";
@@ -35,6 +44,8 @@ const FORMAT: &str = "format";
 const NETWORK: &str = "network";
 /// Number (8 bytes, big-endian) and hash of the checkpoint.
 const CHECKPOINT: &str = "checkpoint";
+/// In place of a checkpoint, what a start by window recorded ([`WindowRecord`]).
+const WINDOW: &str = "window";
 /// Pages by number.
 const PAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("pages");
 
@@ -59,15 +70,19 @@ impl From<ChainStoreError> for OpenFailure {
 }
 
 /// The properties that a usable file must have.
-struct StoreIdentity([(&'static str, Vec<u8>); 3]);
+struct StoreIdentity(Vec<(&'static str, Vec<u8>)>);
 
 impl StoreIdentity {
     fn of(sync: &HeaderSync) -> Self {
         let (network, checkpoint) = (sync.network(), sync.checkpoint());
-        let mut start = checkpoint.number.to_be_bytes().to_vec();
-        start.extend(checkpoint.hash);
         let name = format!("{} {}", network.name, network.chain_id);
-        Self([(FORMAT, FORMAT_VERSION.to_vec()), (NETWORK, name.into_bytes()), (CHECKPOINT, start)])
+        let mut properties = vec![(FORMAT, FORMAT_VERSION.to_vec()), (NETWORK, name.into_bytes())];
+        if !sync.is_by_window() {
+            let mut start = checkpoint.number.to_be_bytes().to_vec();
+            start.extend(checkpoint.hash);
+            properties.push((CHECKPOINT, start));
+        }
+        Self(properties)
     }
 }
 
@@ -80,19 +95,18 @@ impl HeaderStore {
     pub fn open(folder: &Path, sync: &mut HeaderSync) -> Result<Self, ChainStoreError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
-        let path = folder.join(FILE);
+        let (file, set_aside) =
+            if sync.is_by_window() { (WINDOW_FILE, WINDOW_SET_ASIDE) } else { (FILE, SET_ASIDE) };
+        let path = folder.join(file);
         let existed = path.exists();
         let reason = match Self::attempt(&path, sync) {
             Ok(store) => return Ok(store),
             Err(OpenFailure::Fatal(error)) => return Err(error),
             Err(OpenFailure::Useless(reason)) => reason,
         };
-        let aside = folder.join(SET_ASIDE);
+        let aside = folder.join(set_aside);
         if existed {
-            warn!(
-                "{}: {reason}: not used, kept as {SET_ASIDE}; starting from the checkpoint",
-                path.display()
-            );
+            warn!("{}: {reason}: not used, kept as {set_aside}; starting anew", path.display());
         }
         std::fs::rename(&path, &aside)
             .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
@@ -124,8 +138,26 @@ impl HeaderStore {
         if let Some(fault) = found {
             return Err(OpenFailure::Useless(fault));
         }
+        if sync.is_by_window() && !store.resume_window(sync)? {
+            return Ok(store);
+        }
         store.restore(sync)?;
         Ok(store)
+    }
+
+    /// Tells what an earlier run recorded of its window; returns whether its headers are of use.
+    fn resume_window(&self, sync: &mut HeaderSync) -> Result<bool, OpenFailure> {
+        let read = || -> Result<_, ChainStoreError> {
+            let meta = self.database.begin_read()?.open_table(META)?;
+            Ok(meta.get(WINDOW)?.map(|record| record.value().to_vec()))
+        };
+        let Some(bytes) = read().map_err(of_reading)? else { return Ok(false) };
+        let record = WindowRecord::decode(&bytes).map_err(|error| OpenFailure::Useless(error.to_string()))?;
+        let is_recent = sync.resume_window(&record, unix_time());
+        if !is_recent {
+            info!("{}: its headers end too long ago; starting with a new window", self.path.display());
+        }
+        Ok(is_recent)
     }
 
     /// Writes the properties into a new file, or compares those of an existing one. Returns the first
@@ -194,23 +226,37 @@ impl HeaderStore {
     /// The database cannot be written. A damaged file is also set aside, so that the next run creates a new
     /// one.
     pub fn write(&self, pages: &[HeaderPage]) -> Result<(), ChainStoreError> {
+        self.write_with(pages, None)
+    }
+
+    /// Does what [`Self::write`] does, with the record of a start by window, and removes the pages below the newest
+    /// [`WINDOW_PAGES`].
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_window(&self, pages: &[HeaderPage], record: &WindowRecord) -> Result<(), ChainStoreError> {
+        self.write_with(pages, Some(record))
+    }
+
+    fn write_with(&self, pages: &[HeaderPage], window: Option<&WindowRecord>) -> Result<(), ChainStoreError> {
         if pages.is_empty() {
             return Ok(());
         }
         let damaged = || redb::Error::Corrupted("an assertion of the database failed".into());
-        let tried = catch_unwind(AssertUnwindSafe(|| self.replace(pages)));
+        let tried = catch_unwind(AssertUnwindSafe(|| self.replace(pages, window)));
         let outcome = tried.unwrap_or_else(|_| Err(ChainStoreError::Database(Box::new(damaged()))));
         outcome.map_err(|error| match of_reading(error) {
             OpenFailure::Fatal(error) => error,
             OpenFailure::Useless(reason) => {
                 // If renaming fails, the next run finds the damage.
-                let _ = std::fs::rename(&self.path, self.path.with_file_name(SET_ASIDE));
+                let set_aside = if window.is_some() { WINDOW_SET_ASIDE } else { SET_ASIDE };
+                let _ = std::fs::rename(&self.path, self.path.with_file_name(set_aside));
                 ChainStoreError::Database(Box::new(redb::Error::Corrupted(reason)))
             }
         })
     }
 
-    fn replace(&self, pages: &[HeaderPage]) -> Result<(), ChainStoreError> {
+    fn replace(&self, pages: &[HeaderPage], window: Option<&WindowRecord>) -> Result<(), ChainStoreError> {
         let write = self.database.begin_write()?;
         {
             let mut table = write.open_table(PAGES)?;
@@ -219,6 +265,10 @@ impl HeaderStore {
             }
             let above = pages.last().map_or(0, |last| last.index.saturating_add(1));
             table.retain_in(above.., |_, _| false)?;
+            if let Some(record) = window {
+                table.retain_in(..above.saturating_sub(WINDOW_PAGES), |_, _| false)?;
+                write.open_table(META)?.insert(WINDOW, record.encode().as_slice())?;
+            }
         }
         Ok(write.commit()?)
     }

@@ -11,7 +11,7 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{ExportedFilter, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
-    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, UnprovenPolicy,
+    ClientConfig, DatedWork, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, UnprovenPolicy,
     UpstreamResponse,
 };
 use rootlight::rpc::envelope::Id;
@@ -95,6 +95,8 @@ pub struct LightOptions {
     pub spread: bool,
     /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
     pub cache_bytes: Option<usize>,
+    /// What dates the work of a start by window; `None` where nothing does.
+    pub dated: Option<Arc<dyn DatedWork>>,
     /// The limits of the server that shows the client; its upstreams count in them too.
     pub limits: Arc<Limits>,
 }
@@ -114,6 +116,7 @@ impl Default for LightOptions {
             index: false,
             spread: false,
             cache_bytes: None,
+            dated: None,
             limits: Limits::new(),
         }
     }
@@ -121,7 +124,7 @@ impl Default for LightOptions {
 
 /// A light client that follows an upstream and answers from what it has verified.
 pub struct LightService {
-    shared: Arc<SharedLight>,
+    pub(super) shared: Arc<SharedLight>,
     upstreams: Vec<SharedUpstream>,
     hedges: Option<Hedges>,
     options: LightOptions,
@@ -201,6 +204,9 @@ impl LightService {
         let counts = Counts::within(options.limits.clone());
         let shared =
             SharedLight::new(network, start, config, options.sync, (secret(), counts), beside(options));
+        if let Some(dated) = &options.dated {
+            shared.client.sync_mut().date_by(dated.clone());
+        }
         if let Some(bytes) = options.cache_bytes {
             shared.client.limit_cache(bytes);
         }

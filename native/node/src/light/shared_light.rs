@@ -75,6 +75,7 @@ impl SharedLight {
         let client = match start {
             LightStart::At(checkpoint) => SharedClient::with_upstreams(network, checkpoint, config, options),
             LightStart::Work(work) => SharedClient::by_work(network, work, config, options),
+            LightStart::Window(work) => SharedClient::by_window(network, work, config, options),
         };
         client.hide_filters(secret);
         let client = client.with_dispatcher(dispatcher().clone());
@@ -90,7 +91,7 @@ impl SharedLight {
     /// choose its start.
     pub(super) fn store_headers_in(&mut self, folder: &Path) -> Result<(), ChainStoreError> {
         let mut sync = self.client.sync_mut();
-        if sync.is_by_work() {
+        if sync.is_by_work() && !sync.is_by_window() {
             info!("{}: no headers are kept: each start by work is made anew", folder.display());
             return Ok(());
         }
@@ -105,8 +106,15 @@ impl SharedLight {
         // The lock is held from export to write, so that an older state never replaces a newer one.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = store.as_ref() else { return };
-        let pages = self.client.export();
-        if let Err(error) = open.write(&pages) {
+        let (pages, record) = {
+            let mut sync = self.client.sync_mut();
+            (sync.export(), sync.window_record())
+        };
+        let written = match &record {
+            Some(record) => open.write_window(&pages, record),
+            None => open.write(&pages),
+        };
+        if let Err(error) = written {
             warn!("{}: {error}; nothing more is kept", open.path().display());
             *store = None;
         }
@@ -125,7 +133,7 @@ impl SharedLight {
         match self.client.prove_kept(&mut |_| std::mem::replace(&mut page, Ok(None))) {
             Ok(more) => more,
             Err(fault) => {
-                warn!("stored headers are invalid and not used: {fault}; starting from the checkpoint");
+                warn!("stored headers are invalid and not used: {fault}; starting anew");
                 self.changed();
                 false
             }

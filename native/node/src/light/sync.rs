@@ -177,6 +177,9 @@ impl SyncLog {
             let count = head.number.saturating_sub(progress.start);
             let seconds = self.started.elapsed().as_secs_f64();
             info!("synced: {count} headers verified in {seconds:.1} s");
+            if sync.is_separate() {
+                info!("no header links this window to what an earlier run proved");
+            }
         }
         info!("verified head {} {}", head.number, head.hash());
         (self.synced, self.head) = (true, Some(head.number));

@@ -1,0 +1,28 @@
+//! Proves, behind a start by window, that a trusted block leads to the window.
+//!
+//! A second client follows the same upstreams from that block on, by every rule. When its chain contains the window's base,
+//! answers of the first one rest on the trusted block.
+
+use std::time::Duration;
+
+use tracing::info;
+
+use super::service::LightService;
+
+/// Pause between two looks at the second client.
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl LightService {
+    /// Waits until the chain of `trusted`, which starts at a trusted block, contains the base of this client's window.
+    pub async fn link(&self, trusted: &Self) {
+        while !self.try_link(trusted) {
+            tokio::time::sleep(PAUSE).await;
+        }
+        info!("a trusted block leads to this window: answers rest on it");
+    }
+
+    fn try_link(&self, trusted: &Self) -> bool {
+        let chain = trusted.trusted_chain();
+        chain.is_some_and(|chain| self.shared.client.sync_mut().link(&chain))
+    }
+}
