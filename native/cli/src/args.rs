@@ -256,11 +256,15 @@ pub struct LightArgs {
     /// Flags of discovery.
     #[command(flatten)]
     pub finding: FindArgs,
-    /// Trusted block to start from; "none" starts from genesis; "work" trusts no block and starts from the
-    /// heaviest chain of recent headers that the upstreams prove [default: the newest built-in checkpoint,
-    /// if it is less than a year old]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
+    /// Trusted block to start from; "built-in" is the newest built-in checkpoint, if it is less than a year old; "none"
+    /// starts from genesis; "work" trusts no block and starts from the heaviest chain of recent headers that the
+    /// upstreams prove; "window" does so too, stores its headers and continues from them [default: built-in]
+    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work|window")]
     pub checkpoint: Option<String>,
+    /// With "--checkpoint window": fetch all headers since the newest built-in checkpoint as well, behind answers. Once it
+    /// leads to the window, answers rest on it and are not marked
+    #[arg(long)]
+    pub backfill: bool,
     /// Refuse answers about blocks that have fewer than this many blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,
@@ -281,8 +285,9 @@ pub struct LightArgs {
     #[arg(long, value_name = "URL|off")]
     pub bitcoin: Vec<String>,
     /// Store verified headers in this folder, and continue from them; a file that is damaged or has another
-    /// checkpoint is set aside, and stored headers are proven again
-    #[arg(long, value_name = "DIR")]
+    /// checkpoint is set aside, and stored headers are proven again; "none" stores nothing [default: none, or with
+    /// "--checkpoint window" a folder below the user's caches]
+    #[arg(long, value_name = "DIR|none")]
     pub data_dir: Option<PathBuf>,
     /// Flags of calls.
     #[command(flatten)]

@@ -87,7 +87,7 @@ pub struct DoctorArgs {
     pub finding: FindArgs,
     /// Block to start from, as of rootlight light: a number and its hash, "none" for genesis, or "work" for no trusted
     /// block [default: the newest built-in checkpoint, if it is less than a year old]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
+    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work")]
     pub checkpoint: Option<String>,
     /// End after this many seconds; finding nodes takes a third of them at most
     #[arg(long = "for", value_name = "S", default_value_t = 180)]

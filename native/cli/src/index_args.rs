@@ -21,7 +21,7 @@ pub struct IndexArgs {
     pub index: String,
     /// Trusted block from which the chain's headers are proven; "none" for genesis, "work" for a start without a trusted
     /// block [default: the newest built-in checkpoint]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
+    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work")]
     pub checkpoint: Option<String>,
     /// Work floor in percent, as of `rootlight light`
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]

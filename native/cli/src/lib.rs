@@ -53,6 +53,7 @@ pub mod doctor;
 mod error;
 mod find_args;
 mod follow;
+mod header_folder;
 #[cfg(feature = "cluster")]
 mod index;
 #[cfg(feature = "cluster")]

@@ -1,5 +1,6 @@
 //! `rootlight light`.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tracing::info;
 
 use super::args::LightArgs;
 use super::error::CommandError;
+use super::header_folder::{self, HeaderFolder};
 use super::runtime::runtime;
 use super::{bitcoin, discovery, peers, run_server, verify};
 
@@ -33,7 +35,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     }
     if discovery::is_wanted(args) {
         // Before anything is opened, so that a mistake is told at once.
-        discovery::boot_hosts(&args.finding, &network, args.data_dir.as_deref())?;
+        discovery::boot_hosts(&args.finding, &network, header_folder::named(args))?;
     }
     let limits = Limits::new();
     let open = |text: &String| {
@@ -77,20 +79,72 @@ fn serve(
             LightStart::At(checkpoint) => {
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
             }
+            LightStart::Window(work) => info!(
+                "starting without a trusted block: a window of at most {} headers, or the headers of an earlier run",
+                work.headers
+            ),
             LightStart::Work(work) => info!(
                 "starting by work alone, without a trusted block: {} headers of at least difficulty {}",
                 work.headers, work.difficulty
             ),
         }
-        let mut service = match &args.data_dir {
-            None => LightService::start(network, start, upstreams, options),
-            Some(folder) => LightService::resume(network, start, upstreams, options, folder)
-                .map_err(CommandError::failed)?,
-        };
-        service.follow_bitcoin(bitcoin, args.data_dir.as_deref());
+        let folder = HeaderFolder::of(args.data_dir.as_deref(), &start, &network);
+        let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
+        let kept = folder.path().map(Path::to_owned);
+        let mut service = open(network, start, upstreams, options, folder)?;
+        service.follow_bitcoin(bitcoin, kept.as_deref());
         let service = Arc::new(service);
+        if let Some(trusted) = trusted {
+            let service = service.clone();
+            tokio::spawn(async move { service.link(&trusted).await });
+        }
         let bound = run_server::bind(service.clone(), &args.server).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
     })
+}
+
+/// Starts the client with the headers of an earlier run, if it keeps any.
+fn open(
+    network: Network,
+    start: LightStart,
+    upstreams: Vec<SharedUpstream>,
+    options: LightOptions,
+    folder: HeaderFolder,
+) -> Result<LightService, CommandError> {
+    let resume = |folder: &Path| {
+        LightService::resume(network.clone(), start, upstreams.clone(), options.clone(), folder)
+    };
+    let error = match &folder {
+        HeaderFolder::None => return Ok(LightService::start(network, start, upstreams, options)),
+        HeaderFolder::Named(folder) => return resume(folder).map_err(CommandError::failed),
+        HeaderFolder::Usual(folder) => match resume(folder) {
+            Ok(service) => return Ok(service),
+            Err(error) => error,
+        },
+    };
+    // The user did not ask for a store, so that the program does without it.
+    info!("headers are not stored in this run: {error}");
+    Ok(LightService::start(network, start, upstreams, options))
+}
+
+/// The client that follows the chain from the built-in checkpoint behind a start by window, if it is asked for.
+fn backfill(
+    args: &LightArgs,
+    network: &Network,
+    start: &LightStart,
+    upstreams: &[SharedUpstream],
+    options: &LightOptions,
+    folder: &HeaderFolder,
+) -> Result<Option<LightService>, CommandError> {
+    if !args.backfill {
+        return Ok(None);
+    }
+    if !matches!(start, LightStart::Window(_)) {
+        return Err(CommandError::Usage("--backfill goes with --checkpoint window".into()));
+    }
+    let trusted = self::start(Some("built-in"), network, args.min_work, unix_time())
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    // Its headers have a file of their own.
+    open(network.clone(), trusted, upstreams.to_vec(), options.clone(), folder.clone()).map(Some)
 }

@@ -19,6 +19,7 @@ use tracing::{info, warn};
 use super::args::{LightArgs, PeerArgs};
 use super::discovery;
 use super::error::CommandError;
+use super::header_folder;
 
 /// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
 pub(super) async fn upstreams(
@@ -37,7 +38,7 @@ pub(super) async fn upstreams(
         _ => network.genesis_hash,
     };
     let identity =
-        Identity::open(network, genesis, args.data_dir.as_deref()).map_err(CommandError::failed)?;
+        Identity::open(network, genesis, header_folder::named(args)).map_err(CommandError::failed)?;
     let (identity, network) = (Arc::new(identity.within(limits.clone())), Arc::new(network.clone()));
     let nodes = Arc::new(StateNodes::default());
     let dial = |address: &PeerAddress| -> SharedUpstream {
@@ -46,7 +47,7 @@ pub(super) async fn upstreams(
     };
     let mut upstreams: Vec<SharedUpstream> = args.peer.iter().map(dial).collect();
     if finds {
-        let finder = discovery::start(&args.finding, &network, args.data_dir.as_deref()).await?;
+        let finder = discovery::start(&args.finding, &network, header_folder::named(args)).await?;
         let avoid = args.peer.iter().map(|peer| peer.id).collect();
         let options = SlotOptions { count: args.peers.into(), identity, avoid, network, nodes };
         upstreams.extend(start_slots(finder, options));

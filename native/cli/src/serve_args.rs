@@ -38,9 +38,9 @@ pub struct ServeArgs {
     /// File with the token of --admin-port, which only its owner may read. If there is none, it is made with a random token
     #[arg(long, value_name = "FILE", requires = "admin_port")]
     pub admin_token_file: Option<PathBuf>,
-    /// Trusted block to start from; "none" starts from genesis; "work" trusts no block [default: the newest built-in
+    /// Trusted block to start from; "none" starts from genesis; "work" trusts no block; "built-in" is the newest built-in one [default: the newest built-in
     /// checkpoint, if it is less than a year old]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
+    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work")]
     pub checkpoint: Option<String>,
     /// Refuse answers about blocks that have fewer than this many blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -16,5 +16,6 @@ mod store;
 mod upstream_http;
 mod upstream_ws;
 mod warm_start;
+mod window;
 #[cfg(feature = "cluster")]
 mod with_index;

@@ -1,4 +1,5 @@
-//! A start by work (`--checkpoint work`) from peers alone: no block, no address and no hash of a chain is given.
+//! Starts by work and by window (`--checkpoint work`, `window`) from peers alone: no block, no address and no hash of a
+//! chain is given.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -55,8 +56,9 @@ fn network() -> Network {
 }
 
 /// A light client that trusts no block, of these peers.
-async fn by_work(upstreams: Vec<SharedUpstream>) -> LightService {
-    let start = LightStart::Work(network().work_start.unwrap());
+async fn started(kind: &str, upstreams: Vec<SharedUpstream>) -> LightService {
+    let work = network().work_start.unwrap();
+    let start = if kind == "window" { LightStart::Window(work) } else { LightStart::Work(work) };
     // Blocks so far apart show a fiftieth of the work that the built-in difficulty promises.
     let sync = SyncOptions { work_floor: 1, ..SyncOptions::default() };
     let options = LightOptions { sync, ..LightOptions::default() };
@@ -67,19 +69,28 @@ async fn by_work(upstreams: Vec<SharedUpstream>) -> LightService {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_by_work_needs_nothing_but_peers() {
+    needs_nothing_but_peers("work").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_by_window_needs_nothing_but_peers() {
+    needs_nothing_but_peers("window").await;
+}
+
+async fn needs_nothing_but_peers(kind: &str) {
     let (node, _server, upstream) = chain(BLOCKS).await;
-    let light = by_work(vec![upstream]).await;
+    let light = started(kind, vec![upstream]).await;
     assert!(light.is_synced(), "{:?}", light.health());
     let head = ask(&*node, "eth_getBlockByNumber", json!(["latest", false])).await["result"].clone();
     let account = ask(&*node, "eth_accounts", json!([])).await["result"][0].clone();
     let ours = ask(&light, "eth_getBlockByNumber", json!(["latest", false])).await;
-    assert_eq!((&ours["result"]["hash"], &ours["start"]), (&head["hash"], &json!("work")), "{ours}");
+    assert_eq!((&ours["result"]["hash"], &ours["start"]), (&head["hash"], &json!(kind)), "{ours}");
     let balance = ask(&light, "eth_getBalance", json!([account, "latest"])).await;
     let theirs = ask(&*node, "eth_getBalance", json!([account, "latest"])).await;
     assert_eq!((&balance["result"], &balance["level"]), (&theirs["result"], &Value::Null), "{balance}");
     // The cost of a forgery is that of the headers from the block on: each has difficulty 1.
     let shown = ask(&light, "rootlight_verification", json!([format!("{:#x}", BLOCKS - 9)])).await;
-    assert_eq!(shown["result"]["start"], "work", "{shown}");
+    assert_eq!(shown["result"]["start"], kind, "{shown}");
     let cost = u64::from_str_radix(&shown["result"]["attackCost"].as_str().unwrap()[2..], 16).unwrap();
     assert!((9..=11).contains(&cost), "{shown}");
 }
@@ -87,7 +98,7 @@ async fn a_start_by_work_needs_nothing_but_peers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_whose_chain_is_too_short_gives_no_start() {
     let (_node, _server, upstream) = chain(50).await;
-    let light = by_work(vec![upstream]).await;
+    let light = started("work", vec![upstream]).await;
     assert!(!light.is_synced());
     let answer = ask(&light, "eth_blockNumber", json!([])).await;
     assert!(answer["error"].is_object(), "{answer}");
