@@ -12,6 +12,8 @@ pub struct PeerNetwork {
     pub port: u16,
     /// Hosts that answer discovery. Their node ids are not known: they are learnt from signatures.
     pub boot_hosts: &'static [&'static str],
+    /// Nodes that Rootstock runs with snapshot service, each as `ID@HOST:PORT`. Few other nodes serve state.
+    pub state_servers: &'static [&'static str],
     /// Difficulty of block 0.
     genesis_difficulty: u64,
 }
@@ -37,6 +39,14 @@ const MAINNET: PeerNetwork = PeerNetwork {
         "bootstrap15.rsk.co",
         "bootstrap16.rsk.co",
     ],
+    state_servers: &[
+        "e3a25521354aa99424f5de89cdd2e36aa9b9a96d965d1f7f47d876be0cdbd29c\
+         7df327a74170f6a9ea44f54f6ab8ae0dae28e40bb89dbd572a617e2008cfc215\
+         @snapshot-sync-use1-1.mainnet.rskcomputing.net:5050",
+        "f0093935353f94c723a9b67d143ad62464aaf3c959dc05a87f00b637f9c73451\
+         3493d53f7223633514ea33f2a685878620f0d002cabc05d7f37e6c152774d5da\
+         @snapshot-sync-euw2-1.mainnet.rskcomputing.net:5050",
+    ],
     genesis_difficulty: 0x0010_0000,
 };
 
@@ -53,10 +63,19 @@ const TESTNET: PeerNetwork = PeerNetwork {
         "bootstrap07.testnet.rsk.co",
         "bootstrap08.testnet.rsk.co",
     ],
+    state_servers: &[
+        "137eb4328a7c2298e26dd15bba4796a7cc30b5097f8a14b384c8dc78caab49fa\
+         c7a897c39a5a7e87838ac6dc1a80b94891d274a85ac76e7342d66e8a9ed26bf5\
+         @snapshot-sync-euw1-1.testnet.rskcomputing.net:50505",
+        "fcbfbfce93671320d32ab36ab04ae1564a31892cba219f0a489337aad105dcfc\
+         0ebe7d7c2b109d1f4462e8e80588d8ef639b6f321cc1a3f51ec072bed3438105\
+         @snapshot-sync-usw2-1.testnet.rskcomputing.net:50505",
+    ],
     genesis_difficulty: 0x0010_0000,
 };
 
-const REGTEST: PeerNetwork = PeerNetwork { id: 7771, port: 50501, boot_hosts: &[], genesis_difficulty: 1 };
+const REGTEST: PeerNetwork =
+    PeerNetwork { id: 7771, port: 50501, boot_hosts: &[], state_servers: &[], genesis_difficulty: 1 };
 
 impl PeerNetwork {
     /// The network of peers that have this chain; `None` for a chain whose peers are not known.
@@ -85,6 +104,10 @@ mod tests {
         assert_eq!(id(&Network::mainnet()), Some((775, 5050)));
         assert_eq!(id(&Network::testnet()), Some((8100, 50505)));
         assert_eq!(id(&Network::regtest()), Some((7771, 50501)));
+        let servers =
+            |network: &Network| PeerNetwork::of(network).map_or(0, |peers| peers.state_servers.len());
+        let networks = [Network::mainnet(), Network::testnet(), Network::regtest()];
+        assert_eq!(networks.each_ref().map(servers), [2, 2, 0]);
         let mut renamed = Network::regtest();
         renamed.name = "mainnet".into();
         assert_eq!(id(&renamed), None);

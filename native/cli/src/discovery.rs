@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::Network;
 use rootlight_p2p::network::PeerNetwork;
+use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
 use tracing::info;
 
@@ -66,10 +67,20 @@ pub(super) async fn start(
         book.nodes().len(),
         boot.len()
     );
-    let options = FinderOptions { bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), boot };
+    let state_servers = state_servers(args, &peers);
+    let options = FinderOptions { bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), boot, state_servers };
     Finder::roam(options, Arc::new(book))
         .await
         .map_err(|error| CommandError::failed(format!("discovery: no UDP socket: {error}")))
+}
+
+/// The state servers to try first: those of the network, unless the user names other hosts to begin with.
+pub(super) fn state_servers(args: &FindArgs, peers: &PeerNetwork) -> Vec<PeerAddress> {
+    if !args.bootnode.is_empty() {
+        return Vec::new();
+    }
+    // A test reads all of them.
+    peers.state_servers.iter().filter_map(|server| server.parse().ok()).collect()
 }
 
 /// Whether the nodes of a network are at private addresses: those of a network without boot hosts, regtest.
@@ -97,5 +108,20 @@ mod tests {
         assert_eq!(hosts(&Network::regtest(), &["127.0.0.1:7"]).unwrap(), ["127.0.0.1:7"]);
         assert!(hosts(&Network::regtest(), &[]).unwrap_err().contains("--bootnode"));
         assert!(hosts(&Network::devnet(), &["one:1"]).unwrap_err().contains("--upstream"));
+    }
+
+    #[test]
+    fn the_state_servers_of_a_network_are_asked_unless_other_hosts_are_named() {
+        let none = FindArgs::default();
+        for network in [Network::mainnet(), Network::testnet()] {
+            let peers = PeerNetwork::of(&network).unwrap();
+            let servers = state_servers(&none, &peers);
+            let written: Vec<String> = servers.iter().map(ToString::to_string).collect();
+            assert_eq!(written, peers.state_servers);
+            let domain = format!(".{}.rskcomputing.net", network.name);
+            assert!(servers.iter().all(|server| server.host.ends_with(&domain) && server.port == peers.port));
+            let named = FindArgs { bootnode: vec!["one:1".parse().unwrap()], ..FindArgs::default() };
+            assert!(state_servers(&named, &peers).is_empty());
+        }
     }
 }

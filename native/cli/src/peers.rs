@@ -104,7 +104,7 @@ pub(super) async fn serve_chain(
     // Whoever looks for nodes asks at the same port over UDP.
     let peers = discovery::peer_network(network)?;
     let book = Arc::new(NodeBook::open(peers.id, discovery::is_private(&peers), None));
-    let options = FinderOptions { bind: server.address(), boot: Vec::new() };
+    let options = FinderOptions { bind: server.address(), boot: Vec::new(), state_servers: Vec::new() };
     let finder = Finder::serve(&identity, options, book).await;
     let finder = finder.inspect_err(|error| {
         warn!("--p2p-port: no discovery: UDP port {}: {error}", server.address().port());

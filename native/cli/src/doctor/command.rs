@@ -29,6 +29,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
     let floor = SyncOptions::default().work_floor;
     let plan = DoctorPlan {
         boot: boot_hosts(args, &network)?,
+        state_servers: peers
+            .iter()
+            .flat_map(|peers| discovery::state_servers(&args.finding, peers))
+            .collect(),
         start: start(args.checkpoint.as_deref(), &network, floor, unix_time())
             .map_err(|error| CommandError::Usage(error.to_string()))?,
         allow_private: args.finding.allow_private_peers || is_idle,

@@ -52,7 +52,8 @@ pub(super) async fn find(
         }
         let book = Arc::new(NodeBook::open(network, plan.allow_private, None));
         let bind = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        match Finder::roam(FinderOptions { bind, boot: plan.boot.clone() }, book).await {
+        let (boot, state_servers) = (plan.boot.clone(), plan.state_servers.clone());
+        match Finder::roam(FinderOptions { bind, boot, state_servers }, book).await {
             Ok(finder) => {
                 let nodes = search(&finder, identity, until).await;
                 (Ok(Some(finder)), nodes)
@@ -186,7 +187,8 @@ fn discovered(finder: &Finder, hosts: &[ResolvedHost<'_>], started: Instant) -> 
     };
     let silent: Vec<String> =
         hosts.iter().filter(|host| !has_answered(host)).map(|host| host.host.to_string()).collect();
-    let (count, learnt) = (hosts.len().saturating_sub(silent.len()), finder.book().nodes().len());
+    let count = hosts.len().saturating_sub(silent.len());
+    let learnt = finder.book().nodes().iter().filter(|known| !known.is_state_server()).count();
     let outcome = if learnt > 0 { StepOutcome::Ok } else { StepOutcome::Failed };
     let seen = format!("{count} of {} boot hosts answered; nodes that answer: {learnt}", hosts.len());
     let details = json!({ "silent": silent, "answered": answered, "nodes": learnt });

@@ -19,6 +19,8 @@ pub struct DoctorPlan {
     pub start: LightStart,
     /// Hosts to ask for nodes.
     pub boot: Vec<BootHost>,
+    /// Nodes with snapshot service that are tried beside those that are found.
+    pub state_servers: Vec<PeerAddress>,
     /// Whether nodes at private addresses are taken.
     pub allow_private: bool,
     /// Nodes that are named.

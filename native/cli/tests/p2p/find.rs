@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
+use rootlight::dev::Mining;
 use rootlight_node::light::{LightOptions, LightService};
-use rootlight_node::peer_server::{PeerChain, PeerServer};
+use rootlight_node::local::LocalOptions;
+use rootlight_node::peer_server::{LocalChain, PeerChain, PeerServer};
 use rootlight_p2p::discovery::{Datagram, Endpoint, MessageId, Packet};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{NodeId, NodeKey};
 use rootlight_upstream::p2p::find::{
     CrawlOptions, Finder, FinderOptions, NodeBook, SlotOptions, Visited, crawl, read_kept, start_slots,
 };
-use rootlight_upstream::p2p::{Identity, StateNodes};
+use rootlight_upstream::p2p::{Identity, PeerAddress, StateNodes};
 use serde_json::{Value, json};
 
-use crate::chain::RecordedChain;
-use crate::common::ask;
+use crate::chain::{RecordedChain, serve};
+use crate::common::{ask, dev_chain};
 use crate::liar::Liar;
 
 /// Longest wait for what happens in any case; it only ends a test that hangs.
@@ -48,7 +50,7 @@ async fn node(chain: Arc<dyn PeerChain>, boot: Option<SocketAddr>) -> Discoverab
         let server =
             PeerServer::bind(identity.clone(), chain.clone(), "127.0.0.1:0".parse().unwrap()).await.unwrap();
         let boot = boot.iter().map(|address| address.to_string().parse().unwrap()).collect();
-        let options = FinderOptions { bind: server.address(), boot };
+        let options = FinderOptions { bind: server.address(), boot, state_servers: Vec::new() };
         // Another program may have the UDP port of this number.
         let Ok(finder) = Finder::serve(&identity, options, book(None)).await else { continue };
         return DiscoverableNode { id: *identity.id(), address: server.address(), _server: server, finder };
@@ -56,8 +58,13 @@ async fn node(chain: Arc<dyn PeerChain>, boot: Option<SocketAddr>) -> Discoverab
 }
 
 async fn roam(boot: &[SocketAddr], book: Arc<NodeBook>) -> Finder {
+    roam_with(boot, Vec::new(), book).await
+}
+
+/// Looks for nodes, with state servers in the place of those of a network's data.
+async fn roam_with(boot: &[SocketAddr], state_servers: Vec<PeerAddress>, book: Arc<NodeBook>) -> Finder {
     let boot = boot.iter().map(|address| address.to_string().parse().unwrap()).collect();
-    let options = FinderOptions { bind: "127.0.0.1:0".parse().unwrap(), boot };
+    let options = FinderOptions { bind: "127.0.0.1:0".parse().unwrap(), boot, state_servers };
     Finder::roam(options, book).await.unwrap()
 }
 
@@ -131,6 +138,39 @@ async fn a_light_client_finds_its_peers_and_keeps_them() {
         ask(&again, "eth_blockNumber", json!([])).await["result"] == "0x3c"
     })
     .await;
+}
+
+/// A light client that nobody gave a name but those of the network's data: no boot host answers, one state server is dead
+/// and takes connections without a word, the other one serves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_balance_comes_from_the_state_server_that_answers_without_a_wait_for_the_other() {
+    let node = dev_chain(Mining::Manual, LocalOptions::default());
+    ask(&*node, "hardhat_mine", json!(["0x20"])).await;
+    let genesis = ask(&*node, "eth_getBlockByNumber", json!(["0x0", false])).await["result"]["hash"].clone();
+    let account = ask(&*node, "eth_accounts", json!([])).await["result"][0].clone();
+    let (_server, answers) = serve(Arc::new(LocalChain::new(node.clone()))).await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dead = PeerAddress {
+        id: *NodeKey::from_bytes(&[5; 32]).unwrap().id(),
+        host: "127.0.0.1".into(),
+        port: silent.local_addr().unwrap().port(),
+    };
+    let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let started = tokio::time::Instant::now();
+    let known = book(None);
+    let finder = roam_with(&[nobody.local_addr().unwrap()], vec![dead, answers.clone()], known.clone()).await;
+    let light_client = light(finder, 2, genesis.as_str().unwrap().parse().unwrap());
+    let mut balance = Value::Null;
+    until("a balance is proven", async || {
+        balance = ask(&light_client, "eth_getBalance", json!([account, "latest"])).await["result"].take();
+        balance.is_string()
+    })
+    .await;
+    assert_eq!(balance, ask(&*node, "eth_getBalance", json!([account, "latest"])).await["result"]);
+    // A dial of the dead server alone takes ten seconds.
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    let served = known.nodes().into_iter().find(|node| node.node.id == answers.id).unwrap();
+    assert!(served.is_state_server() && served.snap == Some(true));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -132,6 +132,15 @@ impl NodeBook {
         self.changed();
     }
 
+    /// A state server of the network's data has this address. There is room for these few, whatever others fill the book with.
+    pub(super) fn add_state_server(&self, node: NodeRecord) {
+        let mut pages = self.pages();
+        let known = pages.nodes.entry(node.id).or_insert_with(|| KnownNode::new(node, 0));
+        (known.node, known.is_state_server) = (node, true);
+        drop(pages);
+        self.changed();
+    }
+
     /// A node answered discovery this long ago.
     pub(super) fn seen(&self, id: &NodeId, ago: Duration) {
         let mut pages = self.pages();
@@ -241,7 +250,9 @@ impl BookState {
             return;
         }
         if self.nodes.len() >= MAX_NODES {
-            let leaves = |known: &&KnownNode| !self.in_use.values().any(|node| node.id == known.node.id);
+            let leaves = |known: &&KnownNode| {
+                !known.is_state_server && !self.in_use.values().any(|node| node.id == known.node.id)
+            };
             let order = |known: &&KnownNode| (known.is_caught(now), known.seen);
             let Some(oldest) = self.nodes.values().filter(leaves).min_by_key(order) else { return };
             let id = oldest.node.id;
@@ -253,7 +264,9 @@ impl BookState {
     /// Forgets a node that was never connected, is in no slot and was not caught, if there is reason to.
     fn forget(&mut self, id: &NodeId, reason: impl Fn(&KnownNode) -> bool) {
         let in_use = self.in_use.values().any(|node| node.id == *id);
-        let new = |known: &KnownNode| !in_use && known.snap.is_none() && known.caught.is_none();
+        let new = |known: &KnownNode| {
+            !in_use && !known.is_state_server && known.snap.is_none() && known.caught.is_none()
+        };
         if self.nodes.get(id).is_some_and(|known| new(known) && reason(known)) {
             self.nodes.remove(id);
             self.unsaved = true;

@@ -42,6 +42,37 @@ fn nodes_are_kept_with_what_they_were_caught_with() {
 }
 
 #[test]
+fn state_servers_are_dialled_first_have_room_in_a_full_book_and_are_not_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = NodeBook::open(775, false, Some(folder.path()));
+    for number in 0..u16::try_from(MAX_NODES).unwrap() {
+        let [a, b] = number.to_be_bytes();
+        book.found(node(number, &format!("{}.{b}.1.1:5050", a + 20)));
+    }
+    let server = node(7_000, "20.0.1.2:5050");
+    for _ in 0..2 {
+        book.add_state_server(server);
+    }
+    assert_eq!(ids(&book).len(), MAX_NODES + 1);
+    assert_eq!(book.take(0), Some(server));
+    for _ in 0..HOPELESS {
+        book.failed(&server.id);
+    }
+    book.release(0);
+    book.lost(&server.id);
+    book.found(node(8_000, "99.1.1.1:5050"));
+    assert!(ids(&book).contains(&server.id));
+    // It moves.
+    let moved = NodeRecord { address: "30.0.0.1:5050".parse().unwrap(), ..server };
+    book.add_state_server(moved);
+    assert!(book.nodes().iter().any(|known| known.node == moved && known.is_state_server()));
+    drop(book);
+    // The data names it, not the file.
+    let kept = NodeBook::open(775, false, Some(folder.path()));
+    assert!(kept.nodes().iter().all(|known| !known.is_state_server()));
+}
+
+#[test]
 fn a_damaged_file_is_no_list() {
     let folder = tempfile::tempdir().unwrap();
     let open = || NodeBook::open(775, false, Some(folder.path()));

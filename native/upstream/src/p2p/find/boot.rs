@@ -87,13 +87,13 @@ pub async fn addresses_of(boot: &BootHost) -> Result<Vec<SocketAddr>, LookupErro
     Ok(looked.map_err(|_| LookupError::Late(LOOKUP_TIMEOUT))??.take(MAX_ADDRESSES).collect())
 }
 
-/// Looks a host up again and again, and passes its addresses on, until nobody takes them. Which addresses are allowed is
-/// the taker's business.
-pub(super) async fn look_up(boot: BootHost, found: mpsc::Sender<SocketAddr>) {
+/// Looks a host up again and again, and passes the addresses of each look-up on, until nobody takes them. Which addresses
+/// are allowed is the taker's business.
+pub(super) async fn look_up(boot: BootHost, found: mpsc::Sender<Vec<SocketAddr>>) {
     let mut pause = FIRST_PAUSE;
     loop {
         let addresses = addresses_of(&boot).await.unwrap_or_else(|error| {
-            debug!("boot host {boot}: {error}");
+            debug!("host {boot}: {error}");
             Vec::new()
         });
         let wait = if addresses.is_empty() {
@@ -104,10 +104,8 @@ pub(super) async fn look_up(boot: BootHost, found: mpsc::Sender<SocketAddr>) {
             pause = FIRST_PAUSE;
             REPEAT
         };
-        for address in addresses {
-            if found.send(address).await.is_err() {
-                return;
-            }
+        if !addresses.is_empty() && found.send(addresses).await.is_err() {
+            return;
         }
         tokio::select! {
             () = sleep(wait) => {}
@@ -136,7 +134,7 @@ mod tests {
     async fn an_address_needs_no_lookup() {
         let (found, mut addresses) = mpsc::channel(4);
         let looking = tokio::spawn(look_up("127.0.0.1:5050".parse().unwrap(), found));
-        assert_eq!(addresses.recv().await, Some("127.0.0.1:5050".parse().unwrap()));
+        assert_eq!(addresses.recv().await, Some(vec!["127.0.0.1:5050".parse().unwrap()]));
         drop(addresses);
         looking.await.unwrap();
     }

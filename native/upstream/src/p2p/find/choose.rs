@@ -5,8 +5,9 @@
 //! - no two are in the same /24 (IPv6: /48), ever;
 //! - no two are in the same /16 (IPv6: /32), as long as there is a node elsewhere.
 //!
-//! Among the nodes that remain, one with snapshot service comes first while no held node has it, then one that did not
-//! fail last; the rest is chance, so that nobody can put himself first. Private addresses, which are allowed by a flag
+//! Among the nodes that remain, while no held node has snapshot service, a state server of the network's data comes first,
+//! then a node with that service; after these, one that did not fail last. The rest is chance, so that nobody can put
+//! himself first. Private addresses, which are allowed by a flag
 //! only, have no networks.
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -53,9 +54,10 @@ pub(super) fn choose<'a>(
         let near = in_use.iter().any(|other| shared(other.address.ip(), known.node.address.ip()).1);
         let service = match known.snap {
             _ if has_state => 0,
-            Some(true) => 0,
-            None => 1,
-            Some(false) => 2,
+            Some(false) => 3,
+            _ if known.is_state_server => 0,
+            Some(true) => 1,
+            None => 2,
         };
         (near, service, known.failures > 0, chance.hash_one(known.node.id.as_bytes()))
     };
@@ -132,6 +134,25 @@ mod tests {
         }
         let without = [all[0].clone(), all[2].clone()];
         assert_eq!(chosen(&without, &[]), Some(3), "a node that may have it before one that has it not");
+    }
+
+    #[test]
+    fn state_servers_come_first_until_a_held_node_serves_state() {
+        let mut all =
+            [node(1, "1.1.1.1:1"), node(2, "2.2.2.2:1"), node(3, "3.3.3.3:1"), node(4, "4.4.4.4:1")];
+        (all[0].snap, all[1].is_state_server, all[2].is_state_server) = (Some(true), true, true);
+        for _ in 0..16 {
+            assert!(matches!(chosen(&all, &[]), Some(2 | 3)));
+            // One that is dialled may be dead, so the other is not waited for.
+            assert_eq!(chosen(&all, &[all[1].node]), Some(3));
+        }
+        let both = [all[1].node, all[2].node];
+        assert_eq!(chosen(&all, &both), Some(1), "then one that has served state");
+        all[1].fail();
+        assert_eq!(chosen(&all, &[all[2].node]), Some(1), "one that failed is left alone");
+        all[2].snap = Some(true);
+        let others: BTreeSet<_> = (0..64).filter_map(|_| chosen(&all, &[all[2].node])).collect();
+        assert_eq!(others, BTreeSet::from([1, 4]), "they get no other places once one has answered");
     }
 
     #[tokio::test(start_paused = true)]

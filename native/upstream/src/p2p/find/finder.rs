@@ -18,7 +18,8 @@ use tracing::{debug, trace, warn};
 
 use super::book::NodeBook;
 use super::boot::{BootHost, look_up};
-use crate::p2p::Identity;
+use super::state_servers;
+use crate::p2p::{Identity, PeerAddress};
 
 /// Interval between two calls of the machine's clock.
 const TICK: Duration = Duration::from_secs(1);
@@ -42,6 +43,9 @@ pub struct FinderOptions {
     pub bind: SocketAddr,
     /// Hosts to begin with; none waits for others to ask.
     pub boot: Vec<BootHost>,
+    /// Nodes with snapshot service. They come into the book as soon as their names have addresses, and are the first that
+    /// a slot takes for state.
+    pub state_servers: Vec<PeerAddress>,
 }
 
 /// Finds nodes and answers those who look for some, until the value is dropped. What is found is in the book.
@@ -50,6 +54,8 @@ pub struct Finder {
     book: Arc<NodeBook>,
     boot: BootAnswers,
     driving: JoinHandle<()>,
+    // Ends with the value.
+    _state_servers: JoinSet<()>,
 }
 
 /// Addresses of boot hosts that are asked, and whether each has answered. The machine limits their number.
@@ -101,7 +107,8 @@ impl Finder {
         };
         let driving =
             tokio::spawn(driver.run(options.boot, if kept > 0 { KEPT_FIRST } else { Duration::ZERO }));
-        Ok(Self { address, book, boot: answers, driving })
+        let state_servers = state_servers::look_up_all(options.state_servers, &book);
+        Ok(Self { address, book, boot: answers, driving, _state_servers: state_servers })
     }
 
     /// Where the socket is bound.
@@ -167,16 +174,20 @@ impl Driver {
                     }
                     self.machine.tick(self.now());
                 }
-                Some(address) = addresses.recv() => {
-                    if self.machine.add_boot_address(address) {
-                        self.boots().entry(canonical(address)).or_default();
-                        debug!("discovery: boot host at {address}");
-                        self.machine.tick(self.now());
-                    }
-                }
+                Some(addresses) = addresses.recv() => self.add_boot_host(addresses),
                 _ = saves.tick() => self.keep(),
             }
             self.put_out().await;
+        }
+    }
+
+    fn add_boot_host(&mut self, addresses: Vec<SocketAddr>) {
+        for address in addresses {
+            if self.machine.add_boot_address(address) {
+                self.boots().entry(canonical(address)).or_default();
+                debug!("discovery: boot host at {address}");
+                self.machine.tick(self.now());
+            }
         }
     }
 

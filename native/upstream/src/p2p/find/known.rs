@@ -51,17 +51,33 @@ pub struct KnownNode {
     pub caught: Option<Caught>,
     /// Failures since it was of use last.
     pub failures: u32,
+    /// Whether the network's data names it as a state server.
+    pub(super) is_state_server: bool,
     pub(super) failed_at: Option<Instant>,
 }
 
 impl KnownNode {
     pub(super) fn new(node: NodeRecord, seen: u64) -> Self {
-        Self { node, seen, client: String::new(), snap: None, caught: None, failures: 0, failed_at: None }
+        Self {
+            node,
+            seen,
+            client: String::new(),
+            snap: None,
+            caught: None,
+            failures: 0,
+            is_state_server: false,
+            failed_at: None,
+        }
     }
 
     /// Where to dial it.
     pub fn address(&self) -> PeerAddress {
         peer_address(&self.node)
+    }
+
+    /// Whether the network's data names it as a state server. Such a node need not have answered discovery.
+    pub const fn is_state_server(&self) -> bool {
+        self.is_state_server
     }
 
     /// Whether it is left alone because of a lie.

@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `finder`, `boot` | discovery over a socket; addresses of boot hosts |
+//! | `finder`, `boot`, `state_servers` | discovery over a socket; addresses of boot hosts and of state servers |
 //! | `book`, `known`, `node_file` | the nodes that answered, what is known of each, and the file they are kept in |
 //! | `choose` | which node is dialled next |
 //! | `slots`, `slot`, `shared` | a fixed number of upstreams that take one node after another |
@@ -18,6 +18,7 @@ mod node_file;
 mod shared;
 mod slot;
 mod slots;
+mod state_servers;
 
 pub use book::NodeBook;
 pub use boot::{BootHost, BootHostError, LookupError, addresses_of};
