@@ -77,6 +77,7 @@ mod serve;
 #[cfg(feature = "cluster")]
 mod serve_args;
 mod server_args;
+mod service_call;
 mod sidecar;
 mod systemd;
 mod verify;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use alloy_primitives::U256;
 use rootlight::light::MAX_AGE;
 use rootlight_node::light::{LightOptions, LightService};
-use rootlight_server::service::Service as _;
-use rootlight_upstream::{SharedUpstream, UpstreamError, call};
+use rootlight_upstream::{SharedUpstream, UpstreamError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::plan::DoctorPlan;
 use super::report::{DoctorStep, StepOutcome, StepSubject};
+use crate::service_call::{ask, other_chain, quantity};
 
 /// The Bridge contract, which has an account on every network.
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
@@ -29,17 +29,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Whether an upstream answers, and for this chain.
 pub(super) async fn chain_id(plan: &DoctorPlan, upstream: &SharedUpstream) -> DoctorStep {
     let started = Instant::now();
-    let answer = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
     let id = plan.network.chain_id;
-    let (outcome, seen) = match answer {
-        Some(Ok(text)) if text.get() == format!("\"{id:#x}\"") => (StepOutcome::Ok, format!("chain id {id}")),
-        Some(Ok(text)) => {
-            (StepOutcome::Failed, format!("its chain id is {}, that of the network is {id:#x}", text.get()))
-        }
+    let (outcome, seen) = match other_chain(upstream, id).await {
+        Ok(None) => (StepOutcome::Ok, format!("chain id {id}")),
+        Ok(Some(other)) => (StepOutcome::Failed, other),
         // Peers are not asked for it, so a recording of them has none.
-        Some(Err(error @ UpstreamError::NotRecorded(_))) => (StepOutcome::Skipped, error.to_string()),
-        Some(Err(error)) => (StepOutcome::Failed, error.to_string()),
-        None => (StepOutcome::Failed, "no response".into()),
+        Err(error @ UpstreamError::NotRecorded(_)) => (StepOutcome::Skipped, error.to_string()),
+        Err(error) => (StepOutcome::Failed, error.to_string()),
     };
     DoctorStep::new(StepSubject::ChainId, upstream.name(), started, outcome, seen)
         .advised("look at the URL, its key and the network; --network names the chain that is expected")
@@ -80,16 +76,8 @@ struct ChainReader<'a> {
 }
 
 impl ChainReader<'_> {
-    /// Asks the light client; an error is its message.
     async fn ask(&self, method: &str, params: Value) -> Result<Value, String> {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let body =
-            self.service.answer(message.to_string().into_bytes()).await.into_text().unwrap_or_default();
-        let mut body: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
-        match body.get_mut("error") {
-            Some(error) => Err(error["message"].as_str().unwrap_or("unknown error").to_owned()),
-            None => Ok(body["result"].take()),
-        }
+        ask(&self.service, method, params).await
     }
 
     /// The progress of verification.
@@ -117,7 +105,7 @@ impl ChainReader<'_> {
         let status = self.status().await;
         let upstreams = self.upstreams().await;
         let [first, last, highest] = ["startingBlock", "currentBlock", "highestBlock"]
-            .map(|name| status[name].as_str().and_then(number).unwrap_or_default());
+            .map(|name| quantity(&status[name]).unwrap_or_default());
         let verified = last.saturating_sub(first);
         let outcome = match status["synced"] == true || verified > 0 {
             true => StepOutcome::Ok,
@@ -151,7 +139,7 @@ impl ChainReader<'_> {
             Ok(block) => {
                 let [number, hash, timestamp] =
                     ["number", "hash", "timestamp"].map(|name| block[name].clone());
-                let height = number.as_str().and_then(self::number).unwrap_or_default();
+                let height = quantity(&number).unwrap_or_default();
                 let seen = format!("block {height} {}", hash.as_str().unwrap_or_default());
                 (StepOutcome::Ok, seen, json!({ "number": number, "hash": hash, "timestamp": timestamp }))
             }
@@ -208,9 +196,4 @@ fn complaints(upstreams: &Value) -> impl Iterator<Item = String> + '_ {
         let reason = rule.or_else(|| upstream["resting"].as_str())?;
         Some(format!("{name}: {reason}"))
     })
-}
-
-/// Reads a QUANTITY.
-fn number(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
