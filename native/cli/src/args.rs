@@ -231,10 +231,9 @@ pub struct FollowArgs {
     pub server: ServerArgs,
 }
 
-/// Flags of `light`.
+/// Flags of a light client: the chain, who is asked for it, where it starts, and which answers it refuses.
 #[derive(Debug, Args)]
-#[command(after_help = LIGHT_HELP)]
-pub struct LightArgs {
+pub struct SourceArgs {
     /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file with network parameters
     #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
     pub network: String,
@@ -272,10 +271,6 @@ pub struct LightArgs {
     /// accepts any age
     #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
     pub max_age: u64,
-    /// Answers that no upstream can prove: refuse them, accept what N upstreams under different domains agree
-    /// on, or trust the best upstream; accepted answers are marked "level":"unproven"
-    #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
-    pub unproven: UnprovenPolicy,
     /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
     /// that the checkpoint promises, or with "work" of the network's least difficulty; 0 turns the check off
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
@@ -289,6 +284,19 @@ pub struct LightArgs {
     /// "--checkpoint window" a folder below the user's caches]
     #[arg(long, value_name = "DIR|none")]
     pub data_dir: Option<PathBuf>,
+}
+
+/// Flags of `light`.
+#[derive(Debug, Args)]
+#[command(after_help = LIGHT_HELP)]
+pub struct LightArgs {
+    /// Flags of the light client.
+    #[command(flatten)]
+    pub sources: SourceArgs,
+    /// Answers that no upstream can prove: refuse them, accept what N upstreams under different domains agree
+    /// on, or trust the best upstream; accepted answers are marked "level":"unproven"
+    #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
+    pub unproven: UnprovenPolicy,
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,

@@ -10,12 +10,12 @@ use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
 use tracing::info;
 
-use super::args::LightArgs;
+use super::args::SourceArgs;
 use super::error::CommandError;
 use super::find_args::FindArgs;
 
 /// Whether nodes are to be found: if the user names nobody to ask, or says so.
-pub(super) fn is_wanted(args: &LightArgs) -> bool {
+pub(super) fn is_wanted(args: &SourceArgs) -> bool {
     args.discovery || (args.upstream.is_empty() && args.peer.is_empty())
 }
 

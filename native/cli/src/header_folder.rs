@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rootlight::consensus::Network;
 use rootlight_node::light::LightStart;
 
-use super::args::LightArgs;
+use super::args::SourceArgs;
 
 /// The value of `--data-dir` with which nothing is stored.
 const NOTHING: &str = "none";
@@ -46,7 +46,7 @@ impl HeaderFolder {
 }
 
 /// The folder of `--data-dir`, if it names one.
-pub(super) fn named(args: &LightArgs) -> Option<&Path> {
+pub(super) fn named(args: &SourceArgs) -> Option<&Path> {
     args.data_dir.as_deref().filter(|folder| *folder != Path::new(NOTHING))
 }
 

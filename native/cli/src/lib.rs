@@ -89,7 +89,7 @@ use command_line::{NoCommand, read};
 
 pub use admission::{AdmissionArgs, OpenedAdmission};
 pub use args::{
-    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, VerifyArgs,
+    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, SourceArgs, VerifyArgs,
 };
 pub use error::CommandError;
 pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};

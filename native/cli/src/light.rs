@@ -12,7 +12,7 @@ use rootlight_node::light::{LightOptions, LightService, LightStart, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
-use super::args::LightArgs;
+use super::args::{LightArgs, SourceArgs};
 use super::error::CommandError;
 use super::header_folder::{self, HeaderFolder};
 use super::runtime::runtime;
@@ -24,40 +24,83 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
-    let network = verify::network(&args.network)?;
+    let network = verify::network(&args.sources.network)?;
     if let UnprovenPolicy::Quorum(count) = args.unproven
-        && count_upstreams(args) < count
+        && count_upstreams(&args.sources) < count
     {
         return Err(CommandError::Usage(format!(
             "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --upstream",
-            count_upstreams(args)
+            count_upstreams(&args.sources)
         )));
     }
-    if discovery::is_wanted(args) {
-        // Before anything is opened, so that a mistake is told at once.
-        discovery::boot_hosts(&args.finding, &network, header_folder::named(args))?;
-    }
     let limits = Limits::new();
+    let upstreams = open_upstreams(&args.sources, &network, &limits)?;
+    let options = LightOptions {
+        policy: args.calls.policy(),
+        unproven: args.unproven,
+        ..options(&args.sources, limits)
+    };
+    serve(network, args, upstreams, options)
+}
+
+fn count_upstreams(args: &SourceArgs) -> usize {
+    args.upstream.len() + args.peer.len()
+}
+
+/// Opens the upstreams that `--upstream` names. Mistakes in flags of discovery are told here too, before anything is opened.
+pub(super) fn open_upstreams(
+    args: &SourceArgs,
+    network: &Network,
+    limits: &Arc<Limits>,
+) -> Result<Vec<SharedUpstream>, CommandError> {
+    if discovery::is_wanted(args) {
+        discovery::boot_hosts(&args.finding, network, header_folder::named(args))?;
+    }
     let open = |text: &String| {
         let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
         upstream::open_with(text, HttpConfig { limits: limits.clone(), ..config }).map_err(CommandError::from)
     };
-    let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
-    let options = LightOptions {
-        policy: args.calls.policy(),
+    args.upstream.iter().map(open).collect()
+}
+
+/// The options that the flags of every light client give.
+pub(super) fn options(args: &SourceArgs, limits: Arc<Limits>) -> LightOptions {
+    LightOptions {
         min_depth: args.min_depth,
         max_age: args.max_age,
-        unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         limits,
         ..LightOptions::default()
-    };
-    serve(network, args, upstreams, options)
+    }
 }
 
-fn count_upstreams(args: &LightArgs) -> usize {
-    args.upstream.len() + args.peer.len()
+/// Where the client starts.
+pub(super) fn start_of(args: &SourceArgs, network: &Network) -> Result<LightStart, CommandError> {
+    start(args.checkpoint.as_deref(), network, args.min_work, unix_time())
+        .map_err(|error| CommandError::Usage(error.to_string()))
+}
+
+/// Starts the client, with what is judged by Bitcoin and what is followed behind it; must be called inside a runtime.
+pub(super) fn launch(
+    args: &SourceArgs,
+    network: Network,
+    start: LightStart,
+    upstreams: Vec<SharedUpstream>,
+    options: LightOptions,
+) -> Result<Arc<LightService>, CommandError> {
+    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &options.limits)?;
+    let folder = HeaderFolder::of(args.data_dir.as_deref(), &start, &network);
+    let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
+    let path = folder.path().map(Path::to_owned);
+    let mut service = open(network, start, upstreams, options, folder)?;
+    service.follow_bitcoin(bitcoin, path.as_deref());
+    let service = Arc::new(service);
+    if let Some(trusted) = trusted {
+        let service = service.clone();
+        tokio::spawn(async move { service.link(&trusted).await });
+    }
+    Ok(service)
 }
 
 fn serve(
@@ -66,11 +109,9 @@ fn serve(
     mut upstreams: Vec<SharedUpstream>,
     options: LightOptions,
 ) -> Result<(), CommandError> {
-    let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
-        .map_err(|error| CommandError::Usage(error.to_string()))?;
-    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &options.limits)?;
+    let start = start_of(&args.sources, &network)?;
     runtime()?.block_on(async {
-        upstreams.extend(peers::upstreams(args, &network, &start, &options.limits).await?);
+        upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         let for_others = args.server.entry.is_for_others();
@@ -88,16 +129,7 @@ fn serve(
                 work.headers, work.difficulty
             ),
         }
-        let folder = HeaderFolder::of(args.data_dir.as_deref(), &start, &network);
-        let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
-        let kept = folder.path().map(Path::to_owned);
-        let mut service = open(network, start, upstreams, options, folder)?;
-        service.follow_bitcoin(bitcoin, kept.as_deref());
-        let service = Arc::new(service);
-        if let Some(trusted) = trusted {
-            let service = service.clone();
-            tokio::spawn(async move { service.link(&trusted).await });
-        }
+        let service = launch(&args.sources, network, start, upstreams, options)?;
         let bound = run_server::bind(service.clone(), &args.server).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
@@ -130,7 +162,7 @@ fn open(
 
 /// The client that follows the chain from the built-in checkpoint behind a start by window, if it is asked for.
 fn backfill(
-    args: &LightArgs,
+    args: &SourceArgs,
     network: &Network,
     start: &LightStart,
     upstreams: &[SharedUpstream],
