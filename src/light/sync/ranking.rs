@@ -72,7 +72,8 @@ impl Capabilities {
         }
         match outcome {
             Ok(block) => {
-                if let Some(block) = block.filter(|_| proof) {
+                // An upstream may have the draft's second method only, which is requested after the first.
+                if let Some(block) = block.filter(|_| proof || request.method == "rsk_getProof") {
                     self.proofs = Some(true);
                     self.oldest_state = Some(self.oldest_state.unwrap_or(block).min(block));
                 }

@@ -202,7 +202,10 @@ fn the_capabilities_of_an_upstream_are_learned() {
     observe(&mut one, "eth_getTransactionReceipt", Err(unknown()));
     assert_eq!(can(&one).proofs, None);
     observe(&mut one, "eth_getProof", Err(unknown()));
+    observe(&mut one, "rsk_getProof", Err(unknown()));
     assert_eq!(can(&one).proofs, Some(false));
+    observe(&mut one, "rsk_getProof", Ok(Some(60)));
+    assert_eq!((can(&one).proofs, can(&one).oldest_state), (Some(true), Some(60)));
     observe(&mut one, "rootlight_getWitness", Err(unknown()));
     assert_eq!(can(&one).witness, Some(false));
     assert_eq!(one.peers[0].source.record.demerits, 0, "a missing method is not a fault");
