@@ -167,8 +167,8 @@ async fn a_balance_comes_from_the_state_server_that_answers_without_a_wait_for_t
     })
     .await;
     assert_eq!(balance, ask(&*node, "eth_getBalance", json!([account, "latest"])).await["result"]);
-    // A dial of the dead server alone takes ten seconds.
-    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    // Who waits for the dead server waits for eight seconds and more.
+    assert!(started.elapsed() < Duration::from_secs(7), "{:?}", started.elapsed());
     let served = known.nodes().into_iter().find(|node| node.node.id == answers.id).unwrap();
     assert!(served.is_state_server() && served.snap == Some(true));
 }

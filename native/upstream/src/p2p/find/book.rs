@@ -141,6 +141,10 @@ impl NodeBook {
         self.changed();
     }
 
+    pub(super) fn is_state_server(&self, id: &NodeId) -> bool {
+        self.pages().nodes.get(id).is_some_and(KnownNode::is_state_server)
+    }
+
     /// A node answered discovery this long ago.
     pub(super) fn seen(&self, id: &NodeId, ago: Duration) {
         let mut pages = self.pages();

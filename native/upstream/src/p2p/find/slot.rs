@@ -152,7 +152,10 @@ async fn fill(place: Arc<SlotInner>, mut dismissed: mpsc::Receiver<Dismissal>) {
         };
         let current = Arc::new(SlotNode { node, upstream: place.shared.upstream(&node) });
         debug!("{}: dialling {}", place.name, peer_address(&node));
-        place.put(current.clone());
+        // A found node has answered lately. Nobody has heard of a state server, so that nobody waits for its connection.
+        if !book.is_state_server(&node.id) {
+            place.put(current.clone());
+        }
         let reason = hold(&place, &current, &mut dismissed).await;
         place.empty();
         // A dismissal at the same moment says more.
@@ -162,10 +165,18 @@ async fn fill(place: Arc<SlotInner>, mut dismissed: mpsc::Receiver<Dismissal>) {
     }
 }
 
-/// Waits until the node has to go.
-async fn hold(place: &SlotInner, current: &SlotNode, dismissed: &mut mpsc::Receiver<Dismissal>) -> Dismissal {
+/// Waits until the node has to go. A node that is not in its place yet takes it once it is connected.
+async fn hold(
+    place: &SlotInner,
+    current: &Arc<SlotNode>,
+    dismissed: &mut mpsc::Receiver<Dismissal>,
+) -> Dismissal {
     let (book, id) = (&place.shared.book, current.node.id);
+    let mut is_placed = place.current().is_some();
     let opened = |link: &PeerLink| {
+        if !std::mem::replace(&mut is_placed, true) {
+            place.put(current.clone());
+        }
         info!("{}: connected to {}, {}", place.name, peer_address(&current.node), link.peer.hello.client_id);
         book.connected(&id, &link.peer.hello);
     };
