@@ -8,6 +8,7 @@ use rootlight::light::{MAX_AGE, UnprovenPolicy};
 use rootlight::verify::DocumentSubject;
 use rootlight_upstream::p2p::PeerAddress;
 
+use super::balance::BalanceArgs;
 use super::calls::CallArgs;
 use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 #[cfg(feature = "cluster")]
@@ -40,6 +41,7 @@ Examples:
   rootlight                           a Rootstock development chain on 127.0.0.1:4444, accounts funded
   rootlight dev --block-time 5 --data-dir chain
                                       one block every five seconds, kept on disk
+  rootlight balance 0xADDRESS         a proven balance on mainnet, without any set-up
   rootlight light                     follow mainnet from the newest built-in checkpoint, by nodes of its own
                                       peer-to-peer network
   rootlight light --upstream https://node.example/KEY
@@ -87,6 +89,8 @@ pub enum Command {
     Follow(FollowArgs),
     /// Follow the chain of untrusted upstreams, and serve proven answers
     Light(LightArgs),
+    /// Prove the balance of an account, print it with what it rests on, and end
+    Balance(BalanceArgs),
     /// List the nodes of the peer-to-peer network that a light client knows
     Peers(PeersArgs),
     /// Find nodes of the peer-to-peer network, and ask each what it offers

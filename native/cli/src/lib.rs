@@ -40,6 +40,7 @@
 
 mod admission;
 mod args;
+mod balance;
 mod banner;
 mod bitcoin;
 mod calls;
@@ -91,6 +92,7 @@ pub use admission::{AdmissionArgs, OpenedAdmission};
 pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, SourceArgs, VerifyArgs,
 };
+pub use balance::{BalanceArgs, BlockChoice, BlockChoiceError};
 pub use error::CommandError;
 pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
@@ -129,7 +131,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), CommandError> {
-    logging::start(&cli.common);
+    // A balance has a line of progress, and an error that says what each source said.
+    logging::start(&cli.common, matches!(cli.command, Some(Command::Balance(_))));
     if let Some(file) = &cli.common.config {
         config::warn_of_mode(file);
     }
@@ -138,6 +141,7 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
         Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Balance(args)) => balance::run(&args, cli.common.silent),
         Some(Command::Peers(args)) => nodes::peers(&args),
         Some(Command::Crawl(args)) => nodes::crawl(&args),
         Some(Command::Doctor(args)) => doctor::command::run(&args),

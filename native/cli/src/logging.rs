@@ -10,14 +10,24 @@ use tracing_subscriber::fmt::format::debug_fn;
 use super::args::CommonArgs;
 use super::log_lines::{self, LogLines};
 
+/// Levels of most commands: `info` for this program, and `warn` for its dependencies.
+const USUAL: &str = "warn,rootlight=info";
+
 /// Replaces the filter of the running logger.
 type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
 
 static REPLACE: OnceLock<Replace> = OnceLock::new();
 
-pub(super) fn start(args: &CommonArgs) {
+/// Starts the logger. A command with its own line of progress logs no progress and no trouble with upstreams, unless the
+/// user asks for log lines.
+pub(super) fn start(args: &CommonArgs, shows_progress: bool) {
+    let usual = match (args.silent, shows_progress) {
+        (true, _) => "error",
+        (false, true) => "warn,rootlight_node=error,rootlight_upstream=error",
+        (false, false) => USUAL,
+    };
     let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter(args))
+        .with_env_filter(filter(args, usual))
         .with_writer(LogLines::new(args.json_log))
         // A line that cannot be written would be reported on stderr, which panics if nobody reads it any more.
         .log_internal_errors(false)
@@ -38,14 +48,12 @@ pub(super) fn start(args: &CommonArgs) {
 /// Changes the levels of a running logger.
 pub(super) fn set_level(args: &CommonArgs) {
     if let Some(replace) = REPLACE.get() {
-        replace(filter(args));
+        replace(filter(args, if args.silent { "error" } else { USUAL }));
     }
 }
 
-/// The levels: those of `--log-level`, or of `RUST_LOG`; otherwise `info` for this program and `warn` for its
-/// dependencies.
-fn filter(args: &CommonArgs) -> EnvFilter {
-    let usual = if args.silent { "error" } else { "warn,rootlight=info" };
+/// The levels: those of `--log-level`, or of `RUST_LOG`, or the usual ones.
+fn filter(args: &CommonArgs, usual: &str) -> EnvFilter {
     let given = args.log_level.as_deref().and_then(|text| EnvFilter::try_new(text).ok());
     given.or_else(|| EnvFilter::try_from_default_env().ok()).unwrap_or_else(|| EnvFilter::new(usual))
 }

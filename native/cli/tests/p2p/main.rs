@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod balance;
 mod chain;
 mod convict;
 mod dev;

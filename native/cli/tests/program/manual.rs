@@ -5,7 +5,8 @@ use crate::common;
 use common::run;
 
 /// Commands that have a page of their own.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
+    "balance",
     "dev",
     "follow",
     "light",

@@ -189,7 +189,9 @@ impl SyncLog {
     fn underway(&mut self, progress: Progress) {
         let Progress { start, head, target, rate, left } = progress;
         let worth = target.saturating_sub(start) >= WORTH_A_BAR;
-        if self.bar.is_none() && worth && std::io::stderr().is_terminal() {
+        // The bar takes the place of the lines below, which the user may not want.
+        let wanted = tracing::enabled!(tracing::Level::INFO);
+        if self.bar.is_none() && worth && wanted && std::io::stderr().is_terminal() {
             self.bar = Some(progress_bar(start, target, "headers"));
         }
         if let Some(bar) = &self.bar {

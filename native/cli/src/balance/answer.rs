@@ -1,0 +1,171 @@
+//! A proven balance and what it rests on.
+
+use alloy_primitives::utils::format_ether;
+use alloy_primitives::{Address, B256, U256};
+use rootlight::consensus::Network;
+use serde_json::{Value, json};
+
+use super::args::BlockChoice;
+use crate::service_call::{ask_all, quantity};
+use rootlight_node::light::LightService;
+
+/// A balance that is proven from the state root of a verified block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BalanceAnswer {
+    pub(super) account: Address,
+    /// In wei.
+    pub(super) balance: U256,
+    pub(super) number: u64,
+    pub(super) hash: B256,
+    /// Time of the block, in seconds since 1970.
+    pub(super) time: u64,
+    pub(super) rests_on: AnswerBasis,
+}
+
+/// What an answer rests on, as of `rootlight_verification` and `rootlight_checkpoint`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AnswerBasis {
+    /// How far the block is verified.
+    pub(super) level: String,
+    /// Blocks on top of it.
+    pub(super) depth: u64,
+    /// `checkpoint` if a block is trusted.
+    pub(super) start: String,
+    /// The block that everything is proven from: a trusted one, or one that work supports.
+    pub(super) first: (u64, B256),
+    /// Without a trusted block: the least work that a forgery needs, in hashes.
+    pub(super) attack_cost: Option<U256>,
+}
+
+/// Why there is no proven balance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoBalance {
+    /// Asking again may help.
+    Unproven(String),
+    /// The verified chain has no such block.
+    NoBlock,
+}
+
+/// Asks a light client once for a balance, and for what it rests on.
+pub(super) async fn ask_balance(
+    service: &LightService,
+    account: Address,
+    block: BlockChoice,
+) -> Result<BalanceAnswer, NoBalance> {
+    let (account_text, block) = (format!("{account:#x}"), block.to_string());
+    let calls = [
+        ("eth_getBlockByNumber", json!([block, false])),
+        ("rootlight_verification", json!([block])),
+        ("rootlight_checkpoint", json!([])),
+        ("eth_getBalance", json!([account_text, block])),
+    ];
+    let mut answers = ask_all(service, &calls).await.into_iter();
+    let mut next = || answers.next().unwrap_or(Err(String::new())).map_err(NoBalance::Unproven);
+    let (block, verification, checkpoint) = (next()?, next()?, next()?);
+    if block.is_null() {
+        return Err(NoBalance::NoBlock);
+    }
+    let balance = next()?;
+    let unread = || NoBalance::Unproven("an answer has another form than expected".into());
+    read(account, &balance, &block, &verification, &checkpoint).ok_or_else(unread)
+}
+
+fn read(
+    account: Address,
+    balance: &Value,
+    block: &Value,
+    verification: &Value,
+    checkpoint: &Value,
+) -> Option<BalanceAnswer> {
+    let wide = |value: &Value| value.as_str().and_then(|text| text.parse::<U256>().ok());
+    let hash = |value: &Value| value.as_str().and_then(|text| text.parse::<B256>().ok());
+    let basis = AnswerBasis {
+        level: verification["level"].as_str()?.to_owned(),
+        depth: quantity(&verification["depth"])?,
+        start: verification["start"].as_str()?.to_owned(),
+        first: (quantity(&checkpoint["number"])?, hash(&checkpoint["hash"])?),
+        attack_cost: wide(&verification["attackCost"]),
+    };
+    Some(BalanceAnswer {
+        account,
+        balance: wide(balance)?,
+        number: quantity(&block["number"])?,
+        hash: hash(&block["hash"])?,
+        time: quantity(&block["timestamp"])?,
+        rests_on: basis,
+    })
+}
+
+/// How a run went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunFigures {
+    /// Names of the sources that gave proofs of state.
+    pub(super) provers: Vec<String>,
+    pub(super) milliseconds: u64,
+    /// Bytes of all responses, as text.
+    pub(super) bytes: u64,
+    /// The present, in seconds since 1970.
+    pub(super) now: u64,
+}
+
+impl BalanceAnswer {
+    /// The balance with 18 decimals.
+    pub(super) fn rbtc(&self) -> String {
+        format_ether(self.balance)
+    }
+
+    /// The JSON object that `--json` prints.
+    pub(super) fn to_json(&self, network: &Network, run: &RunFigures) -> Value {
+        let basis = &self.rests_on;
+        json!({
+            "network": network.name,
+            "chainId": network.chain_id,
+            "account": format!("{:#x}", self.account),
+            "rbtc": self.rbtc(),
+            "wei": self.balance.to_string(),
+            "block": {
+                "number": self.number,
+                "hash": self.hash,
+                "timestamp": self.time,
+                "ageSeconds": run.now.saturating_sub(self.time),
+            },
+            "level": basis.level,
+            "depth": basis.depth,
+            "start": basis.start,
+            "firstBlock": { "number": basis.first.0, "hash": basis.first.1 },
+            "attackCost": basis.attack_cost.map(|cost| cost.to_string()),
+            "provenBy": run.provers,
+            "milliseconds": run.milliseconds,
+            "receivedBytes": run.bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_without_a_member_are_not_read() {
+        let account = Address::repeat_byte(7);
+        let hash = format!("{}", B256::repeat_byte(1));
+        let block = json!({ "number": "0x5", "hash": hash, "timestamp": "0x64" });
+        let proof = json!({ "level": "verified", "depth": "0x2", "start": "work", "attackCost": "0xff" });
+        let first = json!({ "number": "0x1", "hash": hash });
+        let answer = read(account, &json!("0xde0b6b3a7640001"), &block, &proof, &first).unwrap();
+        assert_eq!(answer.rbtc(), "1.000000000000000001");
+        assert_eq!((answer.number, answer.time, answer.rests_on.depth), (5, 100, 2));
+        assert_eq!(answer.rests_on.attack_cost, Some(U256::from(255)));
+        for member in ["number", "hash", "timestamp"] {
+            let mut less = block.clone();
+            less[member] = Value::Null;
+            assert_eq!(read(account, &json!("0x1"), &less, &proof, &first), None, "{member}");
+        }
+        for member in ["level", "depth", "start"] {
+            let mut less = proof.clone();
+            less[member] = Value::Null;
+            assert_eq!(read(account, &json!("0x1"), &block, &less, &first), None, "{member}");
+        }
+        assert_eq!(read(account, &Value::Null, &block, &proof, &first), None);
+    }
+}

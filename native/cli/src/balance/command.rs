@@ -1,0 +1,190 @@
+//! The run, from the flags to the end of the program.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rootlight::consensus::Network;
+use rootlight_limits::Limits;
+use rootlight_limits::unix_time::unix_time;
+use rootlight_node::light::{LightOptions, LightStart};
+use rootlight_upstream::SharedUpstream;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::account::NamedAccount;
+use super::answer::{BalanceAnswer, RunFigures};
+use super::args::BalanceArgs;
+use super::failure::FailedRun;
+use super::progress::{ProgressLine, Reached, waited_for};
+use super::prove::{LOOK, Prover, Unproven};
+use super::sources::{NotedUpstream, SourceNotes};
+use super::text;
+use crate::error::CommandError;
+use crate::print::{say, write_error};
+use crate::run_server::stop_signal;
+use crate::runtime::runtime;
+use crate::service_call::other_chain;
+use crate::{discovery, light, peers, verify};
+
+/// Longest wait at the end for work that cannot be stopped, such as a look-up of a name.
+const LAST_WORK: Duration = Duration::from_millis(500);
+
+/// Longest wait for an upstream's chain id, after a run that failed.
+const CHAIN_ID_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Proves a balance and prints it.
+pub(crate) fn run(args: &BalanceArgs, is_silent: bool) -> Result<(), CommandError> {
+    let network = verify::network(&args.sources.network)?;
+    let account = NamedAccount::read(&args.address, &network)
+        .map_err(|error| CommandError::Usage(format!("address {}: {error}", args.address)))?;
+    let limits = Limits::new();
+    let upstreams = light::open_upstreams(&args.sources, &network, &limits)?;
+    let start = light::start_of(&args.sources, &network)?;
+    if let Some(other) = account.other_chain.filter(|_| !is_silent) {
+        let own = network.chain_id;
+        write_error(format_args!(
+            "note: the address has the checksum of chain id {other} (RSKIP-60), the balance is that of chain id {own}"
+        ));
+    }
+    let options = light::options(&args.sources, limits);
+    let run = BalanceRun { args, network, account, start, is_silent };
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(run.prove(upstreams, options));
+    runtime.shutdown_timeout(LAST_WORK);
+    outcome
+}
+
+struct BalanceRun<'a> {
+    args: &'a BalanceArgs,
+    network: Network,
+    account: NamedAccount,
+    start: LightStart,
+    is_silent: bool,
+}
+
+/// How a run ended.
+enum RunEnd {
+    Answered(BalanceAnswer),
+    Failed(Unproven),
+    Late,
+    Interrupted,
+}
+
+impl BalanceRun<'_> {
+    async fn prove(&self, named: Vec<SharedUpstream>, options: LightOptions) -> Result<(), CommandError> {
+        let (started, sources, notes) =
+            (Instant::now(), &self.args.sources, Arc::new(SourceNotes::default()));
+        let mut upstreams = named.clone();
+        upstreams.extend(peers::upstreams(sources, &self.network, &self.start, &options.limits).await?);
+        let upstreams =
+            upstreams.into_iter().map(|upstream| NotedUpstream::new(upstream, notes.clone())).collect();
+        let service = light::launch(sources, self.network.clone(), self.start, upstreams, options)?;
+        let prover = Prover {
+            service: &service,
+            account: self.account.address,
+            block: self.args.block,
+            finds_nodes: discovery::is_wanted(sources),
+            refusal: Mutex::default(),
+        };
+        let end = self.wait(&prover, &notes).await;
+        match end {
+            RunEnd::Answered(answer) => {
+                self.print(&answer, &notes, started)?;
+                Ok(())
+            }
+            RunEnd::Failed(Unproven::NoBlock) => {
+                let (status, upstreams) = prover.progress().await;
+                let [_, head, _] = Reached::read(&status, &upstreams).blocks;
+                Err(CommandError::failed(format!(
+                    "the verified chain has no such block; its newest one is {head}"
+                )))
+            }
+            RunEnd::Interrupted => Err(CommandError::failed("interrupted; nothing is proven")),
+            RunEnd::Failed(_) | RunEnd::Late => {
+                self.report(&prover, &notes, &named).await;
+                Err(CommandError::failed(self.failure(&end)))
+            }
+        }
+    }
+
+    /// Shows what is waited for, until the run ends.
+    async fn wait(&self, prover: &Prover<'_>, notes: &SourceNotes) -> RunEnd {
+        let mut line = ProgressLine::to_stderr(self.is_silent);
+        let show = async {
+            loop {
+                let (status, upstreams) = prover.progress().await;
+                line.show(&waited_for(&Reached::read(&status, &upstreams), prover.finds_nodes, notes));
+                sleep(LOOK).await;
+            }
+        };
+        let end = tokio::select! {
+            proven = timeout(Duration::from_secs(self.args.seconds), prover.prove()) => match proven {
+                Ok(Ok(answer)) => RunEnd::Answered(answer),
+                Ok(Err(unproven)) => RunEnd::Failed(unproven),
+                Err(_) => RunEnd::Late,
+            },
+            () = stop_signal() => RunEnd::Interrupted,
+            () = show => RunEnd::Late,
+        };
+        line.clear();
+        end
+    }
+
+    fn print(
+        &self,
+        answer: &BalanceAnswer,
+        notes: &SourceNotes,
+        started: Instant,
+    ) -> Result<(), CommandError> {
+        let run = RunFigures {
+            provers: notes.provers(),
+            milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            bytes: notes.bytes(),
+            now: unix_time(),
+        };
+        if self.args.json {
+            let object = answer.to_json(&self.network, &run);
+            say!("{}", serde_json::to_string_pretty(&object).map_err(CommandError::failed)?);
+            return Ok(());
+        }
+        // A block that the user trusts is NUMBER:HASH.
+        let is_built_in = self.args.sources.checkpoint.as_deref().is_none_or(|text| !text.contains(':'));
+        for line in text::lines(answer, &self.network, &run, is_built_in) {
+            say!("{line}");
+        }
+        Ok(())
+    }
+
+    /// Says on stderr how far the run came, what was tried, and what to do.
+    async fn report(&self, prover: &Prover<'_>, notes: &SourceNotes, named: &[SharedUpstream]) {
+        let (status, upstreams) = prover.progress().await;
+        let expected = self.network.chain_id;
+        let foreign = named.iter().map(|upstream| async move {
+            let asked = timeout(CHAIN_ID_TIMEOUT, other_chain(upstream, expected)).await;
+            Some((upstream.name().to_owned(), asked.ok()?.ok()??))
+        });
+        let foreign = futures::future::join_all(foreign).await;
+        let failed = FailedRun {
+            reached: Reached::read(&status, &upstreams),
+            upstreams,
+            notes: notes.all(),
+            foreign: foreign.into_iter().flatten().collect::<BTreeMap<_, _>>(),
+            refusal: prover.refusal(),
+            finds_nodes: prover.finds_nodes,
+        };
+        for line in failed.lines() {
+            write_error(format_args!("{line}"));
+        }
+    }
+
+    fn failure(&self, end: &RunEnd) -> String {
+        let account = self.account.address;
+        match end {
+            RunEnd::Failed(Unproven::NoChain) => {
+                "no source gave the chain, so the balance is not proven".into()
+            }
+            RunEnd::Failed(_) => format!("no source proved the balance of {account:#x}"),
+            _ => format!("the balance of {account:#x} was not proven within {} s", self.args.seconds),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What is printed where no balance is proven: how far the run came, what was tried, and what to do. One screen.
+
+use std::collections::BTreeMap;
+
+use rootlight_limits::sanitize::cell;
+use serde_json::Value;
+
+use super::progress::Reached;
+use super::sources::{SourceNote, short_name};
+
+/// Most sources that are listed.
+const MAX_SOURCES: usize = 8;
+
+/// How a run without an answer ended.
+pub(super) struct FailedRun {
+    pub(super) reached: Reached,
+    /// The answer of `rootlight_upstreams`.
+    pub(super) upstreams: Value,
+    /// What each source has said.
+    pub(super) notes: BTreeMap<String, SourceNote>,
+    /// Upstreams of another chain, and what they say of it.
+    pub(super) foreign: BTreeMap<String, String>,
+    /// Why the latest question was not answered.
+    pub(super) refusal: Option<String>,
+    /// Whether nodes are found.
+    pub(super) finds_nodes: bool,
+}
+
+impl FailedRun {
+    /// The lines that are printed.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.stage()];
+        if let Some(refusal) = &self.refusal {
+            lines.push(format!("the latest answer: {}", cell(refusal)));
+        }
+        lines.extend(self.sources());
+        lines.push("what to do:".into());
+        lines.extend(self.advice().iter().map(|advice| format!("  {advice}")));
+        lines
+    }
+
+    fn stage(&self) -> String {
+        let ((verified, headers), [start, head, _]) = (self.reached.headers(), self.reached.blocks);
+        match self.reached.is_synced {
+            true => format!("block {head} is the verified head; its state was not proven"),
+            false if verified > 0 => {
+                format!("{verified} of {headers} headers were verified, up to block {head}")
+            }
+            false => format!("no header above the start, block {start}, was verified"),
+        }
+    }
+
+    /// Each source with the most telling thing that it said.
+    fn sources(&self) -> Vec<String> {
+        let mut said: BTreeMap<&str, (u8, String)> = BTreeMap::new();
+        for (name, note) in &self.notes {
+            said.insert(name, of_note(note));
+        }
+        for upstream in self.upstreams.as_array().into_iter().flatten() {
+            let Some(name) = upstream["name"].as_str().filter(|name| !name.ends_with("(no node)")) else {
+                continue;
+            };
+            let rule = upstream["misbehaviour"].as_array().and_then(|all| all.last()?["rule"].as_str());
+            let told = match (rule, upstream["resting"].as_str()) {
+                (Some(rule), _) => (0, format!("was caught: {rule}")),
+                (None, Some(fault)) => (2, format!("left alone for now: {fault}")),
+                (None, None) => (4, "it was not asked".into()),
+            };
+            let known = said.entry(name).or_insert_with(|| told.clone());
+            if told.0 < known.0 {
+                *known = told;
+            }
+        }
+        for (name, other) in &self.foreign {
+            said.insert(name, (0, other.clone()));
+        }
+        if said.is_empty() {
+            let what = if self.finds_nodes { "no node was found" } else { "no source was reached" };
+            return vec![format!("tried: {what}")];
+        }
+        let mut all: Vec<(u8, &str, String)> =
+            said.into_iter().map(|(name, (rank, text))| (rank, name, text)).collect();
+        all.sort();
+        let more = all.len().saturating_sub(MAX_SOURCES);
+        let line =
+            |(_, name, text): &(u8, &str, String)| format!("  {}: {}", cell(short_name(name)), cell(text));
+        let mut lines = vec!["tried:".to_owned()];
+        lines.extend(all.iter().take(MAX_SOURCES).map(line));
+        if more > 0 {
+            lines.push(format!("  and {more} more"));
+        }
+        lines
+    }
+
+    fn advice(&self) -> &'static [&'static str] {
+        match (self.reached.is_synced, self.reached.headers().0 > 0) {
+            (true, _) => &[
+                "--upstream URL: a JSON-RPC node with eth_getProof; rootlight sidecar makes a node of yours one",
+                "--peer ID@HOST:PORT: a node of the peer-to-peer network with snapshot service (snap/1)",
+                "--for S: more time; rootlight doctor: tries each step alone, and says which fails",
+            ],
+            (false, true) => &[
+                "--for S: more time; --data-dir DIR: keeps the headers for the next run",
+                "--checkpoint work: starts near the head on mainnet; --checkpoint NUMBER:HASH: a newer block you trust",
+            ],
+            (false, false) => &[
+                "look at the network: names (DNS), and UDP and TCP to ports 5050 (mainnet) or 50505 (testnet)",
+                "look at --network and --checkpoint, and at the URL and key of each --upstream",
+                "--upstream URL or --peer ID@HOST:PORT: other sources; rootlight doctor: tries each step alone",
+            ],
+        }
+    }
+}
+
+/// What a source said of state, or else of the chain; the lower the number, the more it says.
+fn of_note(note: &SourceNote) -> (u8, String) {
+    match (&note.state, &note.other) {
+        (Some(Err(error)), _) => (1, error.clone()),
+        (Some(Ok(())), _) => (2, "sent a proof, which was not enough".into()),
+        (None, Some(Err(error))) => (3, error.clone()),
+        (None, _) => (4, "answers; it was not asked for state".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn failed(status: Value, upstreams: Value) -> FailedRun {
+        FailedRun {
+            reached: Reached::read(&status, &upstreams),
+            upstreams,
+            notes: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+            refusal: None,
+            finds_nodes: true,
+        }
+    }
+
+    #[test]
+    fn each_source_is_listed_with_what_it_said() {
+        let status =
+            json!({ "synced": true, "startingBlock": "0x1", "currentBlock": "0x64", "highestBlock": "0x64" });
+        let upstreams = json!([
+            { "name": "https://liar.example", "misbehaviour": [{ "rule": "the proof has another root" }] },
+            { "name": "https://other.example", "misbehaviour": [], "resting": "block 0: unlinked" },
+            { "name": "https://late.example", "misbehaviour": [] },
+            { "name": "peer 1 (no node)", "misbehaviour": [], "resting": "no node is known" },
+        ]);
+        let said = |text: &str| Some(Err(text.to_owned()));
+        let note = |state, other| SourceNote { state, other };
+        let mut failed = failed(status, upstreams);
+        failed.notes = BTreeMap::from([
+            ("https://liar.example".to_owned(), note(Some(Ok(())), Some(Ok(())))),
+            (
+                "https://stock.example".to_owned(),
+                note(said("upstream error -32601: no\u{1b}[2J"), Some(Ok(()))),
+            ),
+            ("https://quiet.example".to_owned(), note(None, Some(Ok(())))),
+        ]);
+        failed.foreign =
+            BTreeMap::from([("https://other.example".to_owned(), "its chain id is 1".to_owned())]);
+        failed.refusal = Some("no upstream gives a state proof".into());
+        let expected = r"block 100 is the verified head; its state was not proven
+the latest answer: no upstream gives a state proof
+tried:
+  https://liar.example: was caught: the proof has another root
+  https://other.example: its chain id is 1
+  https://stock.example: upstream error -32601: no\u001b[2J
+  https://late.example: it was not asked
+  https://quiet.example: answers; it was not asked for state
+what to do:
+  --upstream URL: a JSON-RPC node with eth_getProof; rootlight sidecar makes a node of yours one
+  --peer ID@HOST:PORT: a node of the peer-to-peer network with snapshot service (snap/1)
+  --for S: more time; rootlight doctor: tries each step alone, and says which fails";
+        assert_eq!(failed.lines().join("\n"), expected);
+    }
+
+    #[test]
+    fn the_stage_says_how_far_the_run_came() {
+        let lines = failed(Value::Null, Value::Null).lines();
+        assert_eq!(
+            lines[..2],
+            ["no header above the start, block 0, was verified", "tried: no node was found"]
+        );
+        assert!(lines[3].contains("DNS"), "{lines:?}");
+        let status =
+            json!({ "synced": false, "startingBlock": "0x0", "currentBlock": "0xa", "highestBlock": "0x64" });
+        let lines = failed(status, Value::Null).lines();
+        assert_eq!(lines[0], "10 of 100 headers were verified, up to block 10");
+        assert!(lines[3].contains("more time"), "{lines:?}");
+    }
+
+    #[test]
+    fn many_sources_fit_on_a_screen() {
+        let upstreams: Vec<Value> = (0..40).map(|number| json!({ "name": format!("{number}") })).collect();
+        let lines = failed(Value::Null, Value::from(upstreams)).lines();
+        assert!(lines.len() < 20 && lines.contains(&"  and 32 more".to_owned()), "{lines:?}");
+    }
+}

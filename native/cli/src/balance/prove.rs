@@ -1,0 +1,111 @@
+//! Waits for the head, and asks for the balance until it is proven.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use rootlight_node::light::LightService;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::answer::{BalanceAnswer, NoBalance, ask_balance};
+use super::args::BlockChoice;
+use crate::service_call::ask;
+
+/// Interval between two looks at the progress.
+pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// For how long all sources may fail, without a header in between, before the run ends. Nodes that fail are replaced where
+/// nodes are found.
+const FAULT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Questions for the balance before the run ends, if nobody takes the place of the sources.
+const TRIES: u32 = 5;
+
+/// Pause after a question that failed; it doubles up to [`LONGEST_PAUSE`]. The head moves, and nodes write their states late.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Longest pause between two questions.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What is to be proven, and by whom.
+pub(super) struct Prover<'a> {
+    pub(super) service: &'a LightService,
+    pub(super) account: Address,
+    pub(super) block: BlockChoice,
+    /// Whether nodes are found, which take each other's place.
+    pub(super) finds_nodes: bool,
+    /// Why the latest question was not answered.
+    pub(super) refusal: Mutex<Option<String>>,
+}
+
+/// Why there is no balance. [`Prover::refusal`] has the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unproven {
+    /// All sources fail.
+    NoChain,
+    /// No source proves the balance.
+    NoState,
+    /// The verified chain has no such block.
+    NoBlock,
+}
+
+impl Prover<'_> {
+    /// The answers of `rootlight_syncStatus` and `rootlight_upstreams`.
+    pub(super) async fn progress(&self) -> (Value, Value) {
+        let of = |method| async move { ask(self.service, method, json!([])).await.unwrap_or_default() };
+        (of("rootlight_syncStatus").await, of("rootlight_upstreams").await)
+    }
+
+    /// Proves the balance. Ends only with an answer while nodes are found.
+    pub(super) async fn prove(&self) -> Result<BalanceAnswer, Unproven> {
+        self.reach_head().await?;
+        let mut pause = FIRST_PAUSE;
+        for tries in 1_u32.. {
+            match ask_balance(self.service, self.account, self.block).await {
+                Ok(answer) => return Ok(answer),
+                Err(NoBalance::NoBlock) => return Err(Unproven::NoBlock),
+                Err(NoBalance::Unproven(reason)) => self.refuse(reason),
+            }
+            if tries >= TRIES && !self.finds_nodes {
+                break;
+            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        }
+        Err(Unproven::NoState)
+    }
+
+    /// Waits until the head is verified.
+    async fn reach_head(&self) -> Result<(), Unproven> {
+        // Sources are tried again and again, so a moment without a fault is no sign of life. A header is.
+        let (mut failing, mut head) = (None::<Instant>, Value::Null);
+        loop {
+            let mut status = ask(self.service, "rootlight_syncStatus", json!([])).await.unwrap_or_default();
+            if status["synced"] == true {
+                return Ok(());
+            }
+            let reached = status["currentBlock"].take();
+            if reached != head {
+                (failing, head) = (None, reached);
+            }
+            if let Some(fault) = status["fault"].as_str() {
+                self.refuse(fault.to_owned());
+                failing.get_or_insert_with(Instant::now);
+            }
+            if failing.is_some_and(|since| since.elapsed() >= FAULT_PATIENCE) && !self.finds_nodes {
+                return Err(Unproven::NoChain);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    fn refuse(&self, reason: String) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
+    /// Why the latest question was not answered.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,220 @@
+//! What each source of a run has said.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Reservation;
+use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+
+/// Most sources that are remembered: nodes that are found take each other's place.
+const MAX_SOURCES: usize = 64;
+
+/// What one source has said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct SourceNote {
+    /// The latest response to a request for a proof of state; an error is its text.
+    pub(super) state: Option<Result<(), String>>,
+    /// The latest response to another request.
+    pub(super) other: Option<Result<(), String>>,
+}
+
+/// What the sources of a run have said.
+#[derive(Default)]
+pub(super) struct SourceNotes(Mutex<NotesState>);
+
+#[derive(Default)]
+struct NotesState {
+    sources: BTreeMap<String, SourceNote>,
+    /// Who is asked for a proof of state now; a name comes once for each request.
+    asked: Vec<String>,
+    bytes: u64,
+}
+
+impl SourceNotes {
+    fn state(&self) -> MutexGuard<'_, NotesState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the responses to requests, of which `is_state` says whether they are for a proof of state.
+    fn note(&self, name: &str, is_state: &[bool], results: &[UpstreamResult]) {
+        let mut state = self.state();
+        let texts = results.iter().flatten();
+        let bytes = texts.map(|text| text.get().len() as u64).fold(0, u64::saturating_add);
+        state.bytes = state.bytes.saturating_add(bytes);
+        if state.sources.len() >= MAX_SOURCES && !state.sources.contains_key(name) {
+            return;
+        }
+        let note = state.sources.entry(name.to_owned()).or_default();
+        for (is_state, result) in is_state.iter().zip(results) {
+            let said = result.as_ref().map(drop).map_err(ToString::to_string);
+            *if *is_state { &mut note.state } else { &mut note.other } = Some(said);
+        }
+    }
+
+    /// All sources that were asked.
+    pub(super) fn all(&self) -> BTreeMap<String, SourceNote> {
+        self.state().sources.clone()
+    }
+
+    /// The sources that gave a proof of state.
+    pub(super) fn provers(&self) -> Vec<String> {
+        let gave = |note: &SourceNote| matches!(note.state, Some(Ok(())));
+        let state = self.state();
+        state.sources.iter().filter(|(_, note)| gave(note)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Who is asked for a proof of state now.
+    pub(super) fn asked(&self) -> Option<String> {
+        self.state().asked.last().cloned()
+    }
+
+    /// Bytes of all responses, as text.
+    pub(super) fn bytes(&self) -> u64 {
+        self.state().bytes
+    }
+}
+
+/// A request for a proof of state that is under way.
+struct AskedForState<'a> {
+    notes: &'a SourceNotes,
+    name: &'a str,
+}
+
+impl<'a> AskedForState<'a> {
+    fn begin(notes: &'a SourceNotes, name: &'a str) -> Self {
+        notes.state().asked.push(name.to_owned());
+        Self { notes, name }
+    }
+}
+
+impl Drop for AskedForState<'_> {
+    fn drop(&mut self) {
+        let mut state = self.notes.state();
+        if let Some(index) = state.asked.iter().position(|name| name == self.name) {
+            state.asked.remove(index);
+        }
+    }
+}
+
+/// An upstream whose responses are noted.
+pub(super) struct NotedUpstream {
+    inner: SharedUpstream,
+    notes: Arc<SourceNotes>,
+}
+
+impl NotedUpstream {
+    pub(super) fn new(inner: SharedUpstream, notes: Arc<SourceNotes>) -> SharedUpstream {
+        Arc::new(Self { inner, notes })
+    }
+
+    /// Who answers now; `None` while no node fills the place.
+    fn source(&self) -> Option<String> {
+        match self.inner.current_source() {
+            None => Some(self.inner.name().to_owned()),
+            Some(source) => Some(source.name).filter(|_| !source.vacant),
+        }
+    }
+}
+
+fn asks_for_state(request: &UpstreamRequest) -> bool {
+    request.method.ends_with("getProof") || request.method.ends_with("Witness")
+}
+
+impl Upstream for NotedUpstream {
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { self.request_reserved(requests).await.0 })
+    }
+
+    fn request_reserved(
+        &self,
+        requests: Vec<UpstreamRequest>,
+    ) -> BoxFuture<'_, (Vec<UpstreamResult>, Reservation)> {
+        Box::pin(async move {
+            let is_state: Vec<bool> = requests.iter().map(asks_for_state).collect();
+            let source = self.source();
+            let asked = source.as_deref().filter(|_| is_state.contains(&true));
+            let _asked = asked.map(|name| AskedForState::begin(&self.notes, name));
+            let (results, reserved) = self.inner.request_reserved(requests).await;
+            if let Some(name) = &source {
+                self.notes.note(name, &is_state, &results);
+            }
+            (results, reserved)
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.inner)
+    }
+}
+
+/// A name for a line: of a node's id, which has 128 digits, the ends.
+pub(super) fn short_name(name: &str) -> String {
+    match name.split_once('@') {
+        Some((id, place)) if id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            let (start, end) = (id.get(..8).unwrap_or_default(), id.get(id.len() - 4..).unwrap_or_default());
+            format!("{start}..{end}@{place}")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight_upstream::UpstreamError;
+    use rootlight_upstream::call;
+    use serde_json::json;
+
+    use super::*;
+
+    struct Node;
+
+    impl Upstream for Node {
+        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+            let answer = |request: &UpstreamRequest| match request.method {
+                "eth_getProof" => Err(UpstreamError::Rpc { code: -32601, message: "no".into(), data: None }),
+                _ => Ok(serde_json::value::to_raw_value("0x12").unwrap()),
+            };
+            Box::pin(async move { requests.iter().map(answer).collect() })
+        }
+
+        fn name(&self) -> &'static str {
+            "node"
+        }
+    }
+
+    #[tokio::test]
+    async fn responses_are_noted_with_their_bytes() {
+        let notes = Arc::new(SourceNotes::default());
+        let upstream = NotedUpstream::new(Arc::new(Node), notes.clone());
+        upstream.request(vec![call("eth_chainId", json!([])), call("eth_getProof", json!([]))]).await;
+        assert_eq!((notes.bytes(), notes.asked(), notes.provers()), (6, None, Vec::new()));
+        let said = Some(Err("upstream error -32601: no".to_owned()));
+        assert_eq!(notes.all()["node"], SourceNote { state: said, other: Some(Ok(())) });
+    }
+
+    #[test]
+    fn more_sources_than_can_be_listed_are_not_remembered() {
+        let notes = SourceNotes::default();
+        for number in 0..100 {
+            notes.note(&format!("{number}"), &[], &[]);
+        }
+        assert_eq!(notes.all().len(), MAX_SOURCES);
+        let asked = AskedForState::begin(&notes, "a");
+        assert_eq!(notes.asked().as_deref(), Some("a"));
+        drop(asked);
+        assert_eq!(notes.asked(), None);
+    }
+
+    #[test]
+    fn names_of_nodes_are_shortened() {
+        let id = format!("{}{}", "ab".repeat(60), "cd".repeat(4));
+        assert_eq!(short_name(&format!("{id}@[::1]:5050")), "abababab..cdcd@[::1]:5050");
+        assert_eq!(short_name("https://node.example"), "https://node.example");
+    }
+}
