@@ -15,7 +15,7 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::light::{DatedVerdict, DatedWork, SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::types::SealedHeader;
 use rootlight_node::light::{FILE, LightOptions, LightService, LightStart, WINDOW_FILE};
-use rootlight_upstream::{Upstream, UpstreamError, UpstreamResult};
+use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ impl ChainUpstream {
 }
 
 impl Upstream for ChainUpstream {
-    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+    fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         let answer = |call: &UpstreamRequest| {
             let message = "method not found".into();
             let text = self.answer(call).ok_or(UpstreamError::Rpc { code: -32601, message, data: None })?;
@@ -104,7 +104,7 @@ impl Upstream for ChainUpstream {
             Ok(RawValue::from_string(text).unwrap())
         };
         let answers = calls.iter().map(answer).collect();
-        Box::pin(async move { answers })
+        Box::pin(unreserved(async move { answers }))
     }
 
     fn name(&self) -> &str {
