@@ -6,6 +6,7 @@
 //! checked: it is the end of a period, the target of the next period is within reach of the built-in one, and at least
 //! a whole period was mined on top of it.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use thiserror::Error;
@@ -67,8 +68,7 @@ impl BitcoinChain {
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         let checkpoint = self.personal_checkpoint();
-        let mut out = Vec::with_capacity(0);
-        out.push(FORM);
+        let mut out = vec![FORM];
         out.extend_from_slice(&checkpoint.height.to_le_bytes());
         out.extend_from_slice(checkpoint.hash.as_slice());
         out.extend_from_slice(&checkpoint.next_bits.to_le_bytes());
