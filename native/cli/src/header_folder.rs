@@ -35,14 +35,6 @@ impl HeaderFolder {
             (None, LightStart::At(_) | LightStart::Work(_)) => Self::None,
         }
     }
-
-    /// The folder, if there is one.
-    pub(super) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::None => None,
-            Self::Named(folder) | Self::Usual(folder) => Some(folder),
-        }
-    }
 }
 
 /// The folder of `--data-dir`, if it names one.

@@ -89,13 +89,10 @@ pub(super) fn launch(
     upstreams: Vec<SharedUpstream>,
     options: LightOptions,
 ) -> Result<Arc<LightService>, CommandError> {
-    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &options.limits)?;
     let folder = HeaderFolder::of(args.data_dir.as_deref(), &start, &network);
     let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
-    let path = folder.path().map(Path::to_owned);
-    let mut service = open(network, start, upstreams, options, folder)?;
-    service.follow_bitcoin(bitcoin, path.as_deref());
-    let service = Arc::new(service);
+    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &options.limits)?;
+    let service = Arc::new(open(network, start, upstreams, LightOptions { bitcoin, ..options }, folder)?);
     if let Some(trusted) = trusted {
         let service = service.clone();
         tokio::spawn(async move { service.link(&trusted).await });

@@ -167,7 +167,7 @@ pub(super) fn short_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use rootlight_upstream::UpstreamError;
-    use rootlight_upstream::call;
+    use rootlight_upstream::{ReservedResults, call, unreserved};
     use serde_json::json;
 
     use super::*;
@@ -175,12 +175,12 @@ mod tests {
     struct Node;
 
     impl Upstream for Node {
-        fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
             let answer = |request: &UpstreamRequest| match request.method {
                 "eth_getProof" => Err(UpstreamError::Rpc { code: -32601, message: "no".into(), data: None }),
                 _ => Ok(serde_json::value::to_raw_value("0x12").unwrap()),
             };
-            Box::pin(async move { requests.iter().map(answer).collect() })
+            Box::pin(unreserved(async move { requests.iter().map(answer).collect() }))
         }
 
         fn name(&self) -> &'static str {

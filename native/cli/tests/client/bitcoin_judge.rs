@@ -54,11 +54,13 @@ impl World {
         let start = start_checkpoint(Some("none"), &network).unwrap();
         let sync = SyncOptions { poll: 25, retry: 25, ..SyncOptions::default() };
         let upstream = rootlight_upstream::open(&self.server.url("/")).unwrap();
-        let options = LightOptions { sync, max_age: 0, ..LightOptions::default() };
-        let mut light = LightService::start(network, start, vec![upstream], options);
         let open = |url: &String| Arc::new(BitcoinSource::open(url).unwrap());
-        light.follow_bitcoin(sources.iter().map(open).collect(), folder);
-        light
+        let bitcoin = sources.iter().map(open).collect();
+        let options = LightOptions { sync, max_age: 0, bitcoin, ..LightOptions::default() };
+        match folder {
+            Some(folder) => LightService::resume(network, start, vec![upstream], options, folder).unwrap(),
+            None => LightService::start(network, start, vec![upstream], options),
+        }
     }
 
     /// The source that offers coinbases.

@@ -16,6 +16,8 @@ use rootlight_upstream::UpstreamError;
 use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, MAX_HEADERS, RawCoinbase};
 use tracing::{debug, info, warn};
 
+use super::bitcoin_dates::BitcoinDates;
+use super::service::LightOptions;
 use super::shared_light::SharedLight;
 use super::sync::now;
 
@@ -31,6 +33,7 @@ const MAX_REQUESTS: usize = 256;
 /// What the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
+    dates: Arc<BitcoinDates>,
     /// The file, and the tip that it has.
     store: Option<(PathBuf, Mutex<B256>)>,
     /// Pause between two looks for new blocks, and after a first failure.
@@ -53,22 +56,30 @@ enum SourceFault {
 }
 
 impl BitcoinKeeper {
-    /// Begins to judge the client's chain by Bitcoin's. Headers of an earlier run are taken from the folder, and new ones are
-    /// stored there.
+    /// Begins to judge the client's chain by Bitcoin's, if the options name sources and the network has a Bitcoin chain. Headers
+    /// of an earlier run are taken from the folder, and new ones are stored there.
     pub(super) fn start(
         shared: Arc<SharedLight>,
-        network: BitcoinNetwork,
+        options: &LightOptions,
         folder: Option<&Path>,
-        poll: Duration,
-    ) -> Arc<Self> {
+    ) -> Option<Arc<Self>> {
+        let network = shared.client.sync().network().bitcoin.filter(|_| !options.bitcoin.is_empty())?;
         let path = folder.map(|folder| folder.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
         let follower = restored.map_or_else(|| BitcoinFollower::new(network), BitcoinFollower::resume);
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
-        shared.client.sync_mut().follow_bitcoin(follower);
+        let dates = Arc::new(BitcoinDates::default());
+        let mut sync = shared.client.sync_mut();
+        sync.follow_bitcoin(follower);
+        if options.dated.is_none() {
+            sync.date_by(dates.clone());
+        }
+        drop(sync);
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
-        Arc::new(Self { shared, store, poll, logged: Mutex::new(None) })
+        // Bitcoin's blocks come 20 times less often than Rootstock's.
+        let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
+        Some(Arc::new(Self { shared, dates, store, poll, logged: Mutex::new(None) }))
     }
 
     /// Asks one source, again and again, until the service is dropped.
@@ -76,6 +87,7 @@ impl BitcoinKeeper {
         let mut failures = 0_u32;
         loop {
             let outcome = self.look(&source).await;
+            self.dates.learn(self.shared.client.sync().bitcoin().cloned());
             self.log_verdict();
             let pause = match outcome {
                 Ok(()) => {

@@ -95,7 +95,10 @@ pub struct LightOptions {
     pub spread: bool,
     /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
     pub cache_bytes: Option<usize>,
-    /// What dates the work of a start by window; `None` where nothing does.
+    /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Networks whose Bitcoin
+    /// chain is not known ([`Network::bitcoin`]) are not judged.
+    pub bitcoin: Vec<Arc<BitcoinSource>>,
+    /// What dates the work of a start by window in place of Bitcoin's chain.
     pub dated: Option<Arc<dyn DatedWork>>,
     /// The limits of the server that shows the client; its upstreams count in them too.
     pub limits: Arc<Limits>,
@@ -116,6 +119,7 @@ impl Default for LightOptions {
             index: false,
             spread: false,
             cache_bytes: None,
+            bitcoin: Vec::new(),
             dated: None,
             limits: Limits::new(),
         }
@@ -159,7 +163,7 @@ impl LightService {
     ) -> Self {
         let bans = Arc::<HostBans>::default();
         let shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
-        Self::launch(shared, upstreams, options, bans)
+        Self::launch(shared, upstreams, options, bans, None)
     }
 
     /// Does what [`Self::start`] does, but continues from the verified headers in a folder, and stores new
@@ -178,7 +182,7 @@ impl LightService {
         let bans = Arc::<HostBans>::default();
         let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
         shared.store_headers_in(folder)?;
-        Ok(Self::launch(shared, upstreams, options, bans))
+        Ok(Self::launch(shared, upstreams, options, bans, Some(folder)))
     }
 
     fn shared(
@@ -218,9 +222,11 @@ impl LightService {
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
         bans: Arc<HostBans>,
+        folder: Option<&Path>,
     ) -> Self {
         let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
+        let bitcoin = BitcoinKeeper::start(shared.clone(), &options, folder);
         let log = Arc::new(Mutex::new(SyncLog::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
             .iter()
@@ -230,6 +236,10 @@ impl LightService {
             })
             .collect();
         syncing.push(tokio::spawn(sync::prove_restored(shared.clone())));
+        if let Some(keeper) = bitcoin {
+            let follow = |source: &Arc<BitcoinSource>| tokio::spawn(keeper.clone().follow(source.clone()));
+            syncing.extend(options.bitcoin.iter().map(follow));
+        }
         let processors = priority::processors();
         let hedges = options.spread.then(|| Hedges::new(upstreams.len()));
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
@@ -244,18 +254,6 @@ impl LightService {
             bans,
             entrance: Arc::new(GateState::new()),
         }
-    }
-
-    /// Judges the chain by Bitcoin's from now on, which these untrusted sources show. Its headers are stored in the folder, if
-    /// one is given. Networks whose Bitcoin chain is not known ([`Network::bitcoin`]) are not judged.
-    pub fn follow_bitcoin(&mut self, sources: Vec<Arc<BitcoinSource>>, folder: Option<&Path>) {
-        let network = self.shared.client.sync().network().bitcoin;
-        let Some(network) = network.filter(|_| !sources.is_empty()) else { return };
-        // Bitcoin's blocks come 20 times less often than Rootstock's.
-        let poll = Duration::from_millis(self.options.sync.poll.saturating_mul(4));
-        let keeper = BitcoinKeeper::start(self.shared.clone(), network, folder, poll);
-        let follow = |source| tokio::spawn(keeper.clone().follow(source));
-        self.syncing.extend(sources.into_iter().map(follow));
     }
 
     /// What decides which verified block messages see as the newest; without it, it is the heaviest.
