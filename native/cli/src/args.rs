@@ -6,17 +6,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use rootlight::light::{MAX_AGE, UnprovenPolicy};
 use rootlight::verify::DocumentSubject;
-use rootlight_upstream::p2p::PeerAddress;
 
 use super::balance::BalanceArgs;
 use super::calls::CallArgs;
-use super::find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
+use super::find_args::{CrawlArgs, DoctorArgs, PeersArgs};
 #[cfg(feature = "cluster")]
 use super::index_args::IndexArgs;
 use super::keys::KeysArgs;
 #[cfg(feature = "cluster")]
 use super::serve_args::ServeArgs;
 use super::server_args::ServerArgs;
+use super::source_args::SourceArgs;
 
 /// Rootstock light client: proven answers over JSON-RPC.
 #[derive(Debug, Parser)]
@@ -233,61 +233,6 @@ pub struct FollowArgs {
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
-}
-
-/// Flags of a light client: the chain, who is asked for it, where it starts, and which answers it refuses.
-#[derive(Debug, Args)]
-pub struct SourceArgs {
-    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file with network parameters
-    #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
-    pub network: String,
-    /// Upstream: an http(s) or ws(s) URL, or replay:PATH for a recording; repeat the flag for several
-    /// upstreams, which check and replace each other. Without --upstream and --peer, nodes of Rootstock's
-    /// peer-to-peer network are found and asked
-    #[arg(long, value_name = "URL|replay:PATH")]
-    pub upstream: Vec<String>,
-    /// Upstream: a node of Rootstock's peer-to-peer network, by its public key and address; repeat the flag for several.
-    /// State needs a node with snapshot service; receipts and logs need an --upstream
-    #[arg(long, value_name = "ID@HOST:PORT")]
-    pub peer: Vec<PeerAddress>,
-    /// Find nodes of the peer-to-peer network and ask them too, beside --upstream or --peer
-    #[arg(long)]
-    pub discovery: bool,
-    /// Number of nodes that are found and asked at a time
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub peers: u8,
-    /// Flags of discovery.
-    #[command(flatten)]
-    pub finding: FindArgs,
-    /// Trusted block to start from; "built-in" is the newest built-in checkpoint, if it is less than a year old; "none"
-    /// starts from genesis; "work" trusts no block and starts from the heaviest chain of recent headers that the
-    /// upstreams prove; "window" does so too, stores its headers and continues from them [default: built-in]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work|window")]
-    pub checkpoint: Option<String>,
-    /// With "--checkpoint window": fetch all headers since the newest built-in checkpoint as well, behind answers. Once it
-    /// leads to the window, answers rest on it and are not marked
-    #[arg(long)]
-    pub backfill: bool,
-    /// Refuse answers about blocks that have fewer than this many blocks on top
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub min_depth: u64,
-    /// Refuse answers while the newest verified block is older than this many seconds by the local clock; 0
-    /// accepts any age
-    #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
-    pub max_age: u64,
-    /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
-    /// that the checkpoint promises, or with "work" of the network's least difficulty; 0 turns the check off
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
-    pub min_work: u64,
-    /// Judge the chain by Bitcoin's, which this source shows: http(s) for Esplora, ssl, tcp, wss or ws for an Electrum server;
-    /// repeat the flag for several. "off" asks none [default: public sources of the network, docs/light.md names them]
-    #[arg(long, value_name = "URL|off")]
-    pub bitcoin: Vec<String>,
-    /// Store verified headers in this folder, and continue from them; a file that is damaged or has another
-    /// checkpoint is set aside, and stored headers are proven again; "none" stores nothing [default: none, or with
-    /// "--checkpoint window" a folder below the user's caches]
-    #[arg(long, value_name = "DIR|none")]
-    pub data_dir: Option<PathBuf>,
 }
 
 /// Flags of `light`.

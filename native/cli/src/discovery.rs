@@ -10,9 +10,9 @@ use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::p2p::find::{BootHost, FILE, Finder, FinderOptions, NodeBook};
 use tracing::info;
 
-use super::args::SourceArgs;
 use super::error::CommandError;
 use super::find_args::FindArgs;
+use super::source_args::SourceArgs;
 
 /// Whether nodes are to be found: if the user names nobody to ask, or says so.
 pub(super) fn is_wanted(args: &SourceArgs) -> bool {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rootlight::consensus::Network;
 use rootlight_node::light::LightStart;
 
-use super::args::SourceArgs;
+use super::source_args::SourceArgs;
 
 /// The value of `--data-dir` with which nothing is stored.
 const NOTHING: &str = "none";

@@ -80,6 +80,7 @@ mod serve_args;
 mod server_args;
 mod service_call;
 mod sidecar;
+mod source_args;
 mod systemd;
 mod verify;
 
@@ -90,7 +91,7 @@ use command_line::{NoCommand, read};
 
 pub use admission::{AdmissionArgs, OpenedAdmission};
 pub use args::{
-    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, SourceArgs, VerifyArgs,
+    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, SidecarArgs, VerifyArgs,
 };
 pub use balance::{BalanceArgs, BlockChoice, BlockChoiceError};
 pub use error::CommandError;
@@ -98,6 +99,7 @@ pub use find_args::{CrawlArgs, DoctorArgs, FindArgs, PeersArgs};
 pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
 pub use operations::OperationArgs;
 pub use server_args::ServerArgs;
+pub use source_args::SourceArgs;
 
 /// Runs the program. Everything is here except the `main` function, so that tests can call it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

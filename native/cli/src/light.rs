@@ -12,10 +12,11 @@ use rootlight_node::light::{LightOptions, LightService, LightStart, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
-use super::args::{LightArgs, SourceArgs};
+use super::args::LightArgs;
 use super::error::CommandError;
 use super::header_folder::{self, HeaderFolder};
 use super::runtime::runtime;
+use super::source_args::SourceArgs;
 use super::{bitcoin, discovery, peers, run_server, verify};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer

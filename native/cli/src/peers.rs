@@ -16,10 +16,11 @@ use rootlight_upstream::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions
 use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 use tracing::{info, warn};
 
-use super::args::{PeerArgs, SourceArgs};
+use super::args::PeerArgs;
 use super::discovery;
 use super::error::CommandError;
 use super::header_folder;
+use super::source_args::SourceArgs;
 
 /// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
 pub(super) async fn upstreams(

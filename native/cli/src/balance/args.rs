@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use crate::args::SourceArgs;
+use crate::source_args::SourceArgs;
 
 /// Flags of `balance`.
 #[derive(Debug, Args)]

@@ -17,7 +17,6 @@ use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, MAX_HEADERS, Raw
 use tracing::{debug, info, warn};
 
 use super::bitcoin_dates::BitcoinDates;
-use super::service::LightOptions;
 use super::shared_light::SharedLight;
 use super::sync::now;
 
@@ -56,14 +55,14 @@ enum SourceFault {
 }
 
 impl BitcoinKeeper {
-    /// Begins to judge the client's chain by Bitcoin's, if the options name sources and the network has a Bitcoin chain. Headers
-    /// of an earlier run are taken from the folder, and new ones are stored there.
+    /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an earlier run
+    /// are taken from the folder, and new ones are stored there. `poll` is the pause between two looks at a source.
     pub(super) fn start(
         shared: Arc<SharedLight>,
-        options: &LightOptions,
         folder: Option<&Path>,
+        poll: Duration,
     ) -> Option<Arc<Self>> {
-        let network = shared.client.sync().network().bitcoin.filter(|_| !options.bitcoin.is_empty())?;
+        let network = shared.client.sync().network().bitcoin?;
         let path = folder.map(|folder| folder.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
         let follower = restored.map_or_else(|| BitcoinFollower::new(network), BitcoinFollower::resume);
@@ -72,13 +71,9 @@ impl BitcoinKeeper {
         let dates = Arc::new(BitcoinDates::default());
         let mut sync = shared.client.sync_mut();
         sync.follow_bitcoin(follower);
-        if options.dated.is_none() {
-            sync.date_by(dates.clone());
-        }
+        sync.date_by(dates.clone());
         drop(sync);
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
-        // Bitcoin's blocks come 20 times less often than Rootstock's.
-        let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
         Some(Arc::new(Self { shared, dates, store, poll, logged: Mutex::new(None) }))
     }
 

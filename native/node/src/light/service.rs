@@ -226,7 +226,10 @@ impl LightService {
     ) -> Self {
         let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
-        let bitcoin = BitcoinKeeper::start(shared.clone(), &options, folder);
+        // Bitcoin's blocks come 20 times less often than Rootstock's.
+        let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
+        let judged = !options.bitcoin.is_empty();
+        let bitcoin = if judged { BitcoinKeeper::start(shared.clone(), folder, poll) } else { None };
         let log = Arc::new(Mutex::new(SyncLog::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
             .iter()
