@@ -35,6 +35,46 @@ pub(super) struct AnswerBasis {
     pub(super) first: (u64, B256),
     /// Without a trusted block: the least work that a forgery needs, in hashes.
     pub(super) attack_cost: Option<U256>,
+    /// What Bitcoin's chain shows above the block, if it is followed.
+    pub(super) bitcoin: Option<BitcoinBasis>,
+}
+
+/// What Bitcoin's chain shows above a block, as of `rootlight_verification`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BitcoinBasis {
+    /// `held`, `weak`, `contested` or `unavailable`.
+    pub(super) verdict: String,
+    /// Why it is not `held`.
+    pub(super) reason: Option<String>,
+    /// Bitcoin blocks that commit to the block or to one above it.
+    pub(super) blocks: u64,
+    /// Seconds since the newest of them was mined.
+    pub(super) age: Option<u64>,
+    /// How many of the newest Bitcoin blocks name the chain, and how many another one.
+    pub(super) tags: (u64, u64),
+}
+
+impl BitcoinBasis {
+    fn read(status: &Value) -> Option<Self> {
+        let tags = |name: &str| status["tags"][name].as_u64();
+        Some(Self {
+            verdict: status["verdict"].as_str()?.to_owned(),
+            reason: status["reason"].as_str().map(str::to_owned),
+            blocks: status["blocksAbove"].as_u64()?,
+            age: status["newestAge"].as_u64(),
+            tags: (tags("own")?.saturating_add(tags("kin")?), tags("foreign")?),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "blocksAbove": self.blocks,
+            "newestAgeSeconds": self.age,
+            "tags": { "thisChain": self.tags.0, "another": self.tags.1 },
+        })
+    }
 }
 
 /// Why there is no proven balance.
@@ -85,6 +125,7 @@ fn read(
         start: verification["start"].as_str()?.to_owned(),
         first: (quantity(&checkpoint["number"])?, hash(&checkpoint["hash"])?),
         attack_cost: wide(&verification["attackCost"]),
+        bitcoin: BitcoinBasis::read(&verification["bitcoin"]),
     };
     Some(BalanceAnswer {
         account,
@@ -134,6 +175,7 @@ impl BalanceAnswer {
             "start": basis.start,
             "firstBlock": { "number": basis.first.0, "hash": basis.first.1 },
             "attackCost": basis.attack_cost.map(|cost| cost.to_string()),
+            "bitcoin": basis.bitcoin.as_ref().map(BitcoinBasis::to_json),
             "provenBy": run.provers,
             "milliseconds": run.milliseconds,
             "receivedBytes": run.bytes,

@@ -64,7 +64,7 @@ struct BalanceRun<'a> {
 
 /// How a run ended.
 enum RunEnd {
-    Answered(BalanceAnswer),
+    Answered(Box<BalanceAnswer>),
     Failed(Unproven),
     Late,
     Interrupted,
@@ -77,7 +77,7 @@ impl BalanceRun<'_> {
         let mut upstreams = named.clone();
         upstreams.extend(peers::upstreams(sources, &self.network, &self.start, &options.limits).await?);
         let upstreams =
-            upstreams.into_iter().map(|upstream| NotedUpstream::new(upstream, notes.clone())).collect();
+            upstreams.into_iter().map(|upstream| NotedUpstream::wrap(upstream, notes.clone())).collect();
         let service = light::launch(sources, self.network.clone(), self.start, upstreams, options)?;
         let prover = Prover {
             service: &service,
@@ -92,7 +92,7 @@ impl BalanceRun<'_> {
                 self.print(&answer, &notes, started)?;
                 Ok(())
             }
-            RunEnd::Failed(Unproven::NoBlock) => {
+            RunEnd::Failed(Unproven::Block) => {
                 let (status, upstreams) = prover.progress().await;
                 let [_, head, _] = Reached::read(&status, &upstreams).blocks;
                 Err(CommandError::failed(format!(
@@ -119,7 +119,7 @@ impl BalanceRun<'_> {
         };
         let end = tokio::select! {
             proven = timeout(Duration::from_secs(self.args.seconds), prover.prove()) => match proven {
-                Ok(Ok(answer)) => RunEnd::Answered(answer),
+                Ok(Ok(answer)) => RunEnd::Answered(Box::new(answer)),
                 Ok(Err(unproven)) => RunEnd::Failed(unproven),
                 Err(_) => RunEnd::Late,
             },
@@ -180,7 +180,7 @@ impl BalanceRun<'_> {
     fn failure(&self, end: &RunEnd) -> String {
         let account = self.account.address;
         match end {
-            RunEnd::Failed(Unproven::NoChain) => {
+            RunEnd::Failed(Unproven::Chain) => {
                 "no source gave the chain, so the balance is not proven".into()
             }
             RunEnd::Failed(_) => format!("no source proved the balance of {account:#x}"),

@@ -43,11 +43,11 @@ pub(super) struct Prover<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unproven {
     /// All sources fail.
-    NoChain,
+    Chain,
     /// No source proves the balance.
-    NoState,
+    State,
     /// The verified chain has no such block.
-    NoBlock,
+    Block,
 }
 
 impl Prover<'_> {
@@ -64,7 +64,7 @@ impl Prover<'_> {
         for tries in 1_u32.. {
             match ask_balance(self.service, self.account, self.block).await {
                 Ok(answer) => return Ok(answer),
-                Err(NoBalance::NoBlock) => return Err(Unproven::NoBlock),
+                Err(NoBalance::NoBlock) => return Err(Unproven::Block),
                 Err(NoBalance::Unproven(reason)) => self.refuse(reason),
             }
             if tries >= TRIES && !self.finds_nodes {
@@ -73,7 +73,7 @@ impl Prover<'_> {
             sleep(pause).await;
             pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
-        Err(Unproven::NoState)
+        Err(Unproven::State)
     }
 
     /// Waits until the head is verified.
@@ -94,7 +94,7 @@ impl Prover<'_> {
                 failing.get_or_insert_with(Instant::now);
             }
             if failing.is_some_and(|since| since.elapsed() >= FAULT_PATIENCE) && !self.finds_nodes {
-                return Err(Unproven::NoChain);
+                return Err(Unproven::Chain);
             }
             sleep(LOOK).await;
         }

@@ -105,7 +105,8 @@ pub(super) struct NotedUpstream {
 }
 
 impl NotedUpstream {
-    pub(super) fn new(inner: SharedUpstream, notes: Arc<SourceNotes>) -> SharedUpstream {
+    /// The same upstream, with its responses noted.
+    pub(super) fn wrap(inner: SharedUpstream, notes: Arc<SourceNotes>) -> SharedUpstream {
         Arc::new(Self { inner, notes })
     }
 
@@ -191,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn responses_are_noted_with_their_bytes() {
         let notes = Arc::new(SourceNotes::default());
-        let upstream = NotedUpstream::new(Arc::new(Node), notes.clone());
+        let upstream = NotedUpstream::wrap(Arc::new(Node), notes.clone());
         upstream.request(vec![call("eth_chainId", json!([])), call("eth_getProof", json!([]))]).await;
         assert_eq!((notes.bytes(), notes.asked(), notes.provers()), (6, None, Vec::new()));
         let said = Some(Err("upstream error -32601: no".to_owned()));

@@ -3,7 +3,7 @@
 use rootlight::consensus::Network;
 use rootlight_limits::sanitize::cell;
 
-use super::answer::{AnswerBasis, BalanceAnswer, RunFigures};
+use super::answer::{AnswerBasis, BalanceAnswer, BitcoinBasis, RunFigures};
 use super::sources::short_name;
 
 /// The lines that are printed.
@@ -29,7 +29,7 @@ pub(super) fn lines(
     lines
 }
 
-/// What the answer rests on. Whatever else supports it has its line here.
+/// What the answer rests on.
 fn rests_on(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
     let (number, hash) = basis.first;
     let blocks = if basis.depth == 1 { "block" } else { "blocks" };
@@ -46,7 +46,23 @@ fn rests_on(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
     if let Some(cost) = basis.attack_cost {
         lines.push(line("forgery", format!("of this block and those on top costs at least {cost} hashes")));
     }
+    lines.extend(basis.bitcoin.as_ref().map(|bitcoin| line("bitcoin", bitcoin_line(bitcoin))));
     lines
+}
+
+/// What Bitcoin's chain shows above the block.
+fn bitcoin_line(basis: &BitcoinBasis) -> String {
+    let blocks = match (basis.blocks, basis.age) {
+        (0, _) | (_, None) => "no block commits to this one or one above it yet".to_owned(),
+        (1, Some(age)) => format!("1 block commits to this one or one above it, {} min ago", age / 60),
+        (count, Some(age)) => {
+            format!("{count} blocks commit to this one or one above it, the newest {} min ago", age / 60)
+        }
+    };
+    let (this, other) = basis.tags;
+    let reason = basis.reason.as_deref().map(|reason| format!("; {}", cell(reason))).unwrap_or_default();
+    let verdict = cell(&basis.verdict);
+    format!("{verdict}: {blocks}; of the newest 72 {this} name this chain, {other} another{reason}")
 }
 
 fn line(label: &str, text: String) -> String {
@@ -85,6 +101,7 @@ mod tests {
                 start: start.into(),
                 first: (number, B256::repeat_byte(0x22)),
                 attack_cost: attack_cost.map(U256::from),
+                bitcoin: None,
             },
         }
     }
@@ -133,6 +150,27 @@ took      3.2 s, 2203512 bytes of responses",
                 "start     work: no block is trusted, the work since block 7 counts",
                 "forgery   of this block and those on top costs at least 1000 hashes",
             ]
+        );
+    }
+
+    #[test]
+    fn the_line_of_bitcoin_says_what_stands_above_the_block() {
+        let basis = |blocks, age, reason: Option<&str>| BitcoinBasis {
+            verdict: if reason.is_some() { "weak" } else { "held" }.into(),
+            reason: reason.map(str::to_owned),
+            blocks,
+            age,
+            tags: (35, 0),
+        };
+        assert_eq!(
+            bitcoin_line(&basis(3, Some(1_320), None)),
+            "held: 3 blocks commit to this one or one above it, the newest 22 min ago; of the newest 72 35 name this \
+             chain, 0 another"
+        );
+        assert_eq!(
+            bitcoin_line(&basis(0, None, Some("no coinbases were shown"))),
+            "weak: no block commits to this one or one above it yet; of the newest 72 35 name this chain, 0 another; no \
+             coinbases were shown"
         );
     }
 

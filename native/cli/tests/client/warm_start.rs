@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 // The headers of a cold start. It also has files of them.
 #[allow(dead_code)]
 #[path = "../../examples/cold_start/chain.rs"]
-mod chain;
+pub(crate) mod chain;
 
 use chain::{BELOW, START, mine};
 

@@ -4,6 +4,7 @@
 //! The headers have main network rules and sizes, and cheap proofs of work.
 
 use crate::common::ask;
+use crate::warm_start::chain;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +19,6 @@ use rootlight_node::light::{FILE, LightOptions, LightService, LightStart, WINDOW
 use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-#[allow(dead_code)]
-#[path = "../../examples/cold_start/chain.rs"]
-mod chain;
 
 /// Headers of the chain: more than those of a start, their ancestors and some new ones.
 const LENGTH: u64 = 6_500;

@@ -172,7 +172,8 @@ async fn hostile_messages_end_the_call_within_its_limits() {
     let large = |error: &UpstreamError| matches!(error, UpstreamError::TooLarge(_));
     let transport = |error: &UpstreamError| matches!(error, UpstreamError::Transport(_));
     let rpc = |error: &UpstreamError| matches!(error, UpstreamError::Rpc { code: 1, .. });
-    let cases: [(&str, Answer, &dyn Fn(&UpstreamError) -> bool); 13] = [
+    type Check<'a> = &'a dyn Fn(&UpstreamError) -> bool;
+    let cases: [(&str, Answer, Check<'_>); 13] = [
         ("not JSON", |_| Some(b"nonsense\n".to_vec()), &malformed),
         ("not UTF-8", |_| Some(b"{\"id\":1,\"result\":\"\xff\"}\n".to_vec()), &malformed),
         ("empty lines", |_| Some(vec![b'\n'; 100_000]), &malformed),
