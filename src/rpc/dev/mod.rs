@@ -11,9 +11,7 @@ mod pool;
 mod rows;
 mod send;
 
-#[cfg(feature = "light")]
 pub(super) use mining::GET_WORK;
-#[cfg(feature = "light")]
 #[cfg(feature = "light")]
 pub(super) use send::receiver;
 pub(super) use send::send_raw;
