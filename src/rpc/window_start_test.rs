@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     consensus::ChainView,
-    light::{ClientConfig, DatedVerdict, DatedWork, HeaderPage, Now, SyncOptions, SyncStep, WindowRecord},
+    light::{ClientConfig, HeaderPage, Now, SyncOptions, SyncStep, WindowJudge, WindowRecord, WindowVerdict},
     rpc::Client,
     types::{SealedHeader, U256},
 };
@@ -31,20 +31,20 @@ fn client(upstreams: usize) -> Client {
 
 /// Says what it is told to say, and counts the headers of the chains that it judges.
 #[derive(Debug)]
-struct Dated(Mutex<DatedVerdict>);
+struct Dated(Mutex<WindowVerdict>);
 
 impl Dated {
-    fn saying(verdict: DatedVerdict) -> Arc<Self> {
+    fn saying(verdict: WindowVerdict) -> Arc<Self> {
         Arc::new(Self(Mutex::new(verdict)))
     }
 
-    fn say(&self, verdict: DatedVerdict) {
+    fn say(&self, verdict: WindowVerdict) {
         *self.0.lock().unwrap() = verdict;
     }
 }
 
-impl DatedWork for Dated {
-    fn judge(&self, _: &ChainView, _: u64) -> DatedVerdict {
+impl WindowJudge for Dated {
+    fn judge(&self, _: &ChainView, _: u64) -> WindowVerdict {
         self.0.lock().unwrap().clone()
     }
 }
@@ -53,15 +53,15 @@ impl DatedWork for Dated {
 #[derive(Debug)]
 struct AllDated;
 
-impl DatedWork for AllDated {
-    fn judge(&self, chain: &ChainView, _: u64) -> DatedVerdict {
-        DatedVerdict::Enough(chain.header_work(&chain.head().hash()).unwrap())
+impl WindowJudge for AllDated {
+    fn judge(&self, chain: &ChainView, _: u64) -> WindowVerdict {
+        WindowVerdict::Enough(chain.header_work(&chain.head().hash()).unwrap())
     }
 }
 
-fn dated(upstreams: usize, dated: Arc<dyn DatedWork>) -> Client {
+fn dated(upstreams: usize, dated: Arc<dyn WindowJudge>) -> Client {
     let client = client(upstreams);
-    client.sync_mut().date_by(dated);
+    client.sync_mut().judge_windows_by(dated);
     client
 }
 
@@ -155,17 +155,17 @@ fn dated_work_needs_a_quarter_of_the_headers_before_the_first_answer() {
 #[test]
 fn dated_work_that_is_refused_gives_no_start_and_work_that_cannot_be_dated_is_judged_as_before() {
     let mut mined = honest();
-    let mut refused = dated(1, Dated::saying(DatedVerdict::Refused("not on Bitcoin's tips".into())));
+    let mut refused = dated(1, Dated::saying(WindowVerdict::Refused("not on Bitcoin's tips".into())));
     follow(&mut refused, &mut mined, 0);
     refused_for(&mut refused, "not on Bitcoin's tips");
-    let mut undated = dated(1, Dated::saying(DatedVerdict::Unavailable));
+    let mut undated = dated(1, Dated::saying(WindowVerdict::Unavailable));
     follow(&mut undated, &mut mined, 0);
     assert!(undated.sync().is_synced());
     assert_eq!(undated.sync().checkpoint().number, mined.head().number - HEADERS as u64);
     // A chain of little work is not saved by that.
     let mut slow = Mined::from(START, network());
     slow.grow(HEADERS, 300);
-    let mut undated = dated(1, Dated::saying(DatedVerdict::Unavailable));
+    let mut undated = dated(1, Dated::saying(WindowVerdict::Unavailable));
     follow(&mut undated, &mut slow, 0);
     refused_for(&mut undated, "% of the expected work");
 }
@@ -174,12 +174,12 @@ fn dated_work_that_is_refused_gives_no_start_and_work_that_cannot_be_dated_is_ju
 #[test]
 fn a_window_waits_for_the_chain_that_dates_its_work() {
     let mut mined = honest();
-    let judge = Dated::saying(DatedVerdict::Wait);
+    let judge = Dated::saying(WindowVerdict::Wait);
     let mut client = dated(1, judge.clone());
     let (unix, mut ways) = (mined.now().unix, [Behavior::Answers(&mut mined)]);
     run(&mut client, &mut ways, unix, 0, 3_000);
     assert!(!client.sync().is_synced() && client.sync().fault().is_none());
-    judge.say(DatedVerdict::Enough(U256::ONE));
+    judge.say(WindowVerdict::Enough(U256::ONE));
     run(&mut client, &mut ways, unix, 3_000, 4_000);
     assert!(client.sync().is_synced());
 }
@@ -427,11 +427,11 @@ fn a_window_that_a_trusted_block_leads_to_has_no_mark() {
 #[derive(Debug)]
 struct DatedFrom(SealedHeader);
 
-impl DatedWork for DatedFrom {
-    fn judge(&self, chain: &ChainView, _: u64) -> DatedVerdict {
+impl WindowJudge for DatedFrom {
+    fn judge(&self, chain: &ChainView, _: u64) -> WindowVerdict {
         match chain.hash_at(self.0.number) == Some(self.0.hash()) {
-            true => DatedVerdict::Enough(U256::ONE),
-            false => DatedVerdict::Refused("saved up".into()),
+            true => WindowVerdict::Enough(U256::ONE),
+            false => WindowVerdict::Refused("saved up".into()),
         }
     }
 }

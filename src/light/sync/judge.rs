@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use super::{dated::DatedVerdict, followed::FollowedChain, proposal::ElectionRule};
+use super::{followed::FollowedChain, proposal::ElectionRule, window_judge::WindowVerdict};
 use crate::{
     consensus::{ChainView, VerifiedHeader, WorkStart},
     light::work_floor::LONGEST_STRETCH,
@@ -37,7 +37,7 @@ impl ElectionRule {
     /// Whether one chain shows more work than another: dated work, which no other work outweighs, or where it cannot be
     /// dated the work of the newest headers.
     pub(super) fn prefers(&self, one: &ChainView, other: &ChainView, now: u64) -> bool {
-        use DatedVerdict::{Enough, Refused};
+        use WindowVerdict::{Enough, Refused};
         let dated = |view| self.dated.as_ref().map(|dated| dated.judge(view, now));
         match (dated(one), dated(other)) {
             (Some(Enough(one)), Some(Enough(other))) => return one > other,
@@ -61,28 +61,28 @@ impl Judge<'_> {
     }
 
     /// Judges all headers of a chain above its base.
-    pub(super) fn verdict(&self, followed: &FollowedChain, floor: u64) -> DatedVerdict {
+    pub(super) fn verdict(&self, followed: &FollowedChain, floor: u64) -> WindowVerdict {
         let Some(view) = followed.chain.as_ref().map(|chain| chain.view()) else {
-            return DatedVerdict::Refused("it has no headers".into());
+            return WindowVerdict::Refused("it has no headers".into());
         };
         if let Err(reason) = self.is_present(view).and_then(|()| self.agrees_with_mark(view)) {
-            return DatedVerdict::Refused(reason);
+            return WindowVerdict::Refused(reason);
         }
         let dated = self.rule.dated.as_ref().map(|dated| dated.judge(view, self.now));
         match dated {
-            Some(verdict @ (DatedVerdict::Enough(_) | DatedVerdict::Refused(_))) => verdict,
+            Some(verdict @ (WindowVerdict::Enough(_) | WindowVerdict::Refused(_))) => verdict,
             Some(pending) if !self.undated => pending,
             _ => match self.shows_work(followed, view, &self.rule.work, floor) {
-                Ok(()) => DatedVerdict::Enough(U256::ZERO),
-                Err(reason) => DatedVerdict::Refused(reason),
+                Ok(()) => WindowVerdict::Enough(U256::ZERO),
+                Err(reason) => WindowVerdict::Refused(reason),
             },
         }
     }
 
     /// Whether a chain of stored headers, which may be longer than a start needs, is still one.
-    pub(super) fn restored_verdict(&self, followed: &FollowedChain, floor: u64) -> DatedVerdict {
+    pub(super) fn restored_verdict(&self, followed: &FollowedChain, floor: u64) -> WindowVerdict {
         match self.verdict(followed, floor) {
-            DatedVerdict::Unavailable => Judge { undated: true, ..*self }.verdict(followed, floor),
+            WindowVerdict::Unavailable => Judge { undated: true, ..*self }.verdict(followed, floor),
             other => other,
         }
     }

@@ -17,7 +17,6 @@ mod backfill;
 mod backfill_range;
 mod base;
 mod bitcoin;
-mod dated;
 mod elect;
 mod exchange;
 mod followed;
@@ -43,9 +42,9 @@ mod state;
 mod store;
 mod uncles;
 mod window;
+mod window_judge;
 mod window_record;
 
-pub use dated::{DatedVerdict, DatedWork};
 pub use options::{SyncOptions, SyncStep};
 pub use pages::{
     HeaderPage, HeaderStoreFault, MAX_PAGE_BYTES, PAGE_HEADERS, REPROVEN, ReadPage, WINDOW_PAGES,
@@ -54,4 +53,5 @@ pub use peer::{Capabilities, DEFAULT_BATCH};
 pub use ranking::{Observation, UpstreamState};
 pub use state::HeaderSync;
 pub use store::Restoring;
+pub use window_judge::{WindowJudge, WindowVerdict};
 pub use window_record::{ProvenMark, WindowRecord, WindowRecordError};

@@ -3,8 +3,8 @@
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use super::{
-    dated::DatedWork, followed::FollowedChain, lease_state::LeaseState, options::SyncOptions, peer::SyncPeer,
-    window_record::ProvenMark,
+    followed::FollowedChain, lease_state::LeaseState, options::SyncOptions, peer::SyncPeer,
+    window_judge::WindowJudge, window_record::ProvenMark,
 };
 use crate::{consensus::WorkStart, light::header_window::HeaderWindow};
 
@@ -25,7 +25,7 @@ pub(super) struct ElectionRule {
     /// Whether the chain is a window, which is stored.
     pub(super) is_window: bool,
     /// Judges the headers in place of the network's numbers, where it can.
-    pub(super) dated: Option<Arc<dyn DatedWork>>,
+    pub(super) dated: Option<Arc<dyn WindowJudge>>,
     /// What an earlier run proved.
     pub(super) mark: Option<ProvenMark>,
 }

@@ -5,7 +5,6 @@ use core::slice;
 
 use super::{
     base::only_header,
-    dated::DatedVerdict,
     exchange::UpstreamExchange,
     followed::FollowedChain,
     judge::Judge,
@@ -14,6 +13,7 @@ use super::{
     peer::SyncPeer,
     phase::{AskHeight, AskProposal, NextPhase, Phase},
     proposal::{ElectionRule, ProposalStage, Trial},
+    window_judge::WindowVerdict,
 };
 use crate::{
     consensus::Checkpoint,
@@ -168,16 +168,16 @@ impl Trial {
     /// The stage after the headers, if they show enough work.
     fn judged(mut self: Box<Self>, judge: &Judge<'_>, now: Now) -> Result<ProposalStage, SyncFault> {
         match judge.verdict(&self.followed, self.options.work_floor) {
-            DatedVerdict::Enough(_) => Ok(ProposalStage::Judged(self)),
-            DatedVerdict::Refused(reason) => {
+            WindowVerdict::Enough(_) => Ok(ProposalStage::Judged(self)),
+            WindowVerdict::Refused(reason) => {
                 let number = self.followed.head_number();
                 Err(SyncFault { number, cause: SyncCause::TooLittleWork(reason) })
             }
-            DatedVerdict::Wait => {
+            WindowVerdict::Wait => {
                 self.peer.phase = Phase::Idle(now.plus(LEASE_POLL));
                 Ok(ProposalStage::Headers(self))
             }
-            DatedVerdict::Unavailable => Ok(ProposalStage::Height),
+            WindowVerdict::Unavailable => Ok(ProposalStage::Height),
         }
     }
 }

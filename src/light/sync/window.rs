@@ -7,12 +7,12 @@
 use alloc::sync::Arc;
 
 use super::{
-    dated::{DatedVerdict, DatedWork},
     judge::{Judge, recent_work},
     options::SyncOptions,
     phase::Phase,
     proposal::ChainStart,
     state::HeaderSync,
+    window_judge::{WindowJudge, WindowVerdict},
     window_record::{ProvenMark, WindowRecord},
 };
 use crate::consensus::{ChainView, Network, WorkStart};
@@ -33,7 +33,7 @@ fn mark_of(view: &ChainView, headers: u64) -> Option<ProvenMark> {
 
 impl HeaderSync {
     /// A machine that starts by window: as [`Self::by_work`], but its headers can be stored, it asks for fewer of them
-    /// before the first answer if [`Self::date_by`] is called, and for uncles only after it.
+    /// before the first answer if [`Self::judge_windows_by`] is called, and for uncles only after it.
     pub fn by_window(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
         let mut sync = Self::by_work(network, work, upstreams, options);
         if let ChainStart::Elected { rule, .. } = &mut sync.start {
@@ -44,7 +44,7 @@ impl HeaderSync {
     }
 
     /// Judges windows by dated work from now on. To be called before anything else is done.
-    pub fn date_by(&mut self, dated: Arc<dyn DatedWork>) {
+    pub fn judge_windows_by(&mut self, dated: Arc<dyn WindowJudge>) {
         if let ChainStart::Elected { rule, .. } = &mut self.start {
             rule.dated = Some(dated).filter(|_| rule.is_window);
         }
@@ -111,9 +111,9 @@ impl HeaderSync {
         let Some(rule) = self.start.rule() else { return };
         let judge = Judge { rule, undated: false, restored: true, now: self.now.unix };
         match judge.restored_verdict(&self.followed, self.options.work_floor) {
-            DatedVerdict::Enough(_) => self.store.on_probation = false,
-            DatedVerdict::Wait => self.followed.synced_once = false,
-            DatedVerdict::Refused(_) | DatedVerdict::Unavailable => self.start_again(),
+            WindowVerdict::Enough(_) => self.store.on_probation = false,
+            WindowVerdict::Wait => self.followed.synced_once = false,
+            WindowVerdict::Refused(_) | WindowVerdict::Unavailable => self.start_again(),
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::light::{DatedVerdict, DatedWork, SyncOptions, UpstreamRequest, encode_headers};
+use rootlight::light::{SyncOptions, UpstreamRequest, WindowJudge, WindowVerdict, encode_headers};
 use rootlight::types::SealedHeader;
 use rootlight_node::light::{FILE, LightOptions, LightService, LightStart, WINDOW_FILE};
 use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
@@ -113,20 +113,20 @@ impl Upstream for ChainUpstream {
 #[derive(Debug)]
 struct AllDated;
 
-impl DatedWork for AllDated {
-    fn judge(&self, chain: &ChainView, _: u64) -> DatedVerdict {
-        DatedVerdict::Enough(chain.header_work(&chain.head().hash()).unwrap_or_default())
+impl WindowJudge for AllDated {
+    fn judge(&self, chain: &ChainView, _: u64) -> WindowVerdict {
+        WindowVerdict::Enough(chain.header_work(&chain.head().hash()).unwrap_or_default())
     }
 }
 
-fn options(dated: Option<Arc<dyn DatedWork>>) -> LightOptions {
+fn options(dated: Option<Arc<dyn WindowJudge>>) -> LightOptions {
     let sync = SyncOptions { poll: 50, retry: 20, longest_retry: 100, ..SyncOptions::default() };
-    LightOptions { sync, dated, ..LightOptions::default() }
+    LightOptions { sync, window_judge: dated, ..LightOptions::default() }
 }
 
 fn resume(network: Network, node: &Arc<ChainUpstream>, dated: bool, folder: &Path) -> LightService {
     let start = LightStart::Window(network.work_start.unwrap());
-    let dated: Option<Arc<dyn DatedWork>> = if dated { Some(Arc::new(AllDated)) } else { None };
+    let dated: Option<Arc<dyn WindowJudge>> = if dated { Some(Arc::new(AllDated)) } else { None };
     LightService::resume(network, start, vec![node.clone()], options(dated), folder).unwrap()
 }
 

@@ -71,7 +71,7 @@ impl BitcoinKeeper {
         let dates = Arc::new(BitcoinDates::default());
         let mut sync = shared.client.sync_mut();
         sync.follow_bitcoin(follower);
-        sync.date_by(dates.clone());
+        sync.judge_windows_by(dates.clone());
         drop(sync);
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
         Some(Arc::new(Self { shared, dates, store, poll, logged: Mutex::new(None) }))

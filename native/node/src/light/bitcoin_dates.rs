@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::U256;
 use rootlight::consensus::ChainView;
 use rootlight::light::bitcoin::{BitcoinFollower, BitcoinJudge, BitcoinVerdict, Coinbases, WeakReason};
-use rootlight::light::{DatedVerdict, DatedWork};
+use rootlight::light::{WindowJudge, WindowVerdict};
 
 /// How long a start waits for a source of Bitcoin's chain. Then the network's own numbers judge.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,12 +30,12 @@ impl BitcoinDates {
     }
 }
 
-impl DatedWork for BitcoinDates {
-    fn judge(&self, chain: &ChainView, now: u64) -> DatedVerdict {
+impl WindowJudge for BitcoinDates {
+    fn judge(&self, chain: &ChainView, now: u64) -> WindowVerdict {
         let follower = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(follower) = follower.filter(|follower| follower.tip().is_some()) else {
             let waits = self.started.elapsed() < PATIENCE;
-            return if waits { DatedVerdict::Wait } else { DatedVerdict::Unavailable };
+            return if waits { WindowVerdict::Wait } else { WindowVerdict::Unavailable };
         };
         let mut judge = BitcoinJudge::new(chain.base().number.saturating_add(1));
         judge.follow(chain, follower.chain());
@@ -47,10 +47,10 @@ impl DatedWork for BitcoinDates {
                 WeakReason::Tags(_) | WeakReason::AwaitsUncles(_) | WeakReason::FewCommitments(_),
             ) => {
                 let sum = |sum: U256, (_, work)| sum.saturating_add(work);
-                DatedVerdict::Enough(judge.dated().parents().fold(U256::ZERO, sum))
+                WindowVerdict::Enough(judge.dated().parents().fold(U256::ZERO, sum))
             }
-            BitcoinVerdict::Weak(reason) => DatedVerdict::Refused(reason.to_string()),
-            BitcoinVerdict::Unavailable => DatedVerdict::Unavailable,
+            BitcoinVerdict::Weak(reason) => WindowVerdict::Refused(reason.to_string()),
+            BitcoinVerdict::Unavailable => WindowVerdict::Unavailable,
         }
     }
 }

@@ -11,8 +11,8 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{ExportedFilter, gate};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{
-    ClientConfig, DatedWork, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, UnprovenPolicy,
-    UpstreamResponse,
+    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, UnprovenPolicy,
+    UpstreamResponse, WindowJudge,
 };
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{AuxiliarySource, Connection, Message, Session, SessionStep};
@@ -99,7 +99,7 @@ pub struct LightOptions {
     /// chain is not known ([`Network::bitcoin`]) are not judged.
     pub bitcoin: Vec<Arc<BitcoinSource>>,
     /// What dates the work of a start by window in place of Bitcoin's chain.
-    pub dated: Option<Arc<dyn DatedWork>>,
+    pub window_judge: Option<Arc<dyn WindowJudge>>,
     /// The limits of the server that shows the client; its upstreams count in them too.
     pub limits: Arc<Limits>,
 }
@@ -120,7 +120,7 @@ impl Default for LightOptions {
             spread: false,
             cache_bytes: None,
             bitcoin: Vec::new(),
-            dated: None,
+            window_judge: None,
             limits: Limits::new(),
         }
     }
@@ -208,8 +208,8 @@ impl LightService {
         let counts = Counts::within(options.limits.clone());
         let shared =
             SharedLight::new(network, start, config, options.sync, (secret(), counts), beside(options));
-        if let Some(dated) = &options.dated {
-            shared.client.sync_mut().date_by(dated.clone());
+        if let Some(judge) = &options.window_judge {
+            shared.client.sync_mut().judge_windows_by(judge.clone());
         }
         if let Some(bytes) = options.cache_bytes {
             shared.client.limit_cache(bytes);

@@ -9,14 +9,14 @@ use crate::{consensus::ChainView, types::U256};
 ///
 /// The host keeps that chain up to date. Calls take some milliseconds at most. Headers that were restored and are not
 /// proven yet ([`ChainView::unproven`]) must not count.
-pub trait DatedWork: fmt::Debug + Send + Sync {
+pub trait WindowJudge: fmt::Debug + Send + Sync {
     /// Judges the headers above a chain's base. `now` is the wall clock in seconds since 1970.
-    fn judge(&self, chain: &ChainView, now: u64) -> DatedVerdict;
+    fn judge(&self, chain: &ChainView, now: u64) -> WindowVerdict;
 }
 
 /// What dated work says of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DatedVerdict {
+pub enum WindowVerdict {
     /// The headers show enough dated work, which is this much.
     Enough(U256),
     /// The headers do not show it, for this reason, in words.
