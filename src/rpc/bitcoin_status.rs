@@ -22,7 +22,7 @@ pub(super) struct BitcoinStatus {
     reason: Option<String>,
     /// Bitcoin's newest block that a source has shown.
     tip: Option<TipStatus>,
-    /// The least Rootstock work that a suffix of Bitcoin's chain shows, in percent of Bitcoin's own.
+    /// The least Rootstock work that a suffix of Bitcoin's chain shows, as a share of Bitcoin's own.
     dated_work: Option<DatedStatus>,
     commitments: Option<CommitmentStatus>,
     tags: Option<TagStatus>,
@@ -44,8 +44,9 @@ struct TipStatus {
 #[serde(rename_all = "camelCase")]
 struct DatedStatus {
     bitcoin_blocks: u32,
-    percent: f64,
-    least_percent: u32,
+    /// Hundredths of a percent.
+    basis_points: u64,
+    least_basis_points: u64,
 }
 
 /// How many of the newest Bitcoin blocks commit to the chain.
@@ -117,8 +118,8 @@ impl BitcoinStatus {
             }),
             dated_work: report.and_then(|report| report.dated.lowest).map(|lowest| DatedStatus {
                 bitcoin_blocks: lowest.blocks,
-                percent: lowest.basis_points() as f64 / 100.0,
-                least_percent: lowest.floor(),
+                basis_points: lowest.basis_points(),
+                least_basis_points: u64::from(lowest.floor()).saturating_mul(100),
             }),
             commitments: report.map(|report| CommitmentStatus {
                 of_newest72: report.counts.recent,
