@@ -16,6 +16,7 @@ const BLOOM_BYTES: usize = 256;
 const NUMBER_ITEM: usize = 8;
 /// Number of mining fields at the end of a mined header.
 const MINING_ITEMS: usize = 3;
+/// Most items that are read; no form of a header has more.
 const MAX_ITEMS: usize = 23;
 
 /// A header as peers send it, split into its items. Nothing in it is verified.
@@ -84,7 +85,7 @@ impl<'a> RawHeader<'a> {
         self.is_compressed
     }
 
-    /// The full form in RLP: the bytes themselves in version 0. The extension is needed otherwise, and not used else.
+    /// The full form in RLP: the bytes themselves in version 0. Versions 1 and 2 need the extension; version 0 ignores it.
     /// Whether it belongs to the header shows in the block hash.
     ///
     /// # Errors

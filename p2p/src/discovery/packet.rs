@@ -18,7 +18,7 @@ use super::error::DatagramError;
 use super::message_id::MessageId;
 use crate::rlpx::NodeId;
 
-/// Most nodes of a NEIGHBORS that are read. The reference sends 20 at most.
+/// Most nodes of a NEIGHBORS; a longer one is refused. The reference sends 20 at most.
 pub const NEIGHBORS_MAX: usize = 20;
 /// Most bytes of a host: a name of the domain name system has 253.
 const HOST_BYTES_MAX: usize = 253;
@@ -28,7 +28,7 @@ const PONG: u8 = 2;
 const FIND_NODE: u8 = 3;
 const NEIGHBORS: u8 = 4;
 
-/// Where a node says it is. Nothing depends on it where the socket shows the address.
+/// Where a node says it is. For the sender of a datagram the socket's address is used instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// An address or a name, as text.
@@ -104,7 +104,7 @@ impl Packet {
         }
     }
 
-    /// Joins an answer to its question.
+    /// The id that an answer repeats.
     pub const fn message_id(&self) -> &MessageId {
         match self {
             Self::Ping { message_id, .. }
@@ -189,7 +189,7 @@ impl Endpoint {
                 FieldRule::TooLong { limit: HOST_BYTES_MAX, found: host.len() },
             ));
         }
-        // What is not UTF-8 names no host, and shows as such.
+        // Bytes that are not UTF-8 become U+FFFD, which is in no host's name.
         let host = String::from_utf8_lossy(host).into_owned();
         let udp_port = port(items.next_str("endpoint.udpPort")?)?;
         let tcp_port = port(items.next_str("endpoint.tcpPort")?)?;

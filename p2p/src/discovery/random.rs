@@ -4,7 +4,7 @@ use alloy_primitives::{B256, Keccak256};
 
 use super::message_id::MessageId;
 
-/// Keccak-256 of a secret seed and a counter: unlike numbers of a plain generator, those that were sent do not tell the next.
+/// Keccak-256 of a secret seed and a counter, so that a peer cannot compute the next number from those that it has received.
 #[derive(Clone)]
 pub(super) struct Random {
     seed: [u8; 32],

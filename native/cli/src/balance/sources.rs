@@ -8,7 +8,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 
-/// Most sources that are remembered: nodes that are found take each other's place.
+/// Most sources that are remembered. An upstream slot asks one found node after the other, so their number has no other limit.
 const MAX_SOURCES: usize = 64;
 
 /// What one source has said.
@@ -27,7 +27,7 @@ pub(super) struct SourceNotes(Mutex<NotesState>);
 #[derive(Default)]
 struct NotesState {
     sources: BTreeMap<String, SourceNote>,
-    /// Who is asked for a proof of state now; a name comes once for each request.
+    /// The sources of the proofs of state that are under way, one entry for each request.
     asked: Vec<String>,
     bytes: u64,
 }
@@ -65,7 +65,7 @@ impl SourceNotes {
         state.sources.iter().filter(|(_, note)| gave(note)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Who is asked for a proof of state now.
+    /// A source of a proof of state that is under way.
     pub(super) fn asked(&self) -> Option<String> {
         self.state().asked.last().cloned()
     }
@@ -154,7 +154,7 @@ impl Upstream for NotedUpstream {
     }
 }
 
-/// A name for a line: of a node's id, which has 128 digits, the ends.
+/// The name with a node's id, of 128 digits, shortened to its first eight and last four.
 pub(super) fn short_name(name: &str) -> String {
     match name.split_once('@') {
         Some((id, place)) if id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {

@@ -69,7 +69,7 @@ fn line(label: &str, text: String) -> String {
     format!("{label:<10}{text}")
 }
 
-/// The age of a block; blocks of another clock may be in the future.
+/// The age of a block, whose time may be ahead of this machine's clock.
 fn age(time: u64, now: u64) -> String {
     let seconds = now.saturating_sub(time);
     match seconds {
@@ -185,7 +185,7 @@ took      3.2 s, 2203512 bytes of responses",
     }
 
     #[test]
-    fn the_json_object_has_the_same() {
+    fn the_json_object_has_the_values_of_the_text() {
         let object = answer("work", 7, Some(1_000)).to_json(&Network::mainnet(), &run());
         let expected = json!({
             "network": "mainnet",

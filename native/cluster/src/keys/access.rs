@@ -35,7 +35,8 @@ const MEMORY: u64 = 64 * 1024 * 1024;
 /// Longest time of a statement that a request waits for.
 const LOOKUP_TIME: Duration = Duration::from_secs(1);
 
-/// Longest time of a request for one key: two statements, so that what the store has is known after them.
+/// Time limit for one look-up: it may wait for the statement that runs and then for its own, a second each. The copy in the store
+/// is used after that.
 const FIND_TIME: Duration = Duration::from_secs(3);
 
 /// Longest time of writing the usage.
@@ -83,7 +84,7 @@ impl ClusterAccess {
         Self::open_with(database, store, GRACE).await
     }
 
-    /// As [`Self::open`], with another time for which known keys are served while nobody can be asked whether they changed.
+    /// As [`Self::open`], with another time for which known keys are served while neither PostgreSQL nor the store answers.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -243,7 +244,7 @@ impl ChangeNotifier for ClusterAccess {
             Topic::Keys => {
                 self.parts.changes.tell();
                 let store = self.parts.store.clone();
-                // Without the name of a key it makes the others look at the database.
+                // An empty message makes the other front ends compare all of their keys with the database.
                 tokio::spawn(async move { store.publish(key_copies::CHANNEL, b"").await });
             }
         }

@@ -1,4 +1,4 @@
-//! What the page asks for. All of it is POST with JSON, so that nothing about keys is in an address.
+//! What the page asks for. All of it is POST with JSON, so that no key's id is in a URL, which logs may keep.
 
 use std::fmt::{self, Formatter};
 use std::marker::PhantomData;
@@ -100,7 +100,7 @@ enum UsageReply {
     Service(ServiceUsage),
 }
 
-/// Nothing to be told.
+/// The body of a request without parameters: `{}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
@@ -118,7 +118,7 @@ pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminS
         .layer(DefaultBodyLimit::max(BODY))
 }
 
-/// A JSON object. Without this, a list would be taken for its members in their order.
+/// A JSON object. Without this type, an array with the members' values in their order would be accepted too.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

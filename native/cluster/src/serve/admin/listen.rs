@@ -15,7 +15,7 @@ use super::reply::AdminError;
 use super::state::AdminState;
 use super::{AdminParts, api, files, guard};
 
-/// An admin page that has its port.
+/// The server of the admin page, bound to a port.
 #[derive(Debug)]
 pub struct AdminPage {
     listener: TcpListener,

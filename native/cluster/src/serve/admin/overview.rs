@@ -62,7 +62,7 @@ struct StoreOverview {
     connections: u64,
 }
 
-/// What the database told, or why it did not.
+/// The database's report, or the error in its place.
 #[derive(Serialize)]
 struct DatabaseOverview {
     report: Option<DatabaseReport>,
