@@ -153,5 +153,6 @@ fn contested(tags: &TagReport, hidden: Option<HiddenBranch>) -> Option<BranchRan
     if tags.verdict != Err(TagFault::Foreign) {
         return None;
     }
-    hidden.map(|found| found.range).or_else(|| tags.foreign.first().map(|(_, range)| *range))
+    // One foreign tag alone may be garbage, which costs its miner nothing.
+    hidden.map(|found| found.range)
 }

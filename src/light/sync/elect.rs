@@ -52,15 +52,9 @@ impl HeaderSync {
         if self.followed.chain.is_some() {
             return;
         }
-        let mut heaviest: Option<(&ChainView, usize)> = None;
-        for (index, proposal) in proposals.iter().enumerate() {
-            let ProposalStage::Judged(trial) = &proposal.stage else { continue };
-            let Some(own) = trial.view() else { continue };
-            if heaviest.is_none_or(|(most, _)| rule.prefers(own, most, self.now.unix)) {
-                heaviest = Some((own, index));
-            }
+        if !proposals.iter().any(|proposal| matches!(proposal.stage, ProposalStage::Judged(_))) {
+            return;
         }
-        let Some((_, winner)) = heaviest else { return };
         let (now, since) = (self.now.millis, *self.leases.first_end.get_or_insert(self.now.millis));
         let wanted = |(peer, proposal): (&SyncPeer, &Proposal)| match &proposal.stage {
             ProposalStage::Judged(_) => false,
@@ -70,10 +64,20 @@ impl HeaderSync {
                 now <= patience && now <= since.saturating_add(LONGEST_WAIT)
             }
         };
+        // Chains are compared only once, because that takes milliseconds for each.
         if self.peers.iter().zip(proposals).any(wanted) {
             return;
         }
-        if let Some(trial) = self.take_judged(winner) {
+        let mut heaviest: Option<(&ChainView, usize)> = None;
+        for (index, proposal) in proposals.iter().enumerate() {
+            let ProposalStage::Judged(trial) = &proposal.stage else { continue };
+            let Some(own) = trial.view() else { continue };
+            if heaviest.is_none_or(|(most, _)| rule.prefers(own, most, self.now.unix)) {
+                heaviest = Some((own, index));
+            }
+        }
+        let winner = heaviest.map(|(_, winner)| winner);
+        if let Some(trial) = winner.and_then(|winner| self.take_judged(winner)) {
             self.adopt(trial);
         }
     }

@@ -37,8 +37,8 @@ pub(super) struct BitcoinKeeper {
     store: Option<(PathBuf, Mutex<B256>)>,
     /// Pause between two looks for new blocks, and after a first failure.
     poll: Duration,
-    /// The verdict that was logged last.
-    logged: Mutex<Option<&'static str>>,
+    /// The verdict that was logged last, and whether a hidden branch was.
+    logged: Mutex<Option<(&'static str, bool)>>,
 }
 
 /// Why a look at a source ended early.
@@ -82,7 +82,6 @@ impl BitcoinKeeper {
         let mut failures = 0_u32;
         loop {
             let outcome = self.look(&source).await;
-            self.dates.learn(self.shared.client.sync().bitcoin().cloned());
             self.log_verdict();
             let pause = match outcome {
                 Ok(()) => {
@@ -104,6 +103,8 @@ impl BitcoinKeeper {
     /// Takes the headers and coinbases that the client does not have.
     async fn look(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
         self.take_headers(source).await?;
+        // A start by window waits for the headers, not for the coinbases.
+        self.dates.learn(self.shared.client.sync().bitcoin().cloned());
         if source.offers_coinbases() {
             let missing = self.with(|follower| follower.missing_coinbases());
             let wanted = missing.get(..MAX_COINBASES).unwrap_or(&missing);
@@ -121,9 +122,11 @@ impl BitcoinKeeper {
             let headers = source.headers(from, MAX_HEADERS).await?;
             let count = u32::try_from(headers.len()).unwrap_or(MAX_HEADERS);
             match self.insert(headers).await {
-                // Nothing at the height of our tip: the source is behind, or on a shorter branch.
-                Ok(()) if count == 0 => return Ok(()),
-                Ok(()) => from = from.saturating_add(count),
+                // Nothing at the height of our tip: the source is behind, or on a shorter branch. Nothing new above it: the
+                // source repeats itself.
+                Ok(new) if count == 0 || (new == 0 && from > self.height()) => return Ok(()),
+                // Another source may have shown more meanwhile.
+                Ok(_) => from = from.saturating_add(count).max(self.height()),
                 Err(BitcoinChainError::Unlinked { .. } | BitcoinChainError::Deep { .. }) => {
                     from = locator.next().ok_or(SourceFault::Unlinked)?;
                 }
@@ -136,11 +139,16 @@ impl BitcoinKeeper {
         Ok(())
     }
 
-    /// Inserts headers, and stores the chain if its tip has changed.
-    async fn insert(&self, headers: Vec<[u8; HEADER_LEN]>) -> Result<(), BitcoinChainError> {
+    /// Inserts headers, and stores the chain if its tip has changed. Returns how many are new.
+    async fn insert(&self, headers: Vec<[u8; HEADER_LEN]>) -> Result<usize, BitcoinChainError> {
         let inserted = self.update(move |follower| follower.insert(&headers, unix_time())).await;
         self.store().await;
-        inserted.unwrap_or(Ok(0)).map(|_| ())
+        inserted.unwrap_or(Ok(0))
+    }
+
+    /// Height of the Bitcoin chain's tip.
+    fn height(&self) -> u32 {
+        self.with(|follower| follower.chain().tip().height)
     }
 
     fn with<T: Default>(&self, read: impl FnOnce(&BitcoinFollower) -> T) -> T {
@@ -177,7 +185,8 @@ impl BitcoinKeeper {
         let report = self.shared.client.sync().bitcoin().and_then(|follower| follower.report().cloned());
         let Some(report) = report else { return };
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.replace(report.verdict.name()) == Some(report.verdict.name()) {
+        let news = (report.verdict.name(), report.hidden.is_some());
+        if logged.replace(news) == Some(news) {
             return;
         }
         match report.verdict {
