@@ -113,6 +113,7 @@ async fn a_balance_is_proven_by_a_json_rpc_node_alone_and_printed_as_json() {
         "start": "checkpoint",
         "firstBlock": { "number": 0, "hash": chain.block(0).await["hash"] },
         "attackCost": null,
+        "bitcoin": null,
         "provenBy": [format!("http://{}", server.address)],
         "milliseconds": variable("milliseconds"),
         "receivedBytes": variable("receivedBytes"),

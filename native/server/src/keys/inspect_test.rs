@@ -15,7 +15,7 @@ const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
 const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// Kinds of parameters in which no account and no contract can be named.
-const PLAIN: [&str; 15] = [
+const PLAIN: [&str; 16] = [
     "BLOCK",
     "HASH",
     "BOOLEAN",
@@ -23,6 +23,7 @@ const PLAIN: [&str; 15] = [
     "string",
     "hex number",
     "IP address or range",
+    "MINE_OPTIONS",
     "TRACE_OPTIONS",
     "array of HASH",
     "array of one QUANTITY",
