@@ -161,9 +161,15 @@ fn forged_checkpoints_are_refused() {
         let deep = stored(height, own, next_bits, &headers(next_bits, PERIOD));
         assert_eq!(read(&deep), Ok(height + PERIOD));
     }
-    let far = BUILT_IN + 40 * PERIOD;
-    let refused = StoredBitcoinError::Shallow { height: far, count: 0 };
-    assert_eq!(read(&stored(far, own, EASY, &[1])), Err(refused), "the limit holds after many periods");
+    // Otherwise a file could begin where work is nearly free, or at the end of all heights.
+    for (periods, next_bits) in [(40, EASY), (1_025, SIXTEEN), (500_000, SIXTEEN)] {
+        let height = BUILT_IN + periods * PERIOD;
+        let refused = StoredBitcoinError::Checkpoint { height, next_bits };
+        assert_eq!(read(&stored(height, own, next_bits, &[1])), Err(refused), "{periods} periods");
+    }
+    let height = BUILT_IN + 1_024 * PERIOD;
+    let shallow = StoredBitcoinError::Shallow { height, count: 0 };
+    assert_eq!(read(&stored(height, own, SIXTEEN, &[1])), Err(shallow));
 }
 
 #[test]
