@@ -174,7 +174,7 @@ async fn the_index_gives_blocks_that_are_proven_and_older_ones_that_are_not() {
     let last = HEAD - 10;
     let (given, truth) = setting.logs(LOWEST, last).await;
     assert!(truth.as_array().unwrap().len() > 100);
-    assert_eq!((&given["result"], &given["level"]), (&truth, &Value::Null), "proven here");
+    assert_eq!((&given["result"], &given["level"]), (&truth, &Value::Null), "proven here: {given}");
 
     // Below the start, and across it.
     for to in [LOWEST - 1, last] {
