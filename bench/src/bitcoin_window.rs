@@ -75,7 +75,7 @@ pub struct Miners {
     pub uncles_proven: f64,
 }
 
-/// What the rules say of one window.
+/// The verdicts of the rules on one window.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     /// Dated work.

@@ -48,7 +48,7 @@ fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// What is read is written alike, and every header of it is mined.
+/// Bytes that are read as a chain are written in the same form again, and each header of the chain is mined.
 fn check_stored(bytes: &[u8]) -> Option<BitcoinChain> {
     let chain = BitcoinChain::restore(BitcoinNetwork::REGTEST, bytes, NOW).ok()?;
     assert_eq!(chain.stored(), bytes);

@@ -36,7 +36,7 @@ struct TipStatus {
     height: u32,
     /// As Bitcoin shows hashes.
     hash: String,
-    /// Seconds since it was mined, by its own time.
+    /// Seconds since the time that the block states.
     age: u64,
 }
 

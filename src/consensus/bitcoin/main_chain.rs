@@ -13,7 +13,7 @@ const BUCKETS: usize = 1 << 13;
 /// Blocks whose median time a header must be above.
 pub(super) const MEDIAN_BLOCKS: usize = 11;
 
-/// The entries of the heaviest chain from the lowest one kept up to the tip; there is always one.
+/// The entries of the heaviest chain, from the lowest that is held to the tip. There is always one entry.
 ///
 /// A bucket has the height of its highest entry, and each entry that of the next lower one. So the highest entry is removed
 /// in one step, and the lowest needs none: a height below all kept ones ends its bucket.

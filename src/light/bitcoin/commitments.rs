@@ -11,12 +11,12 @@ use crate::types::{B256, Header, U256};
 
 /// Newest Bitcoin blocks that are counted: two days.
 pub const COUNTED_BLOCKS: u32 = 288;
-/// The least of them that commit to the chain. With [`LEAST_RECENT`], an honest chain with an eighth of Bitcoin's work
+/// Fewest of these [`COUNTED_BLOCKS`] that commit to the chain. With [`LEAST_RECENT`], an honest chain with an eighth of Bitcoin's work
 /// shows fewer less than once a year.
 pub const LEAST_COUNTED: u32 = 15;
 /// Newest Bitcoin blocks that are counted apart: half a day.
 pub const RECENT_BLOCKS: u32 = 72;
-/// The least of them that commit to the chain.
+/// Fewest of these [`RECENT_BLOCKS`] that commit to the chain.
 pub const LEAST_RECENT: u32 = 1;
 
 /// Most commitments that are kept. On mainnet each costs at least a quarter of a Bitcoin block, so there are about as many as

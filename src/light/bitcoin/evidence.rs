@@ -15,7 +15,7 @@ pub struct BlockEvidence {
     pub bitcoin_blocks: u32,
     /// Height of the newest of them.
     pub newest_height: Option<u32>,
-    /// Seconds since it was mined, by its own time.
+    /// Seconds since the time that the newest of these blocks states.
     pub newest_age: Option<u64>,
     /// Tags of the newest 72 Bitcoin blocks. They are of the chain, not of this block.
     pub tags: TagCounts,

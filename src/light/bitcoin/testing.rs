@@ -1,4 +1,4 @@
-//! Chains that tests state without proof.
+//! Bitcoin chains for tests, whose headers are not checked.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 

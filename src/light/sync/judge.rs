@@ -13,8 +13,8 @@ use crate::{
 /// such a gap about once in 10^26 blocks.
 pub(super) const LONGEST_GAP: u64 = 1_800;
 
-/// Where another chain dates the work, a start needs the network's number of headers divided by this: on mainnet those
-/// of 12 hours.
+/// Divisor of the number of headers that a start needs, if another chain dates their work: on mainnet the headers of 12
+/// hours are left of those of two days.
 const DATED_SHARE: u64 = 4;
 
 /// Judges chains at one moment.

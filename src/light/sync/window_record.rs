@@ -86,7 +86,7 @@ impl WindowRecord {
     }
 }
 
-/// Takes bytes from the front.
+/// Reads the first `N` bytes of the rest of a record.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], WindowRecordError> {
     let (bytes, left) = rest.split_first_chunk::<N>().ok_or(WindowRecordError)?;
     *rest = left;

@@ -1,6 +1,5 @@
 //! Follows Bitcoin's chain by untrusted sources, for the light client to judge its own chain by.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use rootlight::consensus::bitcoin::{
     BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
 };
 use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict};
-use rootlight_limits::files::NewFile;
+use rootlight_limits::files;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_upstream::UpstreamError;
 use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, MAX_HEADERS, RawCoinbase};
@@ -32,7 +31,8 @@ const MAX_REQUESTS: usize = 256;
 /// What the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
-    dates: Arc<BitcoinDates>,
+    /// What dates a start by window. Other starts need no dates.
+    dates: Option<Arc<BitcoinDates>>,
     /// The file, and the tip that it has.
     store: Option<(PathBuf, Mutex<B256>)>,
     /// Pause between two looks for new blocks, and after a first failure.
@@ -68,10 +68,12 @@ impl BitcoinKeeper {
         let follower = restored.map_or_else(|| BitcoinFollower::new(network), BitcoinFollower::resume);
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
-        let dates = Arc::new(BitcoinDates::default());
         let mut sync = shared.client.sync_mut();
+        let dates = sync.is_by_window().then(|| Arc::new(BitcoinDates::default()));
         sync.follow_bitcoin(follower);
-        sync.judge_windows_by(dates.clone());
+        if let Some(dates) = &dates {
+            sync.judge_windows_by(dates.clone());
+        }
         drop(sync);
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
         Some(Arc::new(Self { shared, dates, store, poll, logged: Mutex::new(None) }))
@@ -102,9 +104,13 @@ impl BitcoinKeeper {
 
     /// Takes the headers and coinbases that the client does not have.
     async fn look(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
-        self.take_headers(source).await?;
+        let taken = self.take_headers(source).await;
+        self.store().await;
+        taken?;
         // A start by window waits for the headers, not for the coinbases.
-        self.dates.learn(self.shared.client.sync().bitcoin().cloned());
+        if let Some(dates) = &self.dates {
+            dates.learn(self.shared.client.sync().bitcoin().cloned());
+        }
         if source.offers_coinbases() {
             let missing = self.with(|follower| follower.missing_coinbases());
             let wanted = missing.get(..MAX_COINBASES).unwrap_or(&missing);
@@ -139,10 +145,9 @@ impl BitcoinKeeper {
         Ok(())
     }
 
-    /// Inserts headers, and stores the chain if its tip has changed. Returns how many are new.
+    /// Inserts headers. Returns how many are new.
     async fn insert(&self, headers: Vec<[u8; HEADER_LEN]>) -> Result<usize, BitcoinChainError> {
         let inserted = self.update(move |follower| follower.insert(&headers, unix_time())).await;
-        self.store().await;
         inserted.unwrap_or(Ok(0))
     }
 
@@ -166,6 +171,7 @@ impl BitcoinKeeper {
         tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 
+    /// Stores the chain if its tip has changed.
     async fn store(&self) {
         let Some((path, written)) = &self.store else { return };
         let tip = self.with(|follower| follower.chain().tip().hash);
@@ -234,7 +240,5 @@ fn save(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut file = NewFile::beside(path, false)?;
-    file.write_all(bytes)?;
-    file.replace(path)
+    files::write(path, bytes)
 }

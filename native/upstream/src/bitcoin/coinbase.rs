@@ -3,9 +3,6 @@
 use rootlight::consensus::bitcoin::reversed;
 use rootlight::types::B256;
 
-/// Longest coinbase that is read, in bytes. Those of pools that pay their miners directly have some ten thousand.
-pub(super) const MAX_COINBASE: usize = 100_000;
-
 /// The bytes after the version that say that witnesses follow the outputs (BIP-144): no inputs, and a flag.
 const WITNESS_MARK: [u8; 2] = [0, 1];
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rootlight::consensus::bitcoin::{HEADER_LEN, double_sha256};
+use rootlight::consensus::bitcoin::{HEADER_LEN, MAX_COINBASE_LEN, double_sha256};
 use rootlight::light::{RawResponse, UpstreamRequest};
 use rootlight::types::B256;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::coinbase::{MAX_COINBASE, RawCoinbase, without_witness};
+use super::coinbase::{RawCoinbase, without_witness};
 use super::electrum_link::{Endpoint, Link};
 use super::hex::{bytes_of, shown_hash};
 use crate::result_of;
@@ -256,7 +256,7 @@ fn transaction_request(hash: &B256) -> UpstreamRequest {
 
 /// The transaction without its witness, if it has this hash.
 fn transaction(text: &str, hash: &B256) -> Result<Vec<u8>, &'static str> {
-    if text.len() > 2 * MAX_COINBASE {
+    if text.len() > 2 * MAX_COINBASE_LEN {
         return Err("the coinbase is longer than any that is read");
     }
     let bytes = bytes_of(text).ok_or("the coinbase is not hexadecimal")?;

@@ -54,7 +54,7 @@ fn positions_and_transactions_have_hashes() {
     let (text, own) = (alloy_primitives::hex::encode(&bytes), double_sha256(&bytes));
     assert_eq!(transaction(&text, &own), Ok(bytes));
     assert!(transaction(&text, &B256::ZERO).is_err(), "another transaction");
-    for wrong in ["", "zz", &text[1..], &format!("0x{text}"), &"00".repeat(MAX_COINBASE + 1)] {
+    for wrong in ["", "zz", &text[1..], &format!("0x{text}"), &"00".repeat(MAX_COINBASE_LEN + 1)] {
         assert!(transaction(wrong, &own).is_err());
     }
 }
