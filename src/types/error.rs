@@ -73,6 +73,9 @@ pub enum FieldRule {
     /// The value is not the one that the rules at this height demand.
     #[error("value {found}, expected {expected}")]
     Value { expected: u64, found: u64 },
+    /// The value is neither of the two that the field can have.
+    #[error("value {found}, expected {} or {}", expected[0], expected[1])]
+    Choice { expected: [u64; 2], found: u64 },
     /// Two fields that must agree differ.
     #[error("does not agree with {0}")]
     Disagrees(&'static str),

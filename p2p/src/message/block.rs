@@ -105,7 +105,7 @@ impl<'a> Extension<'a> {
         let version = match field::u64(&mut pair, name)? {
             1 => HeaderVersion::V1,
             2 => HeaderVersion::V2,
-            found => return Err(FieldError::new(name, FieldRule::Value { expected: 2, found }).into()),
+            found => return Err(FieldError::new(name, FieldRule::Choice { expected: [1, 2], found }).into()),
         };
         let fields = field::limited(&mut pair, MAX_EXTENSION_BYTES, "extension")?;
         pair.finish("extension")?;

@@ -21,7 +21,7 @@ pub(super) fn flag(reader: &mut RlpReader<'_>, field: &'static str) -> Result<bo
     match u64(reader, field)? {
         0 => Ok(false),
         1 => Ok(true),
-        found => Err(FieldError::new(field, FieldRule::Value { expected: 1, found })),
+        found => Err(FieldError::new(field, FieldRule::Choice { expected: [0, 1], found })),
     }
 }
 
