@@ -146,68 +146,102 @@ pub(super) async fn find(
     if let Some((earlier, _)) = earlier {
         seek = seek.near(earlier);
     }
-    let (mut failures, mut bytes, mut under_way) = (0, 0usize, FuturesUnordered::new());
-    let (mut own, mut reserved) = (BTreeMap::new(), Reservation::default());
-    loop {
-        // Nothing of the search stays borrowed while it waits.
-        let nodes = SearchNodes { shared, own: RefCell::new(std::mem::take(&mut own)) };
-        let wanted = seek.next(&nodes);
-        own = nodes.own.into_inner();
-        if seek.is_finished() {
-            break;
-        }
-        for from in wanted {
-            let request = ChunkRequest::new(block, from);
-            under_way.push(async move { (from, ask(node, request, root).await) });
-        }
-        let Some((from, chunk)) = under_way.next().await else {
-            return Err(PeerError::Wrong("no chunk leads further"));
-        };
-        match chunk {
-            Ok(((found, size), room)) => {
-                node.negative_cache().forget(thing);
-                reserved.merge(room);
-                seek.received(from);
-                searched.add(block, root, size);
-                for (hash, piece) in found {
-                    bytes = bytes.saturating_add(piece.len());
-                    shared.kept.insert(hash, piece.clone());
-                    own.insert(hash, piece);
-                }
-                if bytes > MAX_SEARCH_BYTES {
-                    return Err(PeerError::Wrong("the chunks of a search are too long"));
-                }
+    StateSearch {
+        node,
+        shared,
+        searched,
+        block,
+        root,
+        seek,
+        found: BTreeMap::new(),
+        reserved: Reservation::default(),
+        failures: 0,
+        bytes: 0,
+    }
+    .run()
+    .await
+}
+
+/// A search for keys in the state of one block.
+struct StateSearch<'a> {
+    node: &'a PeerNode,
+    shared: &'a Arc<StateNodes>,
+    searched: &'a Searched,
+    block: u64,
+    root: B256,
+    seek: Seek,
+    found: BTreeMap<B256, Bytes>,
+    reserved: Reservation,
+    failures: usize,
+    bytes: usize,
+}
+
+impl StateSearch<'_> {
+    async fn run(mut self) -> Result<FoundNodes, PeerError> {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            let wanted = self.wanted();
+            if self.seek.is_finished() {
+                break;
             }
-            Err(error) => {
-                let guessed = seek.is_guess();
-                seek.failed(from);
-                failures += 1;
-                let again = match error {
-                    PeerError::Chunk { error: ChunkError::Root { .. }, .. } => true,
-                    // The state is smaller than an earlier one was.
-                    PeerError::NoResponse(_) => guessed,
-                    _ => false,
-                };
-                if failures >= MAX_FAILURES || !again {
-                    return Err(match error {
-                        PeerError::Chunk { error: ChunkError::Root { .. }, .. } => {
-                            node.negative_cache().note(thing);
-                            PeerError::OtherState(block)
-                        }
-                        PeerError::NoResponse(_) if !guessed => {
-                            node.negative_cache().note(thing);
-                            error
-                        }
-                        error => error,
-                    });
-                }
+            for from in wanted {
+                let (node, root) = (self.node, self.root);
+                let request = ChunkRequest::new(self.block, from);
+                under_way.push(async move { (from, ask(node, request, root).await) });
             }
+            match under_way.next().await {
+                Some((from, Ok((chunk, room)))) => self.received(from, chunk, room)?,
+                Some((from, Err(error))) => self.failed(from, error)?,
+                None => return Err(PeerError::Wrong("no chunk leads further")),
+            }
+        }
+        let lost =
+            self.seek.answers().find(|(_, answer)| matches!(answer, None | Some(KeyAnswer::Unreachable)));
+        match lost {
+            Some((key, _)) => Err(PeerError::NotFound(hex::encode_prefixed(key))),
+            None => Ok(FoundNodes { nodes: self.found, _held: self.reserved }),
         }
     }
-    let lost = seek.answers().find(|(_, answer)| matches!(answer, None | Some(KeyAnswer::Unreachable)));
-    match lost {
-        Some((key, _)) => Err(PeerError::NotFound(hex::encode_prefixed(key))),
-        None => Ok(FoundNodes { nodes: own, _held: reserved }),
+
+    /// Returns the offsets of the chunks to ask for next. Nothing of the search stays borrowed while it waits.
+    fn wanted(&mut self) -> Vec<u64> {
+        let nodes = SearchNodes { shared: self.shared, own: RefCell::new(std::mem::take(&mut self.found)) };
+        let wanted = self.seek.next(&nodes);
+        self.found = nodes.own.into_inner();
+        wanted
+    }
+
+    fn received(&mut self, from: u64, (nodes, size): ChunkNodes, room: Reservation) -> Result<(), PeerError> {
+        self.node.negative_cache().forget(MissingItem::State(self.root));
+        self.reserved.merge(room);
+        self.seek.received(from);
+        self.searched.add(self.block, self.root, size);
+        for (hash, node) in nodes {
+            self.bytes = self.bytes.saturating_add(node.len());
+            self.shared.kept.insert(hash, node.clone());
+            self.found.insert(hash, node);
+        }
+        match self.bytes > MAX_SEARCH_BYTES {
+            true => Err(PeerError::Wrong("the chunks of a search are too long")),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts a failure; returns the error with which the search ends.
+    fn failed(&mut self, from: u64, error: PeerError) -> Result<(), PeerError> {
+        let guessed = self.seek.is_guess();
+        self.seek.failed(from);
+        self.failures += 1;
+        let other_root = matches!(error, PeerError::Chunk { error: ChunkError::Root { .. }, .. });
+        let no_response = matches!(error, PeerError::NoResponse(_));
+        // Without a response to a guess, the state is smaller than an earlier one was.
+        if self.failures < MAX_FAILURES && (other_root || no_response && guessed) {
+            return Ok(());
+        }
+        if other_root || no_response && !guessed {
+            self.node.negative_cache().note(MissingItem::State(self.root));
+        }
+        Err(if other_root { PeerError::OtherState(self.block) } else { error })
     }
 }
 
