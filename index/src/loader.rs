@@ -79,23 +79,9 @@ impl Loader {
         };
         let mut tail = Tail::new(step.clone(), &self.options);
         tail.retain(head).await?;
-        let ranges = writer.prepare(head).await?;
-        // A gap below loaded blocks is filled within its partition: blocks that are appended in order would replace those.
-        let loaded = ranges.iter().filter(|range| range.next > range.first).map(|range| range.first).max();
-        let is_gap =
-            |range: &PartitionRange| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
-        let (filled, newest): (Vec<PartitionRange>, Vec<PartitionRange>) = ranges
-            .into_iter()
-            .partition(|range| range.end.saturating_add(self.options.settled) <= head || is_gap(range));
+        let (filled, newest) = self.parts(writer.prepare(head).await?, head);
         self.report_plan(&filled, &newest, head);
-        let backfill = Arc::new(Backfill::new(filled));
-        let mut jobs = JoinSet::new();
-        for _ in 0..self.options.jobs.max(1) {
-            jobs.spawn(fill(step.clone(), backfill.clone(), self.options.batch));
-        }
-        if self.options.traces && !self.options.once {
-            jobs.spawn(traced::follow(step.clone(), self.options.batch, self.options.poll));
-        }
+        let mut jobs = self.jobs(&step, filled);
         let following = tail.run(&newest);
         tokio::pin!(following);
         let mut at_head = false;
@@ -117,6 +103,30 @@ impl Loader {
             traced::fill(&step, self.options.batch).await?;
         }
         Ok(())
+    }
+
+    /// Divides ranges into those that are filled beside the head and those that follow it. A gap below loaded blocks is
+    /// filled within its partition: blocks that are appended in order would replace those.
+    fn parts(&self, ranges: Vec<PartitionRange>, head: u64) -> (Vec<PartitionRange>, Vec<PartitionRange>) {
+        let loaded = ranges.iter().filter(|range| range.next > range.first).map(|range| range.first).max();
+        let is_gap =
+            |range: &PartitionRange| !range.is_full() && loaded.is_some_and(|loaded| range.first < loaded);
+        ranges
+            .into_iter()
+            .partition(|range| range.end.saturating_add(self.options.settled) <= head || is_gap(range))
+    }
+
+    /// Starts what runs beside the head.
+    fn jobs(&self, step: &LoaderContext, filled: Vec<PartitionRange>) -> JoinSet<Result<(), LoadError>> {
+        let backfill = Arc::new(Backfill::new(filled));
+        let mut jobs = JoinSet::new();
+        for _ in 0..self.options.jobs.max(1) {
+            jobs.spawn(fill(step.clone(), backfill.clone(), self.options.batch));
+        }
+        if self.options.traces && !self.options.once {
+            jobs.spawn(traced::follow(step.clone(), self.options.batch, self.options.poll));
+        }
+        jobs
     }
 
     fn report_plan(&self, filled: &[PartitionRange], newest: &[PartitionRange], head: u64) {

@@ -47,19 +47,7 @@ pub(super) async fn run(
         }
         match shared.client.sync_next(index, now()) {
             SyncStep::Fetch(requests) => {
-                let UpstreamResponses { answers, reserved, .. } = ask(requests).await;
-                let client = shared.clone();
-                // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
-                let fed = tokio::task::spawn_blocking(move || {
-                    let (count, started) = (answers.len(), Instant::now());
-                    client.sync_feed(index, answers, now());
-                    client.counts.metrics.verified(VerifiedKind::Headers, count, started.elapsed());
-                    drop(reserved);
-                });
-                if fed.await.is_err() {
-                    warn!("verification of headers was interrupted");
-                    tokio::time::sleep(LONGEST_SLEEP).await;
-                }
+                feed(&shared, index, ask(requests).await).await;
                 let name = watched.as_ref().map_or(upstream.name(), WatchedSource::name);
                 let vacant = watched.as_ref().is_some_and(WatchedSource::is_vacant);
                 let name = Some(name).filter(|_| !vacant);
@@ -83,6 +71,22 @@ pub(super) async fn run(
                 }
             }
         }
+    }
+}
+
+/// Gives responses to the core. Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
+async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamResponses) {
+    let UpstreamResponses { answers, reserved, .. } = responses;
+    let client = shared.clone();
+    let fed = tokio::task::spawn_blocking(move || {
+        let (count, started) = (answers.len(), Instant::now());
+        client.sync_feed(index, answers, now());
+        client.counts.metrics.verified(VerifiedKind::Headers, count, started.elapsed());
+        drop(reserved);
+    });
+    if fed.await.is_err() {
+        warn!("verification of headers was interrupted");
+        tokio::time::sleep(LONGEST_SLEEP).await;
     }
 }
 
