@@ -69,7 +69,7 @@ fn base_path(text: &str) -> Result<String, &'static str> {
 #[derive(Debug)]
 pub struct OpenedAdmission {
     /// The rules of the server.
-    pub entry: AdmissionRules,
+    pub rules: AdmissionRules,
     registry: Option<Arc<Registry>>,
 }
 
@@ -97,8 +97,8 @@ impl AdmissionArgs {
             .as_ref()
             .map(|registry| KeyAccess { anonymous: self.anonymous, ..KeyAccess::embedded(registry) });
         let (profile, local_operator) = (self.profile, self.local_operator);
-        let entry = AdmissionRules { profile, base_path: self.base_path.clone(), keys, local_operator };
-        Ok(OpenedAdmission { entry, registry })
+        let rules = AdmissionRules { profile, base_path: self.base_path.clone(), keys, local_operator };
+        Ok(OpenedAdmission { rules, registry })
     }
 }
 

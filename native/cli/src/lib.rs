@@ -24,7 +24,7 @@
 //!     origins: Origins::Unnamed,
 //!     hosts: Vec::new(),
 //!     limits: ServerLimits::default(),
-//!     entry: AdmissionRules::default(),
+//!     admission: AdmissionRules::default(),
 //!     operations: Operations::default(),
 //! };
 //! let server = Server::bind(config, service.clone()).await?;

@@ -112,7 +112,7 @@ fn serve(
         upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
-        let for_others = args.server.entry.is_for_others();
+        let for_others = args.server.admission.is_for_others();
         upstreams = upstreams.into_iter().map(|upstream| upstream::redacted(upstream, for_others)).collect();
         match &start {
             LightStart::At(checkpoint) => {

@@ -54,9 +54,9 @@ pub(super) async fn bind_with(
     args: &ServerArgs,
     keys: Option<KeyAccess>,
 ) -> Result<BoundServer, CommandError> {
-    let mut opened = args.entry.open()?;
-    opened.entry.keys = keys.or(opened.entry.keys.take());
-    let (mut config, sockets) = (args.config(opened.entry.clone()), systemd::sockets());
+    let mut opened = args.admission.open()?;
+    opened.rules.keys = keys.or(opened.rules.keys.take());
+    let (mut config, sockets) = (args.config(opened.rules.clone()), systemd::sockets());
     if !sockets.is_empty() {
         // The service manager decides where the program listens; the second port is for the usual addresses.
         config.ws_port = args.ws_port;

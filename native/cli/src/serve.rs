@@ -95,10 +95,10 @@ async fn serve(
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
     let bound = run_server::bind_with(front_end.clone(), &args.server, keys).await?;
-    // It ends with this function.
-    let mut beside = JoinSet::new();
+    // The page ends with this function.
+    let mut page_task = JoinSet::new();
     if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {
-        beside.spawn(page.serve());
+        page_task.spawn(page.serve());
     }
     bound.run(settled).await;
     if let Err(error) = access.flush().await {

@@ -39,7 +39,7 @@ pub struct ServerArgs {
     pub batch_limit: usize,
     /// Flags of who may enter.
     #[command(flatten)]
-    pub entry: AdmissionArgs,
+    pub admission: AdmissionArgs,
     /// Flags for operators.
     #[command(flatten)]
     pub operations: OperationArgs,
@@ -63,7 +63,7 @@ impl ServerArgs {
 
     /// Returns the server configuration that these flags describe, with these rules of who may enter.
     #[must_use]
-    pub fn config(&self, entry: AdmissionRules) -> ServerConfig {
+    pub fn config(&self, admission: AdmissionRules) -> ServerConfig {
         let main = self.http_port.map(|port| Listen::Tcp(self.host.clone(), port));
         let operations = self.operations.settings(main);
         ServerConfig {
@@ -79,7 +79,7 @@ impl ServerArgs {
                 drain_timeout: self.operations.drain(),
                 ..ServerLimits::default()
             },
-            entry,
+            admission,
             operations,
         }
     }

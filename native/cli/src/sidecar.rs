@@ -36,7 +36,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     let options = SidecarOptions { light, executes: args.execute, flush, ..SidecarOptions::default() };
     let mut server = args.server.clone();
     // A node trusts its loopback interface; those who reach it through this program must not inherit that.
-    server.entry.profile = Profile::Hosted;
+    server.admission.profile = Profile::Hosted;
     runtime()?.block_on(async {
         info!("network {} (chain id {}), node {}", network.name, network.chain_id, node.name());
         let service = SidecarService::start(network.clone(), node, store, options).await;

@@ -97,9 +97,9 @@ struct Client {
 }
 
 impl Client {
-    async fn new(service: Arc<dyn Service>, entry: AdmissionRules, path: String) -> Self {
+    async fn new(service: Arc<dyn Service>, admission: AdmissionRules, path: String) -> Self {
         let mut config = config();
-        (config.limits.batch, config.entry) = (BATCH, entry);
+        (config.limits.batch, config.admission) = (BATCH, admission);
         Self { server: start_service(config, service).await, path, before: Request::reads(), sent: 0 }
     }
 

@@ -85,8 +85,8 @@ impl AdmissionRules {
         source: &RequestSource,
         batch_limit: usize,
     ) -> Caller {
-        let peer = key.map_or(source.peer, |key| source.peer.of_key(key.owner()));
-        Caller::with(peer, source.origin.foreign_page(), |connection| {
+        let id = key.map_or(source.id, |key| source.id.of_key(key.owner()));
+        Caller::with(id, source.origin.foreign_page(), |connection| {
             self.profile
                 .serve(connection)
                 .with_rights(key.map_or(0, KeyCaller::rights))
@@ -185,9 +185,9 @@ mod tests {
     fn without_a_key_only_direct_requests_of_this_machine_are_the_operators() {
         let at = |address: &str| {
             let address: std::net::IpAddr = address.parse().unwrap();
-            let (peer, address) = (CallerId::new(address), address.to_canonical());
+            let (id, address) = (CallerId::new(address), address.to_canonical());
             RequestSource {
-                peer,
+                id,
                 address,
                 proxied: false,
                 behind_proxies: false,
@@ -209,7 +209,7 @@ mod tests {
     fn programs_of_this_machine_are_the_operator_where_no_proxy_is_to_be_expected_or_as_the_flag_says() {
         let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
         let direct = RequestSource {
-            peer: CallerId::new(address),
+            id: CallerId::new(address),
             address,
             proxied: false,
             behind_proxies: false,

@@ -139,9 +139,9 @@ pub(super) async fn read_message(shared: &ServerState, caller: &Caller, text: Ve
 async fn read_long(shared: &ServerState, caller: &Caller, text: Vec<u8>) -> Option<Message> {
     let most = caller.connection.batch_limit();
     let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
-    let place = shared.reads.enter(caller.peer, size).await;
+    let permit = shared.reads.enter(caller.id, size).await;
     let reading = move |_: &Pauses<'_>| {
-        let _place = place;
+        let _permit = permit;
         Message::read(&text, dispatcher(), most)
     };
     shared.counts.limits.work().run_last(reading).await

@@ -31,18 +31,18 @@ const BROTLI_WINDOW: u32 = 18;
 pub(super) async fn encode(
     coding: Coding,
     shared: &ServerState,
-    peer: CallerId,
+    caller_id: CallerId,
     plain: Vec<u8>,
 ) -> Result<Vec<u8>, Vec<u8>> {
     let work = shared.counts.limits.work();
     if plain.len() <= SHORT_JSON {
         return Ok(compressed(coding, &plain, &work.pauses()));
     }
-    let place = shared.compressions.enter(peer, Size::Single).await;
+    let permit = shared.compressions.enter(caller_id, Size::Single).await;
     let plain = Arc::new(plain);
     let source = plain.clone();
     let compressing = work.run_last(move |pauses| {
-        let _place = place;
+        let _permit = permit;
         compressed(coding, &source, pauses)
     });
     match compressing.await {

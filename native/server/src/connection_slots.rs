@@ -1,6 +1,6 @@
-//! Limits of the number of connections, and the choice of the one that is closed when all places are taken.
+//! Limits of the number of connections, and the choice of the one that is closed when all slots are taken.
 //!
-//! A client cannot keep others out with connections that it does not use: when all places are taken, the server
+//! A client cannot keep others out with connections that it does not use: when all slots are taken, the server
 //! closes the connection that has been idle for longest, of the site with the most connections and there of the address with
 //! the most ([`NetworkCounts`]).
 
@@ -50,8 +50,8 @@ const SERVER_HEADER: usize = 2;
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
     /// The other side of the connection: a client, or a proxy.
-    pub(crate) peer: CallerId,
-    /// The full IP address of the peer; 127.0.0.1 for a Unix socket.
+    pub(crate) id: CallerId,
+    /// The full IP address of the other side; 127.0.0.1 for a Unix socket.
     pub(crate) source: IpAddr,
     /// Whether it came over a Unix socket.
     pub(crate) is_unix: bool,
@@ -86,10 +86,10 @@ struct Inbound {
 }
 
 impl ClientConnection {
-    /// A new connection of a peer.
+    /// A new connection of a caller.
     #[cfg(test)]
-    pub(crate) fn new(peer: CallerId) -> Arc<Self> {
-        Self::of(peer, peer.address, false, &Counts::default())
+    pub(crate) fn new(id: CallerId) -> Arc<Self> {
+        Self::of(id, id.address, false, &Counts::default())
     }
 
     /// A new connection from an address.
@@ -105,24 +105,24 @@ impl ClientConnection {
 
     /// The client that uses the connection; for requests of proxies, the proxy.
     pub(crate) fn client(&self) -> CallerId {
-        self.forwarded.get().copied().unwrap_or(self.peer)
+        self.forwarded.get().copied().unwrap_or(self.id)
     }
 
     /// Counts the connection for this client from now on, because it has become a WebSocket of the client.
     pub(crate) fn assign_to(&self, client: CallerId) {
-        if client != self.peer {
+        if client != self.id {
             let _ = self.forwarded.set(client);
         }
     }
 
-    fn of(peer: CallerId, source: IpAddr, is_unix: bool, counts: &Counts) -> Arc<Self> {
+    fn of(id: CallerId, source: IpAddr, is_unix: bool, counts: &Counts) -> Arc<Self> {
         Arc::new(Self {
-            peer,
+            id,
             source,
             is_unix,
             counts: counts.clone(),
             forwarded: OnceLock::new(),
-            asker: Mutex::new(peer.asker()),
+            asker: Mutex::new(id.asker()),
             working: AtomicUsize::new(0),
             idle_since: AtomicU64::new(now()),
             unsent: AtomicUsize::new(0),
@@ -140,8 +140,8 @@ impl ClientConnection {
     }
 
     /// Counts messages and answers for this client, or for the API key that it stands for, from now on.
-    pub(crate) fn count_for(&self, peer: CallerId) {
-        *self.asker.lock().unwrap_or_else(PoisonError::into_inner) = peer.asker();
+    pub(crate) fn count_for(&self, id: CallerId) {
+        *self.asker.lock().unwrap_or_else(PoisonError::into_inner) = id.asker();
     }
 
     fn asker(&self) -> Asker {
@@ -356,7 +356,7 @@ impl Drop for Sending {
     }
 }
 
-/// The places for one kind of connection.
+/// The slots for one kind of connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     free: Arc<Semaphore>,
@@ -367,19 +367,19 @@ pub(crate) struct ConnectionSlots {
 /// A taken place. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
     id: u64,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.taken().remove(&self.id);
+        self.slots.taken().remove(&self.id);
     }
 }
 
 impl ConnectionSlots {
-    /// Makes `most` places.
+    /// Makes `most` slots.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { free: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() })
     }
@@ -395,8 +395,8 @@ impl ConnectionSlots {
             if within > Duration::ZERO {
                 self.make_room(connection, 0);
             }
-            if let Some(ticket) = self.wait(connection, within.max(Duration::from_millis(1))).await {
-                return ticket;
+            if let Some(slot) = self.wait(connection, within.max(Duration::from_millis(1))).await {
+                return slot;
             }
         }
     }
@@ -419,13 +419,13 @@ impl ConnectionSlots {
         limit: Duration,
     ) -> Option<ConnectionSlot> {
         let permit = tokio::time::timeout(limit, self.free.clone().acquire_owned()).await.ok()?.ok()?;
-        let id = connection.peer.connection;
+        let id = connection.id.connection;
         self.taken().insert(id, connection.clone());
-        Some(ConnectionSlot { places: self.clone(), id, _permit: permit })
+        Some(ConnectionSlot { slots: self.clone(), id, _permit: permit })
     }
 
     /// Tells an idle connection to close, of a site or address that has at least `more` connections more than the
-    /// newcomer's. Returns whether there was one. Connections of one that holds more than half of all places may
+    /// newcomer's. Returns whether there was one. Connections of one that holds more than half of all slots may
     /// be closed at any idle time, so that newcomers do not wait while it opens connections.
     fn make_room(&self, newcomer: &ClientConnection, more: usize) -> bool {
         let taken = self.taken();
@@ -446,7 +446,7 @@ impl ConnectionSlots {
             (crowd.counts(connection.client().address), std::cmp::Reverse(*since))
         });
         let longest = longest.map(|(connection, _)| connection).or_else(|| {
-            // All connections are working: a site or address that holds more than half of all places loses one of them.
+            // All connections are working: a site or address that holds more than half of all slots loses one of them.
             let greedy = |connection: &&Arc<ClientConnection>| {
                 let foreign = connection.client().address != newcomer.client().address;
                 foreign && compare(connection).0 > self.most / 2 && connection.idle_since().is_none()

@@ -12,34 +12,34 @@ async fn is_told_to_close(connection: &ClientConnection) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
-    let places = ConnectionSlots::new(4);
+    let slots = ConnectionSlots::new(4);
     let (one, two, other) = (connection([10, 0, 0, 1]), connection([10, 0, 0, 1]), connection([10, 0, 0, 2]));
-    let mut tickets = Vec::new();
+    let mut slots_taken = Vec::new();
     for connection in [&other, &one, &two] {
-        tickets.push(places.enter(connection).await);
+        slots_taken.push(slots.enter(connection).await);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let newcomer = connection([10, 0, 0, 3]);
-    assert!(!places.make_room(&newcomer, 0), "no connection has been idle for long");
+    assert!(!slots.make_room(&newcomer, 0), "no connection has been idle for long");
     tokio::time::sleep(GRACE).await;
     let working = one.work();
-    assert!(places.make_room(&newcomer, 0));
+    assert!(slots.make_room(&newcomer, 0));
     assert!(is_told_to_close(&two).await && !is_told_to_close(&one).await && !is_told_to_close(&other).await);
     drop(working);
-    assert!(!places.make_room(&connection([10, 0, 0, 1]), 1), "not for a connection of the same address");
-    drop(tickets);
-    places.empty().await;
+    assert!(!slots.make_room(&connection([10, 0, 0, 1]), 1), "not for a connection of the same address");
+    drop(slots_taken);
+    slots.empty().await;
 }
 
 /// One client controls all addresses of an IPv6 network of 64 bits.
 #[tokio::test(start_paused = true)]
 async fn addresses_of_one_ipv6_network_are_counted_together() {
-    let places = ConnectionSlots::new(3);
+    let slots = ConnectionSlots::new(3);
     let at = |address: &str| ClientConnection::new(CallerId::new(address.parse().unwrap()));
     let (other, one, two) = (at("2001:db8::1"), at("2001:db8:0:1::1"), at("2001:db8:0:1::2"));
-    let mut tickets = Vec::new();
+    let mut slots_taken = Vec::new();
     for connection in [&other, &one, &two] {
-        tickets.push(places.enter(connection).await);
+        slots_taken.push(slots.enter(connection).await);
     }
     // The connection of the other network has been idle for longest.
     for connection in [&other, &one, &two] {
@@ -47,7 +47,7 @@ async fn addresses_of_one_ipv6_network_are_counted_together() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     tokio::time::sleep(GRACE).await;
-    assert!(places.make_room(&at("2001:db8:0:2::1"), 0));
+    assert!(slots.make_room(&at("2001:db8:0:2::1"), 0));
     assert!(!is_told_to_close(&other).await, "its network has one connection, the other one two");
     assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
 }
@@ -55,21 +55,21 @@ async fn addresses_of_one_ipv6_network_are_counted_together() {
 /// Whoever has an IPv6 /48 network has 65,536 addresses with one connection each.
 #[tokio::test(start_paused = true)]
 async fn the_networks_of_a_site_are_counted_together() {
-    let places = ConnectionSlots::new(6);
+    let slots = ConnectionSlots::new(6);
     let at = |address: &str| ClientConnection::new(CallerId::new(address.parse().unwrap()));
     let house = ["192.0.2.1", "192.0.2.1"].map(at);
     let many = [1, 2, 3, 4].map(|net| at(&format!("2001:db8:0:{net}::1")));
-    let mut tickets = Vec::new();
+    let mut slots_taken = Vec::new();
     for connection in house.iter().chain(&many) {
-        tickets.push(places.enter(connection).await);
+        slots_taken.push(slots.enter(connection).await);
         drop(connection.work());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(places.make_room(&at("198.51.100.1"), 1));
-    assert!(is_told_to_close(&many[0]).await, "its site has more than half of all places");
-    assert!(!places.make_room(&at("2001:db8:0:9::1"), 1), "nobody has as many");
+    assert!(slots.make_room(&at("198.51.100.1"), 1));
+    assert!(is_told_to_close(&many[0]).await, "its site has more than half of all slots");
+    assert!(!slots.make_room(&at("2001:db8:0:9::1"), 1), "nobody has as many");
     let working: Vec<Work> = house.iter().chain(&many).map(|connection| connection.work()).collect();
-    assert!(places.make_room(&at("198.51.100.1"), 1));
+    assert!(slots.make_room(&at("198.51.100.1"), 1));
     for connection in &house {
         assert!(!is_told_to_close(connection).await);
     }
@@ -78,16 +78,16 @@ async fn the_networks_of_a_site_are_counted_together() {
 
 #[tokio::test(start_paused = true)]
 async fn an_address_with_most_places_loses_a_connection_that_was_idle_for_a_moment() {
-    let places = ConnectionSlots::new(4);
+    let slots = ConnectionSlots::new(4);
     let (hoarder, other) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     let connections = [other, hoarder, hoarder, hoarder].map(connection);
-    let mut tickets = Vec::new();
+    let mut slots_taken = Vec::new();
     for connection in &connections {
-        tickets.push(places.enter(connection).await);
+        slots_taken.push(slots.enter(connection).await);
         drop(connection.work());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(places.make_room(&connection([10, 0, 0, 3]), 0));
+    assert!(slots.make_room(&connection([10, 0, 0, 3]), 0));
     assert!(is_told_to_close(&connections[1]).await, "the one that was idle for longest");
     for kept in [&connections[0], &connections[2], &connections[3]] {
         assert!(!is_told_to_close(kept).await);

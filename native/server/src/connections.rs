@@ -34,7 +34,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) shared: Arc<ServerState>,
-    pub(super) places: Arc<ConnectionSlots>,
+    pub(super) slots: Arc<ConnectionSlots>,
     pub(super) tls: Option<TlsAcceptor>,
 }
 
@@ -51,8 +51,8 @@ impl Connections {
                         Some(address) => ClientConnection::from(address, &self.shared.counts),
                         None => ClientConnection::over_unix(&self.shared.counts),
                     };
-                    let ticket = self.places.enter(&connection).await;
-                    self.spawn(stream, connection, ticket);
+                    let slot = self.slots.enter(&connection).await;
+                    self.spawn(stream, connection, slot);
                 }
                 Err(failure) => {
                     debug!(%failure, "accept failed");
@@ -66,14 +66,14 @@ impl Connections {
         self.shared.bans.as_ref().is_some_and(|bans| bans.is_banned(address))
     }
 
-    fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, ticket: ConnectionSlot) {
+    fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, slot: ConnectionSlot) {
         let connections = self.clone();
         tokio::spawn(async move {
             let open = GaugeGuard::one(&connections.shared.counts.metrics.connections);
             if let Some(stream) = connections.secured(stream, &connection).await {
                 connections.serve(stream, connection).await;
             }
-            drop((ticket, open));
+            drop((slot, open));
         });
     }
 

@@ -43,10 +43,10 @@ pub(crate) async fn handle(
     let id = shared.ids.of(request.headers(), source.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
-    connection.count_for(source.peer);
+    connection.count_for(source.id);
     let work = (*request.method() == Method::POST).then(|| connection.work());
     let answered = async {
-        if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.peer.address)) {
+        if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.id.address)) {
             return refusal::banned().into();
         }
         let authority = request.uri().authority().map(|authority| authority.as_str());
@@ -100,17 +100,17 @@ async fn route(
         _ => return not_allowed(shared.page.as_ref()).into(),
     }
     let path = request.uri().path();
-    let key = match shared.entry.admit(path, request.headers(), &source).await {
+    let key = match shared.admission.admit(path, request.headers(), &source).await {
         Ok(key) => key,
         Err(refusal) => return Box::pin(refusal.response_to(request)).await.into(),
     };
-    let caller = shared.entry.caller(key.as_ref(), request.headers(), &source, shared.limits.batch);
-    connection.count_for(caller.peer);
+    let caller = shared.admission.caller(key.as_ref(), request.headers(), &source, shared.limits.batch);
+    connection.count_for(caller.id);
     match *request.method() {
         Method::POST => post(shared, &caller, key, request).await,
         _ => {
-            connection.assign_to(source.peer);
-            let operator = shared.entry.is_operator(key.as_ref(), request.headers(), &source);
+            connection.assign_to(source.id);
+            let operator = shared.admission.is_operator(key.as_ref(), request.headers(), &source);
             let terms = UpgradeTerms::new(&request, source, operator);
             Box::pin(upgrade(shared, connection, caller, (terms, key), request)).await.into()
         }
@@ -128,7 +128,7 @@ async fn post(
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
     let coding = coding::preferred(request.headers());
-    let (body, reserved) = match body::read(request, caller.peer.asker(), shared).await {
+    let (body, reserved) = match body::read(request, caller.id.asker(), shared).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
@@ -136,10 +136,10 @@ async fn post(
     let Some(message) = body::read_message(shared, caller, body).await else {
         return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
     };
-    let mut standing = None;
+    let mut limit_status = None;
     if let Some(key) = key {
-        standing = match key.charge(&message).await {
-            Ok(standing) => standing,
+        limit_status = match key.charge(&message).await {
+            Ok(limit_status) => limit_status,
             Err(refused) => return refused.response().into(),
         };
     }
@@ -147,9 +147,9 @@ async fn post(
     let answered = shared.service.answer_message(&caller.taking_pieces(), message).await;
     watch.end(&answered);
     drop(reserved);
-    let mut reply = answer(shared, caller.peer, answered, coding).await;
-    if let Some(standing) = standing {
-        refusal::add_standing(reply.headers_mut(), &standing);
+    let mut reply = answer(shared, caller.id, answered, coding).await;
+    if let Some(limit_status) = limit_status {
+        refusal::add_limit_status(reply.headers_mut(), &limit_status);
     }
     reply
 }
@@ -157,7 +157,7 @@ async fn post(
 /// The response with an answer of the service.
 async fn answer(
     shared: &ServerState,
-    peer: CallerId,
+    caller_id: CallerId,
     answered: ReservedReply,
     coding: Option<Coding>,
 ) -> OutgoingResponse {
@@ -168,10 +168,12 @@ async fn answer(
     let nothing = || StatusCode::NO_CONTENT.into_response().into();
     let Some(reply) = reply else { return nothing() };
     let status = if reply.is_unusable() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    let Some(text) = write(reply, peer.asker(), shared.counts.limits.work()).await else { return nothing() };
+    let Some(text) = write(reply, caller_id.asker(), shared.counts.limits.work()).await else {
+        return nothing();
+    };
     let plain = text.into_bytes();
     let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
-        Some(coding) => match Box::pin(compress::encode(coding, shared, peer, plain)).await {
+        Some(coding) => match Box::pin(compress::encode(coding, shared, caller_id, plain)).await {
             Ok(body) => (body, Some(coding.name())),
             Err(plain) => (plain, None),
         },
@@ -209,7 +211,7 @@ async fn upgrade(
     (terms, key): (UpgradeTerms, Option<KeyCaller>),
     request: Request,
 ) -> Response {
-    let path = shared.entry.below_base_path(request.uri().path());
+    let path = shared.admission.below_base_path(request.uri().path());
     // A path with a key was checked with the key.
     if key.is_none() && !matches!(path, Some("" | "/" | "/websocket")) {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
@@ -225,7 +227,7 @@ async fn upgrade(
         Ok(counted) => counted,
         Err(refusal) => return refusal.response(&Id::Unknown),
     };
-    let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
+    let Some(slot) = shared.websockets.enter_or_refuse(connection).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
     };
     let (shared, connection) = (shared.clone(), connection.clone());
@@ -239,7 +241,7 @@ async fn upgrade(
         let open = GaugeGuard::one(&shared.counts.metrics.websockets);
         connection.count_messages();
         ws::run(socket, shared, connection, caller, (terms, key)).await;
-        drop((ticket, counted, open));
+        drop((slot, counted, open));
     };
     tokio::spawn(run.instrument(Span::current()));
     response
@@ -281,12 +283,12 @@ fn add_cors(headers: &mut HeaderMap, origin: HeaderValue, varies: bool) {
 
 /// Answers a browser that asks for a file of the page. Files need no key: they are the same for everybody.
 fn page(shared: &ServerState, request: &Request) -> Option<Response> {
-    let path = shared.entry.below_base_path(request.uri().path())?;
+    let path = shared.admission.below_base_path(request.uri().path())?;
     let page = shared.page.as_ref()?;
     if path.is_empty() {
         // The page names its files relative to its own address, which must end with a slash.
         page.answer(request.method(), "/", request.headers())?;
-        let location = HeaderValue::try_from(format!("{}/", shared.entry.base_path)).ok()?;
+        let location = HeaderValue::try_from(format!("{}/", shared.admission.base_path)).ok()?;
         return Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response());
     }
     page.answer(request.method(), path, request.headers())

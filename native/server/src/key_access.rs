@@ -15,7 +15,7 @@ pub struct KeyAccess {
     /// The owners of their filters.
     pub filters: Arc<dyn FilterOwners>,
     /// Announcements of changes.
-    pub fanout: Arc<dyn ChangeNotifier>,
+    pub notifier: Arc<dyn ChangeNotifier>,
     /// Whether clients of this machine are served without a key.
     pub anonymous: bool,
 }
@@ -25,7 +25,7 @@ impl KeyAccess {
     #[must_use]
     pub fn embedded(registry: &Arc<Registry>) -> Self {
         let (keys, quotas) = (registry.clone(), registry.clone());
-        Self { keys, quotas, filters: registry.clone(), fanout: registry.clone(), anonymous: false }
+        Self { keys, quotas, filters: registry.clone(), notifier: registry.clone(), anonymous: false }
     }
 }
 

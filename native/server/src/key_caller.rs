@@ -130,8 +130,8 @@ impl KeyCaller {
         let Inspected { charge, unfit } = inspect(message, &record.rules);
         let taken = match self.access.quotas.take(&record, &charge).await {
             Err(exceeded) => Err(RequestRefusal::Limit(exceeded)),
-            Ok(standing) => match unfit {
-                None => Ok(standing),
+            Ok(status) => match unfit {
+                None => Ok(status),
                 Some(NotAllowed::StateOverride) => Err(RequestRefusal::StateOverride),
                 Some(unfit) => Err(RequestRefusal::Method(unfit)),
             },
@@ -152,7 +152,7 @@ impl KeyCaller {
     /// Completes when a WebSocket of this client must be closed: the key is revoked or has ended, may not be used from
     /// there any more, or its limits are exceeded all the time. Returns the last message for the client.
     pub(crate) async fn revoked(&self) -> String {
-        let mut changes = self.access.fanout.listen(Topic::Keys);
+        let mut changes = self.access.notifier.listen(Topic::Keys);
         loop {
             match self.key().await {
                 // Messages are refused meanwhile; what is subscribed to goes on.

@@ -41,7 +41,7 @@ pub struct ServerConfig {
     /// Limits of sizes, counts and times.
     pub limits: ServerLimits,
     /// Profile, base path and API keys.
-    pub entry: AdmissionRules,
+    pub admission: AdmissionRules,
     /// Settings for operators.
     pub operations: Operations,
 }
@@ -87,7 +87,7 @@ impl Server {
         let tls = certificates.as_ref().map(Certificates::acceptor).transpose()?;
         let (listeners, second) = listeners(&config, inherited).await?;
         for address in listeners.iter().filter_map(Listener::address) {
-            if !is_loopback(address.ip()) && config.entry.keys.is_none() {
+            if !is_loopback(address.ip()) && config.admission.keys.is_none() {
                 warn!("{}", exposed(address));
             }
         }
@@ -112,7 +112,7 @@ impl Server {
             counts: service.counts(),
             service,
             live: live.clone(),
-            entry: Arc::new(config.entry),
+            admission: Arc::new(config.admission),
             page: config.operations.page,
             websockets: ConnectionSlots::new(config.limits.websockets),
             limits: Arc::new(config.limits),
@@ -198,8 +198,8 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listeners, metrics, tls, shared, control, stop: stopping, .. } = self;
         let shared = Arc::new(shared);
-        let places = ConnectionSlots::new(shared.limits.connections);
-        let connections = Connections { shared: shared.clone(), places, tls };
+        let slots = ConnectionSlots::new(shared.limits.connections);
+        let connections = Connections { shared: shared.clone(), slots, tls };
         // They end with this function: aborted when the set is dropped.
         let mut beside = JoinSet::new();
         if let Some(listener) = metrics {
@@ -216,7 +216,7 @@ impl Server {
         drop(listeners);
         let _ = stopping.send(true);
         let drained = tokio::time::timeout(shared.limits.drain_timeout, async {
-            connections.places.empty().await;
+            connections.slots.empty().await;
             shared.websockets.empty().await;
         });
         if drained.await.is_err() {

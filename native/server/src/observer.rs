@@ -59,7 +59,7 @@ fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
 }
 
 fn metrics(shared: &ServerState) -> Response {
-    let keys = shared.entry.keys.as_ref().map_or_else(Vec::new, |access| access.quotas.usage());
+    let keys = shared.admission.keys.as_ref().map_or_else(Vec::new, |access| access.quotas.usage());
     let sample =
         MetricsSample::new(shared.started, shared.service.health(), shared.service.chain_status(), keys);
     match metrics::render(&shared.counts.metrics, &sample, |registry| shared.service.register(registry)) {

@@ -22,7 +22,7 @@ use crate::service::Counts;
 /// Connections at the same time. A monitor needs one or two, a browser six.
 const CONNECTIONS: usize = 16;
 
-/// Longest life of a connection, so that clients that do not read do not keep the places.
+/// Longest life of a connection, so that clients that do not read do not keep the slots.
 const LIFE: Duration = Duration::from_secs(60);
 
 /// Time in which a client must receive its answer, or 256 KiB of it.
@@ -43,21 +43,21 @@ where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
-    let places = ConnectionSlots::new(CONNECTIONS);
+    let slots = ConnectionSlots::new(CONNECTIONS);
     let mut open = JoinSet::new();
     loop {
-        // What has ended is forgotten; the others are no more than the places.
+        // What has ended is forgotten; the others are no more than the slots.
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, address)) => {
                 let (service, connection) = (service.clone(), ClientConnection::from(address.ip(), counts));
-                let place = places.enter(&connection).await;
+                let slot = slots.enter(&connection).await;
                 open.spawn(async move {
                     tokio::select! {
                         _ = tokio::time::timeout(LIFE, exchange(stream, connection.clone(), service)) => {}
                         () = connection.close_requested() => {}
                     }
-                    drop(place);
+                    drop(slot);
                 });
             }
             Err(failure) => {
@@ -126,7 +126,7 @@ mod tests {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        // Half a request keeps its place for so long, if nobody wants it.
+        // Half a request keeps its slot for so long, if nobody wants it.
         let answer = tokio::time::timeout(HEAD, probe).await.expect("the probe has its turn");
         assert!(answer.ends_with("alive"), "{answer}");
         serving.abort();

@@ -61,7 +61,7 @@ async fn server(keys: Option<&Path>) -> (ServerState, Vec<String>) {
         origins: Origins::parse("https://known.example"),
         hosts: Vec::new(),
         limits: ServerLimits { message_bytes: LONG, ..ServerLimits::default() },
-        entry: AdmissionRules {
+        admission: AdmissionRules {
             keys: registry.as_ref().map(KeyAccess::embedded),
             ..AdmissionRules::default()
         },

@@ -18,7 +18,7 @@ pub(super) struct Probed;
 pub(super) fn answer(shared: &ServerState, path: &str, for_page: bool) -> Option<Response> {
     let name = match path {
         "/livez" | "/readyz" | "/health" => path,
-        _ => shared.entry.below_base_path(path)?,
+        _ => shared.admission.below_base_path(path)?,
     };
     match name {
         "/livez" => Some(json(StatusCode::OK, r#"{"live":true}"#)),

@@ -66,7 +66,7 @@ impl FromIterator<TrustedProxy> for Proxies {
 pub(crate) struct RequestSource {
     /// By what work and memory are divided: the client's address, of IPv6 its /64 network, and the number of the connection to
     /// this server.
-    pub(crate) peer: CallerId,
+    pub(crate) id: CallerId,
     /// The client's whole address, with which rules are compared.
     pub(crate) address: IpAddr,
     /// Whether a trusted proxy passed the request on. The rights of clients of this machine are never given to such a
@@ -88,14 +88,14 @@ impl RequestSource {
 impl Proxies {
     /// Where a request comes from; its origin is not checked yet.
     pub(crate) fn source(&self, connection: &ClientConnection, headers: &HeaderMap) -> RequestSource {
-        let peer = connection.peer;
+        let id = connection.id;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
         let forwarded = if proxied { self.forwarded(headers) } else { None };
         let address = forwarded.unwrap_or(connection.source);
-        let peer = forwarded
-            .map_or(peer, |address| CallerId { connection: peer.connection, ..CallerId::new(address) });
+        let id =
+            forwarded.map_or(id, |address| CallerId { connection: id.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        RequestSource { peer, address, proxied, behind_proxies, origin: CallerOrigin::default() }
+        RequestSource { id, address, proxied, behind_proxies, origin: CallerOrigin::default() }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -139,8 +139,8 @@ mod tests {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
         let source = proxies.source(&connection, &headers);
-        assert_eq!(source.peer.connection, connection.peer.connection);
-        assert_eq!(source.peer.address, CallerId::new(source.address).address);
+        assert_eq!(source.id.connection, connection.id.connection);
+        assert_eq!(source.id.address, CallerId::new(source.address).address);
         (source.address.to_string(), source.proxied)
     }
 
@@ -194,7 +194,7 @@ mod tests {
         assert!(without.source(&connection, &headers).is_local(), "networks do not include Unix sockets");
         let with = Proxies { networks: Vec::new(), unix: true };
         let source = with.source(&connection, &headers);
-        assert_eq!((source.peer.address.to_string().as_str(), source.is_local()), ("1.2.3.4", false));
+        assert_eq!((source.id.address.to_string().as_str(), source.is_local()), ("1.2.3.4", false));
     }
 
     #[test]

@@ -123,9 +123,9 @@ impl RequestRefusal {
         let message = format!("{self}{}", id.remark());
         let mut error = json!({"code": self.code(), "message": message});
         if let (Self::Limit(exceeded), Some(members)) = (self, error.as_object_mut()) {
-            let Exceeded { window, standing, retry_after } = exceeded;
+            let Exceeded { window, status, retry_after } = exceeded;
             let window = if *window == LimitPeriod::Second { "second" } else { "day" };
-            let data = json!({"limit": standing.limit, "window": window, "retryAfter": retry_after});
+            let data = json!({"limit": status.limit, "window": window, "retryAfter": retry_after});
             members.insert("data".to_owned(), data);
         }
         format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_json())
@@ -144,7 +144,7 @@ impl RequestRefusal {
         }
         if let Self::Limit(exceeded) = self {
             headers.insert(header::RETRY_AFTER, exceeded.retry_after.into());
-            add_standing(headers, &exceeded.standing);
+            add_limit_status(headers, &exceeded.status);
         }
         response
     }
@@ -176,11 +176,13 @@ pub(crate) fn banned() -> Response {
 }
 
 /// Adds the headers that say how much of a limit is left.
-pub(crate) fn add_standing(headers: &mut HeaderMap, standing: &LimitStatus) {
+pub(crate) fn add_limit_status(headers: &mut HeaderMap, limit_status: &LimitStatus) {
     const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
     const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
     const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-    for (name, value) in [(LIMIT, standing.limit), (REMAINING, standing.remaining), (RESET, standing.reset)] {
+    for (name, value) in
+        [(LIMIT, limit_status.limit), (REMAINING, limit_status.remaining), (RESET, limit_status.reset)]
+    {
         headers.insert(name, value.into());
     }
 }

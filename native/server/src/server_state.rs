@@ -25,7 +25,7 @@ pub(crate) struct ServerState {
     pub(crate) counts: Counts,
     /// The settings that can change.
     pub(crate) live: Arc<LiveSettings>,
-    pub(crate) entry: Arc<AdmissionRules>,
+    pub(crate) admission: Arc<AdmissionRules>,
     pub(crate) page: Option<Page>,
     pub(crate) limits: Arc<ServerLimits>,
     pub(crate) websockets: Arc<ConnectionSlots>,

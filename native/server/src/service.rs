@@ -144,7 +144,7 @@ pub struct UpstreamHealth {
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The connection that the message comes from, by which work and memory are divided.
-    pub peer: CallerId,
+    pub id: CallerId,
     /// What the sender may do, and its subscriptions.
     pub connection: Arc<Connection>,
     /// Whether the sender can receive an answer in pieces.
@@ -155,14 +155,14 @@ impl Caller {
     /// A sender that cannot receive notifications: a program, or a page of this origin that may not call methods that
     /// use keys or change the chain.
     #[must_use]
-    pub fn new(peer: CallerId, foreign_page: Option<String>) -> Self {
-        Self::with(peer, foreign_page, |connection| connection)
+    pub fn new(id: CallerId, foreign_page: Option<String>) -> Self {
+        Self::with(id, foreign_page, |connection| connection)
     }
 
     /// As [`Self::new`], with a connection to which this function has given further rights.
     #[must_use]
     pub fn with(
-        peer: CallerId,
+        id: CallerId,
         foreign_page: Option<String>,
         rights: impl FnOnce(Connection) -> Connection,
     ) -> Self {
@@ -170,10 +170,10 @@ impl Caller {
         // because the numbers only tell frames apart: they do not run out, and no sender sees them.
         static FRAMES: AtomicU64 = AtomicU64::new(0);
         let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
-        let guest = Connection::new(peer.asker().number, peer.connection).with_operator(false);
+        let guest = Connection::new(id.asker().number, id.connection).with_operator(false);
         let connection = rights(guest).from_foreign_page(foreign_page, frame);
-        let peer = CallerId { page: connection.owner().asker.quota_owner().page, ..peer };
-        Self { peer, connection: Arc::new(connection), takes_pieces: false }
+        let id = CallerId { page: connection.owner().asker.quota_owner().page, ..id };
+        Self { id, connection: Arc::new(connection), takes_pieces: false }
     }
 
     /// A number for the sender of transactions, by which hosts that answer together name it to each other. Pages of other
@@ -193,7 +193,7 @@ impl Caller {
     #[must_use]
     pub fn with_subscriptions(&self, most: usize) -> Self {
         // Numbers of connections may be those of frames over HTTP, so that they count from the other end.
-        let frame = u64::MAX - self.peer.connection;
+        let frame = u64::MAX - self.id.connection;
         Self { connection: Arc::new(self.connection.for_socket(frame, most)), ..*self }
     }
 }
@@ -237,7 +237,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// What is new of a subscription of a sender, with the bytes of the answer budget that the news hold.
-    fn news<'a>(
+    fn notifications<'a>(
         &'a self,
         caller: &'a Caller,
         subscription: u128,
@@ -302,8 +302,8 @@ mod tests {
     #[test]
     fn the_clients_of_a_key_share_its_work_and_memory() {
         let at = |address: &str, key: Option<u32>| {
-            let peer = CallerId::new(address.parse().unwrap());
-            Caller::new(key.map_or(peer, |key| peer.of_key(key)), None).peer
+            let id = CallerId::new(address.parse().unwrap());
+            Caller::new(key.map_or(id, |key| id.of_key(key)), None).id
         };
         let (one, two) = (at("192.0.2.1", Some(7)), at("2001:db8::1", Some(7)));
         assert_eq!((one.address, one.asker()), (two.address, two.asker()));
@@ -319,10 +319,10 @@ mod tests {
     #[test]
     fn a_page_shares_work_as_its_origin_and_a_key_as_the_key() {
         let at = |page: Option<&str>, key: Option<u32>| {
-            let peer = CallerId::new(Ipv4Addr::LOCALHOST.into());
-            Caller::new(key.map_or(peer, |key| peer.of_key(key)), page.map(str::to_owned))
+            let id = CallerId::new(Ipv4Addr::LOCALHOST.into());
+            Caller::new(key.map_or(id, |key| id.of_key(key)), page.map(str::to_owned))
         };
-        let page = |page| at(page, None).peer.page;
+        let page = |page| at(page, None).id.page;
         assert_eq!(page(None), 0);
         let askers = [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page);
         assert_eq!(std::collections::BTreeSet::from(askers).len(), askers.len());
@@ -330,9 +330,9 @@ mod tests {
             askers,
             [None, Some("https://a.example"), Some("https://b.example"), Some("null")].map(page)
         );
-        assert_eq!(at(Some("https://a.example"), Some(7)).peer.page, 0);
+        assert_eq!(at(Some("https://a.example"), Some(7)).id.page, 0);
         // One page can have many origins, so that all are one asker beside the programs.
-        let asker = |page| at(page, None).peer.asker();
+        let asker = |page| at(page, None).id.asker();
         let [program, page] = [None, Some("https://a.example")].map(asker);
         assert!(program != page && program.number == page.number);
         assert!([Some("https://b.example"), Some("null")].map(asker) == [page; 2]);

@@ -144,7 +144,7 @@ impl Subscriptions {
     /// be sent or the service no longer has the subscription.
     async fn tell_some(&self, id: u128, queue: &mpsc::Sender<Outgoing>) -> Option<bool> {
         let (mut notified, mut bytes) = (0_usize, 0_usize);
-        let (Notifications { texts, is_gone }, _held) = self.service.news(&self.caller, id).await;
+        let (Notifications { texts, is_gone }, _held) = self.service.notifications(&self.caller, id).await;
         for text in texts {
             // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(&id) {

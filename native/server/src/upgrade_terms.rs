@@ -26,7 +26,7 @@ pub(crate) struct UpgradeTerms {
 /// Whose messages they are, and what the sender may do.
 #[derive(Debug, PartialEq, Eq)]
 struct CallerRights {
-    peer: CallerId,
+    caller_id: CallerId,
     address: IpAddr,
     origin: CallerOrigin,
     operator: bool,
@@ -34,7 +34,7 @@ struct CallerRights {
 
 impl CallerRights {
     fn new(source: RequestSource, operator: bool) -> Self {
-        Self { peer: source.peer, address: source.address, origin: source.origin, operator }
+        Self { caller_id: source.id, address: source.address, origin: source.origin, operator }
     }
 }
 
@@ -65,7 +65,7 @@ impl UpgradeTerms {
             Ok(origin) => origin,
             Err(refusal) => return Some(refusal.to_string()),
         };
-        let operator = shared.entry.is_operator(key, &self.headers, &source);
+        let operator = shared.admission.is_operator(key, &self.headers, &source);
         let now = CallerRights::new(source, operator);
         (now != self.began).then(|| "the rules of this server have changed, connect again".to_owned())
     }

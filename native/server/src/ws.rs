@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::ws::close_code;
 use futures::StreamExt;
 use futures::stream::SplitStream;
+use rootlight::rpc::Effect;
 use rootlight::rpc::envelope::Id;
 use rootlight_limits::budget::Reservation;
 use tokio::sync::{Semaphore, mpsc};
@@ -185,18 +186,10 @@ async fn read(
             Message::Text(text) => Bytes::from(text).into(),
             // Some client libraries send binary frames; the reference node reads them as text.
             Message::Binary(bytes) => bytes.into(),
-            // A client that sends pings and does not read must not make the library keep their responses.
-            Message::Ping(payload) => {
-                connection.control_frame(payload.len());
-                let _ = answers.send(pong(connection, payload)).await;
+            control => {
+                respond_to_control(control, connection, &answers).await;
                 continue;
             }
-            Message::Pong(payload) => {
-                connection.control_frame(payload.len());
-                continue;
-            }
-            // The library answers close frames while the next message is awaited.
-            Message::Close(_) | Message::Frame(_) => continue,
         };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, key, answers) = (subscriptions.clone(), key.clone(), answers.clone());
@@ -205,16 +198,7 @@ async fn read(
         tasks.spawn(async move {
             let answered = answer(&shared, &subscriptions, key.as_deref(), bytes).await;
             drop(reserved);
-            let (body, budget, effects) = match answered {
-                Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
-                    let effects = reply.effects().collect();
-                    let asker = subscriptions.caller().peer.asker();
-                    let text = outgoing::write(reply, asker, shared.counts.limits.work()).await;
-                    (text, reserved, effects)
-                }
-                Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),
-                Err(refused) => (Some(refused.body()), Reservation::default(), Vec::new()),
-            };
+            let (body, budget, effects) = written(answered, &shared, &subscriptions).await;
             if let Some(body) = body {
                 let _ = answers.send(text(&connection, body, budget).await).await;
             }
@@ -225,6 +209,39 @@ async fn read(
     }
 }
 
+/// Counts a control frame, and answers a ping. The library answers close frames while the next message is awaited.
+async fn respond_to_control(
+    frame: Message,
+    connection: &Arc<ClientConnection>,
+    answers: &mpsc::Sender<Outgoing>,
+) {
+    match frame {
+        // A client that sends pings and does not read must not make the library keep their responses.
+        Message::Ping(payload) => {
+            connection.control_frame(payload.len());
+            let _ = answers.send(pong(connection, payload)).await;
+        }
+        Message::Pong(payload) => connection.control_frame(payload.len()),
+        _ => {}
+    }
+}
+
+/// Writes an answer: its text, the room that the text takes, and what sending it begins or ends.
+async fn written(
+    answered: Result<ReservedReply, RefusedMessage>,
+    shared: &ServerState,
+    subscriptions: &Subscriptions,
+) -> (Option<String>, Reservation, Vec<Effect>) {
+    match answered {
+        Ok(ReservedReply { reply: Some(reply), reserved, .. }) => {
+            let effects = reply.effects().collect();
+            let asker = subscriptions.caller().id.asker();
+            (outgoing::write(reply, asker, shared.counts.limits.work()).await, reserved, effects)
+        }
+        Ok(ReservedReply { reply: None, .. }) => (None, Reservation::default(), Vec::new()),
+        Err(refused) => (Some(refused.body()), Reservation::default(), Vec::new()),
+    }
+}
 /// Waits until the messages that have been read are answered and their answers are sent, because the server stops. A
 /// tenth of the time that the server gives to open requests is left for the close frame.
 async fn finish(mut tasks: JoinSet<()>, connection: &ClientConnection, limit: Duration) -> End {

@@ -97,13 +97,13 @@ impl InstalledFilter {
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.
-    pub(super) fn news(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
+    pub(super) fn changes(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
         let poll = PollMode {
             is_first: self.fresh,
             #[cfg(feature = "light")]
             is_subscription: self.subscription.is_some(),
         };
-        self.kind.news(view, poll)
+        self.kind.changes(view, poll)
     }
 
     /// Notes that a transaction is pending, if the filter watches those.

@@ -86,7 +86,11 @@ impl Logs {
         range_logs(view, self.from, self.to.map_or(head, |to| to.min(head)), &self.filter)
     }
 
-    fn news(&mut self, view: &dyn View, poll: PollMode) -> Result<Option<Vec<(FoundLog, bool)>>, RangeStop> {
+    fn changes(
+        &mut self,
+        view: &dyn View,
+        poll: PollMode,
+    ) -> Result<Option<Vec<(FoundLog, bool)>>, RangeStop> {
         #[cfg(feature = "local")]
         if let (ReportedUpTo::Events(_), true) = (&self.reported_to, poll.is_first) {
             let logs = self.all(view)?;
@@ -189,7 +193,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    fn news(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
+    fn changes(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
         match &mut self.reported_to {
             #[cfg(feature = "local")]
             ReportedUpTo::Events(next) => {
@@ -235,7 +239,7 @@ impl Pending {
     }
 
     #[cfg_attr(not(feature = "local"), expect(unused_variables, reason = "only executed chains have events"))]
-    fn news(&mut self, view: &dyn View) -> Option<Vec<B256>> {
+    fn changes(&mut self, view: &dyn View) -> Option<Vec<B256>> {
         #[cfg(feature = "local")]
         if let Some(next) = &mut self.next {
             return view.events().and_then(|events| events::pending(next, events, view));
@@ -255,7 +259,7 @@ pub(super) struct Syncing {
 }
 
 impl Syncing {
-    fn news(&mut self, view: &dyn View) -> FilterChanges {
+    fn changes(&mut self, view: &dyn View) -> FilterChanges {
         let now = view.syncing();
         let turned = now.is_some() != core::mem::replace(&mut self.in_progress, now.is_some());
         FilterChanges::Syncing(turned.then_some(now))
@@ -297,20 +301,20 @@ impl FilterKind {
     }
 
     /// What is new; `None` if events were missed. An error leaves the filter unchanged.
-    pub(super) fn news(
+    pub(super) fn changes(
         &mut self,
         view: &dyn View,
         poll: PollMode,
     ) -> Result<Option<FilterChanges>, RangeStop> {
         Ok(match self {
-            Self::Logs(logs) => logs.news(view, poll)?.map(FilterChanges::Logs),
+            Self::Logs(logs) => logs.changes(view, poll)?.map(FilterChanges::Logs),
             Self::BlockLogs(logs) => {
                 let logs = if poll.is_first { logs.all(view)? } else { Vec::new() };
                 Some(FilterChanges::Logs(marked(logs, false)))
             }
-            Self::Blocks(blocks) => blocks.news(view)?,
-            Self::Pending(pending) => pending.news(view).map(FilterChanges::Hashes),
-            Self::Syncing(syncing) => Some(syncing.news(view)),
+            Self::Blocks(blocks) => blocks.changes(view)?,
+            Self::Pending(pending) => pending.changes(view).map(FilterChanges::Hashes),
+            Self::Syncing(syncing) => Some(syncing.changes(view)),
         })
     }
 

@@ -182,7 +182,7 @@ impl Filters {
         if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
             return Ok(Some(FilterChanges::Hashes(Vec::new())));
         }
-        let Some(changes) = open.news(view)? else {
+        let Some(changes) = open.changes(view)? else {
             self.remove(id, None);
             return Ok(None);
         };

@@ -47,8 +47,8 @@ impl AdminFixture {
         let chain = common::dev_chain(Mining::Instant, LocalOptions::default());
         let mut front_ends = Vec::new();
         for access in &service.front_ends {
-            let entry = AdmissionRules { keys: Some(access.access()), ..AdmissionRules::default() };
-            let config = ServerConfig { entry, ..common::config() };
+            let admission = AdmissionRules { keys: Some(access.access()), ..AdmissionRules::default() };
+            let config = ServerConfig { admission, ..common::config() };
             front_ends.push(common::start_service(config, chain.clone()).await);
         }
         let store = servers.connect(prefix).await;

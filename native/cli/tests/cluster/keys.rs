@@ -28,7 +28,7 @@ async fn a_key_is_the_same_everywhere_and_a_revocation_reaches_all_front_ends() 
     let record = service.key(&KeyChange { name: Some("shop".into()), ..KeyChange::default() }).await;
     let other = service.key(&KeyChange::default()).await;
     let mut changes: Vec<_> =
-        service.front_ends.iter().map(|access| access.access().fanout.listen(Topic::Keys)).collect();
+        service.front_ends.iter().map(|access| access.access().notifier.listen(Topic::Keys)).collect();
     for access in &service.front_ends {
         let found = access.find(&record.id).await.unwrap().unwrap();
         assert_eq!((&found, access.owner(&found)), (&record, record.number));

@@ -59,7 +59,7 @@ impl Listener {
         let found = ask(world, at, &self.caller, "eth_getFilterChanges", json!([self.filter])).await;
         self.by_filter.extend(found.as_array().unwrap_or_else(|| panic!("{found}")).clone());
         for (at, subscription) in self.subscriptions.iter().enumerate() {
-            let news = world.front_ends[at].news(&self.caller, *subscription).await.0;
+            let news = world.front_ends[at].notifications(&self.caller, *subscription).await.0;
             assert!(!news.is_gone);
             let read =
                 |text: &String| serde_json::from_str::<Value>(text).unwrap()["params"]["result"].take();

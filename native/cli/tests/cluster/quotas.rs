@@ -217,8 +217,8 @@ async fn a_key_far_below_its_limit_asks_the_store_rarely() {
     let record = service.key(&change).await;
     let access = &service.front_ends[0];
     for _ in 0..2_000 {
-        let standing = access.take(&record, &charge(1)).await.unwrap().unwrap();
-        assert!(standing.limit == 20_000 && standing.remaining > 10_000);
+        let status = access.take(&record, &charge(1)).await.unwrap().unwrap();
+        assert!(status.limit == 20_000 && status.remaining > 10_000);
         tokio::time::sleep(Duration::from_micros(500)).await;
     }
     let calls = access.metrics().store_calls();
@@ -241,7 +241,7 @@ async fn many_messages_at_once_share_questions_and_refusals_cost_none() {
     let calls = access.metrics().store_calls();
     assert!(calls <= 10, "{calls} questions");
     let refused = access.take(&record, &charge(300)).await.unwrap_err();
-    assert_eq!((refused.window, refused.standing.limit), (LimitPeriod::Second, 300));
+    assert_eq!((refused.window, refused.status.limit), (LimitPeriod::Second, 300));
     assert!((298..=300).contains(&refused.retry_after), "{}", refused.retry_after);
     // As much as that was refused a moment ago.
     for _ in 0..100 {
@@ -262,14 +262,14 @@ async fn a_day_is_shared_and_a_heavy_message_needs_the_whole_burst() {
     // A lease that was not used is lost; each is at most a sixty-fourth of the day.
     assert!((97..=100).contains(&admitted), "{admitted}");
     let refused = service.front_ends[0].take(&record, &charge(5)).await.unwrap_err();
-    assert_eq!((refused.window, refused.standing.limit), (LimitPeriod::Day, 100));
+    assert_eq!((refused.window, refused.status.limit), (LimitPeriod::Day, 100));
 
     let record =
         service.key(&KeyChange { per_second: Some(100), burst: Some(10), ..KeyChange::default() }).await;
     let heavy = Charge { requests: 1, weight: 50, classes: vec![("eth", 1)] };
     assert!(service.front_ends[0].take(&record, &heavy).await.is_ok());
     let refused = service.front_ends[1].take(&record, &heavy).await.unwrap_err();
-    assert_eq!(refused.standing.remaining, 0);
+    assert_eq!(refused.status.remaining, 0);
     tokio::time::sleep(Duration::from_millis(550)).await;
     assert!(service.front_ends[2].take(&record, &heavy).await.is_ok());
 }

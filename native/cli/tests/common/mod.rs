@@ -124,7 +124,7 @@ pub fn config() -> ServerConfig {
         origins: Origins::Unnamed,
         hosts: Vec::new(),
         limits: ServerLimits::default(),
-        entry: AdmissionRules::default(),
+        admission: AdmissionRules::default(),
         operations: Operations::default(),
     }
 }

@@ -38,7 +38,7 @@ impl Served {
         let operator = key(KeyChange { operator: Some(true), ..KeyChange::default() });
         let limited = key(KeyChange { per_second: Some(1), burst: Some(1), ..KeyChange::default() });
         let mut config = config();
-        config.entry =
+        config.admission =
             AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
         config.operations =
             Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };

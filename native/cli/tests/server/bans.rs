@@ -122,10 +122,10 @@ const GUARDED: [&str; 3] = ["sco_bannedAddresses", "sco_peerList", "sco_reputati
 
 #[tokio::test]
 async fn without_keys_only_direct_requests_of_this_machine_may_see_bans() {
-    let by_default = start(|config| config.entry.profile = Profile::Hosted).await;
+    let by_default = start(|config| config.admission.profile = Profile::Hosted).await;
     let server = start(|config| {
-        config.entry.profile = Profile::Hosted;
-        config.entry.local_operator = Some(true);
+        config.admission.profile = Profile::Hosted;
+        config.admission.local_operator = Some(true);
     })
     .await;
     let near = SocketAddr::from(([127, 0, 0, 1], server.address.port()));
@@ -151,7 +151,8 @@ async fn with_keys_only_an_operator_key_may_see_bans() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let keys = Some(KeyAccess::embedded(&registry));
-    let server = start(|config| config.entry = AdmissionRules { keys, ..AdmissionRules::default() }).await;
+    let server =
+        start(|config| config.admission = AdmissionRules { keys, ..AdmissionRules::default() }).await;
     let near = SocketAddr::from(([127, 0, 0, 1], server.address.port()));
     let (plain, _) = registry.create(&KeyChange::default()).unwrap();
     let (operator, record) =

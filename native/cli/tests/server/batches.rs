@@ -64,8 +64,9 @@ async fn each_call_of_a_long_batch_is_charged_to_the_key() {
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let change = KeyChange { per_day: Some(1_100), ..KeyChange::default() };
     let key = registry.create(&change).unwrap().0.reveal();
-    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
-    let server = dev(|config| config.entry = entry).await;
+    let admission =
+        AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+    let server = dev(|config| config.admission = admission).await;
     let path = format!("/{key}");
     assert_eq!(post(&server, &path, &chain_ids(1_000)).await.0, 200);
     let (status, refused) = post(&server, &path, &chain_ids(101)).await;

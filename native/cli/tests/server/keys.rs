@@ -45,7 +45,7 @@ fn entry(registry: &Arc<Registry>) -> AdmissionRules {
 async fn keyed_with(change: impl FnOnce(&mut ServerConfig)) -> Keyed {
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let mut config = ServerConfig { entry: entry(&registry), ..config() };
+    let mut config = ServerConfig { admission: entry(&registry), ..config() };
     change(&mut config);
     let server = start_service(config, dev()).await;
     Keyed { server, registry, folder }
@@ -205,8 +205,8 @@ async fn keys_that_cannot_be_asked_for_are_503_and_open_sockets_stay() {
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let keys = Arc::new(Away { registry: registry.clone(), away: AtomicBool::new(false) });
     let access = KeyAccess { keys: keys.clone(), ..KeyAccess::embedded(&registry) };
-    let entry = AdmissionRules { keys: Some(access), ..AdmissionRules::default() };
-    let server = start_service(ServerConfig { entry, ..config() }, dev()).await;
+    let admission = AdmissionRules { keys: Some(access), ..AdmissionRules::default() };
+    let server = start_service(ServerConfig { admission, ..config() }, dev()).await;
     let keyed = Keyed { server, registry, folder };
     let path = format!("/{}", keyed.key(KeyChange::default()).0);
     let mut socket = keyed.socket(&path).await;
@@ -497,7 +497,7 @@ async fn the_requests_of_a_day_are_limited_and_counted_over_a_restart() {
     registry.flush().unwrap();
     drop(registry);
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
-    let server = start_service(ServerConfig { entry: entry(&registry), ..config() }, dev()).await;
+    let server = start_service(ServerConfig { admission: entry(&registry), ..config() }, dev()).await;
     let keyed = Keyed { server, registry, folder };
     assert_eq!(keyed.post(&path, &number()).await.status, 200);
     let refused = keyed.post(&path, &number()).await;
@@ -657,8 +657,8 @@ async fn a_filter_belongs_to_its_key() {
 #[tokio::test]
 async fn a_base_path_and_the_hosted_profile_hold_with_and_without_keys() {
     let hosted = |config: &mut ServerConfig| {
-        config.entry.base_path = "/v1".into();
-        config.entry.profile = Profile::Hosted;
+        config.admission.base_path = "/v1".into();
+        config.admission.profile = Profile::Hosted;
     };
     let keyed = keyed_with(hosted).await;
     let (key, _) = keyed.key(KeyChange::default());
@@ -680,7 +680,7 @@ async fn a_base_path_and_the_hosted_profile_hold_with_and_without_keys() {
     }
     let open = keyed_with(|config| {
         hosted(config);
-        config.entry.keys = None;
+        config.admission.keys = None;
     });
     let open = open.await;
     for (path, status) in [("/v1", 200), ("/v1/", 200), ("/v1/any", 200), ("/", 404), ("/v12", 404)] {
@@ -693,7 +693,7 @@ async fn a_base_path_and_the_hosted_profile_hold_with_and_without_keys() {
 #[tokio::test]
 async fn anonymous_clients_of_this_machine_are_served_if_the_operator_says_so() {
     let anonymous = |config: &mut ServerConfig| {
-        if let Some(access) = &mut config.entry.keys {
+        if let Some(access) = &mut config.admission.keys {
             access.anonymous = true;
         }
     };

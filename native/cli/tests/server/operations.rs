@@ -36,7 +36,7 @@ impl Service for Mirror {
                 tokio::time::sleep(Duration::from_millis(700)).await;
             }
             let filler = if calls("large") { "0".repeat(200_000) } else { String::new() };
-            let result = to_raw_value(&format!("{}{filler}", caller.peer.address)).unwrap();
+            let result = to_raw_value(&format!("{}{filler}", caller.id.address)).unwrap();
             ReservedReply::of(Reply::to(message, vec![Ok(result)]))
         })
     }
@@ -125,7 +125,7 @@ async fn probes_say_whether_the_process_runs_and_whether_it_can_answer() {
 #[tokio::test]
 async fn probes_are_also_below_the_base_path() {
     let mut config = config();
-    config.entry.base_path = "/v1".into();
+    config.admission.base_path = "/v1".into();
     let server = start(config).await;
     for path in ["/livez", "/readyz", "/health", "/v1/livez", "/v1/readyz", "/v1/health"] {
         let response = client().get(server.url(path)).send().await.unwrap();
@@ -188,11 +188,13 @@ async fn the_dashboard_uses_only_metrics_that_exist() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Arc::new(Registry::open(&folder.path().join("keys.redb")).unwrap());
     let (key, _) = registry.create(&KeyChange::default()).unwrap();
-    let entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+    let admission =
+        AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
     let operations = Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
-    let server = Server::bind(ServerConfig { operations, entry, ..config() }, Arc::new(Mirror::default()))
-        .await
-        .unwrap();
+    let server =
+        Server::bind(ServerConfig { operations, admission, ..config() }, Arc::new(Mirror::default()))
+            .await
+            .unwrap();
     let (address, metrics) = (server.address(), server.metrics_address().unwrap());
     let _running = tokio::spawn(server.run(std::future::pending()));
     let request =

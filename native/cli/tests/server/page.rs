@@ -114,7 +114,7 @@ async fn files_are_sent_in_the_coding_that_the_browser_accepts() {
 #[tokio::test]
 async fn the_hosted_profile_has_the_page_too() {
     let mut config = with_page();
-    config.entry.profile = rootlight_server::methods::Profile::Hosted;
+    config.admission.profile = rootlight_server::methods::Profile::Hosted;
     let server = start(config).await;
     assert_eq!(get(&server, "/").await.bytes().await.unwrap(), INDEX);
 }
@@ -129,7 +129,7 @@ async fn the_page_is_refused_under_a_foreign_host_name() {
 #[tokio::test]
 async fn below_a_base_path_the_page_is_there_and_its_address_ends_with_a_slash() {
     let mut config = with_page();
-    config.entry.base_path = "/v1".into();
+    config.admission.base_path = "/v1".into();
     let server = start(config).await;
     assert_eq!(get(&server, "/v1/").await.bytes().await.unwrap(), INDEX);
     assert_eq!(get(&server, "/v1/assets/x-1f.wasm").await.status(), 200);

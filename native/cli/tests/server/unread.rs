@@ -57,7 +57,8 @@ async fn refusing() -> (RunningServer, Vec<(&'static str, String, String)>, Temp
     ];
     let mut config = config();
     config.limits.write_timeout = Duration::from_secs(2);
-    config.entry = AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
+    config.admission =
+        AdmissionRules { keys: Some(KeyAccess::embedded(&registry)), ..AdmissionRules::default() };
     let options = rootlight_node::local::LocalOptions::default();
     let service = common::dev_chain(rootlight::dev::Mining::Instant, options);
     let server = start_service(config, service).await;

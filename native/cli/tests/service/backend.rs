@@ -190,12 +190,12 @@ impl Service for Answers {
         })
     }
 
-    fn news<'a>(
+    fn notifications<'a>(
         &'a self,
         caller: &'a Caller,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
-        self.chain.service.news(caller, subscription)
+        self.chain.service.notifications(caller, subscription)
     }
 
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {

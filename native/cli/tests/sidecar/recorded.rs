@@ -132,7 +132,7 @@ async fn light() -> Option<(common::RunningServer, Arc<SidecarService>, LightSer
     assert_eq!(sidecar.health().provable_block, Some(647));
     let mut config = common::config();
     // As `rootlight sidecar` does.
-    config.entry.profile = Profile::Hosted;
+    config.admission.profile = Profile::Hosted;
     let served = common::start_service(config, sidecar.clone()).await;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let upstream = open_with(&served.url("/"), HttpConfig::default()).unwrap();

@@ -128,7 +128,7 @@ impl ClusterAccess {
     #[must_use]
     pub fn access(self: &Arc<Self>) -> KeyAccess {
         let (keys, quotas) = (self.clone(), self.clone());
-        KeyAccess { keys, quotas, filters: self.clone(), fanout: self.clone(), anonymous: false }
+        KeyAccess { keys, quotas, filters: self.clone(), notifier: self.clone(), anonymous: false }
     }
 
     /// The secret that all front ends of the service share.

@@ -68,7 +68,7 @@ impl Fallback {
         self.unreported = self.unreported.saturating_add(demand.requests);
         let share = limits.rate.map(|rate| rate.share(parts));
         let count = at.known.saturating_add(self.today);
-        Ok(KeyLimits { rate: share, ..*limits }.standing(used, count, at.unix))
+        Ok(KeyLimits { rate: share, ..*limits }.status(used, count, at.unix))
     }
 
     /// The requests of a day that the store must be told of. They count as told.

@@ -40,7 +40,7 @@ impl KeyLimits {
     }
 
     /// What is left, for headers: requests per second matter most, else those of the day.
-    pub(super) fn standing(&self, used: u64, count: u64, unix: u64) -> Option<LimitStatus> {
+    pub(super) fn status(&self, used: u64, count: u64, unix: u64) -> Option<LimitStatus> {
         let second = self.rate.map(|rate| {
             let left = rate.left(used);
             LimitStatus { limit: rate.burst(), remaining: left, reset: used.div_ceil(SECOND) }
@@ -57,14 +57,14 @@ impl KeyLimits {
     /// The refusal of a message that has to wait for some nanoseconds.
     pub(super) fn too_fast(&self, wait: u64, used: u64) -> Exceeded {
         let none = LimitStatus { limit: 0, remaining: 0, reset: 0 };
-        let standing = self.standing(used, 0, 0).unwrap_or(none);
-        Exceeded { window: LimitPeriod::Second, standing, retry_after: wait.div_ceil(SECOND).max(1) }
+        let status = self.status(used, 0, 0).unwrap_or(none);
+        Exceeded { window: LimitPeriod::Second, status, retry_after: wait.div_ceil(SECOND).max(1) }
     }
 
     /// The refusal of a message for which the day has no room.
     pub(super) fn too_many(&self, count: u64, unix: u64) -> Exceeded {
         let none = LimitStatus { limit: 0, remaining: 0, reset: 0 };
-        let standing = self.day(count, unix).unwrap_or(none);
-        Exceeded { window: LimitPeriod::Day, standing, retry_after: standing.reset.max(1) }
+        let status = self.day(count, unix).unwrap_or(none);
+        Exceeded { window: LimitPeriod::Day, status, retry_after: status.reset.max(1) }
     }
 }

@@ -125,8 +125,8 @@ impl ClusterMeter {
             (self.limits, self.lease, self.refused, self.known) = (limits, Lease::default(), None, None);
         }
         let now = Instant::now();
-        if let Some(standing) = self.take_lease(&demand, now) {
-            return MeterStep::Done(Ok(standing), Decision::Lease);
+        if let Some(status) = self.take_lease(&demand, now) {
+            return MeterStep::Done(Ok(status), Decision::Lease);
         }
         if let Some(refusal) = self.known_refusal(&demand, now) {
             return MeterStep::Done(Err(refusal), Decision::Refusal);
@@ -152,7 +152,7 @@ impl ClusterMeter {
         let known = self.known?;
         // What is left of the lease can still be taken.
         let used = known.used_at(now).saturating_sub(left);
-        Some(self.limits.standing(used, known.count.saturating_sub(more), known.unix))
+        Some(self.limits.status(used, known.count.saturating_sub(more), known.unix))
     }
 
     fn known_refusal(&mut self, demand: &Demand, now: Instant) -> Option<Exceeded> {
@@ -211,7 +211,7 @@ impl ClusterMeter {
             let taken = match one.verdict {
                 Verdict::Admitted => {
                     self.pace.add(&waiting.demand);
-                    Ok(limits.standing(one.used, one.count, reply.unix))
+                    Ok(limits.status(one.used, one.count, reply.unix))
                 }
                 Verdict::Wait(wait) => Err(limits.too_fast(wait, one.used)),
                 Verdict::Day => Err(limits.too_many(one.count, reply.unix)),

@@ -88,7 +88,7 @@ impl FanOut {
         name: String,
         chain: u64,
     ) -> Self {
-        let (blocks, head) = (light.fan_out(), light.served_head());
+        let (blocks, head) = (light.block_exchange(), light.visible_head());
         Self {
             light,
             blocks,

@@ -95,8 +95,8 @@ impl FrontEnd {
             FanOut::new(light.clone(), new_blocks.clone(), values.clone(), seal.clone(), name.clone(), chain);
         let fan_out = Arc::new(fan_out);
         let filters = SharedFilters::new(values, seal, sent.clone(), chain);
-        let ahead = Arc::new(NextBlockWait::new(light.served_head(), new_blocks.clone()));
-        let (head, told) = (light.served_head(), ahead.clone());
+        let ahead = Arc::new(NextBlockWait::new(light.visible_head(), new_blocks.clone()));
+        let (head, told) = (light.visible_head(), ahead.clone());
         let agreement =
             Agreement::new(heads_store, head, told, fan_out.clone(), new_blocks, name.clone(), chain);
         let tasks = vec![
@@ -200,12 +200,12 @@ impl Service for FrontEnd {
         self.light.counts()
     }
 
-    fn news<'a>(
+    fn notifications<'a>(
         &'a self,
         caller: &'a Caller,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
-        self.light.news(caller, subscription)
+        self.light.notifications(caller, subscription)
     }
 
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {

@@ -139,7 +139,7 @@ pub struct LightService {
     syncing: Vec<tokio::task::JoinHandle<()>>,
     bans: Arc<HostBans>,
     /// Whether messages are answered.
-    entrance: Arc<GateState>,
+    gate: Arc<GateState>,
 }
 
 /// What the next step of a session needs.
@@ -255,13 +255,13 @@ impl LightService {
             brief,
             syncing,
             bans,
-            entrance: Arc::new(GateState::new()),
+            gate: Arc::new(GateState::new()),
         }
     }
 
     /// What decides which verified block messages see as the newest; without it, it is the heaviest.
-    pub fn served_head(&self) -> VisibleHead {
-        VisibleHead::new(self.shared.clone(), self.entrance.clone())
+    pub fn visible_head(&self) -> VisibleHead {
+        VisibleHead::new(self.shared.clone(), self.gate.clone())
     }
 
     /// Takes over a filter that another light client of the same network has lent ([`Self::export_filter`]), as if it had been
@@ -318,7 +318,7 @@ impl LightService {
     }
 
     /// The blocks that light clients of one service tell each other of.
-    pub fn fan_out(&self) -> BlockExchange {
+    pub fn block_exchange(&self) -> BlockExchange {
         BlockExchange(self.shared.clone())
     }
 
@@ -344,7 +344,7 @@ impl LightService {
     /// The chain that a message which arrives now would see, if it would be answered and a trusted block leads to the
     /// chain.
     pub fn trusted_chain(&self) -> Option<ChainView> {
-        self.entrance.is_open().then_some(())?;
+        self.gate.is_open().then_some(())?;
         let pinned = self.pinned();
         gate::chain(&pinned).ok().filter(|_| !pinned.is_by_work()).cloned()
     }
@@ -360,12 +360,17 @@ impl LightService {
     }
 
     /// Answers a message, or goes on with it. An error of this host is told under the given id.
-    async fn finish(&self, mut next: SessionInput, (id, size): (Id, Size), peer: CallerId) -> ReservedReply {
+    async fn finish(
+        &self,
+        mut next: SessionInput,
+        (id, size): (Id, Size),
+        caller_id: CallerId,
+    ) -> ReservedReply {
         let error = |code, text| ReservedReply::failed(id.clone(), code, text);
         let mut asked = false;
         let (mut reserved, mut facts) = (Reservation::default(), Reservation::default());
         loop {
-            let Some((session, step)) = self.run(next, peer, size).await else {
+            let Some((session, step)) = self.run(next, caller_id, size).await else {
                 return error(INTERNAL_ERROR, "Internal server error");
             };
             match step {
@@ -373,13 +378,13 @@ impl LightService {
                 Some(SessionStep::Fetch(requests)) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
-                    if !self.hold(&mut reserved, peer, session.finished_bytes()).await
+                    if !self.hold(&mut reserved, caller_id, session.finished_bytes()).await
                         || !self.hold_facts(&mut facts, session.fact_bytes()).await
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     asked = true;
-                    let answers = with_caller(peer.asker(), self.ask(requests)).await;
+                    let answers = with_caller(caller_id.asker(), self.ask(requests)).await;
                     next = SessionInput::Feed(session, answers);
                 }
                 Some(SessionStep::Done(reply)) => {
@@ -389,7 +394,7 @@ impl LightService {
                     let metrics = &self.shared.counts.metrics;
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };
                     source.inc();
-                    if !self.hold(&mut reserved, peer, reply.bytes()).await {
+                    if !self.hold(&mut reserved, caller_id, reply.bytes()).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     return ReservedReply { reserved, fetched: asked, ..ReservedReply::of(reply) };
@@ -418,7 +423,7 @@ impl LightService {
     async fn run(
         &self,
         next: SessionInput,
-        peer: CallerId,
+        caller_id: CallerId,
         size: Size,
     ) -> Option<(Box<Session>, Option<SessionStep>)> {
         let brief = match &next {
@@ -428,11 +433,11 @@ impl LightService {
             SessionInput::Feed(session, _) => session.is_brief(),
         };
         // The semaphore is never closed.
-        let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
-        let place = if brief { None } else { Some(self.runs.enter(peer, size).await) };
+        let brief_permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
+        let permit = if brief { None } else { Some(self.runs.enter(caller_id, size).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
-        let work = self.limits().work().spawn_lowered(Some(peer.asker()), move |pauses| {
-            let _turn = (permit, place);
+        let work = self.limits().work().spawn_lowered(Some(caller_id.asker()), move |pauses| {
+            let _permits = (brief_permit, permit);
             let mut session = match next {
                 SessionInput::Start(message, connection) => {
                     let session = Box::new(shared.client.open_from(connection, message, sync::now()));
@@ -470,12 +475,12 @@ impl LightService {
     }
 
     /// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
-    async fn hold(&self, reserved: &mut Reservation, peer: CallerId, bytes: usize) -> bool {
+    async fn hold(&self, reserved: &mut Reservation, caller_id: CallerId, bytes: usize) -> bool {
         if bytes <= reserved.bytes() {
             reserved.shrink_to(bytes);
             return true;
         }
-        let more = self.limits().hold_answer(peer.asker(), bytes.saturating_sub(reserved.bytes())).await;
+        let more = self.limits().hold_answer(caller_id.asker(), bytes.saturating_sub(reserved.bytes())).await;
         more.map(|more| reserved.merge(more)).is_some()
     }
 
@@ -501,14 +506,14 @@ impl Service for LightService {
         Box::pin(async move {
             let (id, size) = (message.single_id(), Size::of(&message));
             let answered = async {
-                if let Err(reason) = self.entrance.enter().await {
+                if let Err(reason) = self.gate.enter().await {
                     let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
                     let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
                     let text = format!("{reason}{}", refusal.unwrap_or_default());
                     return ReservedReply::failed(id.clone(), NOT_READY, &text);
                 }
                 let start = SessionInput::Start(message, caller.connection.clone());
-                self.finish(start, (id.clone(), size), caller.peer).await
+                self.finish(start, (id.clone(), size), caller.id).await
             };
             let in_time = tokio::time::timeout(self.options.message_timeout, answered).await;
             // The reference node's message.
@@ -546,7 +551,7 @@ impl Service for LightService {
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
-        let shut = self.entrance.refusal().map(str::to_owned);
+        let shut = self.gate.refusal().map(str::to_owned);
         Health {
             log_index: None,
             provable_block: None,

@@ -27,8 +27,8 @@ pub enum MessageGate {
 
 /// Lets messages in.
 pub(super) struct GateState {
-    door: watch::Sender<MessageGate>,
-    /// Counts the messages that came to a door which asks for assurance.
+    gate: watch::Sender<MessageGate>,
+    /// Counts the messages that came to a gate which asks for assurance.
     came: watch::Sender<u64>,
     /// Up to which of them it is certain that no later block is shown elsewhere than they see here.
     assured: watch::Sender<u64>,
@@ -37,7 +37,7 @@ pub(super) struct GateState {
 /// Decides which of the verified blocks the messages of a light client see as the newest.
 pub struct VisibleHead {
     shared: Arc<SharedLight>,
-    entrance: Arc<GateState>,
+    gate: Arc<GateState>,
 }
 
 /// A verified chain that messages can be shown.
@@ -55,7 +55,7 @@ impl GateState {
     /// Lets all messages in.
     pub(super) fn new() -> Self {
         Self {
-            door: watch::Sender::new(MessageGate::Open),
+            gate: watch::Sender::new(MessageGate::Open),
             came: watch::Sender::new(0),
             assured: watch::Sender::new(0),
         }
@@ -63,7 +63,7 @@ impl GateState {
 
     /// Whether messages are let in at present.
     pub(super) fn is_open(&self) -> bool {
-        match *self.door.borrow() {
+        match *self.gate.borrow() {
             MessageGate::Open => true,
             MessageGate::OpenUntil(end) => Instant::now() < end,
             MessageGate::Held | MessageGate::Shut(_) => false,
@@ -72,7 +72,7 @@ impl GateState {
 
     /// Why messages are refused, if they are.
     pub(super) fn refusal(&self) -> Option<&'static str> {
-        match *self.door.borrow() {
+        match *self.gate.borrow() {
             MessageGate::Shut(reason) => Some(reason),
             _ => None,
         }
@@ -83,7 +83,7 @@ impl GateState {
     /// # Errors
     /// Why it is refused.
     pub(super) async fn enter(&self) -> Result<(), &'static str> {
-        match *self.door.borrow() {
+        match *self.gate.borrow() {
             MessageGate::Open => return Ok(()),
             MessageGate::Shut(reason) => return Err(reason),
             MessageGate::OpenUntil(_) | MessageGate::Held => {}
@@ -93,10 +93,10 @@ impl GateState {
             *count = count.saturating_add(1);
             number = *count;
         });
-        let (mut door, mut assured) = (self.door.subscribe(), self.assured.subscribe());
+        let (mut gate, mut assured) = (self.gate.subscribe(), self.assured.subscribe());
         loop {
             let is_assured = *assured.borrow_and_update() >= number;
-            match *door.borrow_and_update() {
+            match *gate.borrow_and_update() {
                 MessageGate::Open => return Ok(()),
                 MessageGate::Shut(reason) => return Err(reason),
                 MessageGate::OpenUntil(end) if is_assured && Instant::now() < end => return Ok(()),
@@ -104,7 +104,7 @@ impl GateState {
             }
             // The senders are this one's own.
             let _ = tokio::select! {
-                changed = door.changed() => changed,
+                changed = gate.changed() => changed,
                 changed = assured.changed() => changed,
             };
         }
@@ -112,15 +112,15 @@ impl GateState {
 
     /// Waits until a message needs assurance; returns the number of the last one that has come.
     async fn unsure(&self) -> u64 {
-        let (mut door, mut came) = (self.door.subscribe(), self.came.subscribe());
+        let (mut gate, mut came) = (self.gate.subscribe(), self.came.subscribe());
         loop {
             let last = *came.borrow_and_update();
-            let asks = matches!(*door.borrow_and_update(), MessageGate::OpenUntil(_) | MessageGate::Held);
+            let asks = matches!(*gate.borrow_and_update(), MessageGate::OpenUntil(_) | MessageGate::Held);
             if asks && last > *self.assured.borrow() {
                 return last;
             }
             let _ = tokio::select! {
-                changed = door.changed() => changed,
+                changed = gate.changed() => changed,
                 changed = came.changed() => changed,
             };
         }
@@ -128,8 +128,8 @@ impl GateState {
 }
 
 impl VisibleHead {
-    pub(super) const fn new(shared: Arc<SharedLight>, entrance: Arc<GateState>) -> Self {
-        Self { shared, entrance }
+    pub(super) const fn new(shared: Arc<SharedLight>, gate: Arc<GateState>) -> Self {
+        Self { shared, gate }
     }
 
     /// Reads the chain, once its head has been reached.
@@ -169,7 +169,7 @@ impl VisibleHead {
 
     /// Whether messages are refused.
     pub fn refuses_messages(&self) -> bool {
-        self.entrance.refusal().is_some()
+        self.gate.refusal().is_some()
     }
 
     /// Whether a block is on the heaviest verified chain.
@@ -201,29 +201,29 @@ impl VisibleHead {
     }
 
     /// Lets messages in, or not. Those that have been let in are answered.
-    pub fn set(&self, door: MessageGate) {
-        self.entrance.door.send_if_modified(|present| {
-            let differs = *present != door;
-            *present = door;
+    pub fn set(&self, gate: MessageGate) {
+        self.gate.gate.send_if_modified(|present| {
+            let differs = *present != gate;
+            *present = gate;
             differs
         });
     }
 
     /// Waits until a message needs assurance; returns the number of the last one that has come.
     pub async fn unsure(&self) -> u64 {
-        self.entrance.unsure().await
+        self.gate.unsure().await
     }
 
     /// Notes what was found out after the message of this number had come: no later block is shown elsewhere than messages
     /// see here.
     pub fn assure(&self, number: u64) {
-        self.entrance.assured.send_modify(|assured| *assured = number.max(*assured));
+        self.gate.assured.send_modify(|assured| *assured = number.max(*assured));
     }
 
     /// Waits until messages are refused.
     pub async fn refuses(&self) {
-        let mut door = self.entrance.door.subscribe();
-        if door.wait_for(|door| matches!(door, MessageGate::Shut(_))).await.is_err() {
+        let mut gate = self.gate.gate.subscribe();
+        if gate.wait_for(|gate| matches!(gate, MessageGate::Shut(_))).await.is_err() {
             std::future::pending().await
         }
     }

@@ -80,18 +80,18 @@ impl InlineRuns {
     }
 
     /// Notes that this client has sent a message.
-    pub(super) fn sent(&self, peer: CallerId) {
-        self.sent_at(peer.asker().number, || self.now());
+    pub(super) fn sent(&self, caller_id: CallerId) {
+        self.sent_at(caller_id.asker().number, || self.now());
     }
 
     /// Whether a message of this client may be tried.
-    pub(super) fn allows(&self, peer: CallerId) -> bool {
-        self.allows_at(peer.asker().number, self.now())
+    pub(super) fn allows(&self, caller_id: CallerId) -> bool {
+        self.allows_at(caller_id.asker().number, self.now())
     }
 
     /// Notes how long an attempt took.
-    pub(super) fn note_duration(&self, peer: CallerId, attempt: &Attempt) {
-        self.note_duration_at(peer.asker().number, self.time_of(attempt), self.now());
+    pub(super) fn note_duration(&self, caller_id: CallerId, attempt: &Attempt) {
+        self.note_duration_at(caller_id.asker().number, self.time_of(attempt), self.now());
     }
 
     /// Whether an attempt has taken as long as it may.

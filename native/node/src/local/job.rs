@@ -45,14 +45,14 @@ impl Job {
     }
 
     /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
-    pub(super) fn attempt(mut self, attempts: &InlineRuns, peer: CallerId) -> Result<Reply, Self> {
-        if !self.message.may_be_short() || !attempts.allows(peer) {
+    pub(super) fn attempt(mut self, attempts: &InlineRuns, caller_id: CallerId) -> Result<Reply, Self> {
+        if !self.message.may_be_short() || !attempts.allows(caller_id) {
             return Err(self);
         }
         let (view, now) = (self.parts.view(), unix_time());
         let attempt = Attempt::begin();
         let ended = self.message.begin(&*view, now, &|| attempts.is_over(&attempt));
-        attempts.note_duration(peer, &attempt);
+        attempts.note_duration(caller_id, &attempt);
         self.begun = Some((view, now));
         let parts = self.parts.clone();
         if ended { Ok(self.read_whole(&parts.options.limits.work().pauses())) } else { Err(self) }

@@ -18,25 +18,25 @@ use rootlight_server::service::Pieces;
 /// limits the wait for bytes of the budget.
 pub(super) fn pieces(
     logs: LogStream,
-    peer: CallerId,
+    caller_id: CallerId,
     (runs, limits): (Arc<RunQueue>, Arc<Limits>),
     patience: Duration,
 ) -> Pieces {
     let step = move |mut logs: LogStream| {
         let (runs, limits) = (runs.clone(), limits.clone());
         async move {
-            let place = runs.enter(peer, Size::Single).await;
-            let room = limits.hold_run(peer.asker(), logs.next_bytes(), patience).await;
+            let permit = runs.enter(caller_id, Size::Single).await;
+            let room = limits.hold_run(caller_id.asker(), logs.next_bytes(), patience).await;
             let mut reserved = room.ok_or_else(|| io::Error::other(NO_ROOM))?;
             let make = move |pauses: &Pauses<'_>| {
-                let _place = place;
+                let _permit = permit;
                 let piece = logs.next_piece();
                 // Pieces are too short to pause within them, but a client may request them without end.
                 pauses.pause();
                 (piece, logs)
             };
             let (piece, logs) =
-                limits.work().spawn_lowered(Some(peer.asker()), make).await.map_err(io::Error::other)?;
+                limits.work().spawn_lowered(Some(caller_id.asker()), make).await.map_err(io::Error::other)?;
             let Some(text) = piece.map_err(io::Error::other)? else { return Ok(None) };
             reserved.shrink_to(text.len());
             Ok(Some(((text, reserved), logs)))

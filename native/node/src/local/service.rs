@@ -135,16 +135,16 @@ impl LocalService {
     /// look-up. Other messages that may be short are tried there for a moment ([`InlineRuns`]). Returns the job of all others,
     /// and of those that were not finished.
     fn begin(&self, caller: &Caller, message: Message) -> Result<Begun, Unanswered> {
-        let peer = caller.peer;
+        let caller_id = caller.id;
         // Hashing a long parameter takes as long as a run.
         let is_short = message.bytes() <= SHORT_JSON;
         let message = LocalMessage::new(caller.connection.clone(), message);
-        self.attempts.sent(peer);
+        self.attempts.sent(caller_id);
         let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
         if !is_short {
             return Ok(Begun::Left(job, is_short));
         }
-        let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, peer).map(Ok));
+        let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, caller_id).map(Ok));
         match catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)? {
             Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::NotStored),
             Err(job) => Ok(Begun::Left(job, is_short)),
@@ -154,11 +154,14 @@ impl LocalService {
     /// Finishes a message. One that is left waits for its turn and runs on a thread of its own, so that it does not block other
     /// connections.
     async fn finish(&self, caller: &Caller, begun: Begun, size: Size) -> Result<ReservedReply, Unanswered> {
-        let peer = caller.peer;
+        let caller_id = caller.id;
         let (job, is_short) = match begun {
             Begun::Done(reply) => {
-                let reserved =
-                    self.limits().hold_answer(peer.asker(), reply.bytes()).await.ok_or(Unanswered::NoRoom)?;
+                let reserved = self
+                    .limits()
+                    .hold_answer(caller_id.asker(), reply.bytes())
+                    .await
+                    .ok_or(Unanswered::NoRoom)?;
                 return Ok(ReservedReply { reserved, ..ReservedReply::of(reply) });
             }
             Begun::Left(job, is_short) => (job, is_short),
@@ -168,16 +171,16 @@ impl LocalService {
             (true, false) => &self.long,
             (false, _) => &self.writes,
         };
-        let place = runs.enter(peer, size).await;
-        let room = self.limits().hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
+        let permit = runs.enter(caller_id, size).await;
+        let room = self.limits().hold_run(caller_id.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut reserved = room.ok_or(Unanswered::NoRoom)?;
         let run = move |pauses: &Pauses<'_>| {
-            let _place = place;
+            let _permit = permit;
             job.run(pauses)
         };
         // Parameters of megabytes are decoded and hashed without pauses.
         let ran = match is_short {
-            true => self.limits().work().spawn_lowered(Some(peer.asker()), run).await.ok(),
+            true => self.limits().work().spawn_lowered(Some(caller_id.asker()), run).await.ok(),
             false => self.limits().work().run_last(run).await,
         };
         match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotStored)? {
@@ -187,7 +190,7 @@ impl LocalService {
             }
             ReplyOrLogs::Logs(logs) => {
                 let shared = (self.runs.clone(), self.limits().clone());
-                let pieces = log_stream::pieces(logs, peer, shared, ROOM_PATIENCE);
+                let pieces = log_stream::pieces(logs, caller_id, shared, ROOM_PATIENCE);
                 Ok(ReservedReply { pieces: Some(pieces), ..ReservedReply::default() })
             }
         }
@@ -278,7 +281,7 @@ impl Service for LocalService {
         self.parts.counts.clone()
     }
 
-    fn news<'a>(
+    fn notifications<'a>(
         &'a self,
         caller: &'a Caller,
         subscription: u128,
@@ -292,10 +295,10 @@ impl Service for LocalService {
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             caller.connection.close();
-            let place = self.writes.enter(caller.peer, Size::Single).await;
+            let permit = self.writes.enter(caller.id, Size::Single).await;
             let (parts, connection) = (self.parts.clone(), caller.connection.clone());
             let ended = tokio::task::spawn_blocking(move || {
-                let _place = place;
+                let _permit = permit;
                 lock(&parts.writer).client.disconnect(&connection);
             });
             if ended.await.is_err() {

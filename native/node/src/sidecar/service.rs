@@ -115,12 +115,12 @@ impl Service for SidecarService {
         self.parts.light.counts()
     }
 
-    fn news<'a>(
+    fn notifications<'a>(
         &'a self,
         caller: &'a Caller,
         subscription: u128,
     ) -> BoxFuture<'a, (Notifications, Reservation)> {
-        self.parts.light.news(caller, subscription)
+        self.parts.light.notifications(caller, subscription)
     }
 
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {

@@ -90,7 +90,7 @@ pub struct Exceeded {
     /// The limit.
     pub window: LimitPeriod,
     /// How much of it is left.
-    pub standing: LimitStatus,
+    pub status: LimitStatus,
     /// Seconds after which the same message fits, rounded up; at least 1.
     pub retry_after: u64,
 }
@@ -163,16 +163,16 @@ impl KeyMeter {
         let today = now.seconds / DAY;
         self.usage.begin_day(today);
         let requests = u64::from(charge.requests);
-        let mut standing = None;
+        let mut status = None;
         if let Some(limit) = rules.per_day {
             let reset = DAY.saturating_sub(now.seconds % DAY);
             let left = limit.saturating_sub(self.usage.today);
             let day = |remaining| LimitStatus { limit, remaining, reset };
             if requests > left {
-                let (window, standing) = (LimitPeriod::Day, day(left));
-                return Err(Exceeded { window, standing, retry_after: reset });
+                let (window, status) = (LimitPeriod::Day, day(left));
+                return Err(Exceeded { window, status, retry_after: reset });
             }
-            standing = Some(day(left.saturating_sub(requests)));
+            status = Some(day(left.saturating_sub(requests)));
         }
         if let Some(per_second) = rules.per_second {
             let rate = Rate::new(per_second, rules.burst());
@@ -182,11 +182,11 @@ impl KeyMeter {
             let second = LimitStatus { limit, remaining: left.requests, reset };
             if let Err(wait) = taken {
                 let retry_after = wait.div_ceil(SECOND).max(1);
-                return Err(Exceeded { window: LimitPeriod::Second, standing: second, retry_after });
+                return Err(Exceeded { window: LimitPeriod::Second, status: second, retry_after });
             }
-            standing = Some(second);
+            status = Some(second);
         }
-        Ok(standing)
+        Ok(status)
     }
 
     fn count(&mut self, charge: &Charge) {
@@ -221,11 +221,11 @@ mod tests {
         let rules = KeyRules { per_day: Some(10), ..KeyRules::default() };
         let mut meter = KeyMeter::default();
         let noon = at(20_000 * DAY + DAY / 2);
-        let standing = meter.take(&rules, &charge(8), noon).unwrap().unwrap();
-        assert_eq!(standing, LimitStatus { limit: 10, remaining: 2, reset: DAY / 2 });
+        let status = meter.take(&rules, &charge(8), noon).unwrap().unwrap();
+        assert_eq!(status, LimitStatus { limit: 10, remaining: 2, reset: DAY / 2 });
         let refused = meter.take(&rules, &charge(3), noon).unwrap_err();
         assert_eq!(
-            (refused.window, refused.retry_after, refused.standing.remaining),
+            (refused.window, refused.retry_after, refused.status.remaining),
             (LimitPeriod::Day, DAY / 2, 2)
         );
         assert!(meter.take(&rules, &charge(2), noon).is_ok());

@@ -111,7 +111,7 @@ impl AnswerCache {
     ) -> ReservedReply {
         if let Some(kept) = self.find(light, &question).await {
             let reply = Reply::to_one(question.id.clone(), Ok(kept.result.clone()));
-            if let Some(reserved) = light.limits().hold_answer(caller.peer.asker(), reply.bytes()).await {
+            if let Some(reserved) = light.limits().hold_answer(caller.id.asker(), reply.bytes()).await {
                 return ReservedReply { reserved, ..ReservedReply::of(reply) };
             }
         }
