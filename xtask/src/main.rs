@@ -63,6 +63,7 @@ cargo xtask <task>
   bench keys                   the processor time of requests with API keys of a service, beside the same without
   bench cold [HEADERS [FLAGS]] a cold start of the light client over 440,000 headers: time, bytes, memory
   bench cold page [HEADERS]    the same in headless Chromium, from the checkpoint and by work alone
+  bench newcomer [ACCOUNTS]    from an empty folder to the first proven balance, and a restart after an hour
   bench light                  the light client: headers, warm starts, round trips of calls
 ";
 

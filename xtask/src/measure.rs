@@ -60,6 +60,7 @@ pub(crate) fn bench(args: &[&str]) -> ExitCode {
             measure(&[&[SYSTEM], &MODULES, &[upstream, NETWORKS]], &[("cold", headers)])
         }
         ["cold", rest @ ..] => exit_code(example("cold_start", program(), rest)),
+        ["newcomer", rest @ ..] => exit_code(example("newcomer", program(), rest)),
         _ => ratios(args.strip_prefix(&["--"]).unwrap_or(args)),
     }
 }

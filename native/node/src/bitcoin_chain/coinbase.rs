@@ -21,8 +21,8 @@ const NAME: &[u8] = b"/rootlight/";
 const REWARD: &[u8] = &[0x00, 0xf2, 0x05, 0x2a, 0x01, 0, 0, 0, 1, 0x51];
 /// The front of the output that commits to a block: no value, OP_RETURN, and the push of tag and hash.
 const COMMITMENT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0x2b, 0x6a, 0x29];
-/// Levels of the Merkle trees: the blocks have eight transactions.
-const LEVELS: u8 = 3;
+/// Levels of the Merkle trees: the blocks have 4,096 transactions, as many as those of the main network.
+const LEVELS: u8 = 12;
 
 /// The coinbase of a block, and how its Merkle root covers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
