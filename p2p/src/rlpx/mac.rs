@@ -2,7 +2,7 @@
 
 use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
-use sha3::{Digest, Keccak256};
+use alloy_primitives::Keccak256;
 
 pub(super) const MAC_BYTES: usize = 16;
 
@@ -15,7 +15,9 @@ pub(super) struct FrameMac {
 impl FrameMac {
     /// The state after `seed` (the MAC secret XOR the receiver's nonce) and the sender's handshake packet.
     pub(super) fn new(secret: &[u8; 32], seed: &[u8; 32], packet: &[u8]) -> Self {
-        let state = Keccak256::new().chain_update(seed).chain_update(packet);
+        let mut state = Keccak256::new();
+        state.update(seed);
+        state.update(packet);
         Self { state, cipher: Aes256::new(secret.into()) }
     }
 
@@ -40,7 +42,7 @@ impl FrameMac {
     }
 
     fn digest(&self) -> [u8; MAC_BYTES] {
-        let digest: [u8; 32] = self.state.clone().finalize().into();
+        let digest = self.state.clone().finalize();
         let mut first = [0; MAC_BYTES];
         first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
         first

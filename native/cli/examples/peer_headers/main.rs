@@ -1,5 +1,5 @@
-//! The processor time of a light client that reads headers from one peer, beside that of verifying the same headers:
-//! `cargo run --release --example peer_headers`. The peer is another process of this program, over loopback; the chain has
+//! The processor time of a light client that reads headers with their uncles from one peer, beside that of verifying the
+//! same headers and uncles: `cargo run --release --example peer_headers`. The peer is another process of this program, over loopback; the chain has
 //! the rules and sizes of the main network, and cheap proofs of work.
 
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::{ProcessTime, ThreadTime};
-use rootlight::consensus::{Checkpoint, HeaderCandidate, verify_child};
+use rootlight::consensus::{Checkpoint, HeaderCandidate, HeaderChain};
 use rootlight::light::SyncOptions;
 use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_node::light::{LightOptions, LightService};
@@ -22,7 +22,7 @@ use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 mod chain;
 mod served;
 
-use chain::START;
+use chain::{BELOW, HeaderAndUncles, START};
 use served::{CountedChain, network};
 
 /// Headers above the start.
@@ -51,14 +51,31 @@ async fn serve() {
     let _ = ended.await;
 }
 
-/// Verifies all headers in this thread.
-fn verify(rlps: &[Vec<u8>], first: &SealedHeader) {
-    let (network, mut before) = (network(), None::<HeaderCandidate>);
-    for rlp in rlps {
-        let candidate = HeaderCandidate::decode(rlp, &network).expect("a header");
-        let parent = before.as_ref().map_or(first, HeaderCandidate::header);
-        verify_child(&candidate, parent, &network, None).expect("a header by all rules");
-        before = Some(candidate);
+/// A block's header and its uncles, encoded.
+type EncodedBlock = (Vec<u8>, Vec<Vec<u8>>);
+
+fn encoded((header, uncles): HeaderAndUncles) -> EncodedBlock {
+    let encode = |header: &SealedHeader| header.encode(HeaderForm::Full);
+    (encode(header.header()), uncles.iter().map(encode).collect())
+}
+
+/// Verifies all headers and uncles in this thread.
+fn verify(blocks: &[EncodedBlock], below: &[SealedHeader]) {
+    let network = Arc::new(network());
+    let (first, ancestors) = below.split_last().expect("the start");
+    let checkpoint = Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
+    let mut chain =
+        HeaderChain::from_checkpoint(network.clone(), &checkpoint, first.clone()).expect("a chain");
+    for ancestor in ancestors.iter().rev() {
+        chain.prepend(ancestor.clone()).expect("an ancestor");
+    }
+    for (header, uncles) in blocks {
+        let candidate = HeaderCandidate::decode(header, &network).expect("a header");
+        let hash = candidate.header().hash();
+        chain.insert(candidate, None).expect("a header by all rules");
+        let decode = |uncle: &Vec<u8>| HeaderCandidate::decode(uncle, &network).expect("an uncle");
+        let uncles = uncles.iter().map(|uncle| decode(uncle).into_header().into_header()).collect();
+        chain.attach_uncles(&hash, uncles, None).expect("uncles by all rules");
     }
 }
 
@@ -87,15 +104,17 @@ async fn main() {
     BufReader::new(server.stdout.take().expect("its output")).read_line(&mut line).expect("its address");
     let peer: PeerAddress = line.trim().parse().expect("an address");
     let first = chain.at(START).expect("the start");
+    let below: Vec<SealedHeader> =
+        (START - BELOW..=START).map(|number| chain.at(number).expect("a header")).collect();
     let above = START + 1..=chain.newest();
-    let rlps: Vec<Vec<u8>> =
-        above.map(|number| chain.at(number).expect("a header").encode(HeaderForm::Full)).collect();
+    let blocks: Vec<EncodedBlock> =
+        above.map(|number| encoded(chain.with_uncles(number).expect("a block"))).collect();
     drop(chain);
-    let all = f64::from(ROUNDS) * rlps.len() as f64;
+    let all = f64::from(ROUNDS) * blocks.len() as f64;
     let (mut verified, mut used, mut waited) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for _ in 0..ROUNDS {
         let began = ThreadTime::now();
-        verify(&rlps, &first);
+        verify(&blocks, &below);
         verified += began.elapsed();
         let (began, clock) = (ProcessTime::now(), Instant::now());
         synchronize(&identity(), &peer, &first).await;
@@ -104,7 +123,7 @@ async fn main() {
     }
     let micros = |time: Duration| time.as_secs_f64() * 1e6 / all;
     println!(
-        "{:.1} µs of processor time a header, {:.1} µs to verify it: {:.2}; {:.0} headers a second",
+        "{:.1} µs of processor time a block, {:.1} µs to verify header and uncles: {:.2}; {:.0} blocks a second",
         micros(used),
         micros(verified),
         used.as_secs_f64() / verified.as_secs_f64(),

@@ -10,7 +10,7 @@ use rootlight::types::{BlockRef, SealedHeader};
 use rootlight_node::peer_server::{PeerChain, PeerHead, ServedBlock};
 use tokio::sync::watch;
 
-use super::chain::{BELOW, BlockFile, NETWORK, START};
+use super::chain::{BELOW, BlockFile, HeaderAndUncles, NETWORK, START};
 
 /// The rules of the chain, under the name of a network whose peers may have any block 0.
 pub(crate) fn network() -> Network {
@@ -35,6 +35,11 @@ impl CountedChain {
 
     pub(crate) fn at(&self, number: u64) -> Option<SealedHeader> {
         self.chain.block(number).map(|(header, _)| header.into_header())
+    }
+
+    /// The header of a block, with the uncles.
+    pub(crate) fn with_uncles(&self, number: u64) -> Option<HeaderAndUncles> {
+        self.chain.block(number)
     }
 
     /// The number of the newest block.
