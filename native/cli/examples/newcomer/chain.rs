@@ -11,8 +11,8 @@ use rootlight::dev::BitcoinSide as _;
 use rootlight::state::Account;
 use rootlight::state::keys::account_key;
 use rootlight::trie::Trie;
-use rootlight::types::SealedHeader;
 use rootlight::types::rlp::put_str;
+use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_node::bitcoin_chain::RegtestChain;
 
 use crate::cold::header;
@@ -116,6 +116,12 @@ impl NewcomerChain {
 
     pub(crate) fn by_hash(&self, hash: &B256) -> Option<&SealedHeader> {
         self.at(*self.numbers.get(hash)?)
+    }
+
+    /// Bytes of a header's RLP.
+    pub(crate) fn bytes_per_header(&self) -> usize {
+        let bytes: usize = self.headers.iter().map(|header| header.encode(HeaderForm::Full).len()).sum();
+        bytes / self.headers.len()
     }
 
     /// The newest block, an hour from now.
