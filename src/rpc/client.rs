@@ -82,29 +82,9 @@ impl<S: LockKind> SharedClient<S> {
         Self::following(HeaderSync::with_upstreams(network, checkpoint, upstreams, options), config)
     }
 
-    /// A client that trusts no block; see [`HeaderSync::by_work`].
-    pub fn by_work(
-        network: Arc<Network>,
-        work: crate::consensus::WorkStart,
-        config: ClientConfig,
-        options: SyncOptions,
-    ) -> Self {
-        let upstreams = config.upstreams.len();
-        Self::following(HeaderSync::by_work(network, work, upstreams, options), config)
-    }
-
-    /// A client that trusts no block and whose headers can be stored; see [`HeaderSync::by_window`].
-    pub fn by_window(
-        network: Arc<Network>,
-        work: crate::consensus::WorkStart,
-        config: ClientConfig,
-        options: SyncOptions,
-    ) -> Self {
-        let upstreams = config.upstreams.len();
-        Self::following(HeaderSync::by_window(network, work, upstreams, options), config)
-    }
-
-    fn following(sync: HeaderSync, config: ClientConfig) -> Self {
+    /// A client that follows the chain by this machine, which has a place for each of the configured upstreams: for a start
+    /// that trusts no block, [`HeaderSync::by_work`] or [`HeaderSync::by_window`].
+    pub fn following(sync: HeaderSync, config: ClientConfig) -> Self {
         Self {
             sync: S::Lock::new(sync),
             cache: S::Lock::new(FactCache::new()),

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     consensus::ChainView,
-    light::{ClientConfig, HeaderPage, Now, SyncOptions, SyncStep, WindowJudge, WindowRecord, WindowVerdict},
+    light::{
+        ClientConfig, HeaderPage, HeaderSync, Now, SyncOptions, SyncStep, WindowJudge, WindowRecord,
+        WindowVerdict,
+    },
     rpc::Client,
     types::{SealedHeader, U256},
 };
@@ -26,7 +29,7 @@ fn client(upstreams: usize) -> Client {
     let (network, options) = (network(), SyncOptions::default());
     let work = network.start_by_work().unwrap();
     let config = ClientConfig { upstreams: vec!["upstream".into(); upstreams], ..ClientConfig::default() };
-    Client::by_window(Arc::new(network), work, config, options)
+    Client::following(HeaderSync::by_window(Arc::new(network), work, upstreams, options), config)
 }
 
 /// Says what it is told to say, and counts the headers of the chains that it judges.
@@ -463,7 +466,8 @@ fn a_start_by_work_takes_no_record() {
     let network = network();
     let work = network.start_by_work().unwrap();
     let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
-    let plain = Client::by_work(Arc::new(network), work, config, SyncOptions::default());
+    let sync = HeaderSync::by_work(Arc::new(network), work, 1, SyncOptions::default());
+    let plain = Client::following(sync, config);
     assert!(!plain.sync_mut().resume_window(&record, mined.now().unix));
     assert_eq!(plain.sync().window_record(), None);
 }

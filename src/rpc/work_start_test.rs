@@ -84,7 +84,8 @@ fn client(upstreams: usize) -> Client {
 
 fn started(network: Network, config: ClientConfig, options: SyncOptions) -> Client {
     let work = network.start_by_work().unwrap();
-    Client::by_work(Arc::new(network), work, config, options)
+    let sync = HeaderSync::by_work(Arc::new(network), work, config.upstreams.len(), options);
+    Client::following(sync, config)
 }
 
 /// How an upstream responds to a request.

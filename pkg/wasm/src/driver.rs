@@ -9,8 +9,8 @@ use core::cell::{Cell, RefCell};
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::engine::MAX_FILTERS;
 use rootlight::light::{
-    ClientConfig, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions, SyncStep,
-    UpstreamRequest, UpstreamResponse,
+    ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions,
+    SyncStep, UpstreamRequest, UpstreamResponse,
 };
 use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
@@ -92,7 +92,10 @@ impl Driver {
             ClientStart::At(checkpoint) => {
                 Client::with_upstreams(network, checkpoint, client_config, options)
             }
-            ClientStart::Work(work) => Client::by_work(network, work, client_config, options),
+            ClientStart::Work(work) => {
+                let sync = HeaderSync::by_work(network, work, client_config.upstreams.len(), options);
+                Client::following(sync, client_config)
+            }
         };
         let budget = Budget::new(ANSWER_BYTES);
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);

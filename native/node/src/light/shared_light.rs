@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
-use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
+use rootlight::light::{ClientConfig, HeaderSync, Now, SyncOptions, UpstreamResponse};
 use rootlight::rpc::{AuxiliarySource, Lock, LockKind, SharedClient};
 use rootlight_server::methods::dispatcher;
 use rootlight_server::service::Counts;
@@ -71,12 +71,13 @@ impl SharedLight {
         (secret, counts): (B256, Counts),
         beside: Option<Arc<dyn AuxiliarySource>>,
     ) -> Self {
-        let network = Arc::new(network);
-        let client = match start {
-            LightStart::At(checkpoint) => SharedClient::with_upstreams(network, checkpoint, config, options),
-            LightStart::Work(work) => SharedClient::by_work(network, work, config, options),
-            LightStart::Window(work) => SharedClient::by_window(network, work, config, options),
+        let (network, upstreams) = (Arc::new(network), config.upstreams.len());
+        let sync = match start {
+            LightStart::At(checkpoint) => HeaderSync::with_upstreams(network, checkpoint, upstreams, options),
+            LightStart::Work(work) => HeaderSync::by_work(network, work, upstreams, options),
+            LightStart::Window(work) => HeaderSync::by_window(network, work, upstreams, options),
         };
+        let client = SharedClient::following(sync, config);
         client.hide_filters(secret);
         let client = client.with_dispatcher(dispatcher().clone());
         let client = match beside {
