@@ -42,7 +42,7 @@ Examples:
   rootlight dev --block-time 5 --data-dir chain
                                       one block every five seconds, kept on disk
   rootlight balance 0xADDRESS         a proven balance on mainnet, without any set-up
-  rootlight light                     follow mainnet from the newest built-in checkpoint, by nodes of its own
+  rootlight light                     follow mainnet from its newest headers on, by nodes of its own
                                       peer-to-peer network
   rootlight light --upstream https://node.example/KEY
                                       the same by a JSON-RPC node

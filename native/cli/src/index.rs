@@ -31,7 +31,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     let config = || HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
     let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
     let upstreams: Vec<SharedUpstream> = args.from.iter().map(open).collect::<Result<_, _>>()?;
-    let start = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
+    let start = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let options = LightOptions {
         // The age of the head does not matter: its blocks are proven.

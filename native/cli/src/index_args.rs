@@ -19,10 +19,10 @@ pub struct IndexArgs {
     /// The database: postgres://USER:PASSWORD@HOST:PORT/NAME. Connections to other machines are encrypted
     #[arg(long, value_name = "URL", hide_env_values = true)]
     pub index: String,
-    /// Trusted block from which the chain's headers are proven; "none" for genesis, "work" for a start without a trusted
-    /// block [default: the newest built-in checkpoint]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work")]
-    pub checkpoint: Option<String>,
+    /// Trusted block from which the chain's headers are proven; "built-in" is the newest built-in checkpoint, if it is less
+    /// than a year old; "none" starts from genesis; "work" and "window" trust no block, and prove the newest blocks alone
+    #[arg(long, value_name = "built-in|NUMBER:HASH[:TD]|none|work|window", default_value = "built-in")]
+    pub checkpoint: String,
     /// Work floor in percent, as of `rootlight light`
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,

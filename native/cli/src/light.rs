@@ -119,7 +119,8 @@ fn serve(
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
             }
             LightStart::Window(work) => info!(
-                "starting without a trusted block: a window of at most {} headers, or the headers of an earlier run",
+                "starting without a trusted block, by a window of at most {} headers or from those of an earlier run; \
+                 --checkpoint built-in trusts a block",
                 work.headers
             ),
             LightStart::Work(work) => info!(
@@ -171,7 +172,7 @@ fn backfill(
         return Ok(None);
     }
     if !matches!(start, LightStart::Window(_)) {
-        return Err(CommandError::Usage("--backfill goes with --checkpoint window".into()));
+        return Err(CommandError::Usage("--backfill goes with a start by window (--checkpoint window)".into()));
     }
     let trusted = self::start(Some("built-in"), network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;

@@ -45,7 +45,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
     let config = || HttpConfig { limits: limits.clone(), ..config() };
     let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
     let backends: Vec<SharedUpstream> = args.backend.iter().map(open).collect::<Result<_, _>>()?;
-    let begin = start(args.checkpoint.as_deref(), &network, args.min_work, unix_time())
+    let begin = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
     info!("network {} (chain id {}), backends {}", network.name, network.chain_id, names.join(", "));

@@ -38,10 +38,10 @@ pub struct ServeArgs {
     /// File with the token of --admin-port, which only its owner may read. If there is none, it is made with a random token
     #[arg(long, value_name = "FILE", requires = "admin_port")]
     pub admin_token_file: Option<PathBuf>,
-    /// Trusted block to start from; "none" starts from genesis; "work" trusts no block; "built-in" is the newest built-in one [default: the newest built-in
-    /// checkpoint, if it is less than a year old]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work")]
-    pub checkpoint: Option<String>,
+    /// Trusted block to start from; "built-in" is the newest built-in checkpoint, if it is less than a year old; "none"
+    /// starts from genesis; "work" and "window" trust no block, and know no blocks but the newest ones
+    #[arg(long, value_name = "built-in|NUMBER:HASH[:TD]|none|work|window", default_value = "built-in")]
+    pub checkpoint: String,
     /// Refuse answers about blocks that have fewer than this many blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,

@@ -32,12 +32,14 @@ pub struct SourceArgs {
     /// Flags of discovery.
     #[command(flatten)]
     pub finding: FindArgs,
-    /// Trusted block to start from; "built-in" is the newest built-in checkpoint, if it is less than a year old; "none"
-    /// starts from genesis; "work" trusts no block and starts from the heaviest chain of recent headers that the
-    /// upstreams prove; "window" does so too, stores its headers and continues from them [default: built-in]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work|window")]
+    /// Where to start: "window" trusts no block, starts from the heaviest chain of recent headers that the upstreams prove,
+    /// stores its headers and continues from them; "work" does so too and stores none; "built-in" trusts the newest
+    /// built-in checkpoint, if it is less than a year old, and waits for all headers since; a block trusts that block;
+    /// "none" starts from genesis [default: window, or built-in where work proves nothing: testnets, regtest,
+    /// --min-work 0]
+    #[arg(long, value_name = "window|work|built-in|NUMBER:HASH[:TD]|none")]
     pub checkpoint: Option<String>,
-    /// With "--checkpoint window": fetch all headers since the newest built-in checkpoint as well, behind answers. Once it
+    /// With a start by window: fetch all headers since the newest built-in checkpoint as well, behind answers. Once it
     /// leads to the window, answers rest on it and are not marked
     #[arg(long)]
     pub backfill: bool,
@@ -49,7 +51,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
     pub max_age: u64,
     /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
-    /// that the checkpoint promises, or with "work" of the network's least difficulty; 0 turns the check off
+    /// that the checkpoint promises, or without one of the network's least difficulty; 0 turns the check off
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,
     /// Judge the chain by Bitcoin's, which this source shows: http(s) for Esplora, ssl, tcp, wss or ws for an Electrum server;
@@ -57,8 +59,8 @@ pub struct SourceArgs {
     #[arg(long, value_name = "URL|off")]
     pub bitcoin: Vec<String>,
     /// Store verified headers in this folder, and continue from them; a file that is damaged or has another
-    /// checkpoint is set aside, and stored headers are proven again; "none" stores nothing [default: none, or with
-    /// "--checkpoint window" a folder below the user's caches]
+    /// checkpoint is set aside, and stored headers are proven again; "none" stores nothing [default: for a start
+    /// by window a folder below the user's caches, else none]
     #[arg(long, value_name = "DIR|none")]
     pub data_dir: Option<PathBuf>,
 }

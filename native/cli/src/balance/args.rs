@@ -36,7 +36,7 @@ reasons are on stderr, the balance is on stdout.
 Examples:
   rootlight balance 0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826
   rootlight balance 0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826 --network testnet --json
-  rootlight balance 0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826 --upstream https://node.example/KEY --checkpoint work
+  rootlight balance 0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826 --upstream https://node.example/KEY
 
 Exit codes: 0 the balance is proven, 1 it is not, or the run was interrupted, 2 wrong usage.";
 

@@ -101,7 +101,7 @@ impl FailedRun {
             ],
             (false, true) => &[
                 "--for S: more time; --data-dir DIR: keeps the headers for the next run",
-                "--checkpoint work: starts near the head on mainnet; --checkpoint NUMBER:HASH: a newer block you trust",
+                "--checkpoint window: starts near the head on mainnet; --checkpoint NUMBER:HASH: a newer block you trust",
             ],
             (false, false) => &[
                 "look at the network: names (DNS), and UDP and TCP to ports 5050 (mainnet) or 50505 (testnet)",

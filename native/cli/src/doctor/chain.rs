@@ -147,7 +147,7 @@ impl ChainReader<'_> {
         };
         let number = details["number"].as_str().map(str::to_owned);
         let step = DoctorStep::new(StepSubject::Head, self.source, started, outcome, seen).detailed(details).advised(
-            "give it more time with --for; on mainnet --checkpoint work starts near the head; a head that is too old means \
+            "give it more time with --for; on mainnet --checkpoint window starts near the head; a head that is too old means \
              that new blocks are withheld, or that this machine's clock is wrong",
         );
         (step, number)

@@ -72,11 +72,14 @@ pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
     Ok(Checkpoint { number, hash, total_difficulty })
 }
 
-/// The start without `--checkpoint`. It becomes `window` once Bitcoin dates the work.
-const DEFAULT: &str = "built-in";
+/// The start without `--checkpoint`: by window, where the network's work proves something and a floor is set for it.
+fn usual(network: &Network, min_work: u64) -> &'static str {
+    if min_work > 0 && network.start_by_work().is_ok() { "window" } else { "built-in" }
+}
 
 /// Returns where to start: at the block of the argument, at genesis for `none`, by work for `work`, by window
-/// for `window`, or for `built-in` at the newest built-in checkpoint, which must not be too old. `now` is in seconds
+/// for `window`, or for `built-in` at the newest built-in checkpoint, which must not be too old, or at genesis if the
+/// network has none. Without an argument that is `window`, or `built-in` where work proves nothing. `now` is in seconds
 /// since 1970, `min_work` is the work floor in percent.
 pub fn start(
     argument: Option<&str>,
@@ -85,13 +88,13 @@ pub fn start(
     now: u64,
 ) -> Result<LightStart, CheckpointError> {
     let newest = || checkpoint::newest(network, now);
-    Ok(match argument.unwrap_or(DEFAULT) {
+    Ok(match argument.unwrap_or_else(|| usual(network, min_work)) {
         "work" if min_work == 0 => return Err(CheckpointError::NoFloor("work")),
         "window" if min_work == 0 => return Err(CheckpointError::NoFloor("window")),
         "work" => LightStart::Work(network.start_by_work()?),
         "window" => LightStart::Window(network.start_by_work()?),
         "built-in" => LightStart::At(newest()?.unwrap_or_else(|| genesis(network))),
-        _ => LightStart::At(start_checkpoint(argument, network)?),
+        text => LightStart::At(start_checkpoint(Some(text), network)?),
     })
 }
 
@@ -148,36 +151,52 @@ mod tests {
     }
 
     #[test]
-    fn the_default_start_is_the_newest_built_in_checkpoint_or_genesis() {
+    fn the_built_in_start_is_the_newest_checkpoint_or_genesis() {
         let mainnet = Network::mainnet();
         assert_eq!(start_checkpoint(Some("none"), &mainnet).unwrap().number, 0);
         assert!(start_checkpoint(None, &mainnet).unwrap().number >= 9_000_000);
         let regtest = Network::regtest();
         assert_eq!(start_checkpoint(None, &regtest).unwrap().hash, regtest.genesis_hash);
     }
+
     #[test]
     fn a_start_by_work_needs_a_floor_and_a_built_in_checkpoint_may_not_be_old() {
         let (mainnet, testnet) = (Network::mainnet(), Network::testnet());
         let now = 1_795_000_000;
         assert!(matches!(start(Some("work"), &mainnet, 50, now), Ok(LightStart::Work(_))));
         assert!(matches!(start(Some("window"), &mainnet, 50, now), Ok(LightStart::Window(_))));
-        assert_eq!(start(Some("built-in"), &mainnet, 50, now), start(None, &mainnet, 50, now));
         for text in ["work", "window"] {
             assert_eq!(start(Some(text), &mainnet, 0, now), Err(CheckpointError::NoFloor(text)));
         }
         let refused = start(Some("work"), &testnet, 50, now).unwrap_err().to_string();
         assert!(refused.contains("nearly free"), "{refused}");
         assert!(
-            matches!(start(None, &mainnet, 50, now), Ok(LightStart::At(block)) if block.number >= 9_000_000)
+            matches!(start(Some("built-in"), &mainnet, 50, now), Ok(LightStart::At(block)) if block.number >= 9_000_000)
         );
         let later = now + 2 * 365 * 86_400;
-        assert!(matches!(start(None, &mainnet, 50, later), Err(CheckpointError::Old(_))));
-        // The user's own checkpoint may be of any age; genesis is the default of a network without built-in
-        // checkpoints.
+        assert!(matches!(start(Some("built-in"), &mainnet, 50, later), Err(CheckpointError::Old(_))));
+        // The user's own checkpoint may be of any age.
         let own = format!("9000000:0x{}", "ab".repeat(32));
         assert!(matches!(start(Some(&own), &mainnet, 50, later), Ok(LightStart::At(_))));
-        assert!(
-            matches!(start(None, &Network::regtest(), 50, later), Ok(LightStart::At(block)) if block.number == 0)
-        );
+    }
+
+    #[test]
+    fn the_default_is_a_window_where_work_proves_something_and_a_floor_is_set() {
+        let now = 1_795_000_000;
+        let (mainnet, testnet, regtest) = (Network::mainnet(), Network::testnet(), Network::regtest());
+        let window = LightStart::Window(mainnet.start_by_work().unwrap());
+        // It is not older for the age of the built-in checkpoints.
+        for now in [now, now + 5 * 365 * 86_400] {
+            assert_eq!(start(None, &mainnet, 1, now), Ok(window));
+        }
+        let built_in = |network: &Network| start(Some("built-in"), network, 50, now).unwrap();
+        assert_eq!(start(None, &mainnet, 0, now), Ok(built_in(&mainnet)));
+        for network in [&testnet, &regtest, &Network::devnet()] {
+            assert_eq!(start(None, network, 50, now), Ok(built_in(network)), "{}", network.name);
+        }
+        assert!(matches!(built_in(&testnet), LightStart::At(block) if block.number >= 7_000_000));
+        assert!(matches!(built_in(&regtest), LightStart::At(block) if block.number == 0));
+        let own = Network::from_json(r#"{ "name": "own", "base": "regtest" }"#).unwrap();
+        assert_eq!(start(None, &own, 50, now), Ok(LightStart::At(genesis(&own))));
     }
 }
