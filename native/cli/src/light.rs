@@ -146,17 +146,17 @@ fn open(
     let resume = |folder: &Path| {
         LightService::resume(network.clone(), start, upstreams.clone(), options.clone(), folder)
     };
-    let error = match &folder {
+    let (usual, error) = match &folder {
         HeaderFolder::None => return Ok(LightService::start(network, start, upstreams, options)),
         HeaderFolder::Named(folder) => return resume(folder).map_err(CommandError::failed),
         HeaderFolder::Usual(folder) => match resume(folder) {
             Ok(service) => return Ok(service),
-            Err(error) => error,
+            Err(error) => (folder, error),
         },
     };
-    // The user did not ask for a store, so that the program does without it.
+    // The user did not ask for a store, so that the program does without one of its own.
     info!("headers are not stored in this run: {error}");
-    Ok(LightService::start(network, start, upstreams, options))
+    Ok(LightService::resume_reading(network, start, upstreams, options, usual))
 }
 
 /// The client that follows the chain from the built-in checkpoint behind a start by window, if it is asked for.
@@ -172,7 +172,9 @@ fn backfill(
         return Ok(None);
     }
     if !matches!(start, LightStart::Window(_)) {
-        return Err(CommandError::Usage("--backfill goes with a start by window (--checkpoint window)".into()));
+        return Err(CommandError::Usage(
+            "--backfill goes with a start by window (--checkpoint window)".into(),
+        ));
     }
     let trusted = self::start(Some("built-in"), network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;

@@ -5,6 +5,7 @@ mod common;
 
 mod bitcoin;
 mod bitcoin_judge;
+mod default_start;
 mod follow;
 mod follow_branches;
 mod proofs;

@@ -21,15 +21,15 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Headers of the chain: more than those of a start, their ancestors and some new ones.
-const LENGTH: u64 = 6_500;
+pub(crate) const LENGTH: u64 = 6_500;
 
 /// Seconds between blocks.
 const SPACING: u64 = 30;
 
 /// Number of the chain's first header.
-const FIRST: u64 = chain::START;
+pub(crate) const FIRST: u64 = chain::START;
 
-const NETWORK: &str = r#"{
+pub(crate) const NETWORK: &str = r#"{
     "name": "cheap", "base": "mainnet", "knownUntil": 99000000, "params": { "minimumDifficulty": 4 },
     "rules": { "rskip110": -1 }, "workStart": { "difficulty": 4, "from": 9000000 }
 }"#;
@@ -55,25 +55,32 @@ fn headers() -> &'static [SealedHeader] {
 }
 
 /// An upstream that has the chain up to a head that may grow, and counts what it sends.
-struct ChainUpstream {
-    head: AtomicUsize,
+pub(crate) struct ChainUpstream {
+    pub(crate) head: AtomicUsize,
     asked: Mutex<Vec<(u64, u64)>>,
     bytes: AtomicUsize,
 }
 
 impl ChainUpstream {
     /// It lacks this many of the newest headers.
-    fn behind(newest: usize) -> Arc<Self> {
+    pub(crate) fn behind(newest: usize) -> Arc<Self> {
         let head = headers().len() - 1 - newest;
         Arc::new(Self { head: head.into(), asked: Mutex::default(), bytes: 0.into() })
     }
 
-    fn answer(&self, call: &UpstreamRequest) -> Option<String> {
+    pub(crate) fn answer(&self, method: &str, params: &str) -> Option<String> {
+        let answer = self.answer_of(method, params)?;
+        self.bytes.fetch_add(answer.len(), Ordering::SeqCst);
+        Some(answer)
+    }
+
+    fn answer_of(&self, method: &str, params: &str) -> Option<String> {
         let top = FIRST + self.head.load(Ordering::SeqCst) as u64;
-        match call.method {
+        match method {
+            "eth_chainId" => Some("\"0x1e\"".to_owned()),
             "eth_blockNumber" => Some(format!("\"{top:#x}\"")),
             "rootlight_getHeaders" => {
-                let params: [String; 2] = serde_json::from_str(&call.params).unwrap();
+                let params: [String; 2] = serde_json::from_str(params).unwrap();
                 let [first, count] = params.map(|text| u64::from_str_radix(&text[2..], 16).unwrap());
                 self.asked.lock().unwrap().push((first, count));
                 let range = first..(first + count).min(top + 1);
@@ -85,7 +92,7 @@ impl ChainUpstream {
     }
 
     /// Number of headers that were asked for since the last call, the lowest of them, and the bytes that were sent.
-    fn take(&self) -> (u64, u64, usize) {
+    pub(crate) fn take(&self) -> (u64, u64, usize) {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         let lowest = asked.iter().map(|(first, _)| *first).min().unwrap_or(u64::MAX);
         (asked.iter().map(|(_, count)| count).sum(), lowest, self.bytes.swap(0, Ordering::SeqCst))
@@ -96,8 +103,8 @@ impl Upstream for ChainUpstream {
     fn request_reserved(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         let answer = |call: &UpstreamRequest| {
             let message = "method not found".into();
-            let text = self.answer(call).ok_or(UpstreamError::Rpc { code: -32601, message, data: None })?;
-            self.bytes.fetch_add(text.len(), Ordering::SeqCst);
+            let text = self.answer(call.method, &call.params);
+            let text = text.ok_or(UpstreamError::Rpc { code: -32601, message, data: None })?;
             Ok(RawValue::from_string(text).unwrap())
         };
         let answers = calls.iter().map(answer).collect();

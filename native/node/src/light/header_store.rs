@@ -10,8 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use redb::backends::InMemoryBackend;
 use redb::{
-    Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
+    Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageBackend as _, StorageError,
+    TableDefinition,
 };
 use rootlight::light::{
     HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES, REPROVEN, WINDOW_PAGES, WindowRecord,
@@ -33,6 +35,9 @@ pub const WINDOW_FILE: &str = "window.redb";
 /// New name of an unusable file of a start by window.
 const WINDOW_SET_ASIDE: &str = "window.redb.unusable";
 
+/// Longest file that is read as a copy, in bytes: some times what the newest [`WINDOW_PAGES`] take.
+const MAX_COPY: u64 = 64 * 1024 * 1024;
+
 /// Version of the layout and of the pages.
 const FORMAT_VERSION: &[u8] = b"1";
 
@@ -53,6 +58,8 @@ const PAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("pages");
 pub struct HeaderStore {
     database: Database,
     path: PathBuf,
+    /// Whether the database is a copy in memory of a file that another program writes.
+    is_copy: bool,
 }
 
 /// Why opening a file failed.
@@ -99,7 +106,7 @@ impl HeaderStore {
             if sync.is_by_window() { (WINDOW_FILE, WINDOW_SET_ASIDE) } else { (FILE, SET_ASIDE) };
         let path = folder.join(file);
         let existed = path.exists();
-        let reason = match Self::attempt(&path, sync) {
+        let reason = match Self::attempt(|| Self::open_file(&path), sync) {
             Ok(store) => return Ok(store),
             Err(OpenFailure::Fatal(error)) => return Err(error),
             Err(OpenFailure::Useless(reason)) => reason,
@@ -110,7 +117,7 @@ impl HeaderStore {
         }
         std::fs::rename(&path, &aside)
             .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
-        Self::attempt(&path, sync).map_err(|trouble| match trouble {
+        Self::attempt(|| Self::open_file(&path), sync).map_err(|trouble| match trouble {
             OpenFailure::Fatal(error) => error,
             OpenFailure::Useless(reason) => {
                 ChainStoreError::Folder { folder: folder.to_owned(), source: std::io::Error::other(reason) }
@@ -118,10 +125,34 @@ impl HeaderStore {
         })
     }
 
+    /// Restores the headers of a start by window from a copy of the file, which another program has open. Nothing is
+    /// written. `None` if there is no such file, or its contents cannot be used: the other program may have written while
+    /// they were read.
+    pub(super) fn open_copy(folder: &Path, sync: &mut HeaderSync) -> Option<Self> {
+        let path = folder.join(WINDOW_FILE);
+        let length = std::fs::metadata(&path).ok().filter(|_| sync.is_by_window())?.len();
+        let bytes = if length > MAX_COPY { None } else { std::fs::read(&path).ok() }?;
+        let copied = || -> Result<Database, DatabaseError> {
+            let memory = InMemoryBackend::new();
+            memory.set_len(bytes.len() as u64)?;
+            memory.write(0, &bytes)?;
+            Database::builder().create_with_backend(memory)
+        };
+        let open = || Ok(Self { database: copied()?, path: path.clone(), is_copy: true });
+        Self::attempt(open, sync).ok()
+    }
+
+    fn open_file(path: &Path) -> Result<Self, DatabaseError> {
+        Ok(Self { database: Database::create(path)?, path: path.to_owned(), is_copy: false })
+    }
+
     /// Tries to open and restore once; after a failure, `sync` holds nothing from the file.
-    fn attempt(path: &Path, sync: &mut HeaderSync) -> Result<Self, OpenFailure> {
+    fn attempt(
+        open: impl FnOnce() -> Result<Self, DatabaseError>,
+        sync: &mut HeaderSync,
+    ) -> Result<Self, OpenFailure> {
         // The database asserts parts of what it reads. A damaged file must not end the program.
-        let tried = catch_unwind(AssertUnwindSafe(|| Self::open_and_restore(path, sync)));
+        let tried = catch_unwind(AssertUnwindSafe(|| Self::open_and_restore(open, sync)));
         let outcome = tried.unwrap_or_else(|_| Err(OpenFailure::Useless("damaged".into())));
         if outcome.is_err() {
             // A panic may have left headers half restored; this removes them.
@@ -131,9 +162,11 @@ impl HeaderStore {
         outcome
     }
 
-    fn open_and_restore(path: &Path, sync: &mut HeaderSync) -> Result<Self, OpenFailure> {
-        let database = Database::create(path).map_err(of_opening)?;
-        let store = Self { database, path: path.to_owned() };
+    fn open_and_restore(
+        open: impl FnOnce() -> Result<Self, DatabaseError>,
+        sync: &mut HeaderSync,
+    ) -> Result<Self, OpenFailure> {
+        let store = open().map_err(of_opening)?;
         let found = store.identify(&StoreIdentity::of(sync)).map_err(of_reading)?;
         if let Some(fault) = found {
             return Err(OpenFailure::Useless(fault));
@@ -239,7 +272,7 @@ impl HeaderStore {
     }
 
     fn write_with(&self, pages: &[HeaderPage], window: Option<&WindowRecord>) -> Result<(), ChainStoreError> {
-        if pages.is_empty() {
+        if pages.is_empty() || self.is_copy {
             return Ok(());
         }
         let damaged = || redb::Error::Corrupted("an assertion of the database failed".into());

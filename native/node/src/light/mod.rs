@@ -16,6 +16,7 @@ mod link;
 mod own_node;
 pub mod propose;
 mod proven_chain;
+mod reader;
 mod rounds;
 mod sends;
 mod service;

@@ -185,7 +185,7 @@ impl LightService {
         Ok(Self::launch(shared, upstreams, options, bans, Some(folder)))
     }
 
-    fn shared(
+    pub(super) fn shared(
         network: Network,
         start: LightStart,
         upstreams: &[SharedUpstream],
@@ -217,7 +217,7 @@ impl LightService {
         shared
     }
 
-    fn launch(
+    pub(super) fn launch(
         shared: SharedLight,
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,

@@ -102,6 +102,14 @@ impl SharedLight {
         Ok(())
     }
 
+    /// Restores the headers of a start by window that another program has stored in this folder, and stores none.
+    pub(super) fn read_headers_in(&mut self, folder: &Path) {
+        let mut sync = self.client.sync_mut();
+        let store = HeaderStore::open_copy(folder, &mut sync);
+        drop(sync);
+        self.store = Mutex::new(store);
+    }
+
     /// Writes the headers that are new since the last call.
     fn save(&self) {
         // The lock is held from export to write, so that an older state never replaces a newer one.

@@ -1,0 +1,188 @@
+//! The program `rootlight light` without `--checkpoint`: a start by window that is stored below the user's folder for caches.
+
+use crate::common::{ProgramWatch, RunningServer, client, config, start_service};
+use crate::window::{ChainUpstream, FIRST, LENGTH, NETWORK};
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::future::BoxFuture;
+use reqwest::header::CONTENT_TYPE;
+use rootlight::rpc::{Message, Reply, RpcError};
+use rootlight_node::light::WINDOW_FILE;
+use rootlight_server::service::{Caller, ReservedReply, Service};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+/// Headers of a start that nothing dates.
+const UNDATED: u64 = 5_760 + 449;
+
+/// Serves a chain's headers by JSON-RPC.
+struct ChainServer(Arc<ChainUpstream>);
+
+impl Service for ChainServer {
+    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+        let answer = |method: &str, params: &[Box<RawValue>]| {
+            let text = self.0.answer(method, to_raw_value(params).unwrap().get());
+            text.map(|text| RawValue::from_string(text).unwrap()).ok_or(RpcError::MethodNotFound)
+        };
+        let answers = message.entries().iter().map(|entry| match &entry.call {
+            Ok(call) => answer(&call.method, &call.params),
+            Err(_) => Err(RpcError::MethodNotFound),
+        });
+        let answers = answers.collect();
+        Box::pin(async move { ReservedReply::of(Reply::to(message, answers)) })
+    }
+}
+
+/// A chain, its server, the file of its network, and a user's folder for caches.
+struct World {
+    node: Arc<ChainUpstream>,
+    server: RunningServer,
+    home: tempfile::TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let node = ChainUpstream::behind(40);
+        let server = start_service(config(), Arc::new(ChainServer(node.clone()))).await;
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("network.json"), NETWORK).unwrap();
+        Self { node, server, home }
+    }
+
+    /// Starts the program, and waits until it serves.
+    async fn light(&self, more: &[&str]) -> LightProgram {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
+        command
+            .args(["light", "--http-port", "0", "--upstream", &self.server.url("/"), "--network"])
+            .arg(self.home.path().join("network.json"))
+            .args(more)
+            .env("XDG_CACHE_HOME", self.caches())
+            .env_remove("RUST_LOG")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        tokio::task::spawn_blocking(move || LightProgram::start(&mut command)).await.unwrap()
+    }
+
+    fn caches(&self) -> std::path::PathBuf {
+        self.home.path().join("caches")
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.caches().join("rootlight").join("cheap").join(WINDOW_FILE)
+    }
+}
+
+struct LightProgram {
+    child: Child,
+    url: String,
+}
+
+impl LightProgram {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let (mut line, _watch) = (String::new(), ProgramWatch::of(&child));
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split(' ').nth(1).unwrap_or_else(|| panic!("no ready line: {line}")).to_owned();
+        Self { child, url }
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let request = client().post(&self.url).header(CONTENT_TYPE, "application/json").body(body);
+        serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+    }
+
+    /// Waits for the head, which is answered as that of a window.
+    async fn head(&self) -> u64 {
+        loop {
+            let answer = self.ask("eth_blockNumber", json!([])).await;
+            if let Some(number) = answer["result"].as_str() {
+                assert_eq!(answer["start"], "window", "{answer}");
+                return u64::from_str_radix(&number[2..], 16).unwrap();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Stops the program; returns its log.
+    async fn stop(mut self) -> String {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        let mut log = String::new();
+        std::io::Read::read_to_string(self.child.stderr.as_mut().unwrap(), &mut log).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{log}");
+        log
+    }
+}
+
+impl Drop for LightProgram {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a path and the folders below it have any file.
+fn has_files(path: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else { return false };
+    entries.map(Result::unwrap).any(|entry| entry.path().is_file() || has_files(&entry.path()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_is_a_window_that_is_stored_for_the_next_run_and_read_by_a_second_program() {
+    let world = World::new().await;
+    let first = world.light(&["--bitcoin", "off"]).await;
+    assert_eq!(first.head().await, FIRST + LENGTH - 41);
+    let asked = world.node.take().0;
+    assert!((UNDATED..7_500).contains(&asked), "{asked} headers");
+    first.stop().await;
+
+    // The program may have ended before the last headers were written.
+    let mut program = world.light(&["--bitcoin", "off"]).await;
+    loop {
+        program.head().await;
+        if world.node.take().0 < 600 {
+            break;
+        }
+        program.stop().await;
+        program = world.light(&["--bitcoin", "off"]).await;
+    }
+    assert!(world.file().exists());
+
+    world.node.head.store(LENGTH as usize - 1, Ordering::SeqCst);
+    let before = std::fs::read(world.file()).unwrap().len();
+    let second = world.light(&["--bitcoin", "off"]).await;
+    assert_eq!(second.head().await, FIRST + LENGTH - 1);
+    // Both programs have asked for what is new.
+    let (asked, lowest, _) = world.node.take();
+    assert!(asked < 1_200 && lowest > FIRST + LENGTH - 700, "{asked} headers from {lowest}");
+    let log = second.stop().await;
+    assert!(log.contains("not stored in this run"), "{log}");
+    assert!(std::fs::read(world.file()).unwrap().len() >= before, "the first program's file is as it was");
+    let log = program.stop().await;
+    assert!(!log.contains("not stored in this run") && !log.contains("unusable"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_stored_if_the_user_says_so() {
+    let world = World::new().await;
+    let program = world.light(&["--bitcoin", "off", "--data-dir", "none"]).await;
+    assert_eq!(program.head().await, FIRST + LENGTH - 41);
+    program.stop().await;
+    assert!(!has_files(&world.caches()));
+}
+
+/// Sources that answer nothing hold a start up for some seconds, and no longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_any_source_of_bitcoin_that_answers_an_undated_window_starts() {
+    let world = World::new().await;
+    let program = world.light(&["--bitcoin", "tcp://127.0.0.1:1", "--bitcoin", "http://127.0.0.1:1"]).await;
+    assert_eq!(program.head().await, FIRST + LENGTH - 41);
+    assert!(world.node.take().0 >= UNDATED);
+    let status = program.ask("rootlight_syncStatus", json!([])).await;
+    assert_eq!(status["result"]["bitcoin"]["verdict"], "unavailable", "{status}");
+}

@@ -1,0 +1,29 @@
+//! A light client beside another one that stores its headers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use rootlight_server::bans::HostBans;
+use rootlight_upstream::SharedUpstream;
+
+use super::checkpoint::LightStart;
+use super::service::{LightOptions, LightService};
+
+impl LightService {
+    /// Does what [`Self::start`] does, but continues a start by window from the verified headers that another program has
+    /// stored in a folder and goes on to store there. Nothing is written. A folder that cannot be read is as good as none.
+    #[must_use]
+    pub fn resume_reading(
+        network: Network,
+        start: impl Into<LightStart>,
+        upstreams: Vec<SharedUpstream>,
+        options: LightOptions,
+        folder: &Path,
+    ) -> Self {
+        let bans = Arc::<HostBans>::default();
+        let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
+        shared.read_headers_in(folder);
+        Self::launch(shared, upstreams, options, bans, None)
+    }
+}
