@@ -46,8 +46,9 @@ cargo xtask <task>
                                (ABUSED=PROGRAM for another one than the one built here)
   soak [MINUTES]               mixed load on a development chain with API keys over loopback: errors, lost events,
                                memory (15 minutes by default)
-  checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
-                               pasted into src/consensus/checkpoint.rs
+  checkpoint --url A --url B [--bitcoin URL..] [--write]
+                               propose checkpoints of Rootstock's and Bitcoin's chain that all sources confirm (--network,
+                               --number, --depth); --write puts them into src/consensus
   spec [--check]               say whether the specification's page or tests/specification.json has changed; without
                                --check, note that the two were compared
   api [--write]                compare the public API of the published crates with api/*.txt, or write these lists

@@ -80,7 +80,11 @@ pub(crate) fn soak(minutes: &[&str]) -> ExitCode {
 /// `cargo xtask checkpoint ..`: runs the native host's example, which uses its upstreams and its light client.
 pub(crate) fn checkpoint(args: &[&str]) -> ExitCode {
     let line = "cargo run --quiet --release --package rootlight-cli --example propose_checkpoint --";
-    exit_code(Cmd::new(line).args(args).run_attached())
+    let proposed = Cmd::new(line).args(args).run_attached();
+    let written = args.contains(&"--write");
+    exit_code(proposed.and_then(|()| {
+        if written { Cmd::new("cargo fmt --package rootlight").run_attached() } else { Ok(()) }
+    }))
 }
 
 /// Runs the steps, and if all succeed the scripts of bench/compare with their arguments.

@@ -26,14 +26,14 @@ use tokio_rustls::TlsAcceptor;
 const TIME: u64 = 1_800_000_000;
 
 /// A development chain whose blocks are mined on a Bitcoin chain, with servers of the latter.
-struct World {
+pub(crate) struct World {
     node: DevNode,
-    bitcoin: Arc<RegtestChain>,
-    servers: BitcoinServers,
+    pub(crate) bitcoin: Arc<RegtestChain>,
+    pub(crate) servers: BitcoinServers,
 }
 
 impl World {
-    async fn new(every: u32) -> Self {
+    pub(crate) async fn new(every: u32) -> Self {
         let bitcoin = Arc::new(RegtestChain::new(every));
         let entropy = Entropy::from_system().unwrap();
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
@@ -43,11 +43,16 @@ impl World {
         Self { node, bitcoin, servers }
     }
 
-    fn mine(&mut self, count: u64) {
+    pub(crate) fn mine(&mut self, count: u64) {
         self.node.chain_mut().mine_many(count, Spacing::Each(30), TIME).unwrap();
     }
 
-    fn mine_bitcoin(&mut self, count: u64, tag: BitcoinTag, parent: Option<u32>) -> Result<u32, String> {
+    pub(crate) fn mine_bitcoin(
+        &mut self,
+        count: u64,
+        tag: BitcoinTag,
+        parent: Option<u32>,
+    ) -> Result<u32, String> {
         let mined = self.node.chain_mut().mine_bitcoin(count, tag, parent, TIME);
         mined.map(|tip| tip.height).map_err(|error| error.to_string())
     }

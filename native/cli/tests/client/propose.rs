@@ -1,5 +1,6 @@
-//! Checkpoint proposals that several sources must confirm.
+//! Checkpoint proposals, of Rootstock's and of Bitcoin's chain, that several sources must confirm.
 
+use crate::bitcoin::World;
 use crate::common::recording;
 
 use std::collections::BTreeMap;
@@ -7,8 +8,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
+use rootlight::consensus::bitcoin::{BitcoinHeader, BitcoinNetwork, reversed};
+use rootlight::dev::BitcoinTag;
 use rootlight::light::UpstreamRequest;
-use rootlight_node::light::propose::{ProposeError, ProposeOptions, propose};
+use rootlight_node::light::propose::{ProposeError, ProposeOptions, propose, propose_bitcoin};
+use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::replay::Replay;
 use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::value::RawValue;
@@ -114,4 +118,65 @@ async fn a_source_without_valid_headers_above_the_block_is_refused() {
     let liar = Changed::source("liar", &[(&next[2..], &"12".repeat(32))]);
     let error = ask(&[Changed::source("a", &[]), liar], 50).await.unwrap_err();
     assert!(error.starts_with("liar: "), "{error}");
+}
+
+/// Two periods and some blocks on top.
+const BITCOIN_BLOCKS: u32 = 4_100;
+
+/// A Bitcoin chain whose first blocks mine so many blocks of a development chain.
+async fn bitcoin_world(blocks: u64) -> World {
+    let mut world = World::new(1).await;
+    world.mine(blocks);
+    while let left @ 1.. = BITCOIN_BLOCKS - world.bitcoin.tip().height {
+        world.mine_bitcoin(left.min(100).into(), BitcoinTag::None, None).unwrap();
+    }
+    world
+}
+
+async fn ask_bitcoin(urls: &[String]) -> Result<rootlight_node::light::propose::BitcoinProposal, String> {
+    let sources: Vec<_> = urls.iter().map(|url| Arc::new(BitcoinSource::open(url).unwrap())).collect();
+    let proposed = propose_bitcoin(BitcoinNetwork::REGTEST, &sources, u64::from(u32::MAX)).await;
+    proposed.map_err(|error| error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_deep_end_of_a_bitcoin_period_is_proposed() {
+    let mut world = bitcoin_world(1).await;
+    let [electrum, socket] = world.servers.electrum();
+    let urls = [world.servers.esplora(), electrum.clone(), "tcp://127.0.0.1:1".to_owned()];
+    let proposal = ask_bitcoin(&urls).await.unwrap();
+    let hash = |height: u32| BitcoinHeader::from(&world.bitcoin.headers(height, 1)[0]).hash();
+    assert_eq!((proposal.checkpoint.height, proposal.checkpoint.hash), (2_016, hash(2_016)));
+    assert_eq!((proposal.verified, proposal.sources), ((0, BITCOIN_BLOCKS), 2));
+    assert!(proposal.failures[0].starts_with("tcp://127.0.0.1:1: "), "{:?}", proposal.failures);
+    let expected = format!(
+        "height: 2_016,\n// The hash {:x}, reversed.\nhash: b256!(\"{:x}\"),\nnext_bits: 0x207f_ffff,",
+        reversed(&hash(2_016)),
+        hash(2_016)
+    );
+    assert_eq!(proposal.to_string(), expected);
+
+    // One source alone, however often it is named, confirms nothing.
+    for urls in [&urls[1..], &[electrum.clone(), electrum.clone()]] {
+        let error = ask_bitcoin(urls).await.unwrap_err();
+        assert!(error.starts_with("1 of the sources of Bitcoin's chain show it, at least two"), "{error}");
+    }
+
+    // Another chain, as heavy, that leaves this one below the end of the period.
+    let other = bitcoin_world(2).await;
+    let error = ask_bitcoin(&[socket, other.servers.esplora()]).await.unwrap_err();
+    assert!(error.starts_with("the sources of Bitcoin's chain do not agree about block 2016: "), "{error}");
+
+    // One more period is needed for the next one.
+    world.mine_bitcoin(1, BitcoinTag::None, None).unwrap();
+    assert_eq!(ask_bitcoin(&urls).await.unwrap().checkpoint.height, 2_016);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_deep_end_of_a_period_the_built_in_bitcoin_checkpoint_stays() {
+    let mut world = World::new(1).await;
+    world.mine(30);
+    let proposal =
+        ask_bitcoin(&[world.servers.esplora(), world.servers.electrum()[0].clone()]).await.unwrap();
+    assert_eq!((proposal.checkpoint, proposal.verified), (BitcoinNetwork::REGTEST.checkpoint, (0, 30)));
 }

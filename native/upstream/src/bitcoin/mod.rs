@@ -7,6 +7,7 @@
 //! | `electrum` | Electrum's protocol, which offers headers and coinbases |
 //! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
 //! | `coinbase` | [`RawCoinbase`]: the transaction without its witness, whose hash is in the Merkle tree |
+//! | `follow` | the whole chain of one source, verified |
 //! | `hex` | hexadecimal text |
 //! | `public` | the sources that are asked if the user names none |
 //!
@@ -17,10 +18,12 @@ mod coinbase;
 mod electrum;
 mod electrum_link;
 mod esplora;
+mod follow;
 mod hex;
 mod public;
 mod source;
 
 pub use coinbase::RawCoinbase;
+pub use follow::follow;
 pub use public::public_sources;
 pub use source::{BitcoinSource, BitcoinSourceConfig, MAX_COINBASES, MAX_HEADERS};

@@ -1,4 +1,5 @@
-//! Proposes a new built-in checkpoint that several sources confirm.
+//! Proposes new built-in checkpoints that several sources confirm: of Rootstock's chain here, of Bitcoin's in `bitcoin`. The
+//! file `source_text` writes them into the source code.
 //!
 //! All sources must state the same block and the same total difficulty. Each source alone must also supply
 //! the headers to its head, from the newest built-in checkpoint below the proposed block (or from the
@@ -15,6 +16,12 @@ use rootlight_upstream::SharedUpstream;
 use serde::Deserialize;
 
 use super::{LightOptions, LightService};
+
+mod bitcoin;
+mod source_text;
+
+pub use bitcoin::{BitcoinProposal, propose_bitcoin};
+pub use source_text::{SourceTextError, with_bitcoin_checkpoint, with_checkpoint};
 
 /// Proposed heights are multiples of this number, which makes them easy to compare by eye.
 const ROUND: u64 = 1_000;
@@ -42,6 +49,12 @@ pub enum ProposeError {
     /// The sources state different blocks or total difficulties.
     #[error("the sources do not agree about block {number}: {}", .statements.join("; "))]
     Disagreement { number: u64, statements: Vec<String> },
+    /// Too few sources of Bitcoin's chain show one above the built-in checkpoint.
+    #[error("{given} of the sources of Bitcoin's chain show it, at least two are needed: {}", .failures.join("; "))]
+    TooFewBitcoin { given: usize, failures: Vec<String> },
+    /// Sources of Bitcoin's chain show different blocks at the end of a period.
+    #[error("the sources of Bitcoin's chain do not agree about block {height}: {}", .statements.join("; "))]
+    BitcoinDisagreement { height: u32, statements: Vec<String> },
 }
 
 /// Options of [`propose`].
@@ -211,7 +224,7 @@ async fn verify(
 }
 
 impl fmt::Display for CheckpointProposal {
-    /// Writes the lines to paste into `src/consensus/checkpoint.rs`.
+    /// Writes the lines of `src/consensus/checkpoint.rs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { number, hash, total_difficulty } = &self.checkpoint;
         let (from, to) = self.verified;
