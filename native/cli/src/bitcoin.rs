@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
-use rootlight_limits::Limits;
 use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig, public_sources};
 
 use super::error::CommandError;
@@ -15,7 +14,7 @@ const OFF: &str = "off";
 pub(super) fn sources(
     named: &[String],
     network: &Network,
-    limits: &Arc<Limits>,
+    config: &BitcoinSourceConfig,
 ) -> Result<Vec<Arc<BitcoinSource>>, CommandError> {
     if named.iter().any(|url| url == OFF) {
         let alone = named.len() == 1;
@@ -29,8 +28,8 @@ pub(super) fn sources(
         )));
     }
     let open = |url: &str| {
-        let config = BitcoinSourceConfig { limits: limits.clone(), ..BitcoinSourceConfig::default() };
-        BitcoinSource::open_with(url, config).map(Arc::new).map_err(|error| usage(error.to_string()))
+        let source = BitcoinSource::open_with(url, config.clone());
+        source.map(Arc::new).map_err(|error| usage(error.to_string()))
     };
     match named {
         [] => public_sources(network).iter().map(|url| open(url)).collect(),
@@ -50,7 +49,7 @@ mod tests {
     fn public_sources_are_asked_unless_others_are_named_or_none_is_wanted() {
         let count = |named: &[&str], network: &Network| {
             let named: Vec<String> = named.iter().map(|url| (*url).to_owned()).collect();
-            sources(&named, network, &Limits::new())
+            sources(&named, network, &BitcoinSourceConfig::default())
                 .map(|sources| sources.len())
                 .map_err(|error| error.to_string())
         };

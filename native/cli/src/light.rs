@@ -9,6 +9,7 @@ use rootlight::light::{SyncOptions, UnprovenPolicy};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{LightOptions, LightService, LightStart, start};
+use rootlight_upstream::bitcoin::BitcoinSourceConfig;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
@@ -92,7 +93,8 @@ pub(super) fn launch(
 ) -> Result<Arc<LightService>, CommandError> {
     let folder = HeaderFolder::of(args.data_dir.as_deref(), &start, &network);
     let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
-    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &options.limits)?;
+    let config = BitcoinSourceConfig { limits: options.limits.clone(), ..BitcoinSourceConfig::default() };
+    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &config)?;
     let service = Arc::new(open(network, start, upstreams, LightOptions { bitcoin, ..options }, folder)?);
     if let Some(trusted) = trusted {
         let service = service.clone();

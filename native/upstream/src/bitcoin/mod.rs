@@ -8,6 +8,7 @@
 //! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
 //! | `coinbase` | [`RawCoinbase`]: the transaction without its witness, whose hash is in the Merkle tree |
 //! | `follow` | the whole chain of one source, verified |
+//! | `recording` | what a source gave, as a file |
 //! | `hex` | hexadecimal text |
 //! | `public` | the sources that are asked if the user names none |
 //!
@@ -21,6 +22,7 @@ mod esplora;
 mod follow;
 mod hex;
 mod public;
+mod recording;
 mod source;
 
 pub use coinbase::RawCoinbase;

@@ -1,7 +1,9 @@
 //! A source of Bitcoin's chain, whatever its protocol.
 
 use std::fmt;
-use std::sync::Arc;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -13,6 +15,7 @@ use super::coinbase::RawCoinbase;
 use super::electrum::Electrum;
 use super::electrum_link::{Endpoint, Transport};
 use super::esplora::Esplora;
+use super::recording::BitcoinRecording;
 use crate::error::{Secrets, redact};
 use crate::source_quota::SourceQuota;
 use crate::{UpstreamError, UrlError};
@@ -34,11 +37,13 @@ pub struct BitcoinSourceConfig {
     pub timeout: Duration,
     /// The limits in which responses count until they are read.
     pub limits: Arc<Limits>,
+    /// Whether what the source gives is kept for [`BitcoinSource::write_recording`].
+    pub records: bool,
 }
 
 impl Default for BitcoinSourceConfig {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(20), limits: Limits::new() }
+        Self { timeout: Duration::from_secs(20), limits: Limits::new(), records: false }
     }
 }
 
@@ -48,11 +53,14 @@ pub struct BitcoinSource {
     secrets: Secrets,
     protocol: Protocol,
     timeout: Duration,
+    recording: Option<Mutex<BitcoinRecording>>,
 }
 
 enum Protocol {
     Esplora(Esplora),
     Electrum(Box<Electrum>),
+    /// What another source gave in an earlier run.
+    Recorded(Box<BitcoinRecording>),
 }
 
 impl BitcoinSource {
@@ -101,7 +109,40 @@ impl BitcoinSource {
             },
             _ => redact(url),
         };
-        Ok(Self { name, secrets: Secrets::of(url), protocol, timeout: config.timeout })
+        let mut source =
+            Self { name, secrets: Secrets::of(url), protocol, timeout: config.timeout, recording: None };
+        if config.records {
+            let recording = BitcoinRecording::of(&source.name, source.offers_coinbases());
+            source.recording = Some(Mutex::new(recording));
+        }
+        Ok(source)
+    }
+
+    /// A source that gives what another one gave, under its name ([`Self::write_recording`]).
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn replay(file: &Path) -> io::Result<Self> {
+        let recording = Box::new(BitcoinRecording::read(file)?);
+        let (name, secrets) = (recording.name.clone(), Secrets::of(""));
+        let (protocol, timeout) = (Protocol::Recorded(recording), BitcoinSourceConfig::default().timeout);
+        Ok(Self { name, secrets, protocol, timeout, recording: None })
+    }
+
+    /// Writes what the source gave so far, and its latest errors, to a file. Nothing is written if it was opened without
+    /// [`BitcoinSourceConfig::records`].
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_recording(&self, file: &Path) -> io::Result<()> {
+        let Some(recording) = &self.recording else { return Ok(()) };
+        recording.lock().unwrap_or_else(PoisonError::into_inner).write(file)
+    }
+
+    fn note(&self, note: impl FnOnce(&mut BitcoinRecording)) {
+        if let Some(recording) = &self.recording {
+            note(&mut recording.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     /// The name for logs: scheme, host and port.
@@ -110,8 +151,12 @@ impl BitcoinSource {
     }
 
     /// Whether the source's protocol offers coinbases.
-    pub const fn offers_coinbases(&self) -> bool {
-        matches!(self.protocol, Protocol::Electrum(_))
+    pub fn offers_coinbases(&self) -> bool {
+        match &self.protocol {
+            Protocol::Esplora(_) => false,
+            Protocol::Electrum(_) => true,
+            Protocol::Recorded(recording) => recording.offers_coinbases,
+        }
     }
 
     /// Asks for the height of the newest block.
@@ -119,13 +164,17 @@ impl BitcoinSource {
     /// # Errors
     /// The source gave no usable response.
     pub async fn tip(&self) -> Result<u32, UpstreamError> {
-        self.within(Box::pin(async {
-            match &self.protocol {
-                Protocol::Esplora(esplora) => esplora.tip().await,
-                Protocol::Electrum(electrum) => electrum.tip().await,
-            }
-        }))
-        .await
+        let tip = self
+            .within(Box::pin(async {
+                match &self.protocol {
+                    Protocol::Esplora(esplora) => esplora.tip().await,
+                    Protocol::Electrum(electrum) => electrum.tip().await,
+                    Protocol::Recorded(recording) => recording.tip(),
+                }
+            }))
+            .await;
+        self.note(|recording| recording.note_tip(&tip));
+        tip
     }
 
     /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most [`MAX_HEADERS`].
@@ -138,13 +187,17 @@ impl BitcoinSource {
         if count == 0 {
             return Ok(Vec::new());
         }
-        self.within(Box::pin(async {
-            match &self.protocol {
-                Protocol::Esplora(esplora) => esplora.headers(from, count).await,
-                Protocol::Electrum(electrum) => electrum.headers(from, count).await,
-            }
-        }))
-        .await
+        let headers = self
+            .within(Box::pin(async {
+                match &self.protocol {
+                    Protocol::Esplora(esplora) => esplora.headers(from, count).await,
+                    Protocol::Electrum(electrum) => electrum.headers(from, count).await,
+                    Protocol::Recorded(recording) => recording.headers(from, count),
+                }
+            }))
+            .await;
+        self.note(|recording| recording.note_headers(from, &headers));
+        headers
     }
 
     /// Asks for the coinbases of the blocks at these heights, of which the first [`MAX_COINBASES`] are asked for. Those that
@@ -157,12 +210,15 @@ impl BitcoinSource {
         if heights.is_empty() {
             return Ok(Vec::new());
         }
-        match &self.protocol {
+        let coinbases = match &self.protocol {
             Protocol::Esplora(_) => {
                 Err(UpstreamError::Unasked("Esplora offers no coinbases in a practical way".into()))
             }
             Protocol::Electrum(electrum) => self.within(Box::pin(electrum.coinbases(heights))).await,
-        }
+            Protocol::Recorded(recording) => recording.coinbases(heights),
+        };
+        self.note(|recording| recording.note_coinbases(&coinbases));
+        coinbases
     }
 
     /// Ends a call that takes too long, and removes the secrets of the URL from its error.

@@ -1,0 +1,178 @@
+//! What a source gave, as a file: headers and coinbases by height. A source that is opened from the file gives the same.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use rootlight::consensus::bitcoin::HEADER_LEN;
+use rootlight::types::B256;
+use rootlight_limits::files;
+use serde::{Deserialize, Serialize};
+
+use super::coinbase::RawCoinbase;
+use super::hex::{bytes_of, shown_hash};
+use crate::UpstreamError;
+
+/// Longest file that is read, in bytes: that of some 350,000 headers.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// Most headers that are kept: those of six years.
+const MAX_HEADERS: usize = 350_000;
+
+/// What a source gave, the newest for each height, and its latest errors.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BitcoinRecording {
+    pub(super) name: String,
+    pub(super) offers_coinbases: bool,
+    tip: Option<u32>,
+    /// Hexadecimal, by height.
+    headers: BTreeMap<u32, String>,
+    coinbases: BTreeMap<u32, RecordedCoinbase>,
+    errors: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RecordedCoinbase {
+    transaction: String,
+    /// The siblings in display order.
+    branch: Vec<String>,
+}
+
+/// A kind of request, by which errors are kept.
+const TIP: &str = "tip";
+const HEADERS: &str = "headers";
+const COINBASES: &str = "coinbases";
+
+impl BitcoinRecording {
+    /// A recording of nothing yet, of the source of this name.
+    pub(super) fn of(name: &str, offers_coinbases: bool) -> Self {
+        Self { name: name.to_owned(), offers_coinbases, ..Self::default() }
+    }
+
+    pub(super) fn note_tip(&mut self, given: &Result<u32, UpstreamError>) {
+        match given {
+            Ok(tip) => self.tip = Some(*tip),
+            Err(error) => self.fail(TIP, error),
+        }
+    }
+
+    pub(super) fn note_headers(&mut self, from: u32, given: &Result<Vec<[u8; HEADER_LEN]>, UpstreamError>) {
+        match given {
+            Ok(headers) => {
+                let free = MAX_HEADERS.saturating_sub(self.headers.len());
+                let texts = headers.iter().take(free).map(alloy_primitives::hex::encode);
+                self.headers.extend((from..).zip(texts));
+            }
+            Err(error) => self.fail(HEADERS, error),
+        }
+    }
+
+    pub(super) fn note_coinbases(&mut self, given: &Result<Vec<RawCoinbase>, UpstreamError>) {
+        match given {
+            Ok(coinbases) => self.coinbases.extend(coinbases.iter().map(|coinbase| {
+                let branch = coinbase.branch.iter().map(|sibling| {
+                    let mut shown = sibling.0;
+                    shown.reverse();
+                    alloy_primitives::hex::encode(shown)
+                });
+                let transaction = alloy_primitives::hex::encode(&coinbase.transaction);
+                (coinbase.height, RecordedCoinbase { transaction, branch: branch.collect() })
+            })),
+            Err(error) => self.fail(COINBASES, error),
+        }
+    }
+
+    fn fail(&mut self, request: &str, error: &UpstreamError) {
+        self.errors.insert(request.to_owned(), error.to_string());
+    }
+
+    /// The error of a request to which the source gave nothing.
+    fn error(&self, request: &str) -> UpstreamError {
+        match self.errors.get(request) {
+            Some(error) => UpstreamError::Silent(error.clone()),
+            None => UpstreamError::NotRecorded(format!("Bitcoin's {request}")),
+        }
+    }
+
+    pub(super) fn tip(&self) -> Result<u32, UpstreamError> {
+        self.tip.ok_or_else(|| self.error(TIP))
+    }
+
+    pub(super) fn headers(&self, from: u32, count: u32) -> Result<Vec<[u8; HEADER_LEN]>, UpstreamError> {
+        if self.headers.is_empty() {
+            return Err(self.error(HEADERS));
+        }
+        let texts = (from..from.saturating_add(count)).map_while(|height| self.headers.get(&height));
+        let headers = texts.map(|text| bytes_of(text)?.try_into().ok());
+        let headers: Option<Vec<[u8; HEADER_LEN]>> = headers.collect();
+        headers.ok_or_else(|| UpstreamError::Malformed("a recorded header has not 80 bytes".into()))
+    }
+
+    pub(super) fn coinbases(&self, heights: &[u32]) -> Result<Vec<RawCoinbase>, UpstreamError> {
+        let known = heights.iter().filter_map(|height| Some((*height, self.coinbases.get(height)?)));
+        let read = known.map(|(height, recorded)| {
+            let branch: Option<Vec<B256>> = recorded.branch.iter().map(|text| shown_hash(text)).collect();
+            Some(RawCoinbase { height, transaction: bytes_of(&recorded.transaction)?, branch: branch? })
+        });
+        let read: Option<Vec<RawCoinbase>> = read.collect();
+        let read = read.ok_or_else(|| UpstreamError::Malformed("a recorded coinbase is cut".into()))?;
+        if read.is_empty() { Err(self.error(COINBASES)) } else { Ok(read) }
+    }
+
+    pub(super) fn write(&self, file: &Path) -> io::Result<()> {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        files::write(file, &serde_json::to_vec(self)?)
+    }
+
+    pub(super) fn read(file: &Path) -> io::Result<Self> {
+        if std::fs::metadata(file)?.len() > MAX_FILE {
+            return Err(io::Error::other("too long for a recording"));
+        }
+        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gives_what_the_source_gave() {
+        let mut recording = BitcoinRecording::of("tcp://a:1", true);
+        let timeout = || Err(UpstreamError::Timeout(7));
+        recording.note_tip(&timeout());
+        recording.note_headers(5, &timeout());
+        let coinbase = RawCoinbase { height: 6, transaction: vec![1, 2], branch: vec![B256::repeat_byte(3)] };
+        recording.note_coinbases(&Ok(vec![coinbase.clone()]));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("below").join("bitcoin.json");
+        recording.write(&file).unwrap();
+        let mut read = BitcoinRecording::read(&file).unwrap();
+        assert_eq!(read, recording);
+        let silent = UpstreamError::Silent("upstream did not answer within 7 ms".into());
+        assert_eq!((read.tip(), read.headers(5, 9)), (Err(silent.clone()), Err(silent)));
+        assert_eq!(read.coinbases(&[7, 6]), Ok(vec![coinbase]));
+        assert!(matches!(read.coinbases(&[7]), Err(UpstreamError::NotRecorded(_))));
+        // What comes later replaces what was given before.
+        read.note_headers(5, &Ok(vec![[1; HEADER_LEN], [2; HEADER_LEN]]));
+        read.note_headers(6, &Ok(vec![[4; HEADER_LEN], [5; HEADER_LEN]]));
+        read.note_tip(&Ok(7));
+        assert_eq!(read.tip(), Ok(7));
+        assert_eq!(read.headers(5, 9), Ok(vec![[1; HEADER_LEN], [4; HEADER_LEN], [5; HEADER_LEN]]));
+        assert_eq!((read.headers(6, 1), read.headers(8, 1)), (Ok(vec![[4; HEADER_LEN]]), Ok(Vec::new())));
+    }
+
+    #[test]
+    fn files_that_are_no_recording_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x");
+        assert!(BitcoinRecording::read(&file).is_err());
+        for text in ["", "{}", "[]", "{\"name\":1}"] {
+            std::fs::write(&file, text).unwrap();
+            assert!(BitcoinRecording::read(&file).is_err(), "{text}");
+        }
+    }
+}
