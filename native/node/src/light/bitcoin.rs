@@ -17,7 +17,6 @@ use tracing::{debug, info, warn};
 
 use super::bitcoin_dates::BitcoinDates;
 use super::shared_light::SharedLight;
-use super::sync::now;
 
 /// Name of the file inside `--data-dir`: the newest headers, with a checkpoint of the client's own.
 const FILE: &str = "bitcoin.headers";
@@ -167,7 +166,7 @@ impl BitcoinKeeper {
         update: impl FnOnce(&mut BitcoinFollower) -> T + Send + 'static,
     ) -> Option<T> {
         let shared = self.shared.clone();
-        let work = move || shared.client.sync_mut().update_bitcoin(update, now());
+        let work = move || shared.client.sync_mut().update_bitcoin(update, shared.now());
         tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 

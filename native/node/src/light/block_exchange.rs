@@ -10,7 +10,6 @@ use thiserror::Error;
 
 use super::contents::{ContentsError, take_contents};
 use super::shared_light::SharedLight;
-use super::sync;
 
 /// Most headers that are told at once.
 pub const MAX_EXCHANGED_HEADERS: usize = 16;
@@ -55,7 +54,7 @@ impl BlockExchange {
     /// # Errors
     /// Why a header is not taken; those before it are.
     pub fn take_headers(&self, text: &str) -> Result<bool, ExchangeError> {
-        let taken = take_headers(&self.0.client, text, sync::now());
+        let taken = take_headers(&self.0.client, text, self.0.now());
         self.0.changed();
         taken
     }

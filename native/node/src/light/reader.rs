@@ -1,9 +1,10 @@
-//! A light client beside another one that stores its headers.
+//! A light client beside another one that stores its headers, and a look at what a client knows of Bitcoin's chain.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
+use rootlight::light::bitcoin::BitcoinFollower;
 use rootlight_server::bans::HostBans;
 use rootlight_upstream::SharedUpstream;
 
@@ -25,5 +26,11 @@ impl LightService {
         let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
         shared.read_headers_in(folder);
         Self::launch(shared, upstreams, options, bans, None)
+    }
+
+    /// What sources have shown of Bitcoin's chain, and what it says of this client's; `None` if there are no sources.
+    #[must_use]
+    pub fn bitcoin(&self) -> Option<Arc<BitcoinFollower>> {
+        self.shared.client.sync().bitcoin().cloned()
     }
 }

@@ -100,6 +100,8 @@ pub struct LightOptions {
     pub bitcoin: Vec<Arc<BitcoinSource>>,
     /// What dates the work of a start by window in place of Bitcoin's chain.
     pub window_judge: Option<Arc<dyn WindowJudge>>,
+    /// Seconds by which the client's clock is behind the machine's: for upstreams that are recordings.
+    pub behind: u64,
     /// The limits of the server that shows the client; its upstreams count in them too.
     pub limits: Arc<Limits>,
 }
@@ -121,6 +123,7 @@ impl Default for LightOptions {
             cache_bytes: None,
             bitcoin: Vec::new(),
             window_judge: None,
+            behind: 0,
             limits: Limits::new(),
         }
     }
@@ -206,8 +209,14 @@ impl LightService {
             host: Some(bans.clone()),
         };
         let counts = Counts::within(options.limits.clone());
-        let shared =
-            SharedLight::new(network, start, config, options.sync, (secret(), counts), beside(options));
+        let shared = SharedLight::new(
+            network,
+            start,
+            config,
+            options.sync,
+            (secret(), counts),
+            (beside(options), options.behind),
+        );
         if let Some(judge) = &options.window_judge {
             shared.client.sync_mut().judge_windows_by(judge.clone());
         }
@@ -267,7 +276,7 @@ impl LightService {
     /// Takes over a filter that another light client of the same network has lent ([`Self::export_filter`]), as if it had been
     /// polled now.
     pub fn import_filter(&self, id: u128, filter: ExportedFilter) {
-        self.shared.client.import_filter(id, filter, sync::now());
+        self.shared.client.import_filter(id, filter, self.shared.now());
     }
 
     /// Tells the subscriptions of each asker of its transactions that were sent through this light client or another one.
@@ -328,7 +337,7 @@ impl LightService {
         let hash = serde_json::value::to_raw_value(block).ok()?;
         let message = Message::of_host("eth_getBlockReceipts", vec![hash], dispatcher());
         let client = &self.shared.client;
-        let session = client.open_pinned(client.pin_newest(sync::now()), message);
+        let session = client.open_pinned(client.pin_newest(self.shared.now()), message);
         let own = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
         drop(self.finish(SessionInput::Begin(Box::new(session)), (Id::Unknown, Size::Single), own).await);
         let shared = self.shared.clone();
@@ -338,7 +347,7 @@ impl LightService {
 
     /// The chain as a message that arrives now sees it.
     pub(crate) fn pinned(&self) -> PinnedHead {
-        self.shared.client.pin(sync::now())
+        self.shared.client.pin(self.shared.now())
     }
 
     /// The chain that a message which arrives now would see, if it would be answered and a trusted block leads to the
@@ -440,7 +449,7 @@ impl LightService {
             let _permits = (brief_permit, permit);
             let mut session = match next {
                 SessionInput::Start(message, connection) => {
-                    let session = Box::new(shared.client.open_from(connection, message, sync::now()));
+                    let session = Box::new(shared.client.open_from(connection, message, shared.now()));
                     if brief && !session.is_brief() {
                         return (session, None);
                     }
@@ -507,7 +516,7 @@ impl Service for LightService {
             let (id, size) = (message.single_id(), Size::of(&message));
             let answered = async {
                 if let Err(reason) = self.gate.enter().await {
-                    let pinned = self.shared.client.pin_for(&caller.connection, sync::now());
+                    let pinned = self.shared.client.pin_for(&caller.connection, self.shared.now());
                     let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
                     let text = format!("{reason}{}", refusal.unwrap_or_default());
                     return ReservedReply::failed(id.clone(), NOT_READY, &text);
@@ -547,7 +556,7 @@ impl Service for LightService {
 
     fn health(&self) -> Health {
         // Evaluated as for a request that arrives now.
-        let pinned = self.shared.client.pin(sync::now());
+        let pinned = self.shared.client.pin(self.shared.now());
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
@@ -562,7 +571,7 @@ impl Service for LightService {
     }
 
     fn chain_status(&self) -> ServiceStatus {
-        chain_status::of(&self.shared.client.pin(sync::now()))
+        chain_status::of(&self.shared.client.pin(self.shared.now()))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError};
+use std::time::Instant;
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::light::{ClientConfig, HeaderSync, Now, SyncOptions, UpstreamResponse};
 use rootlight::rpc::{AuxiliarySource, Lock, LockKind, SharedClient};
+use rootlight_limits::unix_time::unix_time;
 use rootlight_server::methods::dispatcher;
 use rootlight_server::service::Counts;
 use tokio::sync::watch;
@@ -55,6 +57,8 @@ pub(super) struct SharedLight {
     pub(super) client: SharedClient<ThreadLocks>,
     /// What messages and responses of upstreams count in.
     pub(super) counts: Counts,
+    /// Seconds by which the client's clock is behind the machine's ([`super::LightOptions::behind`]).
+    behind: u64,
     /// Counts changes that may cause notifications.
     changes: watch::Sender<u64>,
     /// Storage of verified headers; `None` if they are not stored.
@@ -69,7 +73,7 @@ impl SharedLight {
         config: ClientConfig,
         options: SyncOptions,
         (secret, counts): (B256, Counts),
-        beside: Option<Arc<dyn AuxiliarySource>>,
+        (beside, behind): (Option<Arc<dyn AuxiliarySource>>, u64),
     ) -> Self {
         let (network, upstreams) = (Arc::new(network), config.upstreams.len());
         let sync = match start {
@@ -84,7 +88,16 @@ impl SharedLight {
             Some(beside) => client.with_auxiliary_source(beside),
             None => client,
         };
-        Self { client, counts, changes: watch::Sender::new(0), store: Mutex::new(None) }
+        Self { client, counts, behind, changes: watch::Sender::new(0), store: Mutex::new(None) }
+    }
+
+    /// Returns the client's time and a monotonic time.
+    pub(super) fn now(&self) -> Now {
+        // A static, because all readings count from the same moment.
+        static START: OnceLock<Instant> = OnceLock::new();
+        let elapsed = START.get_or_init(Instant::now).elapsed();
+        let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        Now { unix: unix_time().saturating_sub(self.behind), millis }
     }
 
     /// Restores the headers that an earlier run stored in this folder, and stores new ones from now on. A
@@ -185,7 +198,7 @@ mod tests {
             ClientConfig::default(),
             SyncOptions::default(),
             (B256::ZERO, Counts::default()),
-            None,
+            (None, 0),
         );
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"net_version"}"#;

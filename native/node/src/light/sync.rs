@@ -1,12 +1,11 @@
 //! The loop that keeps the verified chain at the upstreams' heads.
 
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
-use rootlight_limits::unix_time::unix_time;
+use rootlight::light::{Outbox, Progress, SyncFault, SyncStep};
 use rootlight_server::metrics::VerifiedKind;
 use rootlight_upstream::SharedUpstream;
 use tracing::{info, warn};
@@ -40,12 +39,12 @@ pub(super) async fn run(
     let mut watched = None;
     loop {
         take_turn(&shared, index, &upstream, &mut watched);
-        let requests = shared.client.receipt_requests(index, &mut outbox, now());
+        let requests = shared.client.receipt_requests(index, &mut outbox, shared.now());
         if !requests.is_empty() {
             let again = outbox.resend_requests(ask(requests).await.answers);
             ask(again).await;
         }
-        match shared.client.sync_next(index, now()) {
+        match shared.client.sync_next(index, shared.now()) {
             SyncStep::Fetch(requests) => {
                 feed(&shared, index, ask(requests).await).await;
                 let name = watched.as_ref().map_or(upstream.name(), WatchedSource::name);
@@ -80,7 +79,7 @@ async fn feed(shared: &Arc<SharedLight>, index: usize, responses: UpstreamRespon
     let client = shared.clone();
     let fed = tokio::task::spawn_blocking(move || {
         let (count, started) = (answers.len(), Instant::now());
-        client.sync_feed(index, answers, now());
+        client.sync_feed(index, answers, client.now());
         client.counts.metrics.verified(VerifiedKind::Headers, count, started.elapsed());
         drop(reserved);
     });
@@ -121,14 +120,6 @@ pub(super) async fn prove_restored(client: Arc<SharedLight>) {
         // The pause lets other tasks take the lock.
         tokio::time::sleep(PROVE_PAUSE).await;
     }
-}
-
-/// Returns the system time and a monotonic time.
-pub(super) fn now() -> Now {
-    // A static, because all readings count from the same moment.
-    static START: OnceLock<Instant> = OnceLock::new();
-    let elapsed = START.get_or_init(Instant::now).elapsed();
-    Now { unix: unix_time(), millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }
 }
 
 /// Log lines about progress, limited in rate; each fault is logged once.

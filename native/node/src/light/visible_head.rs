@@ -10,7 +10,6 @@ use rootlight::types::BlockRef;
 use tokio::sync::watch;
 
 use super::shared_light::SharedLight;
-use super::sync;
 
 /// Whether messages are answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,7 +178,7 @@ impl VisibleHead {
 
     /// The newest block that messages see.
     pub fn served(&self) -> Option<BlockRef> {
-        let pinned: PinnedHead = self.shared.client.pin(sync::now());
+        let pinned: PinnedHead = self.shared.client.pin(self.shared.now());
         pinned.chain().map(|chain| BlockRef { number: chain.head().number, hash: chain.head().hash() })
     }
 
