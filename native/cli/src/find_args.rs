@@ -85,28 +85,40 @@ pub struct DoctorArgs {
     /// Flags of discovery.
     #[command(flatten)]
     pub finding: FindArgs,
-    /// Block to start from, as of rootlight light: a number and its hash, "none" for genesis, or "work" for no trusted
-    /// block [default: the newest built-in checkpoint, if it is less than a year old]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|built-in|none|work")]
+    /// Where to start, as of rootlight light [default: its default, and at the newest built-in checkpoint too]
+    #[arg(long, value_name = "window|work|built-in|NUMBER:HASH[:TD]|none")]
     pub checkpoint: Option<String>,
-    /// End after this many seconds; finding nodes takes a third of them at most
+    /// Try this source of Bitcoin's chain, as of rootlight light; repeat the flag for several. "off" tries none [default:
+    /// public sources of the network]
+    #[arg(long, value_name = "URL|off")]
+    pub bitcoin: Vec<String>,
+    /// Watch Bitcoin's tags for this many seconds after everything else; a day, 86400, is worth most
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub watch: u64,
+    /// End after this many seconds, --watch apart; finding nodes takes a third of them at most
     #[arg(long = "for", value_name = "S", default_value_t = 180)]
     pub seconds: u64,
     /// Print the report as JSON, instead of a line for each step
     #[arg(long)]
     pub json: bool,
-    /// Write the report as JSON to this file, and recordings of what peers and upstreams responded into the folder
-    /// FILE.recording, for --upstream replay:FILE.recording/peers
+    /// Write the report as JSON to this file, and recordings of what peers, upstreams and Bitcoin sources responded into the
+    /// folder FILE.recording
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Try a report again, from the recordings beside it and at its time; nothing else is asked
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["peer", "bootnode", "bitcoin", "report", "watch"])]
+    pub replay: Option<PathBuf>,
 }
 
 const DOCTOR_HELP: &str = "\
 Steps: names of the boot hosts, discovery, handshakes with nodes; then by peers and by each --upstream: headers with
-their proofs of work, the verified head, a balance that is proven from its state root.
+their proofs of work, the verified head, a balance that is proven from its state root, headers of other starts, what
+Bitcoin's blocks say of the chain; each state server and each --peer by itself; each source of Bitcoin's chain.
 
 Examples:
   rootlight doctor                            each step by peers of mainnet
   rootlight doctor --network testnet --upstream https://node.example/KEY --report report.json
+  rootlight doctor --watch 86400 --report day.json
+  rootlight doctor --replay day.json
 
 Exit codes: 0 a verified head and a proof of state were had from one of the sources, 1 not, 2 wrong usage.";

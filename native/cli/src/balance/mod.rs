@@ -17,7 +17,7 @@ mod command;
 mod failure;
 mod progress;
 mod prove;
-mod sources;
+pub(crate) mod sources;
 mod text;
 
 pub use args::{BalanceArgs, BlockChoice, BlockChoiceError};

@@ -22,7 +22,7 @@ pub(super) struct SourceNote {
 
 /// What the sources of a run have said.
 #[derive(Default)]
-pub(super) struct SourceNotes(Mutex<NotesState>);
+pub(crate) struct SourceNotes(Mutex<NotesState>);
 
 #[derive(Default)]
 struct NotesState {
@@ -71,7 +71,7 @@ impl SourceNotes {
     }
 
     /// Bytes of all responses, as text.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.state().bytes
     }
 }
@@ -99,14 +99,14 @@ impl Drop for AskedForState<'_> {
 }
 
 /// An upstream whose responses are noted.
-pub(super) struct NotedUpstream {
+pub(crate) struct NotedUpstream {
     inner: SharedUpstream,
     notes: Arc<SourceNotes>,
 }
 
 impl NotedUpstream {
     /// The same upstream, with its responses noted.
-    pub(super) fn wrap(inner: SharedUpstream, notes: Arc<SourceNotes>) -> SharedUpstream {
+    pub(crate) fn wrap(inner: SharedUpstream, notes: Arc<SourceNotes>) -> SharedUpstream {
         Arc::new(Self { inner, notes })
     }
 
@@ -155,7 +155,7 @@ impl Upstream for NotedUpstream {
 }
 
 /// The name with a node's id, of 128 digits, shortened to its first eight and last four.
-pub(super) fn short_name(name: &str) -> String {
+pub(crate) fn short_name(name: &str) -> String {
     match name.split_once('@') {
         Some((id, place)) if id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             let (start, end) = (id.get(..8).unwrap_or_default(), id.get(id.len() - 4..).unwrap_or_default());

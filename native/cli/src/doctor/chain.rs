@@ -1,23 +1,29 @@
 //! Headers, head and state, by a light client.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
+use rootlight::consensus::Checkpoint;
 use rootlight::light::MAX_AGE;
-use rootlight_node::light::{LightOptions, LightService};
+use rootlight_node::light::{LightOptions, LightService, LightStart};
+use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::{SharedUpstream, UpstreamError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::plan::DoctorPlan;
 use super::report::{DoctorStep, StepOutcome, StepSubject};
+use super::tags;
+use super::waits::{HeaderProgress, LOOK, Waits};
+use crate::balance::sources::{NotedUpstream, SourceNotes, short_name};
 use crate::service_call::{ask, other_chain, quantity};
 
 /// The Bridge contract, which has an account on every network.
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
-/// Interval between two looks at the progress of the headers.
-const LOOK: Duration = Duration::from_millis(200);
+/// Headers after which a further start is not followed: enough to see how fast they come.
+const SAMPLED_HEADERS: u64 = 10_000;
 
 /// Longest wait for one answer of the light client.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -41,41 +47,112 @@ pub(super) async fn chain_id(plan: &DoctorPlan, upstream: &SharedUpstream) -> Do
         .advised("look at the URL, its key and the network; --network names the chain that is expected")
 }
 
-/// Reads the chain of some upstreams, until a moment at the latest.
+/// The steps of reading the chain of some upstreams, and the head that they lead to.
+pub(super) struct ReadChain {
+    pub(super) steps: Vec<DoctorStep>,
+    pub(super) head: Option<Checkpoint>,
+}
+
+/// Reads the chain of some upstreams from each start, until a moment at the latest.
 pub(super) async fn read(
     plan: &DoctorPlan,
     source: &str,
     upstreams: Vec<SharedUpstream>,
     until: Instant,
-) -> Vec<DoctorStep> {
-    let recorded = upstreams.iter().all(|upstream| upstream.name().starts_with("replay:"));
-    // Blocks of a recording are old, and regtest mines when it is told to.
-    let max_age = if recorded || plan.is_idle { 0 } else { MAX_AGE };
-    let limits = plan.limits.clone();
-    let options =
-        LightOptions { max_age, message_timeout: ANSWER_TIMEOUT, limits, ..LightOptions::default() };
-    let service = LightService::start(plan.network.clone(), plan.start, upstreams, options);
-    let reader = ChainReader { source, service, until };
-    let headers = reader.headers().await;
+) -> ReadChain {
+    let Some((start, others)) = plan.starts.split_first() else {
+        return ReadChain { steps: Vec::new(), head: None };
+    };
+    let reader = ChainReader::new(plan, source, (*start, &plan.bitcoin), upstreams.clone(), until);
+    let headers = reader.headers(u64::MAX).await;
     if headers.outcome != StepOutcome::Ok {
         let skip = |subject| DoctorStep::skipped(subject, source, "no header was verified");
-        return vec![headers, skip(StepSubject::Head), skip(StepSubject::State)];
+        let steps = vec![headers, skip(StepSubject::Head), skip(StepSubject::State)];
+        return ReadChain { steps, head: None };
     }
-    let (head, number) = reader.head().await;
-    let state = match number {
-        Some(number) => reader.state(&number).await,
+    let (head, block) = reader.head().await;
+    let state = match block {
+        Some(block) => reader.state(&format!("{:#x}", block.number)).await,
         None => DoctorStep::skipped(StepSubject::State, source, "no head was verified"),
     };
-    vec![headers, head, state]
+    let mut steps = vec![headers, head, state];
+    for start in others {
+        let other = ChainReader::new(plan, source, (*start, &[]), upstreams.clone(), until);
+        steps.push(other.headers(SAMPLED_HEADERS).await);
+    }
+    if !plan.bitcoin.is_empty() && plan.network.bitcoin.is_some() {
+        steps.push(tags::watch(plan, source, &reader.service, until).await);
+    }
+    ReadChain { steps, head: block }
 }
 
+/// Whether one node proves an account at a head that other sources lead to.
+pub(super) async fn state_server(
+    plan: &DoctorPlan,
+    upstream: SharedUpstream,
+    start: LightStart,
+    until: Instant,
+) -> DoctorStep {
+    let (name, started) = (short_name(upstream.name()), Instant::now());
+    let reader = ChainReader::new(plan, &name, (start, &[]), vec![upstream], until);
+    let headers = reader.headers(u64::MAX).await;
+    let state = match headers.outcome {
+        StepOutcome::Ok => reader.state("latest").await,
+        _ => headers.clone(),
+    };
+    let details =
+        json!({ "start": start_details(&start), "headers": headers.details, "state": state.details });
+    let seen = format!("{}; {}", headers.seen, state.seen);
+    let seen = if state.subject == StepSubject::State { seen } else { state.seen };
+    DoctorStep::new(StepSubject::StateServer, &name, started, state.outcome, seen).detailed(details).advised(
+        "other nodes with snapshot service can be named with --peer ID@HOST:PORT; a node that was just left may admit this \
+         address again after a minute",
+    )
+}
+
+/// The start for the report.
+fn start_details(start: &LightStart) -> Value {
+    match start {
+        LightStart::At(block) => json!({ "kind": "checkpoint", "number": block.number, "hash": block.hash }),
+        LightStart::Work(_) => json!({ "kind": "work" }),
+        LightStart::Window(_) => json!({ "kind": "window" }),
+    }
+}
+
+/// A light client of some upstreams.
 struct ChainReader<'a> {
     source: &'a str,
+    start: LightStart,
     service: LightService,
+    notes: Arc<SourceNotes>,
     until: Instant,
 }
 
-impl ChainReader<'_> {
+impl<'a> ChainReader<'a> {
+    fn new(
+        plan: &DoctorPlan,
+        source: &'a str,
+        (start, bitcoin): (LightStart, &[Arc<BitcoinSource>]),
+        upstreams: Vec<SharedUpstream>,
+        until: Instant,
+    ) -> Self {
+        let recorded = upstreams.iter().all(|upstream| upstream.name().starts_with("replay:"));
+        let notes = Arc::new(SourceNotes::default());
+        let noted =
+            upstreams.into_iter().map(|upstream| NotedUpstream::wrap(upstream, notes.clone())).collect();
+        let options = LightOptions {
+            // Blocks of a recording are old, and regtest mines when it is told to.
+            max_age: if recorded || plan.is_idle { 0 } else { MAX_AGE },
+            message_timeout: ANSWER_TIMEOUT,
+            bitcoin: bitcoin.to_vec(),
+            behind: plan.behind,
+            limits: plan.limits.clone(),
+            ..LightOptions::default()
+        };
+        let service = LightService::start(plan.network.clone(), start, noted, options);
+        Self { source, start, service, notes, until }
+    }
+
     async fn ask(&self, method: &str, params: Value) -> Result<Value, String> {
         ask(&self.service, method, params).await
     }
@@ -89,34 +166,43 @@ impl ChainReader<'_> {
         self.ask("rootlight_upstreams", json!([])).await.unwrap_or_default()
     }
 
-    /// Waits until the head is reached, synchronization stops, or the time is over.
-    async fn headers(&self) -> DoctorStep {
+    /// Waits until the head is reached or so many headers are verified, synchronization stops, or the time is over.
+    async fn headers(&self, most: u64) -> DoctorStep {
         let started = Instant::now();
+        let mut waits = Waits::default();
         let reach = async {
             loop {
-                let status = self.status().await;
-                if status["synced"] == true || !status["fault"].is_null() {
+                let (status, upstreams) = (self.status().await, self.upstreams().await);
+                let reached = HeaderProgress::read(&status);
+                if status["synced"] == true || !status["fault"].is_null() || reached.verified() >= most {
                     return;
                 }
+                waits.count(&reached, &upstreams);
                 sleep(LOOK).await;
             }
         };
         let _ = timeout_at(self.until, reach).await;
-        let status = self.status().await;
-        let upstreams = self.upstreams().await;
-        let [first, last, highest] = ["startingBlock", "currentBlock", "highestBlock"]
-            .map(|name| quantity(&status[name]).unwrap_or_default());
-        let verified = last.saturating_sub(first);
+        let (status, upstreams) = (self.status().await, self.upstreams().await);
+        let reached = HeaderProgress::read(&status);
+        let (verified, bytes) = (reached.verified(), self.notes.bytes());
         let outcome = match status["synced"] == true || verified > 0 {
             true => StepOutcome::Ok,
             false => StepOutcome::Failed,
         };
         let mut seen = match verified {
-            0 => format!("no header above the start, block {first}"),
-            _ => format!("{verified} headers above block {first} verified, with their proofs of work"),
+            0 => format!("no header above the start, block {}", reached.first),
+            _ => format!(
+                "{verified} headers above block {} verified, with their proofs of work",
+                reached.first
+            ),
         };
-        if last < highest {
-            seen.push_str(&format!("; the newest is said to be {highest}"));
+        let kind = start_details(&self.start);
+        seen.push_str(&format!(" (start by {}), {bytes} bytes", kind["kind"].as_str().unwrap_or_default()));
+        if outcome == StepOutcome::Ok {
+            seen.push_str(&waits.words());
+        }
+        if reached.last < reached.highest {
+            seen.push_str(&format!("; the newest is said to be {}", reached.highest));
         }
         if let Some(fault) = status["fault"].as_str() {
             seen.push_str(&format!("; stopped: {fault}"));
@@ -124,15 +210,17 @@ impl ChainReader<'_> {
         if outcome == StepOutcome::Failed {
             seen.extend(complaints(&upstreams).map(|text| format!("; {text}")));
         }
-        let details = json!({ "sync": status, "upstreams": upstreams });
+        let details = json!({
+            "start": kind, "headers": verified, "bytes": bytes, "waited": waits, "sync": status, "upstreams": upstreams,
+        });
         DoctorStep::new(StepSubject::Headers, self.source, started, outcome, seen).detailed(details).advised(
             "nobody gave headers that link to the start and have their work: give it more time with --for, name other nodes \
              with --peer or --upstream, and look at --checkpoint if you gave one",
         )
     }
 
-    /// The head as callers get it, and its number.
-    async fn head(&self) -> (DoctorStep, Option<String>) {
+    /// The head as callers get it.
+    async fn head(&self) -> (DoctorStep, Option<Checkpoint>) {
         let started = Instant::now();
         let (outcome, seen, details) = match self.ask("eth_getBlockByNumber", json!(["latest", false])).await
         {
@@ -145,12 +233,14 @@ impl ChainReader<'_> {
             }
             Err(error) => (StepOutcome::Failed, error, Value::Null),
         };
-        let number = details["number"].as_str().map(str::to_owned);
+        let hash: Option<B256> = details["hash"].as_str().and_then(|hash| hash.parse().ok());
+        let block = quantity(&details["number"]).zip(hash);
+        let block = block.map(|(number, hash)| Checkpoint { number, hash, total_difficulty: None });
         let step = DoctorStep::new(StepSubject::Head, self.source, started, outcome, seen).detailed(details).advised(
             "give it more time with --for; on mainnet --checkpoint window starts near the head; a head that is too old means \
              that new blocks are withheld, or that this machine's clock is wrong",
         );
-        (step, number)
+        (step, block)
     }
 
     /// A balance at the head, proven.

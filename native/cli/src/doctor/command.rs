@@ -1,7 +1,6 @@
 //! `rootlight doctor`: tries each step of reading the chain.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
@@ -9,50 +8,37 @@ use rootlight::light::SyncOptions;
 use rootlight_limits::sanitize::output;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_limits::{Limits, files};
-use rootlight_node::light::start;
+use rootlight_node::light::{LightStart, start};
 use rootlight_p2p::network::PeerNetwork;
+use rootlight_upstream::bitcoin::BitcoinSourceConfig;
 use rootlight_upstream::p2p::find::BootHost;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 
+use super::replay::{FormerRun, recordings};
 use super::{DoctorPlan, DoctorReport, DoctorStep, StepOutcome, examine};
 use crate::error::CommandError;
 use crate::find_args::DoctorArgs;
 use crate::print::say;
 use crate::runtime::runtime;
-use crate::{discovery, verify};
+use crate::{bitcoin, discovery, verify};
 
 /// Tries all steps, prints them, and writes the report.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
-    let network = verify::network(&args.network)?;
-    let peers = PeerNetwork::of(&network);
-    let is_idle = peers.as_ref().is_some_and(discovery::is_private);
-    let floor = SyncOptions::default().work_floor;
-    let plan = DoctorPlan {
-        boot: boot_hosts(args, &network)?,
-        state_servers: peers
-            .iter()
-            .flat_map(|peers| discovery::state_servers(&args.finding, peers))
-            .collect(),
-        start: start(args.checkpoint.as_deref(), &network, floor, unix_time())
-            .map_err(|error| CommandError::Usage(error.to_string()))?,
-        allow_private: args.finding.allow_private_peers || is_idle,
-        peers: args.peer.clone(),
-        upstreams: Vec::new(),
-        limits: Limits::new(),
-        is_idle,
-        limit: Duration::from_secs(args.seconds),
-        recordings: args.report.as_deref().map(recordings),
-        network,
-    };
+    let plan = plan(args)?;
     let mut tell = |step: &DoctorStep| {
         if !args.json {
             say!("{}", text(step));
         }
     };
     let report = runtime()?.block_on(async {
-        let config = || HttpConfig { limits: plan.limits.clone(), ..HttpConfig::one_of_several() };
-        let open = |text: &String| upstream::open_with(text, config());
-        let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
+        let config = HttpConfig { limits: plan.limits.clone(), ..HttpConfig::one_of_several() };
+        let plan = match &args.replay {
+            Some(file) => replayed(plan, file, &config)?,
+            None => plan,
+        };
+        let open = |text: &String| upstream::open_with(text, config.clone());
+        let named: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
+        let upstreams = plan.upstreams.iter().cloned().chain(named).collect();
         examine(&DoctorPlan { upstreams, ..plan }, &mut tell).await.map_err(CommandError::failed)
     })?;
     let json = serde_json::to_string_pretty(&report).map_err(CommandError::failed)?;
@@ -66,6 +52,74 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
     conclude(&report, args.json)
 }
 
+/// What the flags ask for, without upstreams.
+fn plan(args: &DoctorArgs) -> Result<DoctorPlan, CommandError> {
+    let network = verify::network(&args.network)?;
+    let peers = PeerNetwork::of(&network);
+    let (is_idle, limits) = (peers.as_ref().is_some_and(discovery::is_private), Limits::new());
+    let config = BitcoinSourceConfig {
+        limits: limits.clone(),
+        records: args.report.is_some(),
+        ..BitcoinSourceConfig::default()
+    };
+    let is_replay = args.replay.is_some();
+    let state_servers = peers.iter().flat_map(|peers| discovery::state_servers(&args.finding, peers));
+    Ok(DoctorPlan {
+        boot: if is_replay { Vec::new() } else { boot_hosts(args, &network)? },
+        state_servers: if is_replay { Vec::new() } else { state_servers.collect() },
+        checkpoint: args.checkpoint.clone(),
+        starts: starts(args.checkpoint.as_deref(), &network)?,
+        allow_private: args.finding.allow_private_peers || is_idle,
+        peers: args.peer.clone(),
+        upstreams: Vec::new(),
+        recorded: Vec::new(),
+        bitcoin: if is_replay { Vec::new() } else { bitcoin::sources(&args.bitcoin, &network, &config)? },
+        watch: Duration::from_secs(args.watch),
+        behind: 0,
+        limits,
+        is_idle,
+        limit: Duration::from_secs(args.seconds),
+        recordings: args.report.as_deref().map(recordings),
+        network,
+    })
+}
+
+/// The start that is named, or the default one and that at the built-in checkpoint.
+fn starts(named: Option<&str>, network: &Network) -> Result<Vec<LightStart>, CommandError> {
+    let floor = SyncOptions::default().work_floor;
+    let at = |text: Option<&str>| start(text, network, floor, unix_time());
+    let mut starts = vec![at(named).map_err(|error| CommandError::Usage(error.to_string()))?];
+    let built_in = at(Some("built-in")).ok().filter(|_| named.is_none());
+    let other = built_in.filter(|built_in| !starts.contains(built_in));
+    starts.extend(other);
+    Ok(starts)
+}
+
+/// The plan that tries a report again.
+fn replayed(plan: DoctorPlan, file: &Path, config: &HttpConfig) -> Result<DoctorPlan, CommandError> {
+    let usage = |text: String| CommandError::Usage(format!("--replay {}: {text}", file.display()));
+    let former = FormerRun::read(file).map_err(usage)?;
+    if former.network != plan.network.name {
+        return Err(usage(format!("it is of network {}: give the same --network", former.network)));
+    }
+    let sources = former.open(file, config).map_err(usage)?;
+    let starts = match &plan.checkpoint {
+        Some(_) => plan.starts,
+        None => starts(former.checkpoint.as_deref(), &plan.network)?,
+    };
+    let first = starts.first().copied();
+    let alone = sources.alone.into_iter().filter_map(|(upstream, start)| Some((upstream, start.or(first)?)));
+    Ok(DoctorPlan {
+        checkpoint: plan.checkpoint.or_else(|| former.checkpoint.clone()),
+        starts,
+        upstreams: sources.upstreams,
+        recorded: alone.collect(),
+        bitcoin: sources.bitcoin,
+        behind: unix_time().saturating_sub(former.ended()),
+        ..plan
+    })
+}
+
 /// The hosts to ask for nodes. There are none if the user names other sources and the network has none.
 fn boot_hosts(args: &DoctorArgs, network: &Network) -> Result<Vec<BootHost>, CommandError> {
     if PeerNetwork::of(network).is_none() && !args.peer.is_empty() {
@@ -75,13 +129,6 @@ fn boot_hosts(args: &DoctorArgs, network: &Network) -> Result<Vec<BootHost>, Com
         Err(_) if !args.peer.is_empty() || !args.upstream.is_empty() => Ok(Vec::new()),
         hosts => hosts,
     }
-}
-
-/// The folder of the recordings beside a report.
-fn recordings(report: &Path) -> PathBuf {
-    let mut folder = OsString::from(report);
-    folder.push(".recording");
-    folder.into()
 }
 
 fn text(step: &DoctorStep) -> String {

@@ -14,15 +14,24 @@ use rootlight_upstream::p2p::{Identity, IdentityError, PeerAddress, PeerUpstream
 use rootlight_upstream::record::{RecordError, RecordedUpstream, Recording};
 use tokio::time::Instant;
 
+use super::chain::ReadChain;
 use super::plan::DoctorPlan;
 use super::report::{DialledNode, DoctorReport, DoctorStep, PEERS, StepOutcome, StepSubject, Steps};
-use super::{chain, nodes};
+use super::{bitcoin, chain, nodes};
 
 /// Most nodes that are found and asked at a time.
 const SLOTS: usize = 4;
 
 /// Share of the time that finding nodes takes at most.
 const FINDING_SHARE: u32 = 3;
+
+/// Names of the folders of recordings, before a number.
+pub(super) const UPSTREAM: &str = "upstream-";
+pub(super) const STATE_SERVER: &str = "state-server-";
+pub(super) const BITCOIN: &str = "bitcoin-";
+
+/// The file in the folder of a Bitcoin source.
+pub(super) const BITCOIN_FILE: &str = "bitcoin.json";
 
 /// The steps of peers, or of one upstream.
 type SourceSteps<'a> = LocalBoxFuture<'a, Vec<DoctorStep>>;
@@ -37,6 +46,9 @@ pub enum DoctorError {
     /// A recording cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The recording of a source of Bitcoin's chain cannot be written.
+    #[error("recording of a Bitcoin source: {0}")]
+    Bitcoin(std::io::Error),
 }
 
 /// Tries all steps, and tells of each when it ends; those of peers and of the upstreams go on at the same time. Must be
@@ -61,9 +73,14 @@ pub async fn examine(
         sources.push(by_peers(plan, finder, &nodes, &mut recordings, until)?);
     }
     for (upstream, number) in plan.upstreams.iter().zip(1_u32..) {
-        let recorded = recordings.record(&format!("upstream-{number}"), vec![upstream.clone()])?;
+        let recorded = recordings.record(&format!("{UPSTREAM}{number}"), vec![upstream.clone()])?;
         sources.push(Box::pin(by_upstream(plan, recorded, until)));
     }
+    for (upstream, start) in plan.recorded.iter().cloned() {
+        let step = async move { vec![chain::state_server(plan, upstream, start, until).await] };
+        sources.push(Box::pin(step));
+    }
+    sources.push(Box::pin(bitcoin::sources(plan, until)));
     for source in join_all(sources).await {
         source.into_iter().for_each(|step| steps.add(step));
     }
@@ -71,6 +88,7 @@ pub async fn examine(
         version: env!("CARGO_PKG_VERSION"),
         network: plan.network.name.clone(),
         chain_id: plan.network.chain_id,
+        checkpoint: plan.checkpoint.clone(),
         started: at,
         milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         proven_by: proven_by(&steps.all),
@@ -82,9 +100,9 @@ pub async fn examine(
 
 /// Who we are to nodes: someone new each time, because a node admits one connection of each key.
 fn identity(plan: &DoctorPlan) -> Result<Arc<Identity>, IdentityError> {
-    let genesis = match plan.start {
+    let genesis = match plan.starts.first() {
         // A chain of tests may have another block 0 than its network's.
-        LightStart::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
+        Some(LightStart::At(checkpoint)) if checkpoint.number == 0 => checkpoint.hash,
         _ => plan.network.genesis_hash,
     };
     let identity = Identity::open(&plan.network, genesis, None)?;
@@ -117,7 +135,28 @@ fn by_peers<'a>(
         upstreams.extend(start_slots(finder, SlotOptions { count, identity, avoid, network, nodes }));
     }
     let upstreams = recordings.record(PEERS, upstreams)?;
-    Ok(Box::pin(async move { chain::read(plan, PEERS, upstreams, until).await }))
+    let alone = state_servers(plan, recordings)?;
+    Ok(Box::pin(async move {
+        let ReadChain { mut steps, head } = chain::read(plan, PEERS, upstreams, until).await;
+        let first = head.map(LightStart::At).or(plan.starts.first().copied());
+        let one = |(upstream, start)| chain::state_server(plan, upstream, start, until);
+        steps.extend(join_all(alone.into_iter().zip(first.into_iter().cycle()).map(one)).await);
+        steps
+    }))
+}
+
+/// The state servers of the network and the named nodes, each as an upstream of its own.
+fn state_servers(
+    plan: &DoctorPlan,
+    recordings: &mut Recordings<'_>,
+) -> Result<Vec<SharedUpstream>, DoctorError> {
+    let mut upstreams = Vec::new();
+    for (address, number) in plan.state_servers.iter().chain(&plan.peers).zip(1_u32..) {
+        let (network, nodes) = (Arc::new(plan.network.clone()), Arc::new(StateNodes::default()));
+        let upstream = PeerUpstream::new(identity(plan)?, address.clone(), network, nodes);
+        upstreams.extend(recordings.record(&format!("{STATE_SERVER}{number}"), vec![Arc::new(upstream)])?);
+    }
+    Ok(upstreams)
 }
 
 /// The steps of reading the chain from one upstream.
@@ -129,7 +168,9 @@ async fn by_upstream(plan: &DoctorPlan, upstreams: Vec<SharedUpstream>, until: I
             let skip = |subject| DoctorStep::skipped(subject, upstream.name(), "the upstream is of no use");
             [StepSubject::Headers, StepSubject::Head, StepSubject::State].map(skip).into()
         }
-        StepOutcome::Ok | StepOutcome::Skipped => chain::read(plan, upstream.name(), upstreams, until).await,
+        StepOutcome::Ok | StepOutcome::Skipped => {
+            chain::read(plan, upstream.name(), upstreams, until).await.steps
+        }
     };
     steps.insert(0, reached);
     steps
@@ -174,8 +215,14 @@ impl Recordings<'_> {
     }
 
     /// Completes all recordings; returns the folders of those that are whole.
-    fn finish(self) -> Result<Vec<String>, RecordError> {
+    fn finish(self) -> Result<Vec<String>, DoctorError> {
         let mut whole = Vec::new();
+        for (source, number) in self.plan.bitcoin.iter().zip(1_u32..) {
+            let Some(folder) = &self.plan.recordings else { break };
+            let folder = folder.join(format!("{BITCOIN}{number}"));
+            source.write_recording(&folder.join(BITCOIN_FILE)).map_err(DoctorError::Bitcoin)?;
+            whole.push(folder.display().to_string());
+        }
         for (folder, recording) in self.begun {
             if recording.finish()? {
                 whole.push(folder.display().to_string());

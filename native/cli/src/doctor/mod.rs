@@ -4,16 +4,21 @@
 //! |---|---|
 //! | `plan`, `examine` | what is tried; the order of the steps, and who is asked |
 //! | `nodes` | boot hosts, discovery, handshakes |
-//! | `chain` | headers, head and state, by a light client of peers or of one JSON-RPC upstream |
-//! | `report` | the steps and the report |
+//! | `chain`, `waits` | headers, head and state, by a light client of peers or of one upstream; what it waits for |
+//! | `bitcoin`, `tags` | sources of Bitcoin's chain; what it says of this one |
+//! | `report`, `replay` | the steps and the report; a report that is tried again from its recordings |
 //! | `command` | `rootlight doctor` |
 
+mod bitcoin;
 mod chain;
 pub(crate) mod command;
 mod examine;
 mod nodes;
 mod plan;
+mod replay;
 mod report;
+mod tags;
+mod waits;
 
 pub use examine::{DoctorError, examine};
 pub use plan::DoctorPlan;

@@ -26,6 +26,12 @@ pub enum StepSubject {
     Head,
     /// A balance at the head, proven from its state root.
     State,
+    /// A balance at the head, proven by one node that is named or known as a state server.
+    StateServer,
+    /// One source of Bitcoin's chain: its newest block, headers and coinbases.
+    BitcoinSource,
+    /// What Bitcoin's chain says of this one.
+    Tags,
 }
 
 impl StepSubject {
@@ -40,6 +46,9 @@ impl StepSubject {
             Self::Headers => "headers",
             Self::Head => "head",
             Self::State => "state",
+            Self::StateServer => "state server",
+            Self::BitcoinSource => "bitcoin source",
+            Self::Tags => "tags",
         }
     }
 }
@@ -138,6 +147,8 @@ pub struct DoctorReport {
     pub network: String,
     /// Its chain id.
     pub chain_id: u64,
+    /// The value of `--checkpoint`.
+    pub checkpoint: Option<String>,
     /// When it began, in seconds since 1970.
     pub started: u64,
     /// How long it took.

@@ -1,6 +1,7 @@
 //! The program `rootlight light` without `--checkpoint`: a start by window that is stored below the user's folder for caches.
+//! And `rootlight doctor`, which tries this start and that at the built-in checkpoint.
 
-use crate::common::{ProgramWatch, RunningServer, client, config, start_service};
+use crate::common::{ProgramWatch, RunningServer, client, config, run, start_service};
 use crate::window::{ChainUpstream, FIRST, LENGTH, NETWORK};
 
 use std::io::{BufRead as _, BufReader};
@@ -185,4 +186,40 @@ async fn without_any_source_of_bitcoin_that_answers_an_undated_window_starts() {
     assert!(world.node.take().0 >= UNDATED);
     let status = program.ask("rootlight_syncStatus", json!([])).await;
     assert_eq!(status["result"]["bitcoin"]["verdict"], "unavailable", "{status}");
+}
+
+/// Runs the doctor; returns the outcomes of its steps about headers and the head, with the kind of start.
+async fn doctor(world: &World, more: &[&str]) -> Vec<(Value, Value)> {
+    let network = world.home.path().join("network.json");
+    let mut arguments = vec!["doctor".to_owned(), "--json".to_owned(), "--for".to_owned(), "600".to_owned()];
+    arguments.extend(["--network".to_owned(), network.to_str().unwrap().to_owned()]);
+    arguments.extend(more.iter().map(|text| (*text).to_owned()));
+    let run = move || run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let steps = report["steps"].as_array().unwrap().iter();
+    let steps = steps.filter(|step| step["subject"] == "headers" || step["subject"] == "head");
+    steps.map(|step| (step["details"]["start"]["kind"].clone(), step["outcome"].clone())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_tries_both_starts_and_replays_them_by_the_clock_of_the_report() {
+    let world = World::new().await;
+    let (url, file) = (world.server.url("/"), world.home.path().join("report.json"));
+    let file = file.to_str().unwrap();
+    let tried = doctor(&world, &["--upstream", &url, "--bitcoin", "off", "--report", file]).await;
+    let of = |kind: &str, outcome: &str| (json!(kind), json!(outcome));
+    let head = |outcome: &str| (Value::Null, json!(outcome));
+    // No chain leads from block 0 to these headers.
+    let expected = vec![of("window", "ok"), head("ok"), of("checkpoint", "failed")];
+    assert_eq!(tried, expected);
+    assert_eq!(doctor(&world, &["--replay", file]).await, expected);
+
+    // To a clock of two hours before, the headers come from the future.
+    let mut report: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    report["started"] = json!(report["started"].as_u64().unwrap() - 7_200);
+    std::fs::write(file, report.to_string()).unwrap();
+    let early = doctor(&world, &["--replay", file]).await;
+    assert!(!early.contains(&head("ok")), "{early:?}");
 }

@@ -9,7 +9,7 @@ use common::{client, run};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use super::peers::dev;
+use super::peers::{dev, dev_with};
 
 /// Longer than any machine takes; every run here ends by itself.
 const LONG: &str = "600";
@@ -75,6 +75,94 @@ async fn every_step_works_on_a_chain_that_is_served_and_the_report_replays() {
         });
         assert_eq!(heads[0], heads[1]);
     }
+}
+
+/// The steps about a chain and about Bitcoin that were tried, with their outcomes, in an order that does not depend on time.
+fn verdicts(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let steps = report["steps"].as_array().unwrap().iter();
+    let steps = steps.map(|step| (text(&step["subject"]), text(&step["outcome"])));
+    let elsewhere = ["dns", "discovery", "handshake", "chainId"];
+    let mut verdicts: Vec<_> = steps
+        .filter(|(subject, outcome)| outcome != "skipped" && !elsewhere.contains(&subject.as_str()))
+        .collect();
+    verdicts.sort();
+    verdicts
+}
+
+/// The details of the steps about a subject.
+fn details<'a>(report: &'a Value, subject: &str) -> Vec<&'a Value> {
+    let steps = report["steps"].as_array().unwrap().iter();
+    steps.filter(|step| step["subject"] == subject).map(|step| &step["details"]).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_of_bitcoin_tags_and_single_nodes_are_tried_and_the_report_replays_to_the_same_verdicts() {
+    let (mut program, id, address) = dev_with(&["--bitcoin-chain=2"]);
+    let (mut url, mut bitcoin) = (String::new(), Vec::new());
+    for line in BufReader::new(program.0.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        let words = line.split([' ', ',']).filter(|word| word.contains("://")).map(str::to_owned);
+        if line.starts_with("Bitcoin ") {
+            bitcoin = words.collect();
+        } else if line.starts_with("listening ") {
+            url = words.into_iter().next().unwrap();
+            break;
+        }
+    }
+    let mine = json!({ "jsonrpc": "2.0", "id": 1, "method": "hardhat_mine", "params": ["0x258", "0x1"] });
+    let sent =
+        client().post(&url).header(CONTENT_TYPE, "application/json").body(mine.to_string()).send().await;
+    assert!(sent.unwrap().text().await.unwrap().contains("result"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.json");
+    let (file, peer) = (file.to_str().unwrap(), format!("{id}@{address}"));
+    let closed = format!("tcp://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let doctor = ["doctor", "--network", "regtest", "--for", LONG];
+    let sources = ["--peer", &peer, "--upstream", &url, "--report", file];
+    let bitcoin = ["--bitcoin", &bitcoin[0], "--bitcoin", &bitcoin[1], "--bitcoin", &closed];
+    let output = run(&[&doctor[..], &sources, &bitcoin].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let found = verdicts(&report);
+    let count = |subject: &str, outcome: &str| {
+        found.iter().filter(|one| **one == (subject.to_owned(), outcome.to_owned())).count()
+    };
+    for (subject, times) in
+        [("headers", 2), ("head", 2), ("state", 2), ("tags", 2), ("stateServer", 1), ("bitcoinSource", 2)]
+    {
+        assert_eq!(count(subject, "ok"), times, "{subject}: {text}");
+    }
+    assert_eq!((found.len(), count("bitcoinSource", "failed")), (12, 1), "{text}");
+    // The broken source is named, with what to do.
+    assert!(text.contains(&format!("FAILED  {closed}, bitcoin source: ")), "{text}");
+    assert!(text.contains("name other sources with --bitcoin URL"), "{text}");
+    assert!(text.contains("73 of 73 coinbases proven") && text.contains("it offers no coinbases"), "{text}");
+    assert!(
+        text.contains("held: the newest 72 Bitcoin blocks name this chain 72 times (72 own, 0 kin)"),
+        "{text}"
+    );
+    drop(program);
+
+    let output = run(&[&doctor[..], &["--replay", file, "--json"]].concat());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let again: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{error}"));
+    assert_eq!((output.status.code(), verdicts(&again)), (Some(0), found), "{again:#}");
+    for subject in ["head", "bitcoinSource"] {
+        let [first, second] = [&report, &again].map(|report| details(report, subject));
+        for details in first {
+            let same = |other: &&&Value| {
+                ["hash", "tip", "coinbases"].iter().all(|name| other[*name] == details[*name])
+            };
+            assert!(second.iter().any(|other| same(&other)), "{subject}: {details} is not in {second:?}");
+        }
+    }
+
+    let other = run(&["doctor", "--network", "testnet", "--replay", file]);
+    let error = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert_eq!(other.status.code(), Some(2), "{error}");
+    assert!(error.contains("it is of network regtest"), "{error}");
 }
 
 #[test]

@@ -35,7 +35,12 @@ fn start(arguments: &[&str]) -> PeerProgram {
 
 /// Starts a development chain that peers find; returns it with its id and its address.
 pub(super) fn dev() -> (PeerProgram, String, String) {
-    let mut program = start(&["dev", "--genesis", "regtest", "--p2p-port", "0"]);
+    dev_with(&[])
+}
+
+/// As [`dev`], with further flags.
+pub(super) fn dev_with(more: &[&str]) -> (PeerProgram, String, String) {
+    let mut program = start(&[&["dev", "--genesis", "regtest", "--p2p-port", "0"], more].concat());
     let _watch = ProgramWatch::of(&program.0);
     let mut log = BufReader::new(program.0.stderr.take().unwrap()).lines();
     let place = log.find_map(|line| {

@@ -1,0 +1,158 @@
+//! Sources of Bitcoin's chain, each by itself: the newest block, the way from the built-in checkpoint to it, coinbases.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use rootlight::consensus::bitcoin::{
+    BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof,
+};
+use rootlight::light::bitcoin::{BitcoinFollower, MAX_TIP_AGE};
+use rootlight_limits::unix_time::unix_time;
+use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, follow};
+use serde_json::json;
+use tokio::time::{Instant, timeout_at};
+
+use super::plan::DoctorPlan;
+use super::report::{DoctorStep, StepOutcome, StepSubject};
+
+/// Newest headers by which a source without coinbases is compared with the others: from such a source all headers would take
+/// thousands of requests.
+const COMPARED: u32 = 10;
+
+/// Blocks by which a source may be behind the others: one that was just found, and one more.
+const MAX_BEHIND: u32 = 2;
+
+const HELP: &str = "name other sources with --bitcoin URL; an Electrum server with a certificate of its own needs tcp://, and a \
+                    firewall may block its port; rootlight light needs one source of headers and one of coinbases";
+
+/// What one source shows.
+struct Shown {
+    /// Height and time of its newest block.
+    tip: (u32, u32),
+    /// Its chain, if it gave all headers above the checkpoint.
+    chain: Option<BitcoinChain>,
+    /// Which headers link to what, in words.
+    linked: String,
+    /// Coinbases that are proven, and those that were asked for.
+    coinbases: Option<(usize, usize)>,
+}
+
+/// Tries each source.
+pub(super) async fn sources(plan: &DoctorPlan, until: Instant) -> Vec<DoctorStep> {
+    let Some(network) = plan.network.bitcoin else { return Vec::new() };
+    let now = unix_time().saturating_sub(plan.behind);
+    let read = |source: Arc<BitcoinSource>, known: Option<BitcoinChain>| async move {
+        let started = Instant::now();
+        let shown = timeout_at(until, shown(&source, network, known, now)).await;
+        (source, started, shown.unwrap_or_else(|_| Err("it took too long".into())))
+    };
+    let (full, rest): (Vec<_>, Vec<_>) =
+        plan.bitcoin.iter().cloned().partition(|source| source.offers_coinbases());
+    let mut all = join_all(full.into_iter().map(|source| read(source, None))).await;
+    let heaviest = heaviest(all.iter().filter_map(|(_, _, shown)| shown.as_ref().ok()?.chain.as_ref()), now);
+    all.extend(join_all(rest.into_iter().map(|source| read(source, heaviest.clone()))).await);
+    let newest = all.iter().filter_map(|(_, _, shown)| Some(shown.as_ref().ok()?.tip.0)).max();
+    let step = |(source, started, shown): (Arc<BitcoinSource>, Instant, Result<Shown, String>)| {
+        step(plan, source.name(), started, shown, newest.unwrap_or_default(), now)
+    };
+    all.into_iter().map(step).collect()
+}
+
+/// The chain with the most work of those that sources show.
+fn heaviest<'a>(mut shown: impl Iterator<Item = &'a BitcoinChain>, now: u64) -> Option<BitcoinChain> {
+    let mut all = shown.next()?.clone();
+    for other in shown {
+        let headers = (other.lowest()..=other.tip().height).filter_map(|height| other.header_at(height));
+        // Those of a source that left the others long ago do not link.
+        headers.for_each(|header| _ = all.insert(&header, now));
+    }
+    Some(all)
+}
+
+async fn shown(
+    source: &BitcoinSource,
+    network: BitcoinNetwork,
+    known: Option<BitcoinChain>,
+    now: u64,
+) -> Result<Shown, String> {
+    let words = |error: rootlight_upstream::UpstreamError| error.to_string();
+    let tip = source.tip().await.map_err(words)?;
+    let Some(mut known) = known else {
+        let first = network.checkpoint.height;
+        let chain = follow(BitcoinChain::new(network), source, now).await?;
+        let linked =
+            format!("{} headers above block {first} link to it", chain.tip().height.saturating_sub(first));
+        let coinbases = if source.offers_coinbases() { Some(coinbases(source, &chain).await?) } else { None };
+        let tip = (chain.tip().height, chain.tip().time);
+        return Ok(Shown { tip, chain: Some(chain), linked, coinbases });
+    };
+    let from = tip.saturating_sub(COMPARED - 1).max(network.checkpoint.height.saturating_add(1));
+    let headers = source.headers(from, COMPARED).await.map_err(words)?;
+    for header in &headers {
+        known.insert(header, now).map_err(|error| error.to_string())?;
+    }
+    let newest = headers.last().ok_or("it gave no headers")?;
+    let linked = format!("its newest {} headers link to those of the other sources", headers.len());
+    let tip = (tip, BitcoinHeader::from(newest).time());
+    Ok(Shown { tip, chain: None, linked, coinbases: None })
+}
+
+/// Asks for the coinbases whose tags are judged, and proves them.
+async fn coinbases(source: &BitcoinSource, chain: &BitcoinChain) -> Result<(usize, usize), String> {
+    let mut follower = BitcoinFollower::resume(chain.clone());
+    let wanted = follower.missing_coinbases();
+    let wanted = wanted.get(..MAX_COINBASES).unwrap_or(&wanted);
+    let given = source.coinbases(wanted).await.map_err(|error| error.to_string())?;
+    let mut proven = 0_usize;
+    for coinbase in given {
+        let branch = coinbase.shown_branch();
+        let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&coinbase.transaction), branch: &branch };
+        proven =
+            proven.saturating_add(usize::from(follower.insert_coinbase(coinbase.height, &proof).is_ok()));
+    }
+    Ok((proven, wanted.len()))
+}
+
+fn step(
+    plan: &DoctorPlan,
+    source: &str,
+    started: Instant,
+    shown: Result<Shown, String>,
+    newest: u32,
+    now: u64,
+) -> DoctorStep {
+    let Shown { tip: (height, time), linked, coinbases, .. } = match shown {
+        Ok(shown) => shown,
+        Err(reason) => {
+            return DoctorStep::new(StepSubject::BitcoinSource, source, started, StepOutcome::Failed, reason)
+                .advised(HELP);
+        }
+    };
+    let age = now.saturating_sub(time.into());
+    let mut seen = format!("block {height}, {} min old; {linked}", age / 60);
+    match coinbases {
+        Some((proven, wanted)) => seen.push_str(&format!("; {proven} of {wanted} coinbases proven")),
+        None => seen.push_str("; it offers no coinbases"),
+    }
+    let behind = newest.saturating_sub(height);
+    let fault = if time == 0 {
+        Some("it shows no block above the built-in one".to_owned())
+    } else if behind > MAX_BEHIND {
+        Some(format!("it is {behind} blocks behind another source"))
+    } else if age > MAX_TIP_AGE && !plan.is_idle {
+        Some("it withholds newer blocks, or the clock is wrong".to_owned())
+    } else {
+        let withheld = coinbases.filter(|(proven, wanted)| proven < wanted);
+        withheld.map(|_| "coinbases are missing or wrong".to_owned())
+    };
+    let outcome = if fault.is_some() { StepOutcome::Failed } else { StepOutcome::Ok };
+    seen.extend(fault.map(|fault| format!("; {fault}")));
+    let details = json!({
+        "tip": height,
+        "age": age,
+        "coinbases": coinbases.map(|(proven, wanted)| json!({ "proven": proven, "wanted": wanted })),
+    });
+    DoctorStep::new(StepSubject::BitcoinSource, source, started, outcome, seen)
+        .detailed(details)
+        .advised(HELP)
+}

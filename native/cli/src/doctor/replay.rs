@@ -1,0 +1,97 @@
+//! A report that is tried again, from its recordings alone and by its clock.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rootlight::consensus::Checkpoint;
+use rootlight::types::B256;
+use rootlight_node::light::LightStart;
+use rootlight_upstream::bitcoin::BitcoinSource;
+use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::examine::{BITCOIN, BITCOIN_FILE, STATE_SERVER, UPSTREAM};
+use super::report::PEERS;
+
+/// What a report says of its run.
+#[derive(Debug, Deserialize)]
+pub(super) struct FormerRun {
+    pub(super) network: String,
+    #[serde(default)]
+    pub(super) checkpoint: Option<String>,
+    started: u64,
+    milliseconds: u64,
+    steps: Vec<FormerStep>,
+    recordings: Vec<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FormerStep {
+    subject: String,
+    #[serde(default)]
+    details: Value,
+}
+
+/// The sources of a former run, as recorded.
+#[derive(Default)]
+pub(super) struct FormerSources {
+    pub(super) upstreams: Vec<SharedUpstream>,
+    /// Nodes that were tried by themselves, and where each started; `None` where the run did.
+    pub(super) alone: Vec<(SharedUpstream, Option<LightStart>)>,
+    pub(super) bitcoin: Vec<Arc<BitcoinSource>>,
+}
+
+/// The folder of the recordings beside a report.
+pub(super) fn recordings(report: &Path) -> PathBuf {
+    let mut folder = OsString::from(report);
+    folder.push(".recording");
+    folder.into()
+}
+
+impl FormerRun {
+    /// Reads a report; an error is a message.
+    pub(super) fn read(file: &Path) -> Result<Self, String> {
+        let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&bytes).map_err(|error| format!("not a report: {error}"))
+    }
+
+    /// The time at which the run ended, in seconds since 1970.
+    pub(super) const fn ended(&self) -> u64 {
+        self.started.saturating_add(self.milliseconds / 1_000)
+    }
+
+    /// Opens the recordings beside the report, which may have been moved together with it.
+    pub(super) fn open(&self, file: &Path, config: &HttpConfig) -> Result<FormerSources, String> {
+        let mut sources = FormerSources::default();
+        for path in &self.recordings {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let folder = recordings(file).join(name);
+            let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
+            if name.starts_with(BITCOIN) {
+                let source =
+                    BitcoinSource::replay(&folder.join(BITCOIN_FILE)).map_err(|error| wrong(&error))?;
+                sources.bitcoin.push(Arc::new(source));
+                continue;
+            }
+            let replay = format!("replay:{}", folder.display());
+            let open = || upstream::open_with(&replay, config.clone()).map_err(|error| wrong(&error));
+            if name == PEERS || name.starts_with(UPSTREAM) {
+                sources.upstreams.push(open()?);
+            } else if let Some(number) = name.strip_prefix(STATE_SERVER) {
+                sources.alone.push((open()?, self.start_of(number)));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Where the state server of a number, from 1 on, started.
+    fn start_of(&self, number: &str) -> Option<LightStart> {
+        let mut servers = self.steps.iter().filter(|step| step.subject == "stateServer");
+        let start = &servers.nth(number.parse::<usize>().ok()?.checked_sub(1)?)?.details["start"];
+        let hash: B256 = start["hash"].as_str()?.parse().ok()?;
+        let number = start["number"].as_u64()?;
+        Some(LightStart::At(Checkpoint { number, hash, total_difficulty: None }))
+    }
+}
