@@ -20,7 +20,7 @@ pub const MAX_COINBASE_LEN: usize = 100_000;
 /// Least bytes of a coinbase transaction: 64 bytes could be an inner Merkle node.
 pub const MIN_COINBASE_LEN: usize = 65;
 /// Length of a SHA-256 block, in bytes.
-const SHA256_BLOCK: usize = 64;
+pub(super) const SHA256_BLOCK: usize = 64;
 /// Length of version and, with witness data, of marker and flag, in bytes.
 const VERSION_LEN: usize = 4;
 /// Marker and flag of a transaction with witness data (BIP 144), where other transactions count their inputs.
@@ -170,11 +170,16 @@ impl CoinbaseProof<'_> {
     }
 }
 
-/// The last tag: `None` if there is none, `Some(None)` if it is cut.
-fn last_tag(bytes: &[u8]) -> Option<Option<Tag>> {
+/// Where the last tag starts.
+pub(super) fn last_tag_at(bytes: &[u8]) -> Option<usize> {
     let tag = MERGED_MINING_TAG.as_slice();
     let starts = |window: &[u8]| window.first() == tag.first() && window == tag;
-    let end = bytes.windows(tag.len()).rposition(starts)?.checked_add(tag.len())?;
+    bytes.windows(tag.len()).rposition(starts)
+}
+
+/// The last tag: `None` if there is none, `Some(None)` if it is cut.
+fn last_tag(bytes: &[u8]) -> Option<Option<Tag>> {
+    let end = last_tag_at(bytes)?.checked_add(MERGED_MINING_TAG.len())?;
     Some(bytes.get(end..).and_then(|rest| rest.first_chunk::<32>()).map(|bytes| Tag::from(*bytes)))
 }
 
@@ -199,7 +204,7 @@ fn checked_tail(field: &[u8]) -> Result<&[u8], CoinbaseProofError> {
 }
 
 /// A coinbase transaction without its witness data, read to the last byte.
-fn without_witness(bytes: &[u8]) -> Result<Cow<'_, [u8]>, CoinbaseProofError> {
+pub(super) fn without_witness(bytes: &[u8]) -> Result<Cow<'_, [u8]>, CoinbaseProofError> {
     let found = bytes.len();
     checked_length(found as u64)?;
     let parts = Parts::read(bytes).ok_or(CoinbaseProofError::NotACoinbase)?;

@@ -36,7 +36,7 @@ pub(crate) fn coinbase(script: &[u8], outputs: &[&[u8]], witness: bool) -> Vec<u
     bytes
 }
 
-fn tag(hash: &[u8]) -> Vec<u8> {
+pub(crate) fn tag(hash: &[u8]) -> Vec<u8> {
     [b"RSKBLOCK:".as_slice(), hash].concat()
 }
 
@@ -45,7 +45,7 @@ fn plain(outputs: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The header and the branch of a block whose first transaction is `coinbase`, of `count` transactions.
-fn block(coinbase: &[u8], count: u32) -> ([u8; HEADER_LEN], Vec<u8>) {
+pub(crate) fn block(coinbase: &[u8], count: u32) -> ([u8; HEADER_LEN], Vec<u8>) {
     let others = (1..count).map(|n| double_sha256(&n.to_le_bytes()));
     let leaves: Vec<B256> = core::iter::once(double_sha256(coinbase)).chain(others).collect();
     let siblings = first_branch(&leaves);

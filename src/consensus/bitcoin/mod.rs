@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `hash`, `header`, `transaction_shape` | double SHA-256, header fields, the shape of a 64-byte transaction |
 //! | `target`, `network` | compact targets and their change; checkpoints and limits of Bitcoin's networks |
-//! | `coinbase_proof` | a block's coinbase, proven, with the Rootstock tag in it |
+//! | `coinbase_proof`, `coinbase_buf` | a block's coinbase, proven, with the Rootstock tag in it; the proof as it is kept |
 //! | `packed`, `stored` | headers packed for transport; the chain as a client stores it |
 //! | `chain`, `main_chain`, `branches`, `entry`, `block`, `error` | the header chain above a checkpoint |
 
@@ -15,9 +15,10 @@ mod branches;
 mod chain;
 #[cfg(test)]
 mod chain_test;
+mod coinbase_buf;
 mod coinbase_proof;
 #[cfg(test)]
-mod coinbase_proof_test;
+pub(crate) mod coinbase_proof_test;
 mod entry;
 mod error;
 mod hash;
@@ -37,6 +38,7 @@ mod transaction_shape;
 
 pub use block::{BitcoinBlock, BitcoinInserted};
 pub use chain::{BitcoinChain, HELD_BITCOIN_HEADERS};
+pub use coinbase_buf::CoinbaseProofBuf;
 pub use coinbase_proof::{
     CoinbaseBytes, CoinbaseProof, CoinbaseProofError, MAX_COINBASE_LEN, MIN_COINBASE_LEN, ProvenCoinbase, Tag,
 };
