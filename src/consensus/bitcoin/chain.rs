@@ -17,6 +17,8 @@ use crate::types::{B256, U256};
 /// Headers of the heaviest chain that are held: three periods, so that a branch of a whole period has all that the change of
 /// its target needs, and a stored tip the two periods that it consists of. About 1 MB.
 pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
+/// Headers that a server holds for clients that start at the built-in block: those of two and a half years, 20 MB.
+pub const SERVED_BITCOIN_HEADERS: u32 = 64 * PERIOD;
 /// Seconds that a header may be ahead of the clock.
 const MAX_AHEAD: u64 = 2 * 60 * 60;
 
@@ -75,6 +77,11 @@ impl BitcoinChain {
     pub fn holding(mut self, headers: u32) -> Self {
         self.held = headers.max(HELD_BITCOIN_HEADERS) as usize;
         self
+    }
+
+    /// Whether the chain holds all headers since its start, and more than the default once there are more.
+    pub(super) fn holds_all(&self) -> bool {
+        self.held > HELD_BITCOIN_HEADERS as usize && self.lowest() == self.start().height.saturating_add(1)
     }
 
     /// The network.

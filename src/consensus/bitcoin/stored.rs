@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::block::BitcoinInserted;
-use super::chain::{BitcoinChain, HELD_BITCOIN_HEADERS};
+use super::chain::{BitcoinChain, SERVED_BITCOIN_HEADERS};
 use super::error::{BitcoinChainError, MAX_REORGANISATION};
 use super::hash::double_sha256;
 use super::network::{BitcoinCheckpoint, BitcoinNetwork};
@@ -66,10 +66,10 @@ impl BitcoinChain {
     }
 
     /// The bytes to store, from which [`Self::restore`] makes the chain from [`Self::personal_checkpoint`] on: 87 to 174 kB once a
-    /// period is complete.
+    /// period is complete. A chain that holds more than the default is stored from its start on, 43 bytes a header.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
-        let checkpoint = self.personal_checkpoint();
+        let checkpoint = if self.holds_all() { *self.start() } else { self.personal_checkpoint() };
         let mut out = vec![FORM];
         out.extend_from_slice(&checkpoint.height.to_le_bytes());
         out.extend_from_slice(checkpoint.hash.as_slice());
@@ -81,15 +81,16 @@ impl BitcoinChain {
         out
     }
 
-    /// Reads a stored chain of a network, and checks its headers. `now` is in seconds since 1970.
+    /// Reads a stored chain of a network, and checks its headers. `now` is in seconds since 1970. The chain holds as many headers
+    /// as were stored, or the default ([`Self::holding`]).
     ///
     /// # Errors
     /// [`StoredBitcoinError`]: the chain must be synchronized from the network's checkpoint.
     pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
         let (checkpoint, packed) = parts(stored)?;
         check_checkpoint(&checkpoint, &network)?;
-        let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network });
-        for header in PackedHeaders::new(packed, HELD_BITCOIN_HEADERS as usize)? {
+        let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network }).holding(SERVED_BITCOIN_HEADERS);
+        for header in PackedHeaders::new(packed, SERVED_BITCOIN_HEADERS as usize)? {
             let header = header?;
             if chain.insert_hashed(&header, now)? != BitcoinInserted::Extended {
                 let (hash, previous) = (*header.hash(), chain.tip().hash);
@@ -100,7 +101,7 @@ impl BitcoinChain {
         if checkpoint != network.checkpoint && count < MAX_REORGANISATION {
             return Err(StoredBitcoinError::Shallow { height, count });
         }
-        Ok(chain)
+        Ok(chain.holding(count))
     }
 }
 

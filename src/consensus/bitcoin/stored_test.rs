@@ -8,7 +8,7 @@ use super::network::BitcoinNetwork;
 use super::packed::{PackedHeadersError, pack_headers};
 use super::target::PERIOD;
 use super::testing::{mine, mine_on};
-use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, StoredBitcoinError};
+use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, HELD_BITCOIN_HEADERS, StoredBitcoinError};
 use crate::types::B256;
 
 /// Sixteen hashes make a block.
@@ -91,6 +91,34 @@ fn a_stored_chain_has_two_periods_at_most() {
     assert_eq!(chain.tip().height - chain.personal_checkpoint().height, 2 * PERIOD - 1);
     let length = chain.stored().len();
     assert!(length < 160_000, "{length}");
+}
+
+/// A server's clients start at the built-in block, so its headers are stored from there on.
+#[test]
+fn a_chain_that_holds_more_is_stored_from_its_start() {
+    let held = HELD_BITCOIN_HEADERS;
+    let headers = mine_on(BitcoinNetwork::REGTEST.checkpoint.hash, 0, START, 600, EASY, held as usize + 20);
+    let mut server = BitcoinChain::new(BitcoinNetwork::REGTEST).holding(held + 10);
+    insert_all(&mut server, &headers[..5]);
+    assert_eq!(BitcoinChain::restore(BitcoinNetwork::REGTEST, &server.stored(), NOW).unwrap().lowest(), 1);
+    insert_all(&mut server, &headers[5..held as usize + 10]);
+    let bytes = server.stored();
+    let mut restored = BitcoinChain::restore(BitcoinNetwork::REGTEST, &bytes, NOW).unwrap();
+    assert_eq!((restored.lowest(), restored.stored()), (1, bytes));
+    same(&server, &restored);
+    let mut longer = restored.clone().holding(held + 20);
+    for chain in [&mut server, &mut restored, &mut longer] {
+        insert_all(chain, &headers[held as usize + 10..]);
+    }
+    assert_eq!(
+        (restored.lowest(), longer.lowest()),
+        (11, 1),
+        "as many as were stored, unless more are wanted"
+    );
+    same(&server, &restored);
+    let read = |chain: &BitcoinChain| BitcoinChain::restore(BitcoinNetwork::REGTEST, &chain.stored(), NOW);
+    assert_eq!(read(&server).unwrap().start().height, server.personal_checkpoint().height);
+    assert_eq!(read(&longer).unwrap().lowest(), 1);
 }
 
 #[test]
