@@ -1,21 +1,45 @@
 //! The proven coinbases of the newest Bitcoin blocks.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
-use crate::consensus::bitcoin::{BitcoinChain, ProvenCoinbase, Tag};
+use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf, ProvenCoinbase, Tag};
 use crate::types::B256;
 
 /// Most coinbases that are kept: twice as many as are judged, so that a reorganisation does not lose those below it.
 pub const KEPT_COINBASES: usize = 144;
+/// Most bytes of a coinbase whose proof is kept for other clients. Pools that pay hundreds of miners in the coinbase need up to
+/// 30 kB; the proofs of all kept coinbases then take less than 5 MB.
+pub const MAX_SERVED_COINBASE: usize = 32 * 1024;
 
 /// Proven coinbases by height. One height has one coinbase: the one that was proven last.
 #[derive(Debug, Clone, Default)]
-pub struct Coinbases(BTreeMap<u32, (B256, Option<Tag>)>);
+pub struct Coinbases(BTreeMap<u32, KeptCoinbase>);
+
+#[derive(Debug, Clone)]
+struct KeptCoinbase {
+    /// Hash of the Bitcoin block.
+    block: B256,
+    tag: Option<Tag>,
+    /// For other clients; `None` if it is too long, or if there are none.
+    proof: Option<Arc<CoinbaseProofBuf>>,
+}
 
 impl Coinbases {
     /// Keeps a coinbase. The lowest one is dropped where there are too many.
     pub fn insert(&mut self, proven: &ProvenCoinbase) {
-        self.0.insert(proven.height(), (proven.block(), proven.tag().copied()));
+        self.keep(proven, None);
+    }
+
+    /// Does what [`Self::insert`] does, and keeps the proof for other clients.
+    pub fn insert_with_proof(&mut self, proven: &ProvenCoinbase, proof: CoinbaseProofBuf) {
+        let proof = (proof.coinbase.len() <= MAX_SERVED_COINBASE).then(|| Arc::new(proof));
+        self.keep(proven, proof);
+    }
+
+    fn keep(&mut self, proven: &ProvenCoinbase, proof: Option<Arc<CoinbaseProofBuf>>) {
+        let (block, tag) = (proven.block(), proven.tag().copied());
+        self.0.insert(proven.height(), KeptCoinbase { block, tag, proof });
         while self.0.len() > KEPT_COINBASES {
             self.0.pop_first();
         }
@@ -33,11 +57,22 @@ impl Coinbases {
         self.0.is_empty()
     }
 
+    /// What is kept of the coinbase of the chain's block at a height.
+    fn at(&self, bitcoin: &BitcoinChain, height: u32) -> Option<&KeptCoinbase> {
+        let kept = self.0.get(&height)?;
+        bitcoin.at(height).filter(|found| found.hash == kept.block).map(|_| kept)
+    }
+
     /// The tag of the chain's block at a height: `None` if its coinbase is not proven, `Some(None)` if it has none.
     #[must_use]
     pub fn tag_at(&self, bitcoin: &BitcoinChain, height: u32) -> Option<Option<&Tag>> {
-        let (block, tag) = self.0.get(&height)?;
-        bitcoin.at(height).filter(|found| found.hash == *block).map(|_| tag.as_ref())
+        self.at(bitcoin, height).map(|kept| kept.tag.as_ref())
+    }
+
+    /// The proof of the coinbase of the chain's block at a height; `None` if it is not kept.
+    #[must_use]
+    pub fn proof_at(&self, bitcoin: &BitcoinChain, height: u32) -> Option<&CoinbaseProofBuf> {
+        self.at(bitcoin, height)?.proof.as_deref()
     }
 
     /// The heights from `from` to `to` whose coinbases are not proven.

@@ -84,6 +84,28 @@ impl BitcoinFollower {
         Ok(())
     }
 
+    /// Does what [`Self::insert_coinbase`] does, and keeps the proof for other clients ([`encode_coinbases`]).
+    ///
+    /// # Errors
+    /// As [`Self::insert_coinbase`].
+    ///
+    /// [`encode_coinbases`]: super::encode_coinbases
+    pub fn insert_coinbase_to_serve(
+        &mut self,
+        height: u32,
+        proof: &CoinbaseProof<'_>,
+    ) -> Result<(), CoinbaseProofError> {
+        if let Some(header) = self.chain.header_at(height) {
+            self.coinbases.insert_with_proof(&proof.prove(height, &header)?, proof.shortened());
+        }
+        Ok(())
+    }
+
+    /// The proven coinbases.
+    pub const fn coinbases(&self) -> &Coinbases {
+        &self.coinbases
+    }
+
     /// Heights of the blocks whose tags are judged and whose coinbases are missing, newest first.
     #[must_use]
     pub fn missing_coinbases(&self) -> Vec<u32> {

@@ -8,6 +8,7 @@
 //! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that nobody shows |
 //! | `judge`, `verdict` | all of it together |
 //! | `evidence` | what stands above one block, and what a forgery of it costs |
+//! | `served` | how Rootlights pass on headers and coinbases |
 //! | `follower` | the Bitcoin chain of a client, and the newest report on the Rootstock chain |
 //!
 //! Every function is pure: the caller gives the chains and the time.
@@ -19,11 +20,12 @@ mod evidence;
 mod follower;
 mod hidden;
 mod judge;
+mod served;
 mod shown;
 mod tags;
 mod verdict;
 
-pub use coinbases::{Coinbases, KEPT_COINBASES};
+pub use coinbases::{Coinbases, KEPT_COINBASES, MAX_SERVED_COINBASE};
 pub use commitments::{COUNTED_BLOCKS, Commitments, Counts, LEAST_COUNTED, LEAST_RECENT, RECENT_BLOCKS};
 pub use dated::{
     DatedHeader, DatedReport, DatedSuffix, DatedWork, FLOORS, Floor, MAX_DATED_HEADERS, MAX_LAG, MAX_SUFFIX,
@@ -33,6 +35,10 @@ pub use evidence::{AttackCost, BlockEvidence};
 pub use follower::BitcoinFollower;
 pub use hidden::HiddenBranch;
 pub use judge::{BitcoinJudge, BitcoinReport};
+pub use served::{
+    MAX_SERVED_COINBASES, MAX_SERVED_HEADERS, ServedBitcoinError, ServedHeaders, decode_bitcoin_headers,
+    decode_coinbases, encode_bitcoin_headers, encode_coinbases,
+};
 pub use shown::{ShownChain, ShownView};
 pub use tags::{
     BranchRange, JUDGED_TAGS, LEAST_OWN, MAX_AHEAD, MOST_KIN, TagClass, TagCounts, TagFault, TagReport,
@@ -46,6 +52,8 @@ mod dated_test;
 mod judge_test;
 #[cfg(test)]
 mod real_test;
+#[cfg(test)]
+mod served_test;
 #[cfg(test)]
 mod tags_test;
 #[cfg(test)]

@@ -1,0 +1,242 @@
+//! What a client serves of Bitcoin's chain is read back and verifies; other bytes are refused or prove nothing else.
+
+use data_encoding::BASE64;
+use proptest::prelude::*;
+
+use super::{
+    BitcoinFollower, KEPT_COINBASES, MAX_SERVED_COINBASE, ServedBitcoinError, decode_bitcoin_headers,
+    decode_coinbases, encode_bitcoin_headers, encode_coinbases,
+};
+use crate::consensus::bitcoin::coinbase_proof_test::{block, coinbase, tag};
+use crate::consensus::bitcoin::testing::mine_on;
+use crate::consensus::bitcoin::{
+    BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
+};
+
+const NOW: u64 = 2_000_000_000;
+const LOWEST: u32 = 100;
+/// Most coinbases that a client asks for here.
+const MOST: usize = 200;
+
+/// A regtest chain of `count` headers above block 0.
+fn mined(count: usize) -> Vec<[u8; HEADER_LEN]> {
+    let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
+    mine_on(checkpoint.hash, 0, 1_700_000_000, 600, limit, count)
+}
+
+fn followed(headers: &[[u8; HEADER_LEN]]) -> BitcoinFollower {
+    let mut follower = BitcoinFollower::new(BitcoinNetwork::REGTEST);
+    follower.insert(headers, NOW).unwrap();
+    follower
+}
+
+/// The coinbase of the block at a height: every third has no tag, the script of the others is long.
+fn coinbase_of(height: u32) -> Vec<u8> {
+    let written = tag(&[height as u8; 32]);
+    let outputs: &[&[u8]] = if height.is_multiple_of(3) { &[&[9; 90]] } else { &[&[9; 90], &written] };
+    coinbase(&[&height.to_be_bytes()[..], &[7; 60]].concat(), outputs, true)
+}
+
+/// A coinbase without the witness that [`coinbase`] adds.
+fn plain(height: u32) -> Vec<u8> {
+    let bytes = coinbase_of(height);
+    [&bytes[..4], &bytes[6..bytes.len() - 38], &bytes[bytes.len() - 4..]].concat()
+}
+
+/// A client with a chain of blocks from [`LOWEST`] on, whose coinbases it was shown whole.
+fn server(blocks: u32) -> BitcoinFollower {
+    let mut previous = [0; 32];
+    let shown = (LOWEST..LOWEST + blocks).map(|height| {
+        let (mut header, branch) = block(&plain(height), 9);
+        header[4..36].copy_from_slice(&previous);
+        previous = BitcoinHeader::from(&header).hash().0;
+        (height, header, branch)
+    });
+    let shown: Vec<_> = shown.collect();
+    let headers: Vec<_> = shown.iter().map(|(_, header, _)| *header).collect();
+    let mut follower = BitcoinFollower::resume(BitcoinChain::of_headers(LOWEST, &headers));
+    for (height, _, branch) in &shown {
+        let whole = coinbase_of(*height);
+        let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&whole), branch };
+        follower.insert_coinbase_to_serve(*height, &proof).unwrap();
+    }
+    follower
+}
+
+/// Another client with the same headers and no coinbases.
+fn client(server: &BitcoinFollower) -> BitcoinFollower {
+    BitcoinFollower::resume(server.chain().clone())
+}
+
+fn binary(text: &str) -> Vec<u8> {
+    BASE64.decode(text.as_bytes()).unwrap()
+}
+
+#[test]
+fn headers_are_read_back_and_make_the_same_chain() {
+    let headers = mined(50);
+    let server = followed(&headers);
+    for (from, count, expected) in [
+        (0, 60, 0..50),
+        (1, 2_016, 0..50),
+        (1, 7, 0..7),
+        (50, 9, 49..50),
+        (51, 9, 0..0),
+        (u32::MAX, 9, 0..0),
+        (5, 0, 0..0),
+    ] {
+        let read =
+            decode_bitcoin_headers(&encode_bitcoin_headers(server.chain(), from, count), count).unwrap();
+        assert_eq!((read.lowest, read.tip), (1, 50), "{from} {count}");
+        assert_eq!(read.headers, headers[expected], "{from} {count}");
+    }
+    let read = decode_bitcoin_headers(&encode_bitcoin_headers(server.chain(), 1, 50), 50).unwrap();
+    assert_eq!(followed(&read.headers).chain().tip(), server.chain().tip());
+    let none = followed(&[]);
+    let read = decode_bitcoin_headers(&encode_bitcoin_headers(none.chain(), 0, 9), 9).unwrap();
+    assert_eq!((read.lowest, read.tip, read.headers.len()), (1, 0, 0));
+}
+
+#[test]
+fn more_headers_than_one_result_may_have_are_not_given() {
+    let chain = followed(&mined(2_100));
+    let text = encode_bitcoin_headers(chain.chain(), 1, u32::MAX);
+    assert_eq!(decode_bitcoin_headers(&text, 2_016).unwrap().headers.len(), 2_016);
+    assert!(matches!(decode_bitcoin_headers(&text, 2_015), Err(ServedBitcoinError::Packed(_))));
+}
+
+#[test]
+fn headers_that_were_changed_make_no_chain() {
+    let text = encode_bitcoin_headers(followed(&mined(60)).chain(), 1, 60);
+    let bytes = binary(&text);
+    // After the heights, up to the thirtieth header: those that follow name another parent then, and need new work.
+    for at in 8..8 + 33 + 30 * 39 {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x10;
+        if let Ok(read) = decode_bitcoin_headers(&BASE64.encode(&changed), 60) {
+            let mut follower = BitcoinFollower::new(BitcoinNetwork::REGTEST);
+            assert!(follower.insert(&read.headers, NOW).is_err(), "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn coinbases_are_read_back_and_prove_the_same_tags() {
+    let server = server(40);
+    let text = encode_coinbases(&server, LOWEST, 40);
+    // A branch of four siblings, and a coinbase that is cut or short.
+    assert!(binary(&text).len() < 40 * 330, "{}", binary(&text).len());
+    let mut client = client(&server);
+    for (height, proof) in (LOWEST..).zip(decode_coinbases(&text, 40).unwrap()) {
+        let proof = proof.unwrap();
+        assert_eq!(proof.is_cut, !height.is_multiple_of(3), "no tag needs the whole coinbase");
+        client.insert_coinbase(height, &proof.as_proof()).unwrap();
+        let tag_at = |follower: &BitcoinFollower| {
+            follower.coinbases().tag_at(follower.chain(), height).map(Option::<&_>::copied)
+        };
+        assert_eq!(tag_at(&client), tag_at(&server));
+        assert_eq!(tag_at(&client).unwrap().is_some(), proof.is_cut);
+    }
+    assert_eq!(client.missing_coinbases(), [] as [u32; 0]);
+}
+
+#[test]
+fn coinbases_that_are_not_held_are_left_empty() {
+    let server = server(40);
+    let held = |follower: &BitcoinFollower, from, count| -> Vec<bool> {
+        let read = decode_coinbases(&encode_coinbases(follower, from, count), MOST).unwrap();
+        read.iter().map(Option::is_some).collect()
+    };
+    assert_eq!(held(&server, LOWEST - 2, 4), [false, false, true, true]);
+    assert_eq!(held(&server, LOWEST + 38, 4), [true, true, false, false]);
+    assert_eq!(held(&server, u32::MAX, 4), [] as [bool; 0]);
+    assert_eq!(held(&server, 0, u32::MAX).len(), KEPT_COINBASES);
+    // One who was not asked to keep proofs has tags alone.
+    let mut client = client(&server);
+    let proof = server.coinbases().proof_at(server.chain(), LOWEST).unwrap();
+    client.insert_coinbase(LOWEST, &proof.as_proof()).unwrap();
+    assert_eq!((client.coinbases().len(), held(&client, LOWEST, 1)), (1, vec![false]));
+    assert_eq!(
+        decode_coinbases(&encode_coinbases(&server, LOWEST, 3), 2),
+        Err(ServedBitcoinError::TooMany { asked: 2 })
+    );
+}
+
+/// A block that was replaced is not shown as the chain's.
+#[test]
+fn coinbases_of_replaced_blocks_are_not_served() {
+    let headers = mined(20);
+    let mut server = followed(&headers);
+    let (lone, branch) = block(&plain(4), 1);
+    let chain = BitcoinChain::of_headers(20, &[lone]);
+    let mut other = BitcoinFollower::resume(chain);
+    let whole = coinbase_of(4);
+    let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&whole), branch: &branch };
+    other.insert_coinbase_to_serve(20, &proof).unwrap();
+    let kept = other.coinbases().clone();
+    assert!(kept.proof_at(other.chain(), 20).is_some());
+    assert!(kept.proof_at(server.chain(), 20).is_none());
+    assert!(server.insert_coinbase_to_serve(20, &proof).is_err());
+}
+
+#[test]
+fn a_coinbase_that_is_too_long_is_proven_and_not_served() {
+    let mut outputs = vec![&[9; 200][..]; 200];
+    let long = |outputs: &[&[u8]]| coinbase(&[7; 60], outputs, false);
+    for served in [false, true] {
+        outputs.truncate(if served { 150 } else { 200 });
+        let bytes = long(&outputs);
+        assert_eq!(bytes.len() <= MAX_SERVED_COINBASE, served);
+        let (header, branch) = block(&bytes, 9);
+        let mut follower = BitcoinFollower::resume(BitcoinChain::of_headers(LOWEST, &[header]));
+        let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&bytes), branch: &branch };
+        follower.insert_coinbase_to_serve(LOWEST, &proof).unwrap();
+        assert_eq!(follower.coinbases().tag_at(follower.chain(), LOWEST), Some(None));
+        assert_eq!(follower.coinbases().proof_at(follower.chain(), LOWEST).is_some(), served);
+    }
+}
+
+#[test]
+fn other_forms_are_refused() {
+    for text in ["", "-", "AA==", "AsA=", "AQ==", "AYA=", "AcHA"] {
+        // An empty list of coinbases is "AcA=".
+        assert_eq!(decode_coinbases(text, 9).is_ok(), text == "AcHA", "{text}");
+        assert!(decode_bitcoin_headers(text, 9).is_err(), "{text}");
+    }
+    assert_eq!(decode_coinbases("AcA=", 0), Ok(Vec::new()));
+    // One entry with the flag 2.
+    let two = BASE64.encode(&[1, 0xc4, 0xc3, 2, 0x80, 0x80]);
+    assert_eq!(decode_coinbases(&two, 9), Err(ServedBitcoinError::Form));
+    let more = BASE64.encode(&[1, 0xc5, 0xc4, 1, 0x80, 0x80, 0x80]);
+    assert!(matches!(decode_coinbases(&more, 9), Err(ServedBitcoinError::Rlp(_))));
+}
+
+proptest! {
+    #[test]
+    fn changed_coinbases_are_refused_or_prove_the_same(at: usize, value: u8) {
+        let server = server(6);
+        let mut bytes = binary(&encode_coinbases(&server, LOWEST, 6));
+        let at = at % bytes.len();
+        bytes[at] = value;
+        let Ok(proofs) = decode_coinbases(&BASE64.encode(&bytes), 6) else { return Ok(()) };
+        let mut client = client(&server);
+        for (height, proof) in (LOWEST..).zip(proofs) {
+            let Some(proof) = proof else { continue };
+            if client.insert_coinbase(height, &proof.as_proof()).is_ok() {
+                let tag = client.coinbases().tag_at(client.chain(), height);
+                prop_assert_eq!(tag, server.coinbases().tag_at(server.chain(), height));
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..400), most in 0usize..9) {
+        let text = BASE64.encode(&bytes);
+        if let Ok(read) = decode_bitcoin_headers(&text, most as u32) {
+            prop_assert!(read.headers.len() <= most);
+        }
+        if let Ok(proofs) = decode_coinbases(&text, most) {
+            prop_assert!(proofs.len() <= most);
+        }
+    }
+}
