@@ -6,6 +6,8 @@ mod access_list;
 mod auxiliary;
 #[cfg(all(feature = "light", feature = "local"))]
 mod batches;
+#[cfg(all(feature = "light", feature = "catalogue"))]
+mod bitcoin;
 #[cfg(feature = "light")]
 mod bitcoin_status;
 mod blocks;

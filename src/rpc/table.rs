@@ -40,6 +40,8 @@ static METHODS: &[&[Method]] = &[
     // Browser modules leave out the following methods too.
     #[cfg(feature = "catalogue")]
     super::access_list::METHODS,
+    #[cfg(all(feature = "light", feature = "catalogue"))]
+    super::bitcoin::METHODS,
     #[cfg(feature = "catalogue")]
     super::bridge::METHODS,
     #[cfg(feature = "catalogue")]

@@ -201,7 +201,9 @@ impl Fixture {
             "anvil_setStorageAt" => json!([NOBODY, "0x0", word]),
             "anvil_dropTransaction" => json!([word]),
             "debug_accountTransactionQuota" => json!([BOB]),
-            "rootlight_getHeaders" => json!(["0x1", "0x1"]),
+            "rootlight_getHeaders" | "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" => {
+                json!(["0x1", "0x1"])
+            }
             "sco_banAddress" | "sco_unbanAddress" => json!(["192.0.2.7"]),
             _ => json!([]),
         }

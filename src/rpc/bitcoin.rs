@@ -1,0 +1,55 @@
+//! `rootlight_getBitcoinHeaders` and `rootlight_getBitcoinTags`: Bitcoin's chain for other Rootlights.
+
+use alloy_primitives::U256;
+
+use super::{
+    method::{Failure, HandlerOutput, Method, done, required},
+    params::Params,
+};
+use crate::{
+    engine::{Level, View},
+    light::bitcoin::{BitcoinFollower, encode_bitcoin_headers, encode_coinbases},
+};
+
+pub(super) const METHODS: &[Method] = &[
+    Method::local(
+        "rootlight_getBitcoinHeaders",
+        &[required("from", "QUANTITY"), required("count", "QUANTITY")],
+        "base64 of the heights of the lowest and of the newest header held, 4 bytes each, and of packed headers; or null",
+        "Bitcoin's headers from a height on, or from the lowest that is held, at most 2,016; null if no Bitcoin chain is followed.",
+        headers,
+    )
+    .costs(20),
+    Method::local(
+        "rootlight_getBitcoinTags",
+        &[required("from", "QUANTITY"), required("count", "QUANTITY")],
+        "base64 of 0x01 and RLP [[cut, coinbase, branch], ...], or null",
+        "The coinbases of Bitcoin's blocks from a height on, at most 144, each with its Merkle branch: whole, or a midstate and the \
+         end with the RSKBLOCK: tag (cut 1); an empty list for each one that is not held; null if no Bitcoin chain is followed.",
+        tags,
+    )
+    .costs(50),
+];
+
+fn headers(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    serve(view, params, |follower, from, count| encode_bitcoin_headers(follower.chain(), from, count))
+}
+
+fn tags(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    serve(view, params, encode_coinbases)
+}
+
+fn serve(
+    view: &dyn View,
+    params: Params<'_>,
+    encode: fn(&BitcoinFollower, u32, u32) -> alloc::string::String,
+) -> Result<HandlerOutput, Failure> {
+    let (from, count) = (height(params.number(0)?), height(params.number(1)?));
+    let follower = view.light().and_then(|light| light.bitcoin());
+    done(&follower.map(|follower| encode(follower, from, count)), Level::Local)
+}
+
+/// No block is as high as a number that does not fit.
+fn height(number: U256) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
