@@ -54,8 +54,8 @@ pub struct SourceArgs {
     /// that the checkpoint promises, or without one of the network's least difficulty; 0 turns the check off
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,
-    /// Judge the chain by Bitcoin's, which this source shows: http(s) for Esplora, ssl, tcp, wss or ws for an Electrum server;
-    /// repeat the flag for several. "off" asks none [default: public sources of the network, docs/light.md names them]
+    /// Judge the chain by Bitcoin's, which this source shows: http(s) for Esplora, ssl, tcp, wss or ws for an Electrum server,
+    /// rootlight+https and so on for another Rootlight; repeat the flag for several. "off" asks none [default: public sources of the network, docs/light.md names them]
     #[arg(long, value_name = "URL|off")]
     pub bitcoin: Vec<String>,
     /// Store verified headers in this folder, and continue from them; a file that is damaged or has another

@@ -96,11 +96,12 @@ async fn each_source_gives_the_bitcoin_chain_of_a_development_chain() {
         let coinbases = source.coinbases(&heights).await.unwrap();
         assert_eq!(coinbases.iter().map(|coinbase| coinbase.height).collect::<Vec<_>>(), heights);
         for coinbase in coinbases {
-            let leaf = double_sha256(&coinbase.transaction);
-            let root = branch_root(&coinbase.shown_branch(), leaf, true).unwrap();
+            assert!(!coinbase.proof.is_cut);
+            let transaction = &coinbase.proof.coinbase;
+            let root = branch_root(&coinbase.proof.branch, double_sha256(transaction), true).unwrap();
             let header = BitcoinHeader::from(&expected[coinbase.height as usize]);
             assert_eq!(root, header.merkle_root(), "{source:?} {coinbase:?}");
-            assert_eq!(named_hash(&coinbase.transaction).is_some(), coinbase.height > 0);
+            assert_eq!(named_hash(transaction).is_some(), coinbase.height > 0);
         }
         let known: Vec<u32> =
             source.coinbases(&[9_999, 4]).await.unwrap().iter().map(|coinbase| coinbase.height).collect();

@@ -6,15 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevConfig, Mining};
 use rootlight::engine::DevNode;
 use rootlight::light::SyncOptions;
+use rootlight::rpc::{Message, Reply};
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_upstream::bitcoin::BitcoinSource;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 /// Bound for what takes a second.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -149,6 +154,129 @@ async fn miners_who_leave_the_chain_are_noticed() {
     world.mine(8).await;
     let contested = status(&light, "contested").await;
     assert!(contested["hiddenBranch"]["tags"].as_u64().is_some_and(|tags| tags >= 60), "{contested:#}");
+}
+
+/// A light client that was shown Bitcoin's chain, and shows it to others.
+async fn served(world: &World) -> (Arc<LightService>, common::RunningServer) {
+    let light = Arc::new(world.light(&[world.electrum()], None));
+    status(&light, "held").await;
+    let server = common::start_service(common::config(), light.clone()).await;
+    (light, server)
+}
+
+#[tokio::test]
+async fn another_rootlight_is_source_enough() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let (_light, server) = served(&world).await;
+    for url in [server.url("/"), server.ws("/")] {
+        let other = world.light(&[format!("rootlight+{url}")], None);
+        let held = status(&other, "held").await;
+        assert_eq!(held["tip"]["height"], 300, "{held:#}");
+        assert_eq!((&held["tags"]["own"], &held["tags"]["withheld"]), (&json!(72), &json!(0)), "{held:#}");
+        // And one more, which learns all from the one before.
+        let last = common::start_service(common::config(), Arc::new(other)).await;
+        let other = world.light(&[format!("rootlight+{}", last.url("/"))], None);
+        assert_eq!(status(&other, "held").await["tags"]["own"], 72);
+    }
+}
+
+/// Blocks of before the light client's own start are asked for from the lowest that is held; new ones as they come.
+#[tokio::test]
+async fn what_another_rootlight_serves_is_bitcoins_chain_as_it_grows() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let (light, server) = served(&world).await;
+    let source = BitcoinSource::open(&format!("rootlight+{}", server.url("/"))).unwrap();
+    let direct = BitcoinSource::open(&world.electrum()).unwrap();
+    assert_eq!(source.tip().await, Ok(300));
+    let headers = direct.headers(1, 400).await.unwrap();
+    for (from, count, expected) in [(0, 2_016, 0..300), (1, 5, 0..5), (298, 9, 297..300), (301, 9, 0..0)] {
+        assert_eq!(source.headers(from, count).await.as_deref(), Ok(&headers[expected]), "{from}");
+    }
+    let coinbases = source.coinbases(&[300, 229, 228, 227, 2, 301]).await.unwrap();
+    let heights: Vec<u32> = coinbases.iter().map(|coinbase| coinbase.height).collect();
+    assert_eq!(heights, [228, 229, 300], "those that are judged are kept");
+    for coinbase in &coinbases {
+        assert!(coinbase.proof.is_cut && coinbase.proof.coinbase.len() < 200, "{coinbase:?}");
+        let header = &headers[coinbase.height as usize - 1];
+        assert!(coinbase.proof.as_proof().prove(coinbase.height, header).unwrap().tag().is_some());
+    }
+    // A block without a tag, and one on top of it.
+    let other = world.light(&[format!("rootlight+{}", server.url("/"))], None);
+    status(&other, "held").await;
+    world.ask("rootlight_mineBitcoin", json!(["0x2"])).await;
+    let untagged = async {
+        while status(&other, "held").await["tags"]["none"] != 1 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, untagged).await.expect("the block without a tag was seen");
+    assert!(!source.coinbases(&[301]).await.unwrap()[0].proof.is_cut, "no tag needs the whole coinbase");
+    assert_eq!(status(&light, "held").await["tip"]["height"], 302);
+}
+
+/// A client that answers as another one does, but for the result of one method, which is changed.
+struct Changing {
+    light: Arc<LightService>,
+    method: &'static str,
+    change: fn(&str) -> Value,
+}
+
+impl Service for Changing {
+    fn answer_message<'a>(&'a self, _: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+        Box::pin(async move {
+            let mut outcomes = Vec::new();
+            for call in message.calls() {
+                let result = common::outcome(&*self.light, &call.method, json!(call.params)).await.unwrap();
+                let result = match result.as_str().filter(|_| call.method == self.method) {
+                    Some(text) => (self.change)(text),
+                    None => result,
+                };
+                outcomes.push(Ok(to_raw_value(&result).unwrap()));
+            }
+            ReservedReply::of(Reply::to(message, outcomes))
+        })
+    }
+}
+
+#[tokio::test]
+async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let (light, honest) = served(&world).await;
+    // Letters of base64, so that the bytes are others.
+    let changed = |text: &str| json!(text.replace('e', "f"));
+    let (headers, tags) = ("rootlight_getBitcoinHeaders", "rootlight_getBitcoinTags");
+    let lies: [(&str, fn(&str) -> Value, &str); 7] = [
+        (headers, changed, "unavailable"),
+        (headers, |_| Value::Null, "unavailable"),
+        (headers, |_| json!({"headers": []}), "unavailable"),
+        (headers, |text| json!(text.repeat(2)), "unavailable"),
+        (tags, changed, "weak"),
+        (tags, |_| Value::Null, "weak"),
+        // No coinbase is there.
+        (tags, |_| json!("AcA="), "weak"),
+    ];
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut urls = vec![format!("rootlight+http://{}", silent.local_addr().unwrap())];
+    let mut servers = Vec::new();
+    for (method, change, verdict) in lies {
+        let liar = Arc::new(Changing { light: light.clone(), method, change });
+        let server = common::start_service(common::config(), liar).await;
+        urls.push(format!("rootlight+{}", server.url("/")));
+        servers.push(server);
+        let alone = world.light(&[urls.last().unwrap().clone()], None);
+        let status = status(&alone, verdict).await;
+        match verdict {
+            "weak" => assert_eq!(status["tags"]["withheld"], 72, "{status:#}"),
+            _ => assert_eq!(status["tip"], Value::Null, "{status:#}"),
+        }
+    }
+    assert_eq!(status(&world.light(&urls[..1], None), "unavailable").await["tip"], Value::Null);
+    urls.push(format!("rootlight+{}", honest.url("/")));
+    let all = status(&world.light(&urls, None), "held").await;
+    assert_eq!((&all["tip"]["height"], &all["tags"]["own"]), (&json!(300), &json!(72)), "{all:#}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use rootlight::consensus::bitcoin::{
-    BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
+    BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, SERVED_BITCOIN_HEADERS,
 };
 use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict};
 use rootlight_limits::files;
@@ -18,10 +18,10 @@ use tracing::{debug, info, warn};
 use super::bitcoin_dates::BitcoinDates;
 use super::shared_light::SharedLight;
 
-/// Name of the file inside `--data-dir`: the newest headers, with a checkpoint of the client's own.
+/// Name of the file inside `--data-dir`: the headers since the built-in block.
 const FILE: &str = "bitcoin.headers";
-/// Longest file that is read, in bytes: three times what three periods of headers take.
-const MAX_FILE: u64 = 1024 * 1024;
+/// Longest file that is read, in bytes: what [`SERVED_BITCOIN_HEADERS`] take.
+const MAX_FILE: u64 = 8 * 1024 * 1024;
 /// Longest pause after failures; each further failure doubles it.
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// Most requests for headers in one look: half a million headers, which is more than any checkpoint is old.
@@ -64,7 +64,9 @@ impl BitcoinKeeper {
         let network = shared.client.sync().network().bitcoin?;
         let path = folder.map(|folder| folder.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
-        let follower = restored.map_or_else(|| BitcoinFollower::new(network), BitcoinFollower::resume);
+        // Other clients ask for the headers since the built-in block.
+        let chain = restored.unwrap_or_else(|| BitcoinChain::new(network)).holding(SERVED_BITCOIN_HEADERS);
+        let follower = BitcoinFollower::resume(chain);
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
         let mut sync = shared.client.sync_mut();
@@ -210,10 +212,9 @@ impl BitcoinKeeper {
 /// Proves coinbases. A wrong one is left out; another source may have the right one.
 fn insert_coinbases(follower: &mut BitcoinFollower, coinbases: &[RawCoinbase]) {
     for coinbase in coinbases {
-        let branch = coinbase.shown_branch();
-        let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&coinbase.transaction), branch: &branch };
-        if let Err(error) = follower.insert_coinbase(coinbase.height, &proof) {
-            debug!("coinbase of Bitcoin block {}: {error}", coinbase.height);
+        let RawCoinbase { height, proof } = coinbase;
+        if let Err(error) = follower.insert_coinbase_to_serve(*height, &proof.as_proof()) {
+            debug!("coinbase of Bitcoin block {height}: {error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Coinbase transactions as sources send them.
 
-use rootlight::consensus::bitcoin::reversed;
+use rootlight::consensus::bitcoin::{CoinbaseProofBuf, reversed};
 use rootlight::types::B256;
 
 /// The bytes after the version that say that witnesses follow the outputs (BIP-144): no inputs, and a flag.
@@ -11,17 +11,16 @@ const WITNESS_MARK: [u8; 2] = [0, 1];
 pub struct RawCoinbase {
     /// Height for which it was asked.
     pub height: u32,
-    /// The whole transaction without its witness: its double SHA-256 is the left-most leaf of the block's Merkle tree.
-    pub transaction: Vec<u8>,
-    /// The siblings on the way from the leaf to the root, in internal byte order.
-    pub branch: Vec<B256>,
+    /// The transaction, whole or cut, and its branch.
+    pub proof: CoinbaseProofBuf,
 }
 
 impl RawCoinbase {
-    /// The branch as Rootstock's headers have it: the siblings one after the other, each in display order.
-    #[must_use]
-    pub fn shown_branch(&self) -> Vec<u8> {
-        self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect()
+    /// A whole transaction without its witness, whose double SHA-256 is the left-most leaf of the block's Merkle tree, and the
+    /// siblings on the way to the root, in internal byte order.
+    pub(super) fn whole(height: u32, transaction: Vec<u8>, branch: &[B256]) -> Self {
+        let branch = branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
+        Self { height, proof: CoinbaseProofBuf { is_cut: false, coinbase: transaction, branch } }
     }
 }
 

@@ -102,7 +102,7 @@ impl Electrum {
         let mut coinbases = Vec::new();
         for ((height, hash, branch), result) in found.into_iter().zip(transactions) {
             match parse(result).and_then(|text: String| transaction(&text, &hash).map_err(malformed)) {
-                Ok(transaction) => coinbases.push(RawCoinbase { height, transaction, branch }),
+                Ok(transaction) => coinbases.push(RawCoinbase::whole(height, transaction, &branch)),
                 Err(error) => failure = Some(error),
             }
         }

@@ -262,11 +262,8 @@ async fn coinbases_that_are_withheld_or_false_are_left_out() {
     })
     .await;
     let given = electrum.coinbases(&[1, 3, 4, 2]).await.unwrap();
-    let expected = [1, 2].map(|height| RawCoinbase {
-        height,
-        transaction: coinbase(height.into()),
-        branch: vec![B256::repeat_byte(0x22)],
-    });
+    let expected =
+        [1, 2].map(|height| RawCoinbase::whole(height, coinbase(height.into()), &[B256::repeat_byte(0x22)]));
     assert_eq!(given, expected);
     assert!(matches!(electrum.coinbases(&[3]).await, Err(UpstreamError::Rpc { code: 1, .. })));
     assert!(matches!(electrum.coinbases(&[4]).await, Err(UpstreamError::Malformed(_))));

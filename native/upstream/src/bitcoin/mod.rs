@@ -6,7 +6,8 @@
 //! | `esplora` | Esplora's HTTP interface, which offers headers |
 //! | `electrum` | Electrum's protocol, which offers headers and coinbases |
 //! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
-//! | `coinbase` | [`RawCoinbase`]: the transaction without its witness, whose hash is in the Merkle tree |
+//! | `rootlight` | other Rootlights, which offer headers and coinbases |
+//! | `coinbase` | [`RawCoinbase`]: the coinbase of a block, and the transaction without its witness |
 //! | `follow` | the whole chain of one source, verified |
 //! | `recording` | what a source gave, as a file |
 //! | `hex` | hexadecimal text |
@@ -23,6 +24,7 @@ mod follow;
 mod hex;
 mod public;
 mod recording;
+mod rootlight;
 mod source;
 
 pub use coinbase::RawCoinbase;

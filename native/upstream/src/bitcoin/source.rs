@@ -16,6 +16,7 @@ use super::electrum::Electrum;
 use super::electrum_link::{Endpoint, Transport};
 use super::esplora::Esplora;
 use super::recording::BitcoinRecording;
+use super::rootlight::Rootlight;
 use crate::error::{Secrets, redact};
 use crate::source_quota::SourceQuota;
 use crate::{UpstreamError, UrlError};
@@ -59,9 +60,13 @@ pub struct BitcoinSource {
 enum Protocol {
     Esplora(Esplora),
     Electrum(Box<Electrum>),
+    Rootlight(Rootlight),
     /// What another source gave in an earlier run.
     Recorded(Box<BitcoinRecording>),
 }
+
+/// What stands before the URL of another Rootlight.
+const ROOTLIGHT: &str = "rootlight+";
 
 impl BitcoinSource {
     /// Prepares a source with the default limits; nothing is sent yet. See [`Self::open_with`].
@@ -73,13 +78,16 @@ impl BitcoinSource {
     }
 
     /// Prepares a source; nothing is sent yet. `http://` and `https://` are the base of Esplora's interface, `tcp://`, `ssl://`,
-    /// `ws://` and `wss://` are servers of Electrum's protocol. URLs come from the user or from the network's data, never from a
+    /// `ws://` and `wss://` are servers of Electrum's protocol, `rootlight+https://` and so on other Rootlights. URLs come from the user or from the network's data, never from a
     /// caller or another source.
     ///
     /// # Errors
     /// The text is not such a URL, or the HTTP client cannot be created.
     pub fn open_with(url: &str, config: BitcoinSourceConfig) -> Result<Self, UrlError> {
         let failed = |reason: String| UrlError { name: "of Bitcoin".into(), reason };
+        let (prefix, rest) = url.split_at_checked(ROOTLIGHT.len()).unwrap_or((url, ""));
+        let is_rootlight = prefix.eq_ignore_ascii_case(ROOTLIGHT);
+        let url = if is_rootlight { rest } else { url };
         let parsed: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
         let host = parsed.host_str().filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| failed("the URL has no host".into()))?.to_owned();
@@ -92,6 +100,13 @@ impl BitcoinSource {
         };
         let electrum = |endpoint| Box::new(Electrum::new(endpoint, config.timeout, quota.clone()));
         let protocol = match parsed.scheme() {
+            scheme @ ("http" | "https" | "ws" | "wss") if is_rootlight => {
+                let is_http = scheme.starts_with("http");
+                let limits = config.limits.clone();
+                let opened = Rootlight::new(url, is_http, config.timeout, limits);
+                Protocol::Rootlight(opened.map_err(|error| failed(error.reason))?)
+            }
+            _ if is_rootlight => return Err(failed("a Rootlight has an http(s) or ws(s) URL".into())),
             "http" | "https" => {
                 Protocol::Esplora(Esplora::new(&parsed, config.timeout, quota).map_err(failed)?)
             }
@@ -99,7 +114,9 @@ impl BitcoinSource {
             "ssl" => Protocol::Electrum(electrum(endpoint(Transport::TlsLines, 50_002))),
             "ws" | "wss" => Protocol::Electrum(electrum(endpoint(Transport::Messages, 0))),
             _ => {
-                return Err(failed("a source has an http(s), ssl, tcp or ws(s) URL".into()));
+                return Err(failed(
+                    "a source has an http(s), ssl, tcp, ws(s) or rootlight+http(s) URL".into(),
+                ));
             }
         };
         let name = match parsed.scheme() {
@@ -107,6 +124,7 @@ impl BitcoinSource {
                 Some(port) => format!("{scheme}://{host}:{port}"),
                 None => format!("{scheme}://{host}"),
             },
+            _ if is_rootlight => format!("{ROOTLIGHT}{}", redact(url)),
             _ => redact(url),
         };
         let mut source =
@@ -154,7 +172,7 @@ impl BitcoinSource {
     pub fn offers_coinbases(&self) -> bool {
         match &self.protocol {
             Protocol::Esplora(_) => false,
-            Protocol::Electrum(_) => true,
+            Protocol::Electrum(_) | Protocol::Rootlight(_) => true,
             Protocol::Recorded(recording) => recording.offers_coinbases,
         }
     }
@@ -169,6 +187,7 @@ impl BitcoinSource {
                 match &self.protocol {
                     Protocol::Esplora(esplora) => esplora.tip().await,
                     Protocol::Electrum(electrum) => electrum.tip().await,
+                    Protocol::Rootlight(rootlight) => rootlight.tip().await,
                     Protocol::Recorded(recording) => recording.tip(),
                 }
             }))
@@ -178,7 +197,8 @@ impl BitcoinSource {
     }
 
     /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most [`MAX_HEADERS`].
-    /// There are fewer where the source's chain ends, or if it gives fewer at once.
+    /// There are fewer where the source's chain ends, or if it gives fewer at once. Those of another Rootlight begin higher if it
+    /// has none so low.
     ///
     /// # Errors
     /// The source gave no usable response.
@@ -192,6 +212,7 @@ impl BitcoinSource {
                 match &self.protocol {
                     Protocol::Esplora(esplora) => esplora.headers(from, count).await,
                     Protocol::Electrum(electrum) => electrum.headers(from, count).await,
+                    Protocol::Rootlight(rootlight) => rootlight.headers(from, count).await,
                     Protocol::Recorded(recording) => recording.headers(from, count),
                 }
             }))
@@ -215,6 +236,7 @@ impl BitcoinSource {
                 Err(UpstreamError::Unasked("Esplora offers no coinbases in a practical way".into()))
             }
             Protocol::Electrum(electrum) => self.within(Box::pin(electrum.coinbases(heights))).await,
+            Protocol::Rootlight(rootlight) => self.within(Box::pin(rootlight.coinbases(heights))).await,
             Protocol::Recorded(recording) => recording.coinbases(heights),
         };
         self.note(|recording| recording.note_coinbases(&coinbases));
@@ -248,6 +270,8 @@ mod tests {
             ("SSL://electrum.example", "ssl://electrum.example", true),
             ("tcp://[::1]:50001", "tcp://[::1]:50001", true),
             ("wss://electrum.example:50004/0123456789abcdef", "wss://electrum.example:50004", true),
+            ("rootlight+https://user:pass@rsk.example/key", "rootlight+https://rsk.example", true),
+            ("Rootlight+ws://127.0.0.1:4444/", "rootlight+ws://127.0.0.1:4444", true),
         ] {
             let source = BitcoinSource::open(url).unwrap();
             assert_eq!((source.name(), source.offers_coinbases()), (name, coinbases), "{url}");
@@ -257,9 +281,19 @@ mod tests {
 
     #[test]
     fn other_urls_are_refused_and_not_repeated() {
-        for url in
-            ["", "esplora.example", "ftp://secretsecret.example", "ssl://", "ssl:///x", "file:///etc/passwd"]
-        {
+        for url in [
+            "",
+            "esplora.example",
+            "ftp://secretsecret.example",
+            "ssl://",
+            "ssl:///x",
+            "file:///etc/passwd",
+            "rootlight+",
+            "rootlight+rsk.example",
+            "rootlight+ssl://rsk.example",
+            "rootlight+rootlight+https://rsk.example",
+            "rootlight://secretsecret.example",
+        ] {
             let error = BitcoinSource::open(url).unwrap_err().to_string();
             assert!(!error.contains("secret") && error.starts_with("upstream of Bitcoin: "), "{error}");
         }
@@ -274,7 +308,10 @@ mod tests {
         assert_eq!(electrum.headers(u32::MAX, 10).await, Ok(Vec::new()));
         assert_eq!(electrum.coinbases(&[]).await, Ok(Vec::new()));
         assert!(matches!(esplora.coinbases(&[1]).await, Err(UpstreamError::Unasked(_))));
-        for source in [esplora, electrum] {
+        let rootlight = BitcoinSource::open("rootlight+http://127.0.0.1:1").unwrap();
+        assert_eq!(rootlight.headers(u32::MAX, 10).await, Ok(Vec::new()));
+        assert_eq!(rootlight.coinbases(&[]).await, Ok(Vec::new()));
+        for source in [esplora, electrum, rootlight] {
             assert!(matches!(source.tip().await, Err(UpstreamError::Transport(_))));
         }
     }
