@@ -29,8 +29,8 @@ struct ReportBasis {
     coinbases: usize,
 }
 
-/// The Bitcoin chain that sources show, and what it says of the Rootstock chain that the client follows. Cloning copies up to
-/// 3 MB.
+/// The Bitcoin chain that sources show, and what it says of the Rootstock chain that the client follows. Cloning copies 160
+/// bytes a header that is held: 1 MB, at most 20 MB on a server.
 #[derive(Debug, Clone)]
 pub struct BitcoinFollower {
     chain: BitcoinChain,
