@@ -48,15 +48,10 @@ impl WindowRecord {
     /// The record as bytes: a version, then base, lowest number and mark. Numbers are big-endian.
     pub fn encode(&self) -> Vec<u8> {
         let Self { base, lowest, mark } = self;
-        let mut bytes = alloc::vec![VERSION];
-        bytes.extend(base.number.to_be_bytes());
-        bytes.extend(base.hash);
-        bytes.extend(lowest.to_be_bytes());
-        bytes.extend(mark.number.to_be_bytes());
-        bytes.extend(mark.hash);
-        bytes.extend(mark.time.to_be_bytes());
-        bytes.extend(mark.work.to_be_bytes::<32>());
-        bytes
+        let numbers = [base.number, *lowest, mark.number, mark.time].map(u64::to_be_bytes);
+        let [number, lowest, mark_number, time] = numbers.each_ref().map(|bytes| &bytes[..]);
+        let work = mark.work.to_be_bytes::<32>();
+        [&[VERSION][..], number, &base.hash[..], lowest, mark_number, &mark.hash[..], time, &work].concat()
     }
 
     /// Reads what [`Self::encode`] wrote.
@@ -64,33 +59,21 @@ impl WindowRecord {
     /// # Errors
     /// The bytes have another length or version, or name a lowest header above the base.
     pub fn decode(bytes: &[u8]) -> Result<Self, WindowRecordError> {
-        if bytes.len() != RECORD_BYTES {
-            return Err(WindowRecordError);
-        }
-        let mut rest = bytes;
-        let version = take::<1>(&mut rest)?;
-        let number = |rest: &mut &[u8]| take::<8>(rest).map(u64::from_be_bytes);
-        let hash = |rest: &mut &[u8]| take::<32>(rest).map(B256::from);
-        let (base, base_hash, lowest) = (number(&mut rest)?, hash(&mut rest)?, number(&mut rest)?);
-        let mark = ProvenMark {
-            number: number(&mut rest)?,
-            hash: hash(&mut rest)?,
-            time: number(&mut rest)?,
-            work: U256::from_be_bytes(take::<32>(&mut rest)?),
-        };
-        if version != [VERSION] || lowest > base {
-            return Err(WindowRecordError);
-        }
-        let base = Checkpoint { number: base, hash: base_hash, total_difficulty: None };
-        Ok(Self { base, lowest, mark })
+        let record = Self::read(bytes).filter(|record| record.lowest <= record.base.number);
+        record
+            .filter(|_| bytes.len() == RECORD_BYTES && bytes.first() == Some(&VERSION))
+            .ok_or(WindowRecordError)
     }
-}
 
-/// Reads the first `N` bytes of the rest of a record.
-fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], WindowRecordError> {
-    let (bytes, left) = rest.split_first_chunk::<N>().ok_or(WindowRecordError)?;
-    *rest = left;
-    Ok(*bytes)
+    /// Reads the fields.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u64::from_be_bytes);
+        let hash = |at: usize| bytes.get(at..)?.first_chunk().copied().map(B256::new);
+        let base = Checkpoint { number: number(1)?, hash: hash(9)?, total_difficulty: None };
+        let work = U256::from_be_bytes(hash(97)?.0);
+        let mark = ProvenMark { number: number(49)?, hash: hash(57)?, time: number(89)?, work };
+        Some(Self { base, lowest: number(41)?, mark })
+    }
 }
 
 #[cfg(test)]
