@@ -31,18 +31,24 @@ export function message(call) {
 /** A response whose result is hexadecimal: most are, and parsing them as JSON takes three times as long. */
 const HEXADECIMAL = /^\{"jsonrpc":"2\.0","id":1,"result":"(0x[\da-f]*)"\}$/;
 
+/** The marks that may stand beside a result. */
+const MARKS = ['level', 'start', 'bitcoin'];
+
 /**
- * The result in a JSON-RPC response, with its level if it is less than proven, and with its start if no block is
- * trusted. Throws the response's error.
+ * The result in a JSON-RPC response, with its marks: its level if it is less than proven, its start if no block is trusted, and what
+ * Bitcoin's chain does not confirm. Throws the response's error.
  */
 export function answered(answer) {
   if (answer === undefined) throw failure(INTERNAL, 'no answer');
   const [, hexadecimal] = HEXADECIMAL.exec(answer) ?? [];
   if (hexadecimal !== undefined) return { result: hexadecimal };
-  const { result, level, start, error } = JSON.parse(answer);
-  // Most answers have no mark, and building an object from parts takes longer.
-  if (error === undefined && level === undefined && start === undefined) return { result };
-  if (error === undefined) return { result, ...(level && { level }), ...(start && { start }) };
+  const parsed = JSON.parse(answer);
+  const { result, error } = parsed;
+  if (error === undefined) {
+    const marked = { result };
+    for (const mark of MARKS) if (parsed[mark]) marked[mark] = parsed[mark];
+    return marked;
+  }
   const code = error.code === REVERTED_ON_SERVER ? REVERTED : error.code;
   throw Object.assign(failure(code, error.message), 'data' in error && { data: error.data });
 }

@@ -30,7 +30,7 @@ const levelOf = (call, holdsKeys, methods) =>
   holdsKeys || isWallets(call) ? 'local' : methods[call.method]?.level ?? 'verified';
 
 /**
- * @param {(call: {method: string, params?: readonly unknown[]}) => Promise<{result: unknown, level?: string, start?: string}>} inner
+ * @param {(call: {method: string, params?: readonly unknown[]}) => Promise<{result: unknown, level?: string, start?: string, bitcoin?: string}>} inner
  * @param {{ask: Function, emit: Function, listens: Function, holdsKeys: boolean, methods: () => Methods}} shell
  */
 export function verifications(inner, { ask, emit, listens, holdsKeys, methods }) {
@@ -63,7 +63,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys, methods })
     return evidence?.blockHash === former?.blockHash ? evidence ?? null : null;
   }
 
-  async function tell(call, { result, level, start }, before, error) {
+  async function tell(call, { result, level, start, bitcoin }, before, error) {
     const { method } = call;
     const reached = error ? 'refused' : level ?? levelOf(call, holdsKeys, methods());
     const isVerified = reached === 'verified';
@@ -71,7 +71,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys, methods })
     // The remark on networks where work is nearly free belongs to answers without a block too.
     const remarked = isVerified ? evidence ?? (await evidenceOf('latest')) : null;
     const depth = evidence ? Number(evidence.depth) : null;
-    const marks = { ...(start && { start }), ...(error && { error: { code: error.code, message: error.message } }) };
+    const marks = { ...(start && { start }), ...(bitcoin && { bitcoin }), ...(error && { error: { code: error.code, message: error.message } }) };
     emit('verification', { method, level: remarked?.level ?? reached, depth, evidence, ...marks, caught: holdsKeys ? [] : await caught() });
   }
 
