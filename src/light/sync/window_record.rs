@@ -6,14 +6,20 @@ use thiserror::Error;
 
 use crate::{
     consensus::Checkpoint,
-    types::{B256, U256},
+    types::{
+        B256, FieldError, U256,
+        rlp::{ListBuf, RlpReader, fixed, put_str, put_u64, uint63},
+    },
 };
 
 /// Version of the bytes of a [`WindowRecord`].
-const VERSION: u8 = 1;
+const VERSION: u64 = 1;
 
-/// Bytes of a [`WindowRecord`].
-const RECORD_BYTES: usize = 1 + 8 + 32 + 8 + 8 + 32 + 8 + 32;
+/// Room for the bytes of a [`WindowRecord`].
+const MOST_BYTES: usize = 160;
+
+/// The name of the fields in errors, which are not shown.
+const FIELD: &str = "window";
 
 /// The newest chain that a run has proven, in four numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,40 +51,51 @@ pub struct WindowRecord {
 pub struct WindowRecordError;
 
 impl WindowRecord {
-    /// The record as bytes: a version, then base, lowest number and mark. Numbers are big-endian.
+    /// The record as bytes: the RLP list of version, base, lowest number, number of the mark and time, then of the hashes of
+    /// base and mark and the work.
     pub fn encode(&self) -> Vec<u8> {
         let Self { base, lowest, mark } = self;
-        let numbers = [base.number, *lowest, mark.number, mark.time].map(u64::to_be_bytes);
-        let [number, lowest, mark_number, time] = numbers.each_ref().map(|bytes| &bytes[..]);
-        let work = mark.work.to_be_bytes::<32>();
-        [&[VERSION][..], number, &base.hash[..], lowest, mark_number, &mark.hash[..], time, &work].concat()
+        let mut list = ListBuf::with_capacity(MOST_BYTES);
+        for number in [VERSION, base.number, *lowest, mark.number, mark.time] {
+            put_u64(list.items(), number);
+        }
+        for word in [base.hash, mark.hash, mark.work.into()] {
+            put_str(list.items(), word.as_slice());
+        }
+        list.into_list()
     }
 
     /// Reads what [`Self::encode`] wrote.
     ///
     /// # Errors
-    /// The bytes have another length or version, or name a lowest header above the base.
+    /// The bytes have another form or version, or name a lowest header above the base.
     pub fn decode(bytes: &[u8]) -> Result<Self, WindowRecordError> {
-        let record = Self::read(bytes).filter(|record| record.lowest <= record.base.number);
-        record
-            .filter(|_| bytes.len() == RECORD_BYTES && bytes.first() == Some(&VERSION))
-            .ok_or(WindowRecordError)
+        let record = Self::read(bytes).map_err(|_| WindowRecordError)?;
+        record.filter(|record| record.lowest <= record.base.number).ok_or(WindowRecordError)
     }
 
-    /// Reads the fields.
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let number = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u64::from_be_bytes);
-        let hash = |at: usize| bytes.get(at..)?.first_chunk().copied().map(B256::new);
-        let base = Checkpoint { number: number(1)?, hash: hash(9)?, total_difficulty: None };
-        let work = U256::from_be_bytes(hash(97)?.0);
-        let mark = ProvenMark { number: number(49)?, hash: hash(57)?, time: number(89)?, work };
-        Some(Self { base, lowest: number(41)?, mark })
+    /// Reads the fields; `None` in another version.
+    fn read(bytes: &[u8]) -> Result<Option<Self>, FieldError> {
+        let mut list = RlpReader::list(bytes, FIELD)?;
+        let (mut numbers, mut words) = ([0; 5], [B256::ZERO; 3]);
+        for number in &mut numbers {
+            *number = uint63(list.next_str(FIELD)?, FIELD)?;
+        }
+        for word in &mut words {
+            *word = fixed(list.next_str(FIELD)?, FIELD)?.into();
+        }
+        list.finish(FIELD)?;
+        let ([version, base, lowest, number, time], [base_hash, hash, work]) = (numbers, words);
+        let mark = ProvenMark { number, hash, time, work: work.into() };
+        let base = Checkpoint { number: base, hash: base_hash, total_difficulty: None };
+        Ok(Some(Self { base, lowest, mark }).filter(|_| version == VERSION))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::rlp::list_of;
 
     #[test]
     fn records_are_read_as_they_were_written_and_other_bytes_are_not() {
@@ -92,9 +109,11 @@ mod tests {
             assert_eq!(WindowRecord::decode(&bytes[..cut]), Err(WindowRecordError));
         }
         let longer = [&bytes[..], &[0]].concat();
-        let other = [&[2], &bytes[1..]].concat();
+        let item_more = list_of([&bytes[2..], &[0]]);
+        // The version follows the header of the list.
+        let other = [&bytes[..2], &[2], &bytes[3..]].concat();
         let above = WindowRecord { lowest: 9_001, ..record }.encode();
-        for wrong in [longer, other, above] {
+        for wrong in [longer, item_more, other, above] {
             assert_eq!(WindowRecord::decode(&wrong), Err(WindowRecordError));
         }
     }
