@@ -55,9 +55,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   const { Client, methods } = await instance(instantiate, await load(module), life);
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
-  // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
-  const kept = config.checkpoint === 'work' ? null : storage;
-  const pages = pagesIn(kept, config, { onError: heard.storeError, onTurn: (first) => client?.keepAgain(first) });
+  /** The stored headers, once the module has said how it starts. */
+  let pages;
   /** Resolves after the end, when the pages that waited are written. */
   const closed = new Promise((resolve) => {
     life.onEnd(() => {
@@ -66,16 +65,21 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
       resolve(pages?.close());
     });
   });
-  // The module passes verified headers as they arrive, which is when there may be events. A start by work stores none and
-  // passes empty lists.
-  const keep = (first, list) => {
-    pages?.save(first, list);
+  // The module passes verified headers as they arrive, which is when there may be events. Where it has nothing to store, it passes
+  // empty lists.
+  const keep = (first, list, record) => {
+    if (list.length > 0) pages?.save(first, list, record);
     heard.changed();
   };
   const line = connection(reached.length, (reason) => heard.connection?.(reason));
-  const exchanges = reached.map(({ transport, mask }, index) => exchangeOver(transport, life, pages?.room, line(index), mask));
+  const exchanges = reached.map(({ transport, mask }, index) => exchangeOver(transport, life, () => pages?.room(), line(index), mask));
   const names = reached.map(({ name }) => name);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
+  // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
+  if (config.checkpoint !== 'work') {
+    const told = { onError: heard.storeError, onTurn: (first) => client?.keepAgain(first) };
+    pages = pagesIn(storage, config, { ...told, isWindow: client.isByWindow() });
+  }
   if (pages) {
     await restore(life, () => client, pages);
     prove(life, () => client, pages).catch(() => {});
@@ -102,9 +106,10 @@ function whenOnline(life, wake) {
 
 /** Passes the newest stored pages to the module. An invalid page is dropped with those after it. */
 async function restore(life, client, pages) {
+  const record = await life.run(pages.record);
   let count = await life.run(pages.count);
   for (let failures = 0; ; failures += 1) {
-    client().restoring(count);
+    client().restoring(count, record);
     const wrong = await given(life, client, pages);
     if (wrong === undefined) {
       if (failures > 0) void pages.save(count, []);

@@ -64,6 +64,23 @@ export function directory(storage, name, isFormer) {
   /** The numbers of the stored pages. */
   const numbers = async ({ files, folder }) => (await files.readdir(folder)).map(numberOf).filter((index) => index >= 0);
 
+  /** The directory of the writer. A process that was stopped for long has lost its turn. */
+  async function turn() {
+    const here = await open();
+    if (!(await locks.isOurs(here))) throw new Error('another client has become the writer of this directory');
+    return here;
+  }
+
+  /** Writes pages in this order. */
+  async function put({ files, path }, entries) {
+    for (const [index, page] of entries) {
+      const file = path(index);
+      const made = `${file}.${crypto.randomUUID()}.new`;
+      await files.writeFile(made, page, { flag: 'wx' });
+      await files.rename(made, file);
+    }
+  }
+
   const place = {
     async count() {
       const all = new Set(await numbers(await open()));
@@ -76,23 +93,17 @@ export function directory(storage, name, isFormer) {
       return Promise.all(Array.from({ length: count }, (_, at) => content(here, here.path(index + at))));
     },
     async write(first, pages) {
-      const here = await open();
+      const here = await turn();
       const { files, path } = here;
-      // A process that was stopped for long has lost its turn.
-      if (!(await locks.isOurs(here))) throw new Error('another client has become the writer of this directory');
       const end = first + pages.length;
       if (end > MOST_PAGES) throw new Error(`more than ${MOST_PAGES} pages`);
       if (first > 0 && !(await present(files.stat(path(first - 1))))) return;
       const stale = (await numbers(here)).filter((index) => index >= first);
       // The last one first: pages that are left after a crash follow each other without a gap.
       for (const index of stale.sort((a, b) => b - a)) await present(files.rm(path(index)));
-      for (const [at, page] of pages.entries()) {
-        const file = path(first + at);
-        const made = `${file}.${crypto.randomUUID()}.new`;
-        await files.writeFile(made, page, { flag: 'wx' });
-        await files.rename(made, file);
-      }
+      await put(here, pages.map((page, at) => [first + at, page]));
     },
+    put: async (entries) => put(await turn(), entries),
     close() {},
   };
 

@@ -29,14 +29,25 @@ export interface ProviderRpcError extends Error {
  * A result, and its level if it is less than proven: `unproven-absence` means that all upstreams say that there is no such
  * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows; `wallet` is the answer of the option
  * `signer`. `start` is set if no block is
- * trusted (`checkpoint: 'work'`) and the result depends on the chain; `rootlight_verification` and `rootlight_syncStatus`
- * then report in `attackCost` the least work of making up that chain.
+ * trusted (by default on mainnet: see the option `checkpoint`) and the result depends on the chain; `rootlight_verification` and
+ * `rootlight_syncStatus` then report in `attackCost` the least work of making up that chain. `bitcoin` is set where the client follows
+ * Bitcoin's chain and that does not confirm the result.
  */
 export interface Answer {
   readonly result: unknown;
   readonly level?: 'unproven-absence' | 'unproven' | 'wallet';
-  readonly start?: 'work';
+  readonly start?: UntrustedStart;
+  readonly bitcoin?: BitcoinMark;
 }
+
+/** A start that trusts no block: see the option `checkpoint`. */
+export type UntrustedStart = 'window' | 'work';
+
+/**
+ * What Bitcoin's chain says of a result that it does not confirm (docs/trust/bitcoin.md): a rule does not hold (`weak`), Bitcoin's
+ * miners stand behind another branch (`contested`), or no source shows a recent block (`unavailable`).
+ */
+export type BitcoinMark = 'weak' | 'contested' | 'unavailable';
 
 /** An event of a subscription (EIP-1193, EIP-758). */
 export interface SubscriptionMessage {
@@ -65,7 +76,18 @@ export interface WalletChainMessage {
   readonly data: { readonly chainId: string; readonly signs: boolean };
 }
 
-export type ProviderMessage = SubscriptionMessage | GapMessage | WalletChainMessage;
+/**
+ * None of the upstreams proves state: all are stock nodes, as the public ones of Rootstock. Balances, nonces, code, storage and calls are
+ * refused with -32002 and the same words; blocks, transactions, receipts and logs are proven. It is emitted once the code that awaits the
+ * provider, or new upstreams, has had time to listen.
+ */
+export interface NoStateProofsMessage {
+  readonly type: 'rootlight_noStateProofs';
+  /** The names of the upstreams, and in words what can be done. */
+  readonly data: { readonly upstreams: readonly string[]; readonly message: string };
+}
+
+export type ProviderMessage = SubscriptionMessage | GapMessage | WalletChainMessage | NoStateProofsMessage;
 
 /** An event of EIP-1193: the provider can answer. */
 export interface ConnectInfo {
@@ -79,7 +101,7 @@ export interface Evidence {
   readonly blockHash: string;
   /** `verified`, with a remark on networks where work is nearly free, or `local` on a development chain. */
   readonly level: string;
-  /** Why the header is accepted: `mined`, `checkpoint`, `work`, `hash link` or `built here`. */
+  /** Why the header is accepted: `mined`, `checkpoint`, `window`, `work`, `hash link` or `built here`. */
   readonly origin: string;
   /** Whether the block is on the heaviest proven chain. */
   readonly canonical: boolean;
@@ -89,11 +111,44 @@ export interface Evidence {
   readonly workOnTop: string | null;
   /** Proven work since the start. */
   readonly headerWork: string | null;
-  readonly start: 'checkpoint' | 'work' | null;
-  /** With `checkpoint: 'work'`: the least work of making up this block and those on top. */
+  readonly start: 'checkpoint' | UntrustedStart | null;
+  /** If no block is trusted: the least work of making up this block and those on top. */
   readonly attackCost: string | null;
   readonly forkDetectionComplete: boolean;
   readonly unclesProven: boolean;
+  /** What Bitcoin's chain shows above the block; null if the client follows no Bitcoin chain, or has not judged its own yet. */
+  readonly bitcoin: BitcoinEvidence | null;
+}
+
+/** What Bitcoin's chain shows above a block (docs/trust/bitcoin.md). */
+export interface BitcoinEvidence {
+  /** What Bitcoin says of the whole chain, and why if that is not `held`. */
+  readonly verdict: 'held' | BitcoinMark;
+  readonly reason: string | null;
+  /** Number of Bitcoin blocks that commit to this block or to one above it. */
+  readonly blocksAbove: number;
+  /** Height of the newest of them. */
+  readonly newestHeight: number | null;
+  /** Seconds since the newest of them was mined, by its own time. */
+  readonly newestAge: number | null;
+  /** Which chain the newest 72 Bitcoin blocks name. */
+  readonly tags: BitcoinTags;
+}
+
+/** Numbers of Bitcoin blocks by what their coinbases name. */
+export interface BitcoinTags {
+  /** This chain. */
+  readonly own: number;
+  /** Blocks of this chain that no upstream shows. */
+  readonly kin: number;
+  /** Another branch. */
+  readonly foreign: number;
+  /** A block far above this chain's head. */
+  readonly ahead: number;
+  /** No Rootstock block. */
+  readonly none: number;
+  /** The coinbase was not shown. */
+  readonly withheld: number;
 }
 
 /** A response of an upstream that breaks a rule. */
@@ -128,7 +183,8 @@ export interface VerificationEvent {
    * become another block while the request ran.
    */
   readonly evidence: Evidence | null;
-  readonly start?: 'work';
+  readonly start?: UntrustedStart;
+  readonly bitcoin?: BitcoinMark;
   /** The error of a refused request. */
   readonly error?: { readonly code: number; readonly message: string };
   /** Misbehaviour of upstreams that no earlier event has named. */
@@ -191,7 +247,7 @@ export interface Provider extends ChainProvider {
   /**
    * Replaces the upstreams. Resolves when a client of the new ones has verified the chain up to their head; until then the
    * former ones answer, and they stay if this fails. Subscriptions continue under their ids; filters end. Stored headers are
-   * used again; without storage the chain is verified from the checkpoint on.
+   * used again; without storage the chain is verified from its start on.
    */
   setUpstreams(upstreams: Upstreams, options?: RequestOptions): Promise<void>;
 }
@@ -250,7 +306,7 @@ export interface Checkpoint {
 }
 
 /**
- * Stores values of about 70 kB under short keys, one for every 64 blocks since the checkpoint. Of the clients that get the
+ * Stores values of about 70 kB under short keys: of a window 129 in all, otherwise one for every 64 blocks since the checkpoint. Of the clients that get the
  * same object, one writes at a time. If several processes share the underlying storage, let only one of them write.
  */
 export interface HeaderStore {
@@ -276,12 +332,19 @@ export interface ProviderOptions {
   /** @deprecated The former name of `upstreams`. */
   readonly upstream?: Upstreams;
   /**
-   * Where trust starts: a block, or the newest built-in one by default (genesis on networks without any), which is
-   * refused once it is more than a year old. `'work'` trusts no block: it starts from the heaviest chain of recent
-   * headers that upstreams prove, says so with every answer (`start`), and keeps no headers. It is refused on networks
-   * where work is nearly free, which are all but `mainnet`.
+   * Where trust starts:
+   * - a block: everything above it is verified before the first answer.
+   * - `'window'`, the default on mainnet: no block is trusted. It starts from the heaviest chain of recent headers that upstreams
+   *   prove, says so with every answer (`start`), and stores them, so that a restart asks for what is new. Headers of two days are
+   *   verified before the first answer (7 MB). A later window may not be older than what an earlier visit has proven, nor contradict it
+   *   with less work; where that visit was deceived, or its clock was ahead, delete the site's data or the storage.
+   * - `'built-in'`, the default elsewhere and with `minWork: 0`: the newest built-in block (genesis on networks without any), which is
+   *   refused once it is more than a year old. On mainnet that is some 440,000 headers (500 MB) before the first answer.
+   * - `'work'`: as `'window'`, but nothing is stored.
+   *
+   * `'window'` and `'work'` are refused on networks where work is nearly free, which are all but `mainnet`.
    */
-  readonly checkpoint?: Checkpoint | 'work';
+  readonly checkpoint?: Checkpoint | UntrustedStart | 'built-in';
   /** Seconds between two checks for new blocks; 10 by default, 0.1 at least. */
   readonly pollSeconds?: number;
   /** Most requests in one batch to an upstream; 50 by default. */
@@ -294,7 +357,7 @@ export interface ProviderOptions {
   readonly maxAge?: number;
   /**
    * Least share, in percent, of the work promised by the checkpoint's difficulty that every 2, 6 and 24 hours of the chain
-   * must show; 50 by default, 0 requires none and is refused with `checkpoint: 'work'`.
+   * must show; 50 by default, 0 requires none and is refused with `checkpoint: 'window'` and `'work'`.
    */
   readonly minWork?: number;
   /**

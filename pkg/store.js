@@ -6,6 +6,7 @@
 import { MAX_PAGE_BYTES, directory } from './directory.js';
 import { localLocks } from './locks.js';
 import { isBytes } from './message.js';
+import { windowIn } from './window-pages.js';
 
 /** Version of the page format. It is part of the store's name. */
 const VERSION = 1;
@@ -25,14 +26,20 @@ const MOST_WAITING = 16 * 2 ** 20;
 /** Longest wait for a store that writes nothing, in milliseconds. The client then continues without the store. */
 const PATIENCE = 30_000;
 
-/** A name for each chain that a client may follow. Modules for tests also accept a network as an object, which has a name. */
-const nameOf = ({ network, checkpoint }) =>
-  `rootlight-v${VERSION}-${network?.name ?? network}-${checkpoint?.hash ?? 'newest'}`;
+/**
+ * A name for each chain that a client may follow: a window's headers stay apart from those above a checkpoint. Modules for tests also
+ * accept a network as an object, which has a name.
+ */
+const nameOf = ({ network, checkpoint }, isWindow) =>
+  `rootlight-v${VERSION}-${network?.name ?? network}-${isWindow ? WINDOW : checkpoint?.hash ?? 'newest'}`;
 
-/** Version and network in the name of a directory or database; undefined in any other name. */
+/** The last part of a window's name. */
+const WINDOW = 'window';
+
+/** Version, network and start in the name of a directory or database; undefined in any other name. */
 function partsOf(name) {
-  const [, version, network] = /^rootlight-v(\d+)-(.+)-(?:newest|0x[\da-f]{64})$/i.exec(name) ?? [];
-  return network === undefined ? undefined : { version: Number(version), network };
+  const [, version, network, start] = /^rootlight-v(\d+)-(.+)-(newest|window|0x[\da-f]{64})$/i.exec(name) ?? [];
+  return network === undefined ? undefined : { version: Number(version), network, start };
 }
 
 /** Whether a name is that of an earlier version. A later one may be in use by a page or a program that was updated first. */
@@ -42,8 +49,9 @@ const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
  * @typedef {object} Pages
  * @property {() => Promise<number>} count the number of stored pages
  * @property {(index: number) => Promise<Uint8Array | undefined>} read the page of a number, undefined if it cannot be read
- * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save replaces all stored pages from this number
- * on; never rejected
+ * @property {(first: number, pages: Uint8Array[], record?: Uint8Array) => Promise<void>} save replaces all stored pages from this
+ * number on, and the record of a window; never rejected
+ * @property {() => Promise<Uint8Array | undefined>} record the stored record of a window
  * @property {() => Promise<void> | undefined} room undefined, or a promise that resolves when fewer bytes wait to be written
  * @property {() => Promise<void>} close writes what waits and ends this client's turn at writing; resolves when everything
  * is written
@@ -52,20 +60,21 @@ const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
 /**
  * @param {undefined | null | string | URL | {get: Function, put: Function}} store the caller's option
  * @param {{network: string, checkpoint?: {hash: string}}} config
- * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void}} [told] is called for the first failure, and with the
- * first page that was not written because another client was the writer
+ * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void, isWindow?: boolean}} [more] is called for the first
+ * failure, and with the first page that was not written because another client was the writer; whether the pages are a window's
  * @returns {undefined | Pages}
  */
-export function pagesIn(store, config, told = {}) {
-  const name = nameOf(config);
+export function pagesIn(store, config, { isWindow = false, ...told } = {}) {
+  const name = nameOf(config, isWindow);
+  const keptIn = (place, locks) => kept(isWindow ? windowIn(place) : place, locks, name, told);
   if (typeof store === 'string' || store instanceof URL) {
     const { place, locks } = directory(store, name, isFormer);
-    return kept(place, locks, name, told);
+    return keptIn(place, locks);
   }
-  if (store) return kept(keyed(store, name), locksOf(store), name, told);
+  if (store) return keptIn(keyed(store, name), locksOf(store));
   if (store === null || !globalThis.indexedDB) return undefined;
   const shared = globalThis.navigator?.locks;
-  return kept(database(name, shared !== undefined), shared ? tidying(shared) : pageLocks, name, told);
+  return keptIn(database(name, shared !== undefined), shared ? tidying(shared) : pageLocks);
 }
 
 /** Web Locks whose holder deletes the databases that nobody reads any more: a site may otherwise fill its quota with former chains. */
@@ -77,12 +86,17 @@ const tidying = (locks) => ({
     }),
 });
 
-/** Deletes databases of earlier versions, and of other checkpoints of the network, unless a client uses them: it holds their lock. */
+/**
+ * Deletes databases of earlier versions, and of other checkpoints of the network, unless a client uses them: it holds their lock. A
+ * window stays, and deletes no other chain: its mark outlives a visit with another start.
+ */
 async function tidy(locks, own) {
+  const kept = partsOf(own);
   for (const { name } of (await indexedDB.databases?.()) ?? []) {
-    const [{ version, network } = {}, kept] = [partsOf(name), partsOf(own)];
-    const isOther = name !== own && network !== undefined && version === kept?.version && network === kept.network;
-    if (isFormer(name) || isOther) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleted(name));
+    const found = partsOf(name);
+    const isOther = name !== own && found?.version === kept?.version && found?.network === kept?.network;
+    const isCheckpoint = [found, kept].every((parts) => parts && parts.start !== WINDOW);
+    if (isFormer(name) || (isOther && isCheckpoint)) await locks.request(name, { ifAvailable: true }, (lock) => lock && deleted(name));
   }
 }
 
@@ -158,9 +172,9 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     }
   }
 
-  async function write(first, pages) {
+  async function write(first, pages, record) {
     if (failed) return;
-    if (turn.isOurs()) await place.write(first, pages);
+    if (turn.isOurs()) await place.write(first, pages, record);
     else missed = Math.min(missed ?? first, first);
   }
 
@@ -169,6 +183,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
 
   return {
     count: () => place.count().catch((error) => (fail(error), 0)),
+    record: async () => place.record?.().catch((error) => void fail(error)),
     async read(index) {
       try {
         if (!(index - ahead.first in ahead.pages)) {
@@ -183,7 +198,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       return isPage(page) ? page : undefined;
     },
     // Writes run one after the other. After a failed write nothing more is written, since pages build on each other.
-    save(first, pages) {
+    save(first, pages, record) {
       ahead = NONE;
       if (failed) return last;
       const bytes = pages.reduce((sum, page) => sum + page.length, 0);
@@ -194,7 +209,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
         saved += 1;
         wake();
       };
-      return (last = last.then(() => write(first, pages)).catch(fail).then(written));
+      return (last = last.then(() => write(first, pages, record)).catch(fail).then(written));
     },
     room: () => (isFull() && !failed ? free(isFull) : undefined),
     async close() {
@@ -284,6 +299,9 @@ function keyed(store, name) {
       if (first > 0 && !(await store.get(key(first - 1)))?.length) return;
       for (const [place, page] of [...pages, new Uint8Array(0)].entries()) await store.put(key(first + place), page);
     },
+    async put(entries) {
+      for (const [index, value] of entries) await store.put(key(index), value);
+    },
     close() {},
   };
 }
@@ -334,6 +352,12 @@ function database(name, alone) {
         store.delete(IDBKeyRange.lowerBound(end));
         pages.forEach((page, place) => store.put(page, first + place));
       }
+      await committed;
+    },
+    async put(entries) {
+      const { transaction, store } = await inStore('readwrite');
+      const committed = done(transaction, 'complete');
+      for (const [index, value] of entries) store.put(value, index);
       await committed;
     },
     close: () => opening?.then((db) => db.close(), () => {}),

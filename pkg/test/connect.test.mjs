@@ -24,7 +24,11 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
       assert.ok('source' in seen, 'loaded before use');
       Object.assign(seen, { settings: JSON.parse(JSON.stringify(given)), exchanges, keep, progress });
     }
-    restoring(pages) {
+    isByWindow() {
+      return seen.settings.checkpoint === 'window';
+    }
+    restoring(pages, record) {
+      seen.record = record;
       this.left = Array.from({ length: pages }, (_, index) => index);
     }
     wantedPage() {
@@ -51,7 +55,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
       const { method } = JSON.parse(text);
       seen.asked.push(method);
       const result = { eth_subscribe: '0x1', eth_blockNumber: '0x5' }[method] ?? seen.news ?? [];
-      return JSON.stringify({ result, level: seen.level, start: seen.start });
+      return JSON.stringify({ result, level: seen.level, start: seen.start, bitcoin: seen.bitcoin });
     }
     hint(index) {
       seen.hints.push(index);
@@ -161,6 +165,26 @@ test('pages of the module are stored and events emitted; missing events are poll
   provider.close();
 });
 
+test('pages of a window are stored with its record, in places that later pages take again', async () => {
+  const values = new Map();
+  const storage = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
+  const [page, record] = [(byte) => Uint8Array.of(byte), Uint8Array.of(9, 8, 7)];
+  const options = { storage, checkpoint: 'window' };
+  const first = await start(options, async ({ keep }) => keep(150_000, [page(1), page(2)], record));
+  assert.equal(first.seen.record, undefined);
+  first.seen.keep(0, []);
+  await settled();
+  first.provider.close();
+  const name = 'rootlight-v1-regtest-window';
+  assert.deepEqual([...values.keys()], [`${name}/113`, `${name}/114`, `${name}/0`]);
+  const { seen, provider } = await start(options);
+  assert.deepEqual(seen.record, record);
+  seen.keep(150_128, [page(3)], record);
+  await settled();
+  assert.deepEqual([values.get(`${name}/113`), values.size], [page(3), 3]);
+  provider.close();
+});
+
 test('a start by work does not use a store; events are emitted with the start', async () => {
   const touched = [];
   const store = { get: (key) => void touched.push(key), put: (key) => void touched.push(key) };
@@ -174,6 +198,8 @@ test('a start by work does not use a store; events are emitted with the start', 
   await settled();
   assert.deepEqual(told, [{ subscription, result: '0x7', start: 'work' }]);
   assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5', start: 'work' });
+  seen.bitcoin = 'weak';
+  assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5', start: 'work', bitcoin: 'weak' });
   assert.deepEqual(touched, []);
   provider.close();
 });

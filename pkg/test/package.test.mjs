@@ -33,7 +33,8 @@ const tool = (file, args) => run(process.execPath, [`node_modules/${file}`, ...a
 
 const CODE = [
   'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
-  'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'secrets', 'store', 'transport', 'verification', 'verify', 'wallet', 'websocket', 'worker',
+  'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'secrets', 'state-proofs', 'store', 'transport', 'verification',
+  'verify', 'wallet', 'websocket', 'window-pages', 'worker',
 ].map((name) => `${name}.js`);
 const TYPES = ['dev', 'dev-worker', 'index', 'verify', 'worker'].map((name) => `${name}.d.ts`);
 const MODULES = ['', '_dev', '_verify'].flatMap((name) => [`dist/rootlight${name}.js`, `dist/rootlight${name}_bg.wasm`]);

@@ -35,12 +35,15 @@ function checkStart({ progress, height, chainId, status, proofs, event }) {
 function checkRefusals(said) {
   assert.match(said.testnet, /^checkpoint: testnet: no start by work alone: .*nearly free.*give a checkpoint/);
   assert.match(said.regtest, /^checkpoint: regtest: no start by work alone: its blocks may have any time/);
+  assert.equal(said.window, said.testnet);
+  assert.match(said.floorOfWindow, /'window' needs a floor of work: minWork above 0/);
   assert.match(said.floor, /'work' needs a floor of work: minWork above 0/);
-  assert.match(said.form, /^checkpoint: .*: give \{number, hash\} or 'work'$/);
+  assert.match(said.form, /^checkpoint: .*: give \{number, hash\}, 'window', 'built-in' or 'work'$/);
   assert.match(said.file, /^network: .*rules: unknown name rskip1/);
   assert.equal(said.besideAChain, said.testnet);
   assert.match(said.object, /^network: give a name/);
   assert.match(said.age, /newest built-in checkpoint of mainnet, block \d+, is \d+ days old, at most 365 are accepted: update Rootlight, or give a newer checkpoint, NUMBER:HASH/);
+  assert.equal(said.ageWithoutFloor, said.age);
   assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update Rootlight, or give a newer checkpoint,/);
   assert.match(said.light, /has difficulty 1; at least 100 is required/);
   assert.match(said.floorOfWork, /show \d % of the expected work/);

@@ -132,16 +132,23 @@ export async function formerDatabases({ pagesIn }) {
     await pages.save(0, [Uint8Array.of(1)]);
     return pages;
   };
-  for (const name of ['rootlight-v0-mainnet-newest', `rootlight-v1-regtest-${aa}`, 'rootlight-v1-regtest-newest', 'rootlight-v1-testnet2-newest', 'mine']) {
+  // A window is not deleted for a chain above a checkpoint, nor such a chain for a window.
+  const windows = ['rootlight-v1-regtest-window', 'rootlight-v1-devnet-window', `rootlight-v1-devnet-${aa}`];
+  const former = ['rootlight-v0-mainnet-newest', `rootlight-v1-regtest-${aa}`, 'rootlight-v1-regtest-newest', 'rootlight-v0-regtest-window'];
+  for (const name of [...former, ...windows.filter((name) => !name.endsWith('devnet-window')), 'rootlight-v1-testnet2-newest', 'mine']) {
     (await settled(indexedDB.open(name, 1))).close();
   }
   const other = await visit(chain('testnet', bb));
   const used = await visit(chain('regtest', bb));
+  const ofWindow = pagesIn(undefined, chain('devnet'), { isWindow: true });
+  await ofWindow.save(0, [Uint8Array.of(1)], Uint8Array.of(2));
   const pages = await visit(chain('regtest', cc));
   const names = async () => (await indexedDB.databases()).map(({ name }) => name).sort();
   const expected = ['mine', `rootlight-v1-regtest-${bb}`, `rootlight-v1-regtest-${cc}`, `rootlight-v1-testnet-${bb}`, 'rootlight-v1-testnet2-newest'];
+  expected.push(...windows);
+  expected.sort();
   await until(async () => String(await names()) === String(expected), 'no former databases').catch(() => {});
   const left = await names();
-  for (const client of [other, used, pages]) await client.close();
+  for (const client of [other, used, ofWindow, pages]) await client.close();
   return { left, expected };
 }

@@ -1,5 +1,6 @@
 // A client that trusts no block, in Node.js and in a page.
 import { transportTo } from './chain-transport.mjs';
+import { later } from './clock.mjs';
 import { keepRunning } from './running.mjs';
 import { until } from './wait.mjs';
 
@@ -23,17 +24,6 @@ export const NETWORK = {
 };
 
 const hexadecimal = (number) => `0x${number.toString(16)}`;
-
-/** Runs some work with the clock this many seconds ahead. */
-export async function later(seconds, work) {
-  const { now } = Date;
-  Date.now = () => now.call(Date) + seconds * 1_000;
-  try {
-    return await work();
-  } finally {
-    Date.now = now;
-  }
-}
 
 /** Runs some work in which no interval passes, such as the one at which providers poll subscriptions. */
 async function withoutIntervals(work) {
@@ -130,12 +120,15 @@ export async function refusals({ createProvider }, dev, published) {
     return {
       testnet: await simple({ network: 'testnet', checkpoint: 'work' }),
       regtest: await simple({ network: 'regtest', checkpoint: 'work' }),
+      window: await simple({ network: 'testnet', checkpoint: 'window' }),
       floor: await simple({ network: 'mainnet', checkpoint: 'work', minWork: 0 }),
+      floorOfWindow: await simple({ network: 'mainnet', checkpoint: 'window', minWork: 0 }),
       form: await simple({ network: 'mainnet', checkpoint: 'newest' }),
       file: await simple({ network: { name: 'x', rules: { rskip1: 0 } } }, { createProvider }),
       object: await simple({ network: NETWORK }),
       besideAChain: await simple({ network: 'testnet', checkpoint: 'work' }, dev),
-      age: await later(2 * year, () => simple({ network: 'mainnet' })),
+      age: await later(2 * year, () => simple({ network: 'mainnet', checkpoint: 'built-in' })),
+      ageWithoutFloor: await later(2 * year, () => simple({ network: 'mainnet', minWork: 0 })),
       ageOnTestnet: await later(2 * year, () => simple({ network: 'testnet' })),
       light: await started({ network: { ...NETWORK, workStart } }),
       floorOfWork: await started({ minWork: 50 }),

@@ -27,8 +27,8 @@ impl Client {
     /// Makes a client that has not sent any request yet.
     ///
     /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `batchLimit`, `minDepth`, `minWork`, `unproven`,
-    /// `names`. Each of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages)` is called with pages to store: they
-    /// replace all stored pages from number `first` on. `progress(start, head, target, rate, left)` is called with the
+    /// `names`. Each of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages, record)` is called with pages to store: they
+    /// replace all stored pages from number `first` on. `record` is stored with the pages of a window, and undefined otherwise. `progress(start, head, target, rate, left)` is called with the
     /// progress of the first synchronization.
     ///
     /// # Errors
@@ -47,11 +47,17 @@ impl Client {
         Ok(Self { driver: Rc::new(driver), closed: Rc::default() })
     }
 
-    /// Begins to take back `pages` pages that an earlier run passed to `keep`, before [`Self::start`]. Each page that
-    /// [`Self::wanted_page`] names is passed to [`Self::restore`], until it names none; then [`Self::restored`] is called.
-    /// May be called again with fewer pages.
-    pub fn restoring(&self, pages: u32) {
-        self.driver.restoring(pages);
+    /// Whether the client starts by window, so that it stores other pages than above a checkpoint.
+    #[wasm_bindgen(js_name = isByWindow)]
+    pub fn is_by_window(&self) -> bool {
+        self.driver.is_by_window()
+    }
+
+    /// Begins to take back `pages` pages, with their record, that an earlier run passed to `keep`, before [`Self::start`]. Each
+    /// page that [`Self::wanted_page`] names is passed to [`Self::restore`], until it names none; then [`Self::restored`] is
+    /// called. May be called again with fewer pages.
+    pub fn restoring(&self, pages: u32, record: Option<Vec<u8>>) {
+        self.driver.restoring(pages, record.as_deref());
     }
 
     /// The number of the page that [`Self::restore`], or later [`Self::prove`], needs next.

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use alloy_primitives::U256;
-use rootlight::consensus::{Checkpoint, Network, checkpoint};
+use rootlight::consensus::{Checkpoint, Network, WorkStart, checkpoint};
 use rootlight::light::{MAX_AGE, SyncOptions, UnprovenPolicy};
 use wasm_bindgen::JsValue;
 
@@ -36,6 +36,12 @@ const OPTIONS: [&str; 10] = [
     "names",
 ];
 
+/// The name of the start by window.
+const WINDOW: &str = "window";
+
+/// The name of the start at the newest built-in checkpoint.
+const BUILT_IN: &str = "built-in";
+
 /// The names of a checkpoint's members.
 const BLOCK: [&str; 3] = ["number", "hash", "totalDifficulty"];
 
@@ -45,7 +51,9 @@ pub(crate) enum ClientStart {
     /// A trusted block.
     At(Checkpoint),
     /// A block that is accepted for the work above it. No block is trusted.
-    Work(rootlight::consensus::WorkStart),
+    Work(WorkStart),
+    /// As [`Self::Work`], but its headers are stored.
+    Window(WorkStart),
 }
 
 /// The settings of a client.
@@ -116,23 +124,31 @@ fn network(option: &str) -> Result<Network, String> {
     }
 }
 
-/// The start: the chain that upstreams prove for `'work'`, the given block, or the newest built-in checkpoint.
+/// The start: the given block, or the one with this name. By default it is `window`, and `built-in` on networks whose work
+/// proves nothing and without a floor of work.
 fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<ClientStart, String> {
-    if option.is_undefined() || option.is_null() {
-        return newest(network).map(ClientStart::At);
-    }
-    if option.as_string().as_deref() != Some("work") {
-        return block(option).map(ClientStart::At);
-    }
+    let (work, named) = (network.start_by_work(), option.as_string());
+    let name = match &named {
+        Some(name) => name,
+        None if !option.is_undefined() && !option.is_null() => return block(option).map(ClientStart::At),
+        None if work.is_ok() && min_work > 0 => WINDOW,
+        None => BUILT_IN,
+    };
+    let kind = match name {
+        BUILT_IN => return newest(network).map(ClientStart::At),
+        WINDOW => ClientStart::Window,
+        "work" => ClientStart::Work,
+        _ => return block(option).map(ClientStart::At),
+    };
     if min_work == 0 {
-        return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
+        return Err(format!("checkpoint: '{name}' needs a floor of work: minWork above 0"));
     }
-    network.start_by_work().map(ClientStart::Work).map_err(|e| format!("checkpoint: {e}"))
+    work.map(kind).map_err(|e| format!("checkpoint: {e}"))
 }
 
 /// The block that a caller gives.
 fn block(option: &JsValue) -> Result<Checkpoint, String> {
-    let form = |error| format!("{error}: give {{number, hash}} or 'work'");
+    let form = |error| format!("{error}: give {{number, hash}}, 'window', 'built-in' or 'work'");
     let block = OptionMembers::of(option, "checkpoint", &BLOCK).map_err(form)?;
     let missing = |member| form(format!("checkpoint: {member} is missing"));
     let hash = block.text("hash").map_err(form)?.ok_or_else(|| missing("hash"))?;

@@ -10,7 +10,7 @@ use js_sys::{Array, Function, Uint8Array};
 use rootlight::engine::MAX_FILTERS;
 use rootlight::light::{
     ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions,
-    SyncStep, UpstreamRequest, UpstreamResponse,
+    SyncStep, UpstreamRequest, UpstreamResponse, WindowRecord,
 };
 use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
@@ -96,6 +96,10 @@ impl Driver {
                 let sync = HeaderSync::by_work(network, work, client_config.upstreams.len(), options);
                 Client::following(sync, client_config)
             }
+            ClientStart::Window(work) => {
+                let sync = HeaderSync::by_window(network, work, client_config.upstreams.len(), options);
+                Client::following(sync, client_config)
+            }
         };
         let budget = Budget::new(ANSWER_BYTES);
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
@@ -112,9 +116,19 @@ impl Driver {
         }
     }
 
-    /// Begins to take back `pages` stored pages.
-    pub(crate) fn restoring(&self, pages: u32) {
-        *self.restoring.borrow_mut() = Some(self.client.sync().restoring(pages.into()));
+    /// Whether the client starts by window.
+    pub(crate) fn is_by_window(&self) -> bool {
+        self.client.sync().is_by_window()
+    }
+
+    /// Begins to take back `pages` stored pages, of a window with this record.
+    pub(crate) fn restoring(&self, pages: u32, record: Option<&[u8]>) {
+        let mut sync = self.client.sync_mut();
+        // Without a record, or with one that is too old, no page is needed.
+        if let Some(Ok(record)) = record.map(WindowRecord::decode) {
+            sync.resume_window(&record, moment().unix);
+        }
+        *self.restoring.borrow_mut() = Some(sync.restoring(pages.into()));
     }
 
     /// The number of the stored page that is needed next.
@@ -151,8 +165,8 @@ impl Driver {
         self.client.keep_again(page.into());
     }
 
-    /// Passes new pages of verified headers to `keep`. A start by work stores nothing: it passes an empty list if the chain
-    /// has `changed`.
+    /// Passes new pages of verified headers to `keep`, with the record of a window. A start that has nothing to store passes an
+    /// empty list if the chain has `changed`.
     fn save(&self, changed: bool) {
         let pages = self.client.export();
         let first = pages.first().map_or(0, |page| page.index);
@@ -162,7 +176,8 @@ impl Driver {
         }
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
         // A failing store does not stop the client.
-        let _ = self.keep.call2(&JsValue::NULL, &(first as f64).into(), &list);
+        let record = self.client.sync().window_record().map(|record| Uint8Array::from(&record.encode()[..]));
+        let _ = self.keep.call3(&JsValue::NULL, &(first as f64).into(), &list, &record.into());
     }
 
     /// Reports the progress of the first synchronization: start, head, target, headers per second, seconds left if known.

@@ -1,0 +1,45 @@
+// The pages of a window, in a fixed number of places: a page takes that of one so old that it is not needed any more. Beside them is
+// what the module records of the window. Pages are numbered from block 0 on, so that their numbers are large.
+import { isBytes } from './message.js';
+
+/** Places for pages: the module reads the newest 120 (`WINDOW_PAGES`), and a chain may lose some of its newest blocks to another. */
+const PLACES = 128;
+
+/** The key of the record. */
+const RECORD = 0;
+
+/** Bytes before the record: the number after the last page, big-endian. */
+const END_BYTES = 4;
+
+/** The longest record that is read, in bytes. */
+const MAX_RECORD = 1_024;
+
+const keyOf = (index) => 1 + (index % PLACES);
+
+/**
+ * @param {{read: (key: number, count: number) => Promise<unknown[]>, put: (entries: [number, Uint8Array][]) => Promise<void>, close: () => void}} place
+ * stores values by key
+ */
+export function windowIn(place) {
+  /** The stored record with the number after the last page; undefined if there is none. */
+  async function stored() {
+    const [bytes] = await place.read(RECORD, 1);
+    if (!isBytes(bytes) || bytes.length < END_BYTES || bytes.length > MAX_RECORD) return undefined;
+    const end = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
+    return { end, record: bytes.slice(END_BYTES) };
+  }
+  return {
+    count: async () => (await stored())?.end ?? 0,
+    record: async () => (await stored())?.record,
+    read: (index, count) => Promise.all(Array.from({ length: count }, async (_, at) => (await place.read(keyOf(index + at), 1))[0])),
+    async write(first, pages, record) {
+      if (!record || pages.length === 0) return;
+      const packed = new Uint8Array(END_BYTES + record.length);
+      new DataView(packed.buffer).setUint32(0, first + pages.length);
+      packed.set(record, END_BYTES);
+      // The record comes last: if only some are written, it is one whose pages are all there or newer.
+      await place.put([...pages.map((page, at) => [keyOf(first + at), page]), [RECORD, packed]]);
+    },
+    close: () => place.close(),
+  };
+}
