@@ -2,6 +2,7 @@
 import { withEvents } from './events.js';
 import { disconnected, failure, limited, newLife } from './life.js';
 import { answered, checkMembers, message } from './message.js';
+import { stateProofs } from './state-proofs.js';
 import { verifications } from './verification.js';
 import { withWallet } from './wallet.js';
 
@@ -113,6 +114,7 @@ function newShell({ signer, interval, holdsKeys = false }) {
   const ask = async (call, quiet) => askNow(call, quiet);
   const events = withEvents(askNow, interval, () => current.takeChanged());
   const { emit, listens } = events;
+  const state = stateProofs({ ask, emit, listens });
 
   function close(reason) {
     if (closed) return;
@@ -148,7 +150,10 @@ function newShell({ signer, interval, holdsKeys = false }) {
     current = { ...link, life };
     life.onEnd((reason) => current.life === life && close(reason));
     former?.life.endWhenIdle(disconnected('the upstreams have changed'));
-    if (former) events.moved();
+    if (former) {
+      events.moved();
+      soon(state.look);
+    }
     connection(reported);
   }
 
@@ -160,14 +165,16 @@ function newShell({ signer, interval, holdsKeys = false }) {
     else emit('disconnect', failure(TRY_LATER, `no upstream answers: ${reason}`));
   }
 
-  /** Emits `connect` once the code that awaits the provider has had time to listen. */
+  /** Runs work once the code that awaits the provider has had time to listen. */
+  const soon = (work) => void setTimeout(() => work().catch(() => {}), 0);
+
+  /** Emits `connect`. */
   function connected() {
-    const tell = async () => {
+    soon(async () => {
       if (!listens('connect')) return;
       const { result: chainId } = await ask({ method: 'eth_chainId', params: [] }, true);
       if (lost === undefined) emit('connect', { chainId });
-    };
-    setTimeout(() => tell().catch(() => {}), 0);
+    });
   }
 
   async function progress() {
@@ -191,9 +198,11 @@ function newShell({ signer, interval, holdsKeys = false }) {
     provider(more) {
       const { provider } = events;
       const wallet = withWallet(provider.requestWithLevel, { signer, holdsKeys, emit, reason: () => closed });
-      const requestWithLevel = abortable(verifications(wallet.requestWithLevel, { ask, emit, listens, holdsKeys, methods: () => current.methods }));
+      const explained = state.explained(wallet.requestWithLevel);
+      const requestWithLevel = abortable(verifications(explained, { ask, emit, listens, holdsKeys, methods: () => current.methods }));
       ends.push(wallet.close);
       connected();
+      soon(state.look);
       return Object.freeze({
         ...more,
         request: async (call, options) => (await requestWithLevel(call, options)).result,

@@ -5,14 +5,14 @@ import { transportTo } from './chain-transport.mjs';
 import { keepRunning } from './running.mjs';
 
 /**
- * Starts a chain with `blocks` blocks and a client that follows it. The client uses the transport, or the list of them, that `wrap(transport)` returns.
+ * Starts a chain with `blocks` blocks and a client that follows it. The client uses the transport, or the list of them, that `wrap(transport, chain)` returns.
  * Returns {chain, light, options, ask, close}; `ask(method, ...params)` requests from the light client.
  */
 export async function lightClient({ blocks = 3, wrap = (transport) => transport, ...more } = {}) {
   const chain = await createDevChain({ blockTime: 'manual' });
   await chain.request({ method: 'hardhat_mine', params: [`0x${blocks.toString(16)}`] });
   const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
-  const upstreams = wrap(transportTo(chain));
+  const upstreams = wrap(transportTo(chain), chain);
   const options = { network: 'regtest', checkpoint: { number: 0, hash }, upstreams, pollSeconds: 0.1, storage: null, ...more };
   const light = await createProvider(options);
   return {
