@@ -1,5 +1,6 @@
 // A node with consecutive recorded headers and nothing else, in the forms in which nodes return headers.
 import { readFileSync } from 'node:fs';
+import { compressed } from './lz4.mjs';
 import { hex, unhex } from './state.mjs';
 
 const NOT_RECORDED = { error: { code: -32000, message: 'not recorded' } };
@@ -17,17 +18,12 @@ function prefixed(short, bytes) {
   return Buffer.concat([Buffer.of(short + 55 + length.length), length, bytes]);
 }
 
-const list = (items) => prefixed(0xc0, Buffer.concat(items));
+/** An RLP list of encoded items, and an RLP string. */
+export const list = (items) => prefixed(0xc0, Buffer.concat(items));
+export const string = (bytes) => prefixed(0x80, Buffer.from(bytes));
 
 /** Format byte of `rootlight_getHeaders`: an LZ4 block follows. */
 const LZ4 = 1;
-
-/** An LZ4 block without matches. */
-function literals(bytes) {
-  const beyond = bytes.length - 15;
-  if (beyond < 0) return Buffer.concat([Buffer.of(bytes.length << 4), bytes]);
-  return Buffer.concat([Buffer.of(0xf0), Buffer.alloc(Math.floor(beyond / 255), 255), Buffer.of(beyond % 255), bytes]);
-}
 
 /** Start and end of the content of the item at `at`. */
 function span(bytes, at) {
@@ -105,7 +101,7 @@ export class HeaderNode {
 
   #batch(first, count) {
     const wanted = this.#headers.filter(({ number }) => number >= first && number < first + count);
-    return Buffer.concat([Buffer.of(LZ4), literals(list(wanted.map(({ rlp }) => list([rlp, list([])]))))]).toString('base64');
+    return Buffer.concat([Buffer.of(LZ4), compressed(list(wanted.map(({ rlp }) => list([rlp, list([])]))))]).toString('base64');
   }
 
   #raw(number) {

@@ -1,0 +1,115 @@
+// Starts by window, the default on mainnet, in Node.js and in a real page: what a visit receives before the first proven balance, what the next one
+// asks for, and which windows it refuses.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { inPage } from './lib/in-page.mjs';
+import { FIRST, NETWORK, SPACING } from './lib/mined-chain.mjs';
+import { keepRunning } from './lib/running.mjs';
+import { LIMIT } from './lib/wait.mjs';
+import { visit } from './lib/window-scenario.mjs';
+import { serveWindow } from './lib/window-node.mjs';
+
+/** Headers of a window whose work nothing dates: those of two days, and the ancestors that their fork detection data commit to. */
+const UNDATED = 5_760 + 449;
+
+/** Blocks that are new at the second visit: those of an hour. */
+const NEW = 120;
+
+/** Headers of the chain. */
+const LENGTH = UNDATED + NEW + 40;
+
+/**
+ * Most bytes before the first proven balance: of a dated window (1,440 headers and 449 below), and of one that nothing dates. A header takes
+ * some 1,030 bytes.
+ */
+const MOST_BYTES = { dated: 4_000_000, undated: 6_800_000 };
+
+/** Most bytes of a restart after an hour. */
+const MOST_AGAIN = 300_000;
+
+let served;
+before(async () => {
+  served = await serveWindow(LENGTH);
+});
+after(() => served.close());
+
+/** Three visits with one storage. `go(behind)` is a visit with the clock so many seconds behind. */
+async function visits(t, where, go) {
+  served.show(NEW);
+  served.take();
+  const cold = await go(NEW * SPACING);
+  const first = served.take();
+  const isDated = first.headers < UNDATED;
+  t.diagnostic(`${where}: ${first.headers} headers, ${first.bytes} bytes before the first proven balance (${isDated ? 'dated' : 'undated'})`);
+  assert.deepEqual(cold.balance, { result: served.balance, start: 'window' });
+  assert.equal(cold.head, served.head(NEW));
+  assert.deepEqual([cold.evidence.start, cold.evidence.bitcoin], ['window', null]);
+  assert.equal(cold.start, cold.head - 5_760);
+  assert.ok(first.headers < UNDATED + 40 && first.lowest >= FIRST, JSON.stringify(first));
+  assert.ok(first.bytes <= MOST_BYTES[isDated ? 'dated' : 'undated'], `${first.bytes} bytes`);
+
+  served.show(0);
+  const warm = await go(0);
+  const again = served.take();
+  t.diagnostic(`${where}, an hour later: ${again.headers} headers, ${again.bytes} bytes`);
+  assert.deepEqual(warm.balance, { result: served.balance, start: 'window' });
+  assert.deepEqual([warm.head, warm.start], [served.head(), cold.start]);
+  assert.ok(again.lowest >= cold.head - 1 && again.bytes <= MOST_AGAIN, JSON.stringify(again));
+
+  // By the clock this window is as new as the first one was.
+  served.show(NEW);
+  assert.match((await go(NEW * SPACING)).error, /clock is 3\d{3} s behind the head that an earlier run proved/);
+}
+
+const options = (storage) => ({ network: NETWORK, upstreams: served.url, storage });
+
+/** Visits in this process. */
+const inNode = async (storage) => {
+  const modules = [await import('./lib/any-network.mjs'), await import('../store.js')];
+  return (behind) => keepRunning(() => visit(...modules, options(storage), served.account, behind));
+};
+
+test('a window in a store of the caller', LIMIT, async (t) => {
+  const kept = new Map();
+  const sizes = [];
+  const put = (key, value) => {
+    sizes.push(value.length);
+    kept.set(key, value);
+  };
+  await visits(t, 'Node.js', await inNode({ get: (key) => kept.get(key), put }));
+  assert.ok(kept.size <= 129, `${kept.size} values`);
+  assert.ok([...kept.keys()].every((key) => key.startsWith(`rootlight-v1-${NETWORK.name}-window/`)));
+
+  // A damaged page is no reason to refuse: the pages below it are of use.
+  for (const [key, value] of kept) if (value.length > 1_000 && key.endsWith('7')) kept.set(key, value.map((byte, at) => (at === 100 ? byte ^ 1 : byte)));
+  served.show(0);
+  const repaired = await (await inNode({ get: (key) => kept.get(key), put }))(0);
+  assert.deepEqual([repaired.balance.start, repaired.head], ['window', served.head()]);
+});
+
+test('a window in a directory', LIMIT, async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'rootlight-window-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await visits(t, 'Node.js, directory', await inNode(folder));
+});
+
+test('a window without a store', LIMIT, async () => {
+  served.show(0);
+  const { balance, head } = await (await inNode(null))(0);
+  assert.deepEqual([balance.start, head], ['window', served.head()]);
+});
+
+test('a window in IndexedDB, in a page', LIMIT, async (t) => {
+  await inPage(async (run) => {
+    const work = async (...given) => {
+      const { visit } = await import('/test/lib/window-scenario.mjs');
+      return visit(await import('/test/lib/any-network.mjs'), await import('/store.js'), ...given);
+    };
+    await visits(t, 'Chromium', (behind) => run(work, options(), served.account, behind));
+    const names = await run(async () => (await indexedDB.databases()).map(({ name }) => name));
+    assert.deepEqual(names, [`rootlight-v1-${NETWORK.name}-window`]);
+  });
+});
