@@ -5,6 +5,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/node 0x[0-9a-f]+ is missing/, 'The proof does not hold together: each step must have the hash that the step above it names, and one has another hash.'],
   [/receiptsRoot/, 'The receipts do not belong to the block: their common hash is not the one in the block’s header.'],
   [/transactionsRoot/, 'The transactions do not belong to the block: their common hash is not the one in the block’s header.'],
+  [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node with state proofs can.'],
   [/no proof of account|no proof/, 'The upstream gave no proof that holds, so there is no answer.'],
   [/low|target|proof of work/i, 'The block does not show enough work.'],
 ];

@@ -158,6 +158,10 @@ test('the explorer proves an account, a token, a call and logs, with every step 
     };
     await fits(1);
     assert.deepEqual(await values('.good'), ['10,001.6 RBTC', '1', 'an ordinary account']);
+    assert.deepEqual(await page.locator('#explorer .evidence li').allTextContents(), [
+      'No Bitcoin chain is followed here, so that none dates the work.',
+      'Everything since the first block was checked here; that block is trusted.',
+    ]);
     await openForm(page, 'Token');
     await fits(2);
     assert.deepEqual(await values('.good'), ['250', 'Rootlight Demo', 'DEMO']);

@@ -1,5 +1,7 @@
 // A light client on a source, and what it asked its upstream.
-import type { Answer, Provider, SyncProgress } from '../../../pkg/index.js';
+import type { Answer, Evidence, Provider, SyncProgress } from '../../../pkg/index.js';
+import { fromHex, quantity, toBig } from '../bytes.ts';
+import { decodeList } from '../proof/rlp.ts';
 import { claim, type Call, through, toTransport, without } from './upstream.ts';
 import type { Source } from './source.ts';
 
@@ -9,15 +11,21 @@ const BUNDLES = ['rootlight_getWitness', 'rootlight_getBlockWitness'];
 /** The upstream's name in the client's own reports, since the page gives it functions. */
 export const UPSTREAM = /upstream (\d+)/g;
 
-/** What a block of the chain rests on: `rootlight_verification`. */
-export interface Verification {
-  readonly blockNumber: string;
-  readonly blockHash: string;
-  readonly level: string;
-  readonly depth: string;
-  readonly workOnTop: string | null;
-  readonly headerWork: string | null;
+/** Where a chain starts. */
+export interface Start {
+  readonly kind: NonNullable<Evidence['start']>;
+  readonly number: number;
+  /** When the block was made, in seconds since 1970. */
+  readonly time: number;
 }
+
+/** What a block of the chain rests on: `rootlight_verification`, and where the chain starts. */
+export interface Verification extends Evidence {
+  readonly began: Start | null;
+}
+
+/** The position of the time among a header's fields. */
+const TIME = 11;
 
 export interface UpstreamReport {
   readonly name: string;
@@ -112,8 +120,19 @@ export class Session {
     return this.request('eth_getBlockByNumber', number, false) as Promise<Block | null>;
   }
 
-  verification(number: string): Promise<Verification | null> {
-    return this.request('rootlight_verification', number) as Promise<Verification | null>;
+  async verification(number: string): Promise<Verification | null> {
+    const evidence = (await this.request('rootlight_verification', number)) as Evidence | null;
+    return evidence && { ...evidence, began: await this.began(evidence.start) };
+  }
+
+  /** Where the chain starts. Its first header is known here, so that nothing is asked for. */
+  private async began(kind: Evidence['start']): Promise<Start | null> {
+    const checkpoint = (await this.request('rootlight_checkpoint')) as { number: string } | null;
+    if (!kind || !checkpoint) return null;
+    const number = Number(checkpoint.number);
+    const raw = await this.request('rsk_getRawBlockHeaderByNumber', quantity(number)).catch(() => undefined);
+    const time = typeof raw === 'string' ? decodeList(fromHex(raw))[TIME] : undefined;
+    return time ? { kind, number, time: Number(toBig(time)) } : null;
   }
 
   /** Whether the page has turned to another source. */

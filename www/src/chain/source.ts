@@ -54,7 +54,7 @@ async function settings(chainId: number, exchange: Exchange): Promise<[Pick<Prov
   const network = NETWORKS[chainId];
   if (!network) throw new Error(`this page knows no network with chain id ${chainId}`);
   if (network === 'mainnet') {
-    return [{ network, checkpoint: 'work', pollSeconds: 10 }, 'the heaviest chain of the last two days, by Bitcoin’s proof of work alone'];
+    return [{ network, pollSeconds: 10 }, 'the heaviest chain of the last two days, by Bitcoin’s proof of work alone'];
   }
   if (network === 'testnet') return [{ network, pollSeconds: 10 }, 'the newest block that is built into this program'];
   const checkpoint = await firstBlock(exchange);

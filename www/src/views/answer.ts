@@ -3,6 +3,7 @@ import type { Session, Verification } from '../chain/session.ts';
 import { grouped } from '../bytes.ts';
 import { type Child, el, fill } from '../dom.ts';
 import { plainly, reasonOf } from '../words.ts';
+import { evidenceView } from './evidence.ts';
 import { type Trail, trailView } from './trail.ts';
 
 /** One line of an answer. */
@@ -28,12 +29,14 @@ function side(title: string, kind: string, lines: readonly (readonly [string, st
   return el('div', { class: `side ${kind}` }, el('h3', {}, title), el('dl', { class: 'facts' }, ...values), ...more);
 }
 
-/** The level of an answer, and how deep its block is. */
+/** The level of an answer, how deep its block is, and what that rests on. */
 export function standing(level: string | undefined, verification: Verification | null): HTMLElement {
   const shown = level ?? verification?.level ?? 'verified';
   const depth = Number(verification?.depth ?? 0);
   const where = verification ? ` at block ${grouped(Number(verification.blockNumber))}, ${depth === 0 ? 'the newest' : `${grouped(depth)} deep`}` : '';
-  return el('p', { class: 'standing' }, el('span', { class: `badge ${KINDS[shown] ?? 'warn'}` }, shown), el('span', { class: 'small' }, where));
+  return el('div', { class: 'standing' },
+    el('p', {}, el('span', { class: `badge ${KINDS[shown] ?? 'warn'}` }, shown), el('span', { class: 'small' }, where)),
+    verification && evidenceView(verification));
 }
 
 export function answerView(card: AnswerCard): HTMLElement {

@@ -1,0 +1,38 @@
+// What a block rests on beside its proof: where the chain starts, and what Bitcoin's chain shows above the block.
+import type { BitcoinEvidence } from '../../../pkg/index.js';
+import type { Start, Verification } from '../chain/session.ts';
+import { ago, grouped } from '../bytes.ts';
+import { el } from '../dom.ts';
+
+const blocks = (count: number): string => `${grouped(count)} Bitcoin block${count === 1 ? '' : 's'}`;
+
+/** What Bitcoin's chain shows above a block, in sentences. */
+export function bitcoinWords(bitcoin: BitcoinEvidence | null): string[] {
+  if (!bitcoin) return ['No Bitcoin chain is followed here, so that none dates the work.'];
+  const { blocksAbove, newestAge, tags, verdict, reason } = bitcoin;
+  const { own, kin, foreign, ahead, none, withheld } = tags;
+  const above = blocksAbove === 0
+    ? 'No Bitcoin block commits to this block or to one above it yet.'
+    : `${blocks(blocksAbove)} commit${blocksAbove === 1 ? 's' : ''} to this block or to one above it${newestAge === null ? '' : `, the newest ${ago(0, newestAge)}`}.`;
+  const others = [[kin, 'hidden blocks of it'], [foreign, 'another chain'], [ahead, 'later blocks'], [none, 'none'], [withheld, 'not shown']] as const;
+  const rest = others.filter(([count]) => count > 0).map(([count, name]) => `, ${grouped(count)} ${name}`);
+  const sum = own + kin + foreign + ahead + none + withheld;
+  return [
+    above,
+    ...(sum === 0 ? [] : [`The newest ${blocks(sum)} name: ${grouped(own)} this chain${rest.join('')}.`]),
+    ...(verdict === 'held' ? [] : [`Bitcoin’s support of this chain is ${verdict}${reason ? `: ${reason}` : ''}.`]),
+  ];
+}
+
+/** Where the chain starts, in a sentence. */
+export function startWords({ kind, number, time }: Start): string {
+  const since = number === 0 ? 'the first block' : `block ${grouped(number)} (${ago(time)})`;
+  if (kind === 'checkpoint') return `Everything since ${since} was checked here; that block is trusted.`;
+  return `No block is trusted: the chain starts by ${kind}, and the work since ${since} counts.`;
+}
+
+/** The list of both. */
+export function evidenceView({ bitcoin, began }: Verification): HTMLElement {
+  const lines = [...bitcoinWords(bitcoin), ...(began ? [startWords(began)] : [])];
+  return el('ul', { class: 'evidence small', 'aria-label': 'What the block rests on' }, ...lines.map((line) => el('li', {}, line)));
+}
