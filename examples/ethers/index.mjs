@@ -5,7 +5,7 @@ import { createProvider } from 'rootlight';
 const [address, node = 'https://public-node.rsk.co', network = 'mainnet'] = process.argv.slice(2);
 
 // The node is not trusted: what it cannot prove is an error.
-const light = await createProvider({ network, upstreams: node, ...(network === 'mainnet' && { checkpoint: 'work' }) });
+const light = await createProvider({ network, upstreams: node });
 const provider = new BrowserProvider(light);
 const blockNumber = await provider.getBlockNumber();
 const balance = await provider.getBalance(address, blockNumber);

@@ -19,7 +19,6 @@ if (settings) {
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
   const list = upstreams.value.split('\n').map((line) => line.trim()).filter(Boolean);
-  const checkpoint = network.value === 'mainnet' ? { checkpoint: 'work' } : {};
-  await chrome.storage.local.set({ settings: { network: network.value, upstreams: list, ...checkpoint } });
+  await chrome.storage.local.set({ settings: { network: network.value, upstreams: list } });
   saved.value = 'Saved.';
 });

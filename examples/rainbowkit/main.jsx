@@ -22,7 +22,6 @@ const provider = await createProvider({
   network,
   upstreams: node,
   signer: window.ethereum,
-  ...(network === 'mainnet' && { checkpoint: 'work' }),
 });
 announce(provider, {
   name: 'Rootlight',

@@ -18,7 +18,6 @@ const light = await createProvider({
   network,
   upstreams: node,
   signer: window.ethereum,
-  ...(network === 'mainnet' && { checkpoint: 'work' }),
 });
 light.on('verification', ({ method, level, depth }) => {
   if (method === 'eth_getBalance') show('proof', `${level}, ${depth} blocks on top`);

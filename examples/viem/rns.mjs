@@ -10,7 +10,7 @@ const REGISTRIES = {
 };
 const [name, node = 'https://public-node.rsk.co', network = 'mainnet', registry = REGISTRIES[network]] = process.argv.slice(2);
 
-const provider = await createProvider({ network, upstreams: node, ...(network === 'mainnet' && { checkpoint: 'work' }) });
+const provider = await createProvider({ network, upstreams: node });
 const client = createPublicClient({ transport: custom(provider) });
 
 const hash = namehash(normalize(name));

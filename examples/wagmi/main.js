@@ -19,7 +19,6 @@ const provider = await createProvider({
   network,
   upstreams: node,
   signer: window.ethereum,
-  ...(network === 'mainnet' && { checkpoint: 'work' }),
   onProgress: ({ currentBlock, highestBlock }) => show('status', `Verifying block ${currentBlock} of ${highestBlock}`),
 });
 provider.on('verification', ({ method, level, depth, caught }) => {

@@ -5,7 +5,7 @@ import { Web3 } from 'web3';
 const [address, node = 'https://public-node.rsk.co', network = 'mainnet'] = process.argv.slice(2);
 
 // The node is not trusted: what it cannot prove is an error.
-const provider = await createProvider({ network, upstreams: node, ...(network === 'mainnet' && { checkpoint: 'work' }) });
+const provider = await createProvider({ network, upstreams: node });
 provider.on('verification', ({ method, level, depth }) => console.log(`${method}: ${level}${depth === null ? '' : `, ${depth} blocks on top`}`));
 
 const { eth, utils } = new Web3(provider);

@@ -91,7 +91,7 @@ function fromReadme(tarball, url) {
   const folder = join(WORK, 'vite');
   mkdirSync(folder, { recursive: true });
   const readme = readFileSync(join(ROOT, 'pkg/README.md'), 'utf8');
-  const [, shown] = /```js\n([\s\S]*?)```/.exec(readme.slice(readme.indexOf('## In 60 seconds')));
+  const [, shown] = /```js\n([\s\S]*?)```/.exec(readme.slice(readme.indexOf('With viem')));
   assert.ok(shown.includes('createPublicClient'));
   // Another network and node than in the README; everything else is as it stands there.
   const replace = (text, from, to) => {
@@ -102,7 +102,6 @@ function fromReadme(tarball, url) {
   const main = [
     ["network: 'mainnet'", "network: 'regtest'"],
     ['https://node.example/KEY', url],
-    ["  checkpoint: 'work',", ''],
     ['console.log(await client.getBlockNumber());', ours],
   ].reduce((text, [from, to]) => replace(text, from, to), shown);
   writeFileSync(join(folder, 'main.js'), main);

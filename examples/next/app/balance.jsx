@@ -10,7 +10,6 @@ async function proven(signal, show) {
   const provider = await createProvider({
     network,
     upstreams: query.get('node') ?? 'https://public-node.rsk.co',
-    ...(network === 'mainnet' && { checkpoint: 'work' }),
     onProgress: ({ currentBlock, highestBlock }) => show(`Verifying block ${currentBlock} of ${highestBlock}`),
     signal,
   });
