@@ -8,7 +8,7 @@ use crate::{
     consensus::Checkpoint,
     types::{
         B256, FieldError, U256,
-        rlp::{ListBuf, RlpReader, fixed, put_str, put_u64, uint63},
+        rlp::{ListBuf, RlpReader, fixed, put_str, put_u64, put_u256, uint, uint63},
     },
 };
 
@@ -59,9 +59,10 @@ impl WindowRecord {
         for number in [VERSION, base.number, *lowest, mark.number, mark.time] {
             put_u64(list.items(), number);
         }
-        for word in [base.hash, mark.hash, mark.work.into()] {
-            put_str(list.items(), word.as_slice());
+        for hash in [&base.hash, &mark.hash] {
+            put_str(list.items(), hash.as_slice());
         }
+        put_u256(list.items(), &mark.work);
         list.into_list()
     }
 
@@ -77,16 +78,17 @@ impl WindowRecord {
     /// Reads the fields; `None` in another version.
     fn read(bytes: &[u8]) -> Result<Option<Self>, FieldError> {
         let mut list = RlpReader::list(bytes, FIELD)?;
-        let (mut numbers, mut words) = ([0; 5], [B256::ZERO; 3]);
+        let (mut numbers, mut hashes) = ([0; 5], [B256::ZERO; 2]);
         for number in &mut numbers {
             *number = uint63(list.next_str(FIELD)?, FIELD)?;
         }
-        for word in &mut words {
-            *word = fixed(list.next_str(FIELD)?, FIELD)?.into();
+        for hash in &mut hashes {
+            *hash = fixed(list.next_str(FIELD)?, FIELD)?.into();
         }
+        let work = uint(list.next_str(FIELD)?, FIELD)?;
         list.finish(FIELD)?;
-        let ([version, base, lowest, number, time], [base_hash, hash, work]) = (numbers, words);
-        let mark = ProvenMark { number, hash, time, work: work.into() };
+        let ([version, base, lowest, number, time], [base_hash, hash]) = (numbers, hashes);
+        let mark = ProvenMark { number, hash, time, work };
         let base = Checkpoint { number: base, hash: base_hash, total_difficulty: None };
         Ok(Some(Self { base, lowest, mark }).filter(|_| version == VERSION))
     }
