@@ -79,7 +79,7 @@ export interface WalletChainMessage {
 /**
  * None of the upstreams proves state: all are stock nodes, as the public ones of Rootstock. Balances, nonces, code, storage and calls are
  * refused with -32002 and the same words; blocks, transactions, receipts and logs are proven. It is emitted once the code that awaits the
- * provider, or new upstreams, has had time to listen.
+ * provider, or new upstreams, has had time to listen; not with the option `unproven`.
  */
 export interface NoStateProofsMessage {
   readonly type: 'rootlight_noStateProofs';

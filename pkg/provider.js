@@ -67,7 +67,8 @@ const guarded = (callback) =>
 export async function provide(open, options) {
   const { signal, timeout, signer, upstream, upstreams = upstream ?? [], store, storage = store, ...rest } = options;
   const { onProgress, onStoreError, ...config } = rest;
-  const shell = newShell({ signer, interval: LOOK_AGAIN });
+  const { unproven = 'refuse' } = config;
+  const shell = newShell({ signer, interval: LOOK_AGAIN, needsProofs: unproven === 'refuse' });
   const heard = { changed: shell.changed, progress: guarded(onProgress), storeError: guarded(onStoreError) };
   const start = (upstreams, limits) =>
     shell.attach((life, connection) => open(life, { ...config, upstreams: addresses(upstreams), storage }, { ...heard, connection }), limits);
@@ -96,7 +97,7 @@ export async function provideChain(open, options, { interval, ...limits }) {
 }
 
 /** The part of a provider that stays when its client is replaced. */
-function newShell({ signer, interval, holdsKeys = false }) {
+function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) {
   /** The current client and its life. */
   let current;
   /** The lives of all clients that are open or being opened. */
@@ -114,7 +115,7 @@ function newShell({ signer, interval, holdsKeys = false }) {
   const ask = async (call, quiet) => askNow(call, quiet);
   const events = withEvents(askNow, interval, () => current.takeChanged());
   const { emit, listens } = events;
-  const state = stateProofs({ ask, emit, listens });
+  const state = stateProofs({ ask, emit, listens, needsProofs });
 
   function close(reason) {
     if (closed) return;

@@ -16,9 +16,9 @@ const WORDS =
 const isOfState = (error) => error?.code === UNAVAILABLE && /\beth_getProof: /.test(error.message);
 
 /**
- * @param {{ask: Function, emit: Function, listens: Function}} shell
+ * @param {{ask: Function, emit: Function, listens: Function, needsProofs: boolean}} shell `needsProofs` if unproven state is refused
  */
-export function stateProofs({ ask, emit, listens }) {
+export function stateProofs({ ask, emit, listens, needsProofs }) {
   /** The names of the upstreams if none of them proves state; otherwise undefined. An upstream that was not asked may prove it. */
   async function stock() {
     const { result } = await ask({ method: 'rootlight_upstreams', params: [] }, true);
@@ -29,7 +29,7 @@ export function stateProofs({ ask, emit, listens }) {
   return {
     /** Asks the upstreams for a proof, and emits a message if none of them gives any. Nothing is asked while nobody listens. */
     async look() {
-      if (!listens('message')) return;
+      if (!needsProofs || !listens('message')) return;
       await ask({ method: 'eth_getBalance', params: [BRIDGE, 'latest'] }, true).catch(() => {});
       const upstreams = await stock();
       if (upstreams) emit('message', { type: 'rootlight_noStateProofs', data: { upstreams, message: WORDS } });

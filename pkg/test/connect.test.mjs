@@ -54,7 +54,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
     async request(text) {
       const { method } = JSON.parse(text);
       seen.asked.push(method);
-      const result = { eth_subscribe: '0x1', eth_blockNumber: '0x5' }[method] ?? seen.news ?? [];
+      const result = { eth_subscribe: '0x1', eth_blockNumber: '0x5', rootlight_verification: seen.evidence }[method] ?? seen.news ?? [];
       return JSON.stringify({ result, level: seen.level, start: seen.start, bitcoin: seen.bitcoin });
     }
     hint(index) {
@@ -201,6 +201,20 @@ test('a start by work does not use a store; events are emitted with the start', 
   seen.bitcoin = 'weak';
   assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5', start: 'work', bitcoin: 'weak' });
   assert.deepEqual(touched, []);
+  provider.close();
+});
+
+test('the event of an answer has what Bitcoin shows above its block, and the marks of the answer', async () => {
+  const { seen, provider } = await start();
+  const tags = { own: 18, kin: 17, foreign: 0, ahead: 0, none: 37, withheld: 0 };
+  const bitcoin = { verdict: 'weak', reason: 'words', blocksAbove: 3, newestHeight: 900_000, newestAge: 60, tags };
+  const evidence = { blockNumber: '0x5', blockHash: '0x1', level: 'verified', depth: '0x0', start: 'window', bitcoin };
+  Object.assign(seen, { evidence, start: 'window', bitcoin: 'weak' });
+  const told = [];
+  provider.on('verification', (event) => told.push(event));
+  await provider.request({ method: 'eth_blockNumber' });
+  await until(() => told.length > 0, 'the event');
+  assert.deepEqual(told, [{ method: 'eth_blockNumber', level: 'verified', depth: 0, evidence, start: 'window', bitcoin: 'weak', caught: [] }]);
   provider.close();
 });
 

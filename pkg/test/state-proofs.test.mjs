@@ -12,7 +12,7 @@ const PROOFS = ['rootlight_getHeaders', 'rootlight_getWitness', 'rootlight_getBl
 const WORDS = /^no upstream proves state: all are stock nodes.* blocks, transactions, receipts and logs are proven\. Add an upstream that proves state/;
 
 /** Runs work with a client, of whose upstreams `stock` say that they lack the methods, and the messages that it emits. */
-const withClient = (stock, work) =>
+const withClient = (stock, work, more = {}) =>
   keepRunning(async () => {
     const seen = [];
     const wrap = (transport, chain) =>
@@ -20,7 +20,7 @@ const withClient = (stock, work) =>
         for (const { method } of [JSON.parse(body)].flat()) seen.push(`${index} ${method}`);
         return isStock ? transportTo(chain, PROOFS)(body) : transport(body);
       });
-    const setup = await lightClient({ wrap });
+    const setup = await lightClient({ wrap, ...more });
     const told = [];
     setup.light.on('message', ({ type, data }) => type === 'rootlight_noStateProofs' && told.push(data));
     try {
@@ -61,6 +61,13 @@ test('one upstream that proves state is enough', LIMIT, () =>
     await light.setUpstreams(options.upstreams[0]);
     await until(() => told.length === 1, 'the message of a stock node alone');
   }));
+
+test('where unproven state is allowed, it is marked and no message follows', LIMIT, () =>
+  withClient([true], async ({ chain, light, told }) => {
+    const [account] = await chain.request({ method: 'eth_accounts' });
+    const answer = await light.requestWithLevel({ method: 'eth_getBalance', params: [account, 'latest'] });
+    assert.deepEqual([answer, told], [{ result: '0x21e19e0c9bab2400000', level: 'unproven' }, []]);
+  }, { unproven: 'trust' }));
 
 test('nothing is asked while no listener is there', LIMIT, () =>
   keepRunning(async () => {
