@@ -130,7 +130,7 @@ fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<ClientSta
     let (work, named) = (network.start_by_work(), option.as_string());
     let name = match &named {
         Some(name) => name,
-        None if !option.is_undefined() && !option.is_null() => return block(option).map(ClientStart::At),
+        None if !option.is_undefined() && !option.is_null() => "",
         None if work.is_ok() && min_work > 0 => WINDOW,
         None => BUILT_IN,
     };
@@ -138,26 +138,29 @@ fn start(option: &JsValue, network: &Network, min_work: u64) -> Result<ClientSta
         BUILT_IN => return newest(network).map(ClientStart::At),
         WINDOW => ClientStart::Window,
         "work" => ClientStart::Work,
-        _ => return block(option).map(ClientStart::At),
+        _ => {
+            let forms = "give {number, hash}, 'window', 'built-in' or 'work'";
+            return block(option).map(ClientStart::At).map_err(|error| format!("{error}: {forms}"));
+        }
     };
     if min_work == 0 {
-        return Err(format!("checkpoint: '{name}' needs a floor of work: minWork above 0"));
+        return Err(
+            "checkpoint: a start without a trusted block needs a floor of work: minWork above 0".into()
+        );
     }
     work.map(kind).map_err(|e| format!("checkpoint: {e}"))
 }
 
 /// The block that a caller gives.
 fn block(option: &JsValue) -> Result<Checkpoint, String> {
-    let form = |error| format!("{error}: give {{number, hash}}, 'window', 'built-in' or 'work'");
-    let block = OptionMembers::of(option, "checkpoint", &BLOCK).map_err(form)?;
-    let missing = |member| form(format!("checkpoint: {member} is missing"));
-    let hash = block.text("hash").map_err(form)?.ok_or_else(|| missing("hash"))?;
-    let total_difficulty = match block.text("totalDifficulty").map_err(form)? {
+    let block = OptionMembers::of(option, "checkpoint", &BLOCK)?;
+    let hash = block.text("hash")?.ok_or("checkpoint: hash is missing")?;
+    let total_difficulty = match block.text("totalDifficulty")? {
         Some(text) => Some(difficulty(&text).ok_or("checkpoint.totalDifficulty: not a number")?),
         None => None,
     };
     Ok(Checkpoint {
-        number: block.number("number").map_err(form)?.ok_or_else(|| missing("number"))?,
+        number: block.number("number")?.ok_or("checkpoint: number is missing")?,
         hash: hash.parse().map_err(|e| format!("checkpoint.hash: {e}"))?,
         total_difficulty,
     })
