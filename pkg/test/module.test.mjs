@@ -167,10 +167,18 @@ test('wrong options are named', LIMIT, async () => {
   }
 });
 
-test('without a checkpoint a client starts from the newest built-in one, or from genesis', LIMIT, async () => {
+test('without a checkpoint a client starts by window, from the newest built-in block, or from genesis', LIMIT, async () => {
   const upstream = async () => Promise.reject(new Error('down'));
-  for (const [network, first] of [['mainnet', /^block [1-9]\d{6}: no response/], ['testnet', /^block [1-9]\d{6}: no response/], ['regtest', /^block 0: no response/]]) {
-    await assert.rejects(createProvider({ network, upstream, store: null }), { message: first });
+  const [anyBlock, builtIn] = [/^block 0: no response/, /^block [1-9]\d{6}: no response/];
+  for (const [options, first] of [
+    // No block is asked for before a height is known.
+    [{ network: 'mainnet' }, anyBlock],
+    [{ network: 'mainnet', minWork: 0 }, builtIn],
+    [{ network: 'mainnet', checkpoint: 'built-in' }, builtIn],
+    [{ network: 'testnet' }, builtIn],
+    [{ network: 'regtest' }, anyBlock],
+  ]) {
+    await assert.rejects(createProvider({ ...options, upstream, store: null }), { message: first }, JSON.stringify(options));
   }
 });
 
