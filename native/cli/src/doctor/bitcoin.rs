@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use rootlight::consensus::bitcoin::{
-    BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof,
-};
+use rootlight::consensus::bitcoin::{BitcoinChain, BitcoinHeader, BitcoinNetwork};
 use rootlight::light::bitcoin::{BitcoinFollower, MAX_TIP_AGE};
 use rootlight_limits::unix_time::unix_time;
 use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, follow};
@@ -105,10 +103,8 @@ async fn coinbases(source: &BitcoinSource, chain: &BitcoinChain) -> Result<(usiz
     let given = source.coinbases(wanted).await.map_err(|error| error.to_string())?;
     let mut proven = 0_usize;
     for coinbase in given {
-        let branch = coinbase.shown_branch();
-        let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&coinbase.transaction), branch: &branch };
-        proven =
-            proven.saturating_add(usize::from(follower.insert_coinbase(coinbase.height, &proof).is_ok()));
+        let inserted = follower.insert_coinbase(coinbase.height, &coinbase.proof.as_proof());
+        proven = proven.saturating_add(usize::from(inserted.is_ok()));
     }
     Ok((proven, wanted.len()))
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 #[allow(dead_code)]
 #[path = "../../examples/cold_start/chain.rs"]
 mod chain;
+#[allow(dead_code)]
 #[path = "../../examples/peer_headers/served.rs"]
 mod served;
 

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rootlight::consensus::bitcoin::HEADER_LEN;
-use rootlight::types::B256;
+use rootlight::consensus::bitcoin::{CoinbaseProofBuf, HEADER_LEN};
 use rootlight_limits::files;
 use serde::{Deserialize, Serialize};
 
 use super::coinbase::RawCoinbase;
-use super::hex::{bytes_of, shown_hash};
+use super::hex::bytes_of;
 use crate::UpstreamError;
 
 /// Longest file that is read, in bytes: that of some 350,000 headers.
@@ -33,10 +32,12 @@ pub(super) struct BitcoinRecording {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RecordedCoinbase {
-    transaction: String,
-    /// The siblings in display order.
-    branch: Vec<String>,
+    is_cut: bool,
+    coinbase: String,
+    /// The siblings, in internal byte order.
+    branch: String,
 }
 
 /// A kind of request, by which errors are kept.
@@ -70,14 +71,10 @@ impl BitcoinRecording {
 
     pub(super) fn note_coinbases(&mut self, given: &Result<Vec<RawCoinbase>, UpstreamError>) {
         match given {
-            Ok(coinbases) => self.coinbases.extend(coinbases.iter().map(|coinbase| {
-                let branch = coinbase.branch.iter().map(|sibling| {
-                    let mut shown = sibling.0;
-                    shown.reverse();
-                    alloy_primitives::hex::encode(shown)
-                });
-                let transaction = alloy_primitives::hex::encode(&coinbase.transaction);
-                (coinbase.height, RecordedCoinbase { transaction, branch: branch.collect() })
+            Ok(coinbases) => self.coinbases.extend(coinbases.iter().map(|given| {
+                let CoinbaseProofBuf { is_cut, coinbase, branch } = &given.proof;
+                let [coinbase, branch] = [coinbase, branch].map(alloy_primitives::hex::encode);
+                (given.height, RecordedCoinbase { is_cut: *is_cut, coinbase, branch })
             })),
             Err(error) => self.fail(COINBASES, error),
         }
@@ -112,8 +109,9 @@ impl BitcoinRecording {
     pub(super) fn coinbases(&self, heights: &[u32]) -> Result<Vec<RawCoinbase>, UpstreamError> {
         let known = heights.iter().filter_map(|height| Some((*height, self.coinbases.get(height)?)));
         let read = known.map(|(height, recorded)| {
-            let branch: Option<Vec<B256>> = recorded.branch.iter().map(|text| shown_hash(text)).collect();
-            Some(RawCoinbase { height, transaction: bytes_of(&recorded.transaction)?, branch: branch? })
+            let RecordedCoinbase { is_cut, coinbase, branch } = recorded;
+            let (coinbase, branch) = (bytes_of(coinbase)?, bytes_of(branch)?);
+            Some(RawCoinbase { height, proof: CoinbaseProofBuf { is_cut: *is_cut, coinbase, branch } })
         });
         let read: Option<Vec<RawCoinbase>> = read.collect();
         let read = read.ok_or_else(|| UpstreamError::Malformed("a recorded coinbase is cut".into()))?;
@@ -142,10 +140,9 @@ mod tests {
     #[test]
     fn a_file_gives_what_the_source_gave() {
         let mut recording = BitcoinRecording::of("tcp://a:1", true);
-        let timeout = || Err(UpstreamError::Timeout(7));
-        recording.note_tip(&timeout());
-        recording.note_headers(5, &timeout());
-        let coinbase = RawCoinbase { height: 6, transaction: vec![1, 2], branch: vec![B256::repeat_byte(3)] };
+        recording.note_tip(&Err(UpstreamError::Timeout(7)));
+        recording.note_headers(5, &Err(UpstreamError::Timeout(7)));
+        let coinbase = RawCoinbase::whole(6, vec![1, 2], &[rootlight::types::B256::repeat_byte(3)]);
         recording.note_coinbases(&Ok(vec![coinbase.clone()]));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("below").join("bitcoin.json");
