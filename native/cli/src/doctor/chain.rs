@@ -102,9 +102,7 @@ pub(super) async fn state_server(
     };
     let details =
         json!({ "start": start_details(&start), "headers": headers.details, "state": state.details });
-    let seen = format!("{}; {}", headers.seen, state.seen);
-    let seen = if state.subject == StepSubject::State { seen } else { state.seen };
-    DoctorStep::new(StepSubject::StateServer, &name, started, state.outcome, seen).detailed(details).advised(
+    DoctorStep::new(StepSubject::StateServer, &name, started, state.outcome, state.seen).detailed(details).advised(
         "other nodes with snapshot service can be named with --peer ID@HOST:PORT; a node that was just left may admit this \
          address again after a minute",
     )

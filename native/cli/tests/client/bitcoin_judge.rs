@@ -55,6 +55,11 @@ impl World {
 
     /// A light client of the chain, which asks these sources of Bitcoin's.
     fn light(&self, sources: &[String], folder: Option<&Path>) -> LightService {
+        self.light_in(sources, folder.map(|folder| (folder, true)))
+    }
+
+    /// As [`Self::light`], with a folder that is the client's own or another program's.
+    fn light_in(&self, sources: &[String], folder: Option<(&Path, bool)>) -> LightService {
         let network = Network::regtest();
         let start = start_checkpoint(Some("none"), &network).unwrap();
         let sync = SyncOptions { poll: 25, retry: 25, ..SyncOptions::default() };
@@ -63,7 +68,12 @@ impl World {
         let bitcoin = sources.iter().map(open).collect();
         let options = LightOptions { sync, max_age: 0, bitcoin, ..LightOptions::default() };
         match folder {
-            Some(folder) => LightService::resume(network, start, vec![upstream], options, folder).unwrap(),
+            Some((folder, true)) => {
+                LightService::resume(network, start, vec![upstream], options, folder).unwrap()
+            }
+            Some((folder, false)) => {
+                LightService::resume_reading(network, start, vec![upstream], options, folder)
+            }
             None => LightService::start(network, start, vec![upstream], options),
         }
     }
@@ -292,8 +302,16 @@ async fn the_chain_of_an_earlier_run_is_continued() {
     std::fs::copy(file(&first), file(&second)).unwrap();
     let again = world.light(&["tcp://127.0.0.1:1".into()], Some(second.path()));
     assert_eq!(status(&again, "weak").await["tip"]["height"], 300, "the coinbases are not stored");
+    // So does a program that reads what another one stores; it writes nothing.
+    let stored = std::fs::read(file(&second)).unwrap();
+    world.mine(4).await;
+    let reading = world.light_in(&[world.electrum()], Some((second.path(), false)));
+    assert_eq!(status(&reading, "held").await["tip"]["height"], 302);
+    assert_eq!(std::fs::read(file(&second)).unwrap(), stored);
+    let alone = world.light_in(&["tcp://127.0.0.1:1".into()], Some((second.path(), false)));
+    assert_eq!(status(&alone, "weak").await["tip"]["height"], 300);
     // A file that is damaged is not used.
     std::fs::write(file(&third), b"no headers").unwrap();
     let afresh = world.light(&[world.electrum()], Some(third.path()));
-    assert_eq!(status(&afresh, "held").await["tip"]["height"], 300);
+    assert_eq!(status(&afresh, "held").await["tip"]["height"], 302);
 }

@@ -27,6 +27,14 @@ const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// Most requests for headers in one look: half a million headers, which is more than any checkpoint is old.
 const MAX_REQUESTS: usize = 256;
 
+/// A folder with headers of an earlier run.
+#[derive(Clone, Copy)]
+pub(super) struct HeaderFolder<'a> {
+    pub(super) path: &'a Path,
+    /// Whether new headers are stored there. Another program may do so.
+    pub(super) is_own: bool,
+}
+
 /// What the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
@@ -55,14 +63,15 @@ enum SourceFault {
 
 impl BitcoinKeeper {
     /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an earlier run
-    /// are taken from the folder, and new ones are stored there. `poll` is the pause between two looks at a source.
+    /// are taken from the folder, and new ones are stored there if it is the client's own. `poll` is the pause between two looks at
+    /// a source.
     pub(super) fn start(
         shared: Arc<SharedLight>,
-        folder: Option<&Path>,
+        folder: Option<HeaderFolder<'_>>,
         poll: Duration,
     ) -> Option<Arc<Self>> {
         let network = shared.client.sync().network().bitcoin?;
-        let path = folder.map(|folder| folder.join(FILE));
+        let path = folder.map(|folder| folder.path.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
         // Other clients ask for the headers since the built-in block.
         let chain = restored.unwrap_or_else(|| BitcoinChain::new(network)).holding(SERVED_BITCOIN_HEADERS);
@@ -76,6 +85,7 @@ impl BitcoinKeeper {
             sync.judge_windows_by(dates.clone());
         }
         drop(sync);
+        let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
         Some(Arc::new(Self { shared, dates, store, poll, logged: Mutex::new(None) }))
     }

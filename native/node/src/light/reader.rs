@@ -8,12 +8,13 @@ use rootlight::light::bitcoin::BitcoinFollower;
 use rootlight_server::bans::HostBans;
 use rootlight_upstream::SharedUpstream;
 
+use super::bitcoin::HeaderFolder;
 use super::checkpoint::LightStart;
 use super::service::{LightOptions, LightService};
 
 impl LightService {
     /// Does what [`Self::start`] does, but continues a start by window from the verified headers that another program has
-    /// stored in a folder and goes on to store there. Nothing is written. A folder that cannot be read is as good as none.
+    /// stored in a folder and goes on to store there, Bitcoin's among them. Nothing is written. A folder that cannot be read is as good as none.
     #[must_use]
     pub fn resume_reading(
         network: Network,
@@ -25,7 +26,7 @@ impl LightService {
         let bans = Arc::<HostBans>::default();
         let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
         shared.read_headers_in(folder);
-        Self::launch(shared, upstreams, options, bans, None)
+        Self::launch(shared, upstreams, options, bans, Some(HeaderFolder { path: folder, is_own: false }))
     }
 
     /// What sources have shown of Bitcoin's chain, and what it says of this client's; `None` if there are no sources.

@@ -33,7 +33,7 @@ use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
 use super::ask::UpstreamResponses;
-use super::bitcoin::BitcoinKeeper;
+use super::bitcoin::{BitcoinKeeper, HeaderFolder};
 use super::block_exchange::BlockExchange;
 use super::checkpoint::LightStart;
 use super::contents::contents;
@@ -185,7 +185,7 @@ impl LightService {
         let bans = Arc::<HostBans>::default();
         let mut shared = Self::shared(network, start.into(), &upstreams, &options, &bans);
         shared.store_headers_in(folder)?;
-        Ok(Self::launch(shared, upstreams, options, bans, Some(folder)))
+        Ok(Self::launch(shared, upstreams, options, bans, Some(HeaderFolder { path: folder, is_own: true })))
     }
 
     pub(super) fn shared(
@@ -231,7 +231,7 @@ impl LightService {
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
         bans: Arc<HostBans>,
-        folder: Option<&Path>,
+        folder: Option<HeaderFolder<'_>>,
     ) -> Self {
         let upstreams = guard(&bans, upstreams);
         let shared = Arc::new(shared);
