@@ -16,7 +16,7 @@ use crate::{
     consensus::ChainView,
     light::{
         ClientConfig, HeaderPage, HeaderSync, Now, SyncOptions, SyncStep, WindowJudge, WindowRecord,
-        WindowVerdict,
+        WindowVerdict, bitcoin::BitcoinFollower,
     },
     rpc::Client,
     types::{SealedHeader, U256},
@@ -47,7 +47,7 @@ impl Dated {
 }
 
 impl WindowJudge for Dated {
-    fn judge(&self, _: &ChainView, _: u64) -> WindowVerdict {
+    fn judge(&self, _: &ChainView, _: Option<&BitcoinFollower>, _: Now) -> WindowVerdict {
         self.0.lock().unwrap().clone()
     }
 }
@@ -57,7 +57,7 @@ impl WindowJudge for Dated {
 struct AllDated;
 
 impl WindowJudge for AllDated {
-    fn judge(&self, chain: &ChainView, _: u64) -> WindowVerdict {
+    fn judge(&self, chain: &ChainView, _: Option<&BitcoinFollower>, _: Now) -> WindowVerdict {
         WindowVerdict::Enough(chain.header_work(&chain.head().hash()).unwrap())
     }
 }
@@ -431,7 +431,7 @@ fn a_window_that_a_trusted_block_leads_to_has_no_mark() {
 struct DatedFrom(SealedHeader);
 
 impl WindowJudge for DatedFrom {
-    fn judge(&self, chain: &ChainView, _: u64) -> WindowVerdict {
+    fn judge(&self, chain: &ChainView, _: Option<&BitcoinFollower>, _: Now) -> WindowVerdict {
         match chain.hash_at(self.0.number) == Some(self.0.hash()) {
             true => WindowVerdict::Enough(U256::ONE),
             false => WindowVerdict::Refused("saved up".into()),

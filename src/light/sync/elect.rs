@@ -72,7 +72,7 @@ impl HeaderSync {
         for (index, proposal) in proposals.iter().enumerate() {
             let ProposalStage::Judged(trial) = &proposal.stage else { continue };
             let Some(own) = trial.view() else { continue };
-            if heaviest.is_none_or(|(most, _)| rule.prefers(own, most, self.now.unix)) {
+            if heaviest.is_none_or(|(most, _)| rule.prefers(own, most, self.bitcoin.as_deref(), self.now)) {
                 heaviest = Some((own, index));
             }
         }
@@ -126,7 +126,8 @@ impl HeaderSync {
     fn is_heavier(&self, trial: &Trial) -> bool {
         let ours = self.followed.chain.as_ref().map(HeaderChain::view);
         let chains = self.start.rule().zip(trial.view().zip(ours));
-        chains.is_some_and(|(rule, (other, ours))| rule.prefers(other, ours, self.now.unix))
+        chains
+            .is_some_and(|(rule, (other, ours))| rule.prefers(other, ours, self.bitcoin.as_deref(), self.now))
     }
 
     /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.

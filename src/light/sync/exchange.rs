@@ -14,6 +14,7 @@ use super::{
 use crate::{
     consensus::ChainError,
     light::{
+        bitcoin::BitcoinFollower,
         clock::Now,
         fault::{SyncCause, SyncFault},
         header_window::HeaderWindow,
@@ -46,6 +47,8 @@ pub(super) struct UpstreamExchange<'a> {
     pub(super) options: &'a SyncOptions,
     /// In a start by work, its rule and what the upstream proposes.
     pub(super) proposal: Option<Election<'a>>,
+    /// What the client follows of Bitcoin.
+    pub(super) bitcoin: Option<&'a BitcoinFollower>,
     pub(super) now: Now,
 }
 

@@ -5,7 +5,7 @@ use alloc::{format, string::String};
 use super::{followed::FollowedChain, proposal::ElectionRule, window_judge::WindowVerdict};
 use crate::{
     consensus::{ChainView, VerifiedHeader, WorkStart},
-    light::work_floor::LONGEST_STRETCH,
+    light::{bitcoin::BitcoinFollower, clock::Now, work_floor::LONGEST_STRETCH},
     types::U256,
 };
 
@@ -24,8 +24,9 @@ pub(super) struct Judge<'a> {
     pub(super) undated: bool,
     /// Whether the headers are those of an earlier run and what follows them, of which the oldest may have left memory.
     pub(super) restored: bool,
-    /// The wall clock, in seconds since 1970.
-    pub(super) now: u64,
+    /// What the client follows of Bitcoin.
+    pub(super) bitcoin: Option<&'a BitcoinFollower>,
+    pub(super) now: Now,
 }
 
 impl ElectionRule {
@@ -36,9 +37,15 @@ impl ElectionRule {
 
     /// Whether one chain shows more work than another: dated work, which no other work outweighs, or where it cannot be
     /// dated the work of the newest headers.
-    pub(super) fn prefers(&self, one: &ChainView, other: &ChainView, now: u64) -> bool {
+    pub(super) fn prefers(
+        &self,
+        one: &ChainView,
+        other: &ChainView,
+        bitcoin: Option<&BitcoinFollower>,
+        now: Now,
+    ) -> bool {
         use WindowVerdict::{Enough, Refused};
-        let dated = |view| self.dated.as_ref().map(|dated| dated.judge(view, now));
+        let dated = |view| self.dated.as_ref().map(|dated| dated.judge(view, bitcoin, now));
         match (dated(one), dated(other)) {
             (Some(Enough(one)), Some(Enough(other))) => return one > other,
             (Some(Enough(_)), Some(Refused(_))) => return true,
@@ -68,7 +75,7 @@ impl Judge<'_> {
         if let Err(reason) = self.is_present(view).and_then(|()| self.agrees_with_mark(view)) {
             return WindowVerdict::Refused(reason);
         }
-        let dated = self.rule.dated.as_ref().map(|dated| dated.judge(view, self.now));
+        let dated = self.rule.dated.as_ref().map(|dated| dated.judge(view, self.bitcoin, self.now));
         match dated {
             Some(verdict @ (WindowVerdict::Enough(_) | WindowVerdict::Refused(_))) => verdict,
             Some(pending) if !self.undated => pending,
@@ -98,7 +105,7 @@ impl Judge<'_> {
             }
             time = time.max(header.timestamp);
         }
-        let age = self.now.saturating_sub(time);
+        let age = self.now.unix.saturating_sub(time);
         if age > LONGEST_GAP {
             return Err(format!("its newest block {} is {age} s old", view.head().number));
         }
@@ -119,10 +126,10 @@ impl Judge<'_> {
             return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
         }
         // Otherwise the work floor could not judge its longest stretch.
-        if self.now.saturating_sub(first.timestamp) < LONGEST_STRETCH {
+        if self.now.unix.saturating_sub(first.timestamp) < LONGEST_STRETCH {
             return Err(format!("the blocks from {base} on span less than a day"));
         }
-        match followed.floor.low_work_at(self.now).or(followed.floor.low().copied()) {
+        match followed.floor.low_work_at(self.now.unix).or(followed.floor.low().copied()) {
             Some(low) => Err(format!(
                 "the {} s up to block {} show {} % of the expected work; {} % is required",
                 low.seconds, low.number, low.percent, floor
@@ -135,7 +142,7 @@ impl Judge<'_> {
     fn agrees_with_mark(&self, view: &ChainView) -> Result<(), String> {
         let Some(mark) = &self.rule.mark else { return Ok(()) };
         let (number, time) = (mark.number, mark.time);
-        let behind = time.saturating_sub(self.now);
+        let behind = time.saturating_sub(self.now.unix);
         if behind > LONGEST_GAP {
             return Err(format!(
                 "this computer's clock is {behind} s behind the head that an earlier run proved above block {number}; \

@@ -62,8 +62,19 @@ impl HeaderSync {
         let (peer, after) = from.split_first_mut()?;
         let (followed, leases, options, now) =
             (&mut self.followed, &mut self.leases, &self.options, self.now);
-        let proposal = self.start.proposal(upstream);
-        Some(UpstreamExchange { upstream, peer, before, after, followed, leases, proposal, options, now })
+        let (proposal, bitcoin) = (self.start.proposal(upstream), self.bitcoin.as_deref());
+        Some(UpstreamExchange {
+            upstream,
+            peer,
+            before,
+            after,
+            followed,
+            leases,
+            proposal,
+            options,
+            bitcoin,
+            now,
+        })
     }
 
     /// The next step for an upstream. The same requests are returned until they are answered.

@@ -17,6 +17,7 @@ mod backfill;
 mod backfill_range;
 mod base;
 mod bitcoin;
+mod bitcoin_dates;
 mod elect;
 mod exchange;
 mod followed;
@@ -45,6 +46,7 @@ mod window;
 mod window_judge;
 mod window_record;
 
+pub use bitcoin_dates::BitcoinDates;
 pub use options::{SyncOptions, SyncStep};
 pub use pages::{
     HeaderPage, HeaderStoreFault, MAX_PAGE_BYTES, PAGE_HEADERS, REPROVEN, ReadPage, WINDOW_PAGES,

@@ -46,7 +46,8 @@ impl AskProposal {
         let now = exchange.now;
         let Some((rule, proposal)) = &mut exchange.proposal else { return Ok(Phase::Height(AskHeight)) };
         let rule = rule.clone();
-        let judge = Judge { rule: &rule, undated: proposal.undated, restored: false, now: now.unix };
+        let (undated, bitcoin) = (proposal.undated, exchange.bitcoin);
+        let judge = Judge { rule: &rule, undated, restored: false, bitcoin, now };
         proposal.moved = now.millis;
         let was_judged = matches!(proposal.stage, ProposalStage::Headers(_));
         let next = match core::mem::take(&mut proposal.stage) {
@@ -141,6 +142,7 @@ impl Trial {
             followed: &mut self.followed,
             leases: &mut self.leases,
             proposal: None,
+            bitcoin: None,
             options: &self.options,
             now,
         }

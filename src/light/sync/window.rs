@@ -109,7 +109,8 @@ impl HeaderSync {
             return;
         }
         let Some(rule) = self.start.rule() else { return };
-        let judge = Judge { rule, undated: false, restored: true, now: self.now.unix };
+        let bitcoin = self.bitcoin.as_deref();
+        let judge = Judge { rule, undated: false, restored: true, bitcoin, now: self.now };
         match judge.restored_verdict(&self.followed, self.options.work_floor) {
             WindowVerdict::Enough(_) => self.store.on_probation = false,
             WindowVerdict::Wait => self.followed.synced_once = false,

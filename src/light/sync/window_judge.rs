@@ -3,15 +3,20 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::{consensus::ChainView, types::U256};
+use crate::{
+    consensus::ChainView,
+    light::{bitcoin::BitcoinFollower, clock::Now},
+    types::U256,
+};
 
 /// Judges by another chain, such as Bitcoin's, when the headers of a window were mined.
 ///
-/// The host keeps that chain up to date. Calls take some milliseconds at most. Headers that were restored and are not
-/// proven yet ([`ChainView::unproven`]) must not count.
+/// Calls take some milliseconds at most. Headers that were restored and are not proven yet ([`ChainView::unproven`]) must
+/// not count.
 pub trait WindowJudge: fmt::Debug + Send + Sync {
-    /// Judges the headers above a chain's base. `now` is the wall clock in seconds since 1970.
-    fn judge(&self, chain: &ChainView, now: u64) -> WindowVerdict;
+    /// Judges the headers above a chain's base. `bitcoin` is what the host feeds of Bitcoin
+    /// ([`HeaderSync::follow_bitcoin`](super::HeaderSync::follow_bitcoin)).
+    fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict;
 }
 
 /// What dated work says of a window.

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::light::{SyncOptions, UpstreamRequest, WindowJudge, WindowVerdict, encode_headers};
+use rootlight::light::bitcoin::BitcoinFollower;
+use rootlight::light::{Now, SyncOptions, UpstreamRequest, WindowJudge, WindowVerdict, encode_headers};
 use rootlight::types::SealedHeader;
 use rootlight_node::light::{FILE, LightOptions, LightService, LightStart, WINDOW_FILE};
 use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, unreserved};
@@ -121,7 +122,7 @@ impl Upstream for ChainUpstream {
 struct AllDated;
 
 impl WindowJudge for AllDated {
-    fn judge(&self, chain: &ChainView, _: u64) -> WindowVerdict {
+    fn judge(&self, chain: &ChainView, _: Option<&BitcoinFollower>, _: Now) -> WindowVerdict {
         WindowVerdict::Enough(chain.header_work(&chain.head().hash()).unwrap_or_default())
     }
 }

@@ -8,6 +8,7 @@ use alloy_primitives::B256;
 use rootlight::consensus::bitcoin::{
     BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, SERVED_BITCOIN_HEADERS,
 };
+use rootlight::light::BitcoinDates;
 use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict};
 use rootlight_limits::files;
 use rootlight_limits::unix_time::unix_time;
@@ -15,7 +16,6 @@ use rootlight_upstream::UpstreamError;
 use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, MAX_HEADERS, RawCoinbase};
 use tracing::{debug, info, warn};
 
-use super::bitcoin_dates::BitcoinDates;
 use super::shared_light::SharedLight;
 
 /// Name of the file inside `--data-dir`: the headers since the built-in block.
@@ -38,8 +38,6 @@ pub(super) struct HeaderFolder<'a> {
 /// What the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
-    /// What dates a start by window. Other starts need no dates.
-    dates: Option<Arc<BitcoinDates>>,
     /// The file, and the tip that it has.
     store: Option<(PathBuf, Mutex<B256>)>,
     /// Pause between two looks for new blocks, and after a first failure.
@@ -79,15 +77,12 @@ impl BitcoinKeeper {
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
         let mut sync = shared.client.sync_mut();
-        let dates = sync.is_by_window().then(|| Arc::new(BitcoinDates::default()));
         sync.follow_bitcoin(follower);
-        if let Some(dates) = &dates {
-            sync.judge_windows_by(dates.clone());
-        }
+        sync.judge_windows_by(Arc::new(BitcoinDates::since(now())));
         drop(sync);
         let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
-        Some(Arc::new(Self { shared, dates, store, poll, logged: Mutex::new(None) }))
+        Some(Arc::new(Self { shared, store, poll, logged: Mutex::new(None) }))
     }
 
     /// Asks one source, again and again, until the service is dropped.
@@ -118,10 +113,6 @@ impl BitcoinKeeper {
         let taken = self.take_headers(source).await;
         self.store().await;
         taken?;
-        // A start by window waits for the headers, not for the coinbases.
-        if let Some(dates) = &self.dates {
-            dates.learn(self.shared.client.sync().bitcoin().cloned());
-        }
         if source.offers_coinbases() {
             let missing = self.with(|follower| follower.missing_coinbases());
             let wanted = missing.get(..MAX_COINBASES).unwrap_or(&missing);

@@ -3,7 +3,6 @@
 
 mod ask;
 mod bitcoin;
-mod bitcoin_dates;
 mod block_exchange;
 mod chain_status;
 mod checkpoint;

@@ -1,0 +1,66 @@
+//! Dates the work of a start by window by Bitcoin's chain.
+
+use alloc::string::ToString as _;
+
+use super::window_judge::{WindowJudge, WindowVerdict};
+use crate::{
+    consensus::ChainView,
+    light::{
+        bitcoin::{BitcoinFollower, BitcoinJudge, BitcoinVerdict, Coinbases, WeakReason},
+        clock::Now,
+    },
+    types::U256,
+};
+
+/// How long a start waits for a source of Bitcoin's chain, in milliseconds. Then the network's own numbers judge.
+const PATIENCE: u64 = 10_000;
+/// Fewest Bitcoin blocks that the headers of a window must reach back. A forgery that reaches back fewer costs less than the
+/// undated start.
+const LEAST_REACH: u32 = 36;
+/// Newest Bitcoin blocks whose dated work is compared between windows, which may have any length: half a day.
+const COMPARED: u32 = 72;
+
+/// Judges windows by the Bitcoin chain that the client follows.
+#[derive(Debug, Clone, Copy)]
+pub struct BitcoinDates {
+    started: Now,
+}
+
+impl BitcoinDates {
+    /// A judge that waits for Bitcoin's chain for ten seconds from `started` on.
+    #[must_use]
+    pub const fn since(started: Now) -> Self {
+        Self { started }
+    }
+}
+
+impl WindowJudge for BitcoinDates {
+    fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict {
+        // A Bitcoin chain that is still being fetched is as good as none.
+        let waits = now.millis < self.started.plus(PATIENCE);
+        let none = if waits { WindowVerdict::Wait } else { WindowVerdict::Unavailable };
+        let Some((follower, tip)) = bitcoin.and_then(|follower| Some((follower, follower.tip()?))) else {
+            return none;
+        };
+        let bitcoin = follower.chain();
+        let mut judge = BitcoinJudge::new(chain.base().number.saturating_add(1));
+        judge.follow(chain, bitcoin);
+        // Tags and commitments do not decide here: sources that offer no coinbases would stop every start. They mark the answers.
+        let report = judge.report(chain, bitcoin, &Coinbases::default(), now.unix);
+        match report.verdict {
+            BitcoinVerdict::Weak(WeakReason::OldTip(_)) => none,
+            _ if report.dated.judged < LEAST_REACH => WindowVerdict::Unavailable,
+            BitcoinVerdict::Held
+            | BitcoinVerdict::Contested(_)
+            | BitcoinVerdict::Weak(
+                WeakReason::Tags(_) | WeakReason::AwaitsUncles(_) | WeakReason::FewCommitments(_),
+            ) => {
+                let compared = |(height, _): &(u32, U256)| height.saturating_add(COMPARED) >= tip.height;
+                let works = judge.dated().parents().filter(compared).map(|(_, work)| work);
+                WindowVerdict::Enough(works.fold(U256::ZERO, U256::saturating_add))
+            }
+            BitcoinVerdict::Weak(reason) => WindowVerdict::Refused(reason.to_string()),
+            BitcoinVerdict::Unavailable => WindowVerdict::Unavailable,
+        }
+    }
+}
