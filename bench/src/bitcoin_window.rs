@@ -56,7 +56,9 @@ impl Skeleton {
 
     fn header(&self, number: u64, parent: u32, work: f64) -> DatedHeader {
         let hash = B256::from(U256::from(number));
-        DatedHeader { number, hash, parent: self.hash(parent), work: U256::from(work as u64) }
+        let parent = self.0.at(parent).expect("a block of the chain");
+        let (time, work) = (u64::from(parent.time), U256::from(work as u64));
+        DatedHeader { number, hash, parent: parent.hash, work, time }
     }
 }
 

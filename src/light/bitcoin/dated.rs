@@ -19,6 +19,9 @@ pub const MAX_SUFFIX: u32 = 432;
 pub const MAX_LAG: u32 = 3;
 /// Most Rootstock headers that are kept: more than three days of them at the highest rate ever seen.
 pub const MAX_DATED_HEADERS: usize = 16_384;
+/// Most seconds that the time of a header may be below that of its Bitcoin parent, whose miner's clock may be ahead by so
+/// much: a header that is older than its parent was not mined on it.
+const MAX_BEFORE_PARENT: u64 = 7_200;
 /// Newest Bitcoin blocks whose hashes are remembered, to see how deep a reorganisation went.
 const REMEMBERED: u32 = 64;
 
@@ -50,6 +53,8 @@ pub struct DatedHeader {
     pub parent: B256,
     /// Its work.
     pub work: U256,
+    /// The time that it states, in seconds since 1970.
+    pub time: u64,
 }
 
 impl DatedHeader {
@@ -57,7 +62,8 @@ impl DatedHeader {
     #[must_use]
     pub fn of(header: &VerifiedHeader) -> Self {
         let parent = BitcoinHeader::first_of(&header.bitcoin_header).map_or(B256::ZERO, |btc| btc.previous());
-        Self { number: header.number, hash: header.hash(), parent, work: header.difficulty.value() }
+        let (number, hash, time) = (header.number, header.hash(), header.timestamp);
+        Self { number, hash, parent, work: header.difficulty.value(), time }
     }
 }
 
@@ -65,7 +71,7 @@ impl DatedHeader {
 #[derive(Debug, Clone, Copy)]
 struct Point {
     header: DatedHeader,
-    /// Height of its parent, if that is in the Bitcoin chain.
+    /// Height of its parent, if that is in the Bitcoin chain and not younger than the header.
     parent: Option<u32>,
     /// Whether its work counts: the parent is known and not below one that an earlier header names.
     counts: bool,
@@ -209,7 +215,7 @@ impl DatedWork {
         self.note_reorganisation(fork, tip.height);
         let changed = |point: &Point| match point.parent {
             Some(height) if fork.is_some_and(|fork| height <= fork) => false,
-            known => bitcoin.height_of(&point.header.parent) != known,
+            known => parent_of(&point.header, bitcoin) != known,
         };
         if let Some(first) = self.points.iter().position(changed) {
             let again = self.points.split_off(first);
@@ -245,7 +251,7 @@ impl DatedWork {
 
     fn add(&mut self, header: DatedHeader, bitcoin: &BitcoinChain) {
         let before = self.points.back().and_then(|point| point.newest);
-        let parent = bitcoin.height_of(&header.parent);
+        let parent = parent_of(&header, bitcoin);
         let counts = parent.is_some() && parent >= before;
         let newest = if counts { parent } else { before };
         if let Some(height) = parent.filter(|_| counts) {
@@ -330,4 +336,11 @@ impl DatedWork {
             suffix
         })
     }
+}
+
+/// Height of a header's parent, if that is in the Bitcoin chain and not younger than the header.
+fn parent_of(header: &DatedHeader, bitcoin: &BitcoinChain) -> Option<u32> {
+    let height = bitcoin.height_of(&header.parent)?;
+    let is_younger = |time: u32| u64::from(time) > header.time.saturating_add(MAX_BEFORE_PARENT);
+    bitcoin.at(height).is_none_or(|parent| !is_younger(parent.time)).then_some(height)
 }

@@ -1,7 +1,9 @@
 //! Dated work against chains that are not what they look like.
 
 use super::testing::{LOWEST, WORK, bitcoin, dated, hash, hash_on, reorganised};
-use super::{DatedReport, DatedWork, FLOORS, MAX_DATED_HEADERS, MAX_LAG, MAX_SUFFIX, MIN_SUFFIX};
+use super::{
+    DatedHeader, DatedReport, DatedWork, FLOORS, MAX_DATED_HEADERS, MAX_LAG, MAX_SUFFIX, MIN_SUFFIX,
+};
 use crate::consensus::bitcoin::BitcoinChain;
 use crate::types::{B256, U256};
 
@@ -101,6 +103,22 @@ fn parents_that_name_no_block_count_nothing() {
     let report = judged(&chain, &dates);
     assert_eq!((report.lag, report.judged, report.lowest), (None, 0, None));
     assert!(report.lags());
+}
+
+/// A branch made in one go names the newest Bitcoin blocks, whatever times it states.
+#[test]
+fn a_header_that_is_older_than_its_parent_has_no_date() {
+    let tip = LOWEST + 60;
+    let chain = bitcoin(tip);
+    for (before, holds) in [(7_200, true), (7_201, false)] {
+        let mut dates = DatedWork::new(0);
+        for height in LOWEST..=tip {
+            let time = u64::from(chain.at(height).unwrap().time) - before;
+            let header = dated(u64::from(height), hash(height), WORK / 4);
+            dates.push(DatedHeader { time, ..header }, &chain);
+        }
+        assert_eq!(passes(&judged(&chain, &dates)), holds, "{before} s before");
+    }
 }
 
 #[test]

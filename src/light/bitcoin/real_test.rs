@@ -135,6 +135,22 @@ fn parents_are_58_blocks_in_order() {
     assert_eq!(expected, U256::from(197), "0.1975");
 }
 
+/// Fourteen of the named blocks are themselves the proof of a recorded header, so that their times are known.
+#[test]
+fn no_header_is_older_than_the_bitcoin_block_that_it_names() {
+    let Some(view) = &*RECORDED else { return };
+    let times: BTreeMap<_, _> =
+        bitcoin_headers(view).map(|(_, own)| (own.hash(), u64::from(own.time()))).collect();
+    let mut named = 0;
+    for (number, header) in bitcoin_headers(view) {
+        let Some(parent) = times.get(&header.previous()) else { continue };
+        let time = view.by_number(number).unwrap().timestamp;
+        assert!(time + 600 > *parent, "{number} at {time}, its parent at {parent}");
+        named += 1;
+    }
+    assert!(named > 200, "{named}");
+}
+
 /// The least share over 12 and 36 closed tips.
 #[test]
 fn the_lowest_suffixes_are_far_above_the_floors() {

@@ -38,7 +38,9 @@ pub(super) fn reorganised(fork: u32, tip: u32) -> BitcoinChain {
 
 /// A header that names a Bitcoin block as its parent.
 pub(super) fn dated(number: u64, parent: B256, work: u64) -> DatedHeader {
-    DatedHeader { number, hash: double_sha256(&number.to_le_bytes()), parent, work: U256::from(work) }
+    let hash = double_sha256(&number.to_le_bytes());
+    // Later than every Bitcoin block of a test.
+    DatedHeader { number, hash, parent, work: U256::from(work), time: u64::from(u32::MAX) }
 }
 
 /// A Rootstock chain as tags see it.
