@@ -25,8 +25,8 @@ const REPORT_AGE: u64 = 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReportBasis {
     head: B256,
-    tip: B256,
-    coinbases: usize,
+    /// How often sources had shown something new of Bitcoin's chain, branches included.
+    changes: u64,
 }
 
 /// The Bitcoin chain that sources show, and what it says of the Rootstock chain that the client follows. Cloning copies 160
@@ -36,6 +36,8 @@ pub struct BitcoinFollower {
     chain: BitcoinChain,
     coinbases: Coinbases,
     judge: Option<BitcoinJudge>,
+    /// How often sources have shown something new.
+    changes: u64,
     report: Option<(ReportBasis, u64, BitcoinReport)>,
 }
 
@@ -49,7 +51,7 @@ impl BitcoinFollower {
     /// A follower of a chain that was stored ([`BitcoinChain::restore`]).
     #[must_use]
     pub fn resume(chain: BitcoinChain) -> Self {
-        Self { chain, coinbases: Coinbases::default(), judge: None, report: None }
+        Self { chain, coinbases: Coinbases::default(), judge: None, changes: 0, report: None }
     }
 
     /// The Bitcoin chain.
@@ -64,7 +66,9 @@ impl BitcoinFollower {
     pub fn insert(&mut self, headers: &[[u8; HEADER_LEN]], now: u64) -> Result<usize, BitcoinChainError> {
         let mut new = 0_usize;
         for header in headers {
-            new = new.saturating_add(usize::from(self.chain.insert(header, now)? != BitcoinInserted::Known));
+            let is_new = self.chain.insert(header, now)? != BitcoinInserted::Known;
+            new = new.saturating_add(usize::from(is_new));
+            self.changes = self.changes.saturating_add(u64::from(is_new));
         }
         Ok(new)
     }
@@ -80,6 +84,7 @@ impl BitcoinFollower {
     ) -> Result<(), CoinbaseProofError> {
         if let Some(header) = self.chain.header_at(height) {
             self.coinbases.insert(&proof.prove(height, &header)?);
+            self.changes = self.changes.saturating_add(1);
         }
         Ok(())
     }
@@ -135,7 +140,7 @@ impl BitcoinFollower {
     }
 
     fn basis(&self, view: &ChainView) -> ReportBasis {
-        ReportBasis { head: view.head().hash(), tip: self.chain.tip().hash, coinbases: self.coinbases.len() }
+        ReportBasis { head: view.head().hash(), changes: self.changes }
     }
 
     /// What the Bitcoin chain says of the Rootstock chain; `None` before the Rootstock chain was followed.
