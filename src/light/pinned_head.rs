@@ -149,8 +149,13 @@ impl PinnedHead {
         }
     }
 
-    /// The same state of synchronization, seen with an earlier state of the chain.
+    /// The same state of synchronization, seen with an earlier state of the chain. What Bitcoin says is of the newest state,
+    /// and is left out if that does not have the earlier head.
     pub(crate) fn with_chain(mut self, chain: ChainView, now: Now) -> Self {
+        let (head, newest) = (chain.head(), self.chain.as_ref());
+        if newest.is_none_or(|newest| !newest.is_canonical(head.number, &head.hash())) {
+            self.bitcoin = None;
+        }
         self.age = age(Some(&chain), now);
         self.chain = Some(chain);
         self
