@@ -7,20 +7,23 @@
 use super::{BlockHeader, Refusal, Stop, ViewResult};
 use crate::{
     consensus::{ChainView, VerifiedHeader},
-    light::PinnedHead,
+    light::{PinnedHead, bitcoin::WeakReason},
 };
 
 /// The pinned chain, if answers may rest on it.
 ///
 /// # Errors
-/// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] if the chain
-/// shows too little work, [`Refusal::Stale`] if its head is older than the host accepts.
+/// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] or
+/// [`Refusal::LowDatedWork`] if the chain shows too little work, [`Refusal::Stale`] if its head is older than the host accepts.
 pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     let Some(chain) = pinned.chain().filter(|_| pinned.is_synced()) else {
         return Err(pinned.fault().cloned().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
     };
     if let Some(low) = pinned.low_work() {
         return Err(Refusal::LowWork(*low));
+    }
+    if let Some(low) = pinned.low_dated_work() {
+        return Err(Refusal::LowDatedWork(WeakReason::LowWork(low)));
     }
     match pinned.too_old() {
         Some(age) => Err(Refusal::Stale { number: chain.head().number, age, most: pinned.config.max_age }),

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[cfg(feature = "local")]
 use super::BlockHeader;
 #[cfg(feature = "light")]
-use crate::light::{FactFailure, LowWork, SyncFault};
+use crate::light::{FactFailure, LowWork, SyncFault, bitcoin::WeakReason};
 use crate::trie::StoreFault;
 use crate::{
     evm::precompiles::Unsimulated,
@@ -36,6 +36,10 @@ pub enum Refusal {
         .0.seconds, .0.number, .0.percent
     )]
     LowWork(LowWork),
+    /// The chain of a start by window shows too little work on Bitcoin's newest blocks: it may be an attacker's.
+    #[cfg(feature = "light")]
+    #[error("Resource unavailable: {0}; ask other upstreams, or start from a checkpoint")]
+    LowDatedWork(WeakReason),
     /// The head of the chain is older than the host accepts: newer blocks may be hidden.
     #[error(
         "Resource unavailable: the newest verified block {number} is {age} s old, at most {most} s are accepted \

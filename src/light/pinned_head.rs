@@ -6,7 +6,7 @@ use core::{any::Any, str::FromStr};
 use thiserror::Error;
 
 use super::{
-    bitcoin::BitcoinFollower,
+    bitcoin::{BitcoinFollower, DatedSuffix},
     clock::Now,
     fault::SyncFault,
     meter::Progress,
@@ -108,6 +108,7 @@ pub struct PinnedHead {
     checkpoint: Checkpoint,
     progress: Progress,
     low_work: Option<LowWork>,
+    low_dated_work: Option<DatedSuffix>,
     bitcoin: Option<Arc<BitcoinFollower>>,
     states: Vec<UpstreamState>,
     age: Option<u64>,
@@ -142,6 +143,7 @@ impl PinnedHead {
             checkpoint: *sync.checkpoint(),
             progress: sync.progress(),
             low_work: sync.low_work().copied(),
+            low_dated_work: sync.low_dated_work(),
             bitcoin: sync.bitcoin().cloned(),
             states: sync.upstreams(),
             age: age(sync.chain().map(HeaderChain::view), now),
@@ -209,6 +211,11 @@ impl PinnedHead {
     /// A stretch of the chain with less work than the floor requires, if there is one.
     pub fn low_work(&self) -> Option<&LowWork> {
         self.low_work.as_ref()
+    }
+
+    /// Newest Bitcoin blocks on which too little of the chain's work was done, if its window started by dated work.
+    pub fn low_dated_work(&self) -> Option<DatedSuffix> {
+        self.low_dated_work
     }
 
     /// Number of headers of an earlier run whose proofs of work are not checked yet in this run.

@@ -2,11 +2,16 @@
 
 use alloc::string::ToString as _;
 
-use super::window_judge::{WindowJudge, WindowVerdict};
+use super::{
+    state::HeaderSync,
+    window_judge::{WindowJudge, WindowVerdict},
+};
 use crate::{
     consensus::ChainView,
     light::{
-        bitcoin::{BitcoinFollower, BitcoinJudge, BitcoinVerdict, Coinbases, WeakReason},
+        bitcoin::{
+            BitcoinFollower, BitcoinJudge, BitcoinVerdict, Coinbases, DatedReport, DatedSuffix, WeakReason,
+        },
         clock::Now,
     },
     types::U256,
@@ -62,5 +67,21 @@ impl WindowJudge for BitcoinDates {
             BitcoinVerdict::Weak(reason) => WindowVerdict::Refused(reason.to_string()),
             BitcoinVerdict::Unavailable => WindowVerdict::Unavailable,
         }
+    }
+}
+
+impl HeaderSync {
+    /// The dated work of the window that is followed; `None` without one, or while Bitcoin's chain does not date it.
+    pub(super) fn dated_work(&self) -> Option<DatedReport> {
+        self.start.rule()?.dated.as_ref()?;
+        let report = self.bitcoin.as_ref()?.report()?;
+        let is_known = !matches!(report.verdict, BitcoinVerdict::Weak(WeakReason::OldTip(_)));
+        Some(report.dated).filter(|dated| is_known && dated.judged >= LEAST_REACH)
+    }
+
+    /// Newest Bitcoin blocks on which too little of the window's work was done, if no trusted block leads to it.
+    pub fn low_dated_work(&self) -> Option<DatedSuffix> {
+        self.untrusted_start()?;
+        self.dated_work()?.low()
     }
 }

@@ -131,9 +131,10 @@ impl HeaderSync {
         self.judge_by_bitcoin();
     }
 
-    /// A stretch of the chain with less work than the floor requires, if there is one.
+    /// A stretch of the chain with less work than the floor requires, if there is one. Where Bitcoin's chain dates the work of
+    /// a window, [`Self::low_dated_work`] takes the place of the floor, whose difficulty is built in.
     pub fn low_work(&self) -> Option<&crate::light::work_floor::LowWork> {
-        self.followed.floor.low()
+        self.followed.floor.low().filter(|_| self.dated_work().is_none())
     }
 
     /// Why synchronization has stopped, if every upstream failed.

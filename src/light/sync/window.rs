@@ -100,7 +100,10 @@ impl HeaderSync {
 
     /// Whether the chain is one that answers rest on.
     fn is_proven(&self) -> bool {
-        self.followed.synced_once && !self.store.on_probation && self.low_work().is_none()
+        self.followed.synced_once
+            && !self.store.on_probation
+            && self.low_work().is_none()
+            && self.low_dated_work().is_none()
     }
 
     /// Judges restored headers, once upstreams have shown what is newer. If they do not do, a window is elected anew.
