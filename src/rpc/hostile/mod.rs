@@ -2,6 +2,7 @@
 //! every kind. A failure prints the seed; `ROOTLIGHT_SEED` runs only that seed, `ROOTLIGHT_SCENARIOS` sets the number
 //! of scenarios, from `ROOTLIGHT_FIRST` on.
 
+mod bitcoin;
 mod blame_test;
 mod chain;
 mod draw;

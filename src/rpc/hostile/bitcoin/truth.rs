@@ -1,0 +1,300 @@
+//! What is true of a scenario: which Bitcoin chain a client must hold after what sources have shown, and what that chain
+//! says of a Rootstock branch. The rules are written down a second time here, as docs/trust/bitcoin.md has them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::mine::{Block, Branch, START};
+use crate::{
+    consensus::bitcoin::{
+        BitcoinHeader, HEADER_LEN, Tag, double_sha256, hash_number, target_of, work_of_target,
+    },
+    types::{B256, U256},
+};
+
+/// A valid Bitcoin header that a source has shown.
+struct Entry {
+    previous: B256,
+    height: u32,
+    time: u32,
+    work: U256,
+    own: U256,
+}
+
+/// The valid Bitcoin headers that sources have shown.
+#[derive(Default)]
+pub(super) struct Known {
+    entries: HashMap<B256, Entry>,
+    /// The block whose coinbase was proven last, by height.
+    coinbases: BTreeMap<u32, B256>,
+}
+
+impl Known {
+    pub(super) fn base(blocks: &[Block]) -> Self {
+        let mut known = Self::default();
+        let first = &blocks[0];
+        let previous = BitcoinHeader::from(&first.header).previous();
+        let below = Entry {
+            previous: B256::ZERO,
+            height: first.height - 1,
+            time: 0,
+            work: U256::ZERO,
+            own: U256::ZERO,
+        };
+        known.entries.insert(previous, below);
+        blocks.iter().for_each(|block| known.add(&block.header));
+        known
+    }
+
+    /// Adds a header that follows every rule, if its parent is known.
+    pub(super) fn add(&mut self, header: &[u8; HEADER_LEN]) {
+        let (hash, fields) = (double_sha256(header), BitcoinHeader::from(header));
+        let previous = fields.previous();
+        let own = work_of_target(target_of(fields.bits()).unwrap());
+        let Some((height, work)) = self.entries.get(&previous).map(|below| (below.height, below.work)) else {
+            return;
+        };
+        let (height, time) = (height + 1, fields.time());
+        self.entries.insert(hash, Entry { previous, height, time, work: work + own, own });
+    }
+
+    pub(super) fn tip(&self) -> B256 {
+        // Of two with the same work, the one with the lower hash.
+        let best = self.entries.iter().max_by_key(|(hash, entry)| (entry.work, !hash_number(hash)));
+        *best.unwrap().0
+    }
+
+    /// Notes that a source has shown the coinbase of this block.
+    pub(super) fn show_coinbase(&mut self, block: &Block) {
+        self.coinbases.insert(block.height, block.hash);
+    }
+
+    pub(super) fn heaviest(&self) -> Heaviest<'_> {
+        let mut heights = HashMap::new();
+        let mut hash = self.tip();
+        let tip = &self.entries[&hash];
+        while let Some(entry) = self.entries.get(&hash) {
+            heights.insert(hash, entry.height);
+            hash = entry.previous;
+        }
+        let least = tip.work - tip.own * U256::from(2);
+        let rivals =
+            self.entries.iter().filter(|(hash, entry)| entry.work >= least && !heights.contains_key(*hash));
+        let fork = |(_, entry): (&B256, &Entry)| {
+            let mut below = entry.previous;
+            while !heights.contains_key(&below) {
+                below = self.entries[&below].previous;
+            }
+            heights[&below]
+        };
+        let judged = rivals.map(fork).min().unwrap_or(tip.height).min(tip.height);
+        Heaviest { known: self, tip: tip.height, time: tip.time, judged, heights }
+    }
+}
+
+/// The heaviest chain of what is known.
+pub(super) struct Heaviest<'a> {
+    known: &'a Known,
+    pub(super) tip: u32,
+    pub(super) time: u32,
+    /// The newest block that no rival may replace.
+    pub(super) judged: u32,
+    pub(super) heights: HashMap<B256, u32>,
+}
+
+/// What dated work says of a branch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Dated {
+    /// Enough, and how much of the newest half day.
+    Enough(u64),
+    Low,
+    Lags,
+    Deep,
+    /// The headers reach back too few blocks, or Bitcoin's newest block is too old.
+    Unknown,
+}
+
+/// How many of the newest blocks have a tag of each class.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(super) struct Classes {
+    pub(super) own: u32,
+    pub(super) kin: u32,
+    pub(super) foreign: u32,
+    pub(super) ahead: u32,
+    pub(super) none: u32,
+    pub(super) withheld: u32,
+}
+
+impl Classes {
+    /// Whether the rule of tags holds, and whether it fails because of another branch.
+    fn accepted(&self) -> (bool, bool) {
+        let Self { own, kin, foreign, ahead, none, withheld } = *self;
+        let (support, all) = (own + kin, own + kin + foreign + ahead + none + withheld);
+        let contested = 2 * foreign > support;
+        let against = 2 * (foreign + ahead + withheld) > support;
+        (!against && 20 * own >= all && kin <= 3 * own, contested)
+    }
+}
+
+/// A Rootstock branch as a client sees it: verified headers above `base`, and those below from `lowest` on.
+pub(super) struct Seen<'a> {
+    pub(super) branch: &'a Branch,
+    pub(super) head: u64,
+    pub(super) base: u64,
+    pub(super) lowest: u64,
+}
+
+enum Class {
+    Own,
+    Kin,
+    Foreign,
+    Ahead,
+    None,
+}
+
+impl Seen<'_> {
+    fn header(&self, number: u64) -> Option<&crate::types::SealedHeader> {
+        let held = (self.lowest..=self.head).contains(&number);
+        held.then(|| &self.branch.headers[(number - START) as usize])
+    }
+
+    fn verified(&self) -> impl Iterator<Item = (u64, BitcoinHeader<'_>)> {
+        (self.base.max(self.lowest.saturating_sub(1)) + 1..=self.head).map(|number| {
+            (number, BitcoinHeader::first_of(&self.header(number).unwrap().bitcoin_header).unwrap())
+        })
+    }
+
+    fn commitments(tag: &Tag) -> Vec<(u64, u8)> {
+        let newest = u64::from(tag.number).saturating_sub(1) / 64;
+        (0..7)
+            .filter(|step| newest >= *step)
+            .map(|step| ((newest - step) * 64, tag.cpv[step as usize]))
+            .collect()
+    }
+
+    fn byte(&self, number: u64) -> Option<u8> {
+        self.header(number).map(|header| double_sha256(&header.bitcoin_header)[0])
+    }
+
+    fn class(&self, tag: &Tag) -> Class {
+        let named = self.header(u64::from(tag.number));
+        if named.is_some_and(|header| header.mining_base_hash()[..20] == tag.hash20) {
+            return Class::Own;
+        }
+        let compared: Vec<bool> = Self::commitments(tag)
+            .into_iter()
+            .filter_map(|(number, byte)| self.byte(number).map(|own| own == byte))
+            .collect();
+        match compared.as_slice() {
+            all if all.contains(&false) => Class::Foreign,
+            _ if u64::from(tag.number) > self.head + 8 => Class::Ahead,
+            [] => Class::None,
+            _ => Class::Kin,
+        }
+    }
+
+    /// Whether two foreign tags are of one branch.
+    fn agree(&self, a: &Tag, b: &Tag) -> bool {
+        let other: BTreeMap<u64, u8> = Self::commitments(b).into_iter().collect();
+        let both: Vec<(u64, u8)> =
+            Self::commitments(a).into_iter().filter(|(number, _)| other.contains_key(number)).collect();
+        both.iter().all(|(number, byte)| other[number] == *byte)
+            && both.iter().any(|(number, byte)| self.byte(*number).is_some_and(|own| own != *byte))
+    }
+
+    /// What dated work says, at this time in seconds, of a chain that reaches back at least this many Bitcoin blocks.
+    pub(super) fn dated(&self, bitcoin: &Heaviest<'_>, now: u64, least: u32) -> Dated {
+        let mut newest = None;
+        let mut works: BTreeMap<u32, u64> = BTreeMap::new();
+        for (number, header) in self.verified() {
+            let Some(height) = bitcoin.heights.get(&header.previous()) else { continue };
+            let entry = &bitcoin.known.entries[&header.previous()];
+            let time = self.header(number).unwrap().timestamp;
+            if newest > Some(*height) || time + 7_200 < u64::from(entry.time) {
+                continue;
+            }
+            newest = Some(*height);
+            *works.entry(*height).or_default() += 4;
+        }
+        let Some((lowest, newest)) = works.keys().next().copied().zip(newest) else { return Dated::Unknown };
+        if now.saturating_sub(u64::from(bitcoin.time)) > 3 * 3_600 {
+            return Dated::Unknown;
+        }
+        let reach = bitcoin.judged.saturating_sub(lowest + 1);
+        if reach < least {
+            return Dated::Unknown;
+        }
+        if bitcoin.tip - bitcoin.judged >= 6 {
+            return Dated::Deep;
+        }
+        if bitcoin.judged.saturating_sub(newest) > 3 {
+            return Dated::Lags;
+        }
+        let own: BTreeMap<u32, U256> =
+            bitcoin.heights.iter().map(|(hash, height)| (*height, bitcoin.known.entries[hash].own)).collect();
+        for blocks in 12..=reach.min(432) {
+            let first = bitcoin.judged - blocks;
+            let rootstock: u64 = works.range(first..bitcoin.judged).map(|(_, work)| work).sum();
+            let theirs: U256 = (first + 1..=bitcoin.judged).map(|height| own[&height]).sum();
+            let percent = if blocks < 36 { 3 } else { 7 };
+            if U256::from(rootstock * 100) < theirs * U256::from(percent) {
+                return Dated::Low;
+            }
+        }
+        let recent = works.range(bitcoin.tip.saturating_sub(72)..).map(|(_, work)| work);
+        Dated::Enough(recent.sum())
+    }
+
+    /// The Bitcoin blocks that commit to a block or to one above it.
+    pub(super) fn above(&self, bitcoin: &Heaviest<'_>, number: u64) -> BTreeSet<u32> {
+        let verified = self.verified().filter(|(found, _)| *found >= number);
+        let heights = verified.filter_map(|(_, header)| bitcoin.heights.get(&header.hash()).copied());
+        heights.filter(|height| *height < bitcoin.judged).collect()
+    }
+
+    /// The classes of the newest 72 tags, and what all rules say: the word for it.
+    pub(super) fn verdict(
+        &self,
+        bitcoin: &Heaviest<'_>,
+        tags: &HashMap<B256, Option<Tag>>,
+        now: u64,
+    ) -> (Classes, &'static str) {
+        let (mut classes, mut foreign) = (Classes::default(), Vec::new());
+        let (mut accepted, mut contested) = (true, false);
+        for below in 1..=72 {
+            let height = bitcoin.judged - below;
+            let proven =
+                bitcoin.known.coinbases.get(&height).filter(|hash| bitcoin.heights.contains_key(*hash));
+            let count = match proven.map(|hash| tags[hash]) {
+                None => &mut classes.withheld,
+                Some(None) => &mut classes.none,
+                Some(Some(tag)) => match self.class(&tag) {
+                    Class::Own => &mut classes.own,
+                    Class::Kin => &mut classes.kin,
+                    Class::Ahead => &mut classes.ahead,
+                    Class::None => &mut classes.none,
+                    Class::Foreign => {
+                        foreign.push(tag);
+                        &mut classes.foreign
+                    }
+                },
+            };
+            *count += 1;
+            if below == 36 || below == 72 {
+                let (holds, other) = classes.accepted();
+                // The first number of tags that fails decides.
+                contested |= accepted && !holds && other;
+                accepted &= holds;
+            }
+        }
+        let pair = |tag: &Tag| foreign.iter().filter(|other| self.agree(tag, other)).count() > 1;
+        if contested && foreign.iter().any(pair) {
+            return (classes, "contested");
+        }
+        let dated = self.dated(bitcoin, now, 12);
+        // A canonical header that is a Bitcoin block is looked for as far as headers reach back.
+        let long = matches!(self.dated(bitcoin, now, 72), Dated::Enough(_));
+        let recent = self.above(bitcoin, 0).range(bitcoin.judged - 72..).count();
+        let held = accepted && matches!(dated, Dated::Enough(_)) && (recent > 0 || !long);
+        (classes, if held { "held" } else { "weak" })
+    }
+}
