@@ -15,7 +15,7 @@ pub struct BitcoinBlock {
     pub bits: u32,
 }
 
-/// What the insertion of a header did.
+/// The effect of the insertion of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitcoinInserted {
     /// The header was known, or is the checkpoint's.

@@ -1,4 +1,4 @@
-//! What the chain keeps of each header.
+//! The data that the chain keeps of each header.
 
 use core::cmp::Reverse;
 
@@ -42,7 +42,7 @@ impl Entry {
         BitcoinBlock { height: self.height, hash: self.hash, time: fields.time(), bits: fields.bits() }
     }
 
-    /// What decides between two chains that end at two blocks: more work; with the same work the lower hash, so that the order
+    /// The order of two chains by their newest blocks: more work is preferred; with the same work the lower hash, so that the order
     /// in which headers arrive does not matter.
     pub(super) fn weight(&self) -> (U256, Reverse<U256>) {
         (self.work, Reverse(hash_number(&self.hash)))

@@ -42,7 +42,7 @@ pub struct Floor {
 /// on, too.
 pub const FLOORS: [Floor; 2] = [Floor { blocks: MIN_SUFFIX, percent: 3 }, Floor { blocks: 36, percent: 7 }];
 
-/// What dates a header.
+/// The parts of a Rootstock header that date its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatedHeader {
     /// Rootstock block number.

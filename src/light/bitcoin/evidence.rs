@@ -1,4 +1,4 @@
-//! What stands above one block, and what a forgery of it costs.
+//! The Bitcoin blocks that commit to one Rootstock block or to those above it, and the cost of a forgery.
 //!
 //! Evidence is shown above an answer's block, not for the chain: a fork of the newest twelve headers costs 0.15 Bitcoin
 //! blocks' hashes and inherits everything below it.
@@ -8,7 +8,7 @@ use crate::consensus::ChainView;
 use crate::consensus::bitcoin::BitcoinChain;
 use crate::types::U256;
 
-/// What Bitcoin shows above a Rootstock block.
+/// The Bitcoin blocks above a Rootstock block, and the tags of the newest ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEvidence {
     /// Bitcoin blocks, each with another one on top, that commit to this block or to one above it.

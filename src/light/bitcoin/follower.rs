@@ -21,7 +21,7 @@ const JUDGED_HEADERS: u64 = COUNTED_BLOCKS as u64 * 30;
 /// age of Bitcoin's tip is judged too.
 const REPORT_AGE: u64 = 30;
 
-/// What a report was made from.
+/// The state of both chains from which a report was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReportBasis {
     head: B256,
@@ -143,7 +143,7 @@ impl BitcoinFollower {
         ReportBasis { head: view.head().hash(), changes: self.changes }
     }
 
-    /// What the Bitcoin chain says of the Rootstock chain; `None` before the Rootstock chain was followed.
+    /// The newest report on the Rootstock chain; `None` before that chain was followed.
     #[must_use]
     pub fn report(&self) -> Option<&BitcoinReport> {
         self.report.as_ref().map(|(_, _, report)| report)
@@ -156,7 +156,7 @@ impl BitcoinFollower {
         (tip.height > self.chain.start().height).then_some(tip)
     }
 
-    /// What stands above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
+    /// The Bitcoin blocks above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
     #[must_use]
     pub fn evidence(&self, number: u64, now: u64) -> Option<BlockEvidence> {
         Some(self.judge.as_ref()?.evidence(number, &self.chain, self.report()?, now))

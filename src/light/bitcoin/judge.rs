@@ -11,7 +11,7 @@ use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION, MAX_TIP_A
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::BitcoinChain;
 
-/// What Bitcoin says of a chain, with its reasons.
+/// The verdict on a Rootstock chain, with the findings of each rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitcoinReport {
     /// All of it together.
@@ -58,7 +58,7 @@ impl BitcoinJudge {
         &self.commitments
     }
 
-    /// What was followed so far, judged at the tip of the Bitcoin chain or, where another branch is at most two blocks of
+    /// Judges the chain that was followed so far, at the tip of the Bitcoin chain or, where another branch is at most two blocks of
     /// work behind, at the block where that branch leaves. `now` is the clock in seconds since 1970. It takes about as long
     /// as hashing a thousand headers.
     #[must_use]
@@ -126,7 +126,7 @@ impl BitcoinJudge {
         counts.is_low(dated.judged).then_some(WeakReason::FewCommitments(counts))
     }
 
-    /// What stands above the canonical Rootstock block `number`. `report` is the newest one, `now` the clock in seconds
+    /// The Bitcoin blocks above the canonical Rootstock block `number`. `report` is the newest one, `now` the clock in seconds
     /// since 1970.
     #[must_use]
     pub fn evidence(

@@ -1,4 +1,4 @@
-//! What Bitcoin says of the shown chain, in one type.
+//! The verdict on the shown chain, with its reason in words.
 
 use core::fmt;
 
@@ -17,7 +17,7 @@ pub const DEEP_REORGANISATION: u32 = 6;
 /// have in common.
 pub const CLOSE_RIVAL: u32 = 2;
 
-/// What Bitcoin says of the shown chain.
+/// The verdict on the shown chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitcoinVerdict {
     /// Every rule holds.
