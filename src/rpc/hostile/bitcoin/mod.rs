@@ -43,6 +43,9 @@ const BELOW: usize = 150;
 /// exit of half the merged miners 20 %.
 const FLOOR: u64 = 25;
 
+/// Age in seconds from which on Bitcoin's newest block is too old.
+const OLD: u64 = 3 * 3_600;
+
 /// What an earlier run stored of Bitcoin's chain.
 fn stored() -> &'static BitcoinChain {
     static STORED: OnceLock<BitcoinChain> = OnceLock::new();
@@ -321,6 +324,10 @@ impl<'a> Scenario<'a> {
             (sync.checkpoint().number, sync.chain().unwrap().view().lowest())
         };
         let bitcoin = self.known.heaviest();
+        // A report is made anew after half a minute, so that it may miss that the tip has just become too old.
+        if (OLD..OLD + 40).contains(&self.unix.saturating_sub(u64::from(bitcoin.time))) {
+            return;
+        }
         let seen = Seen { branch: &grown.branch, head, base, lowest };
         let (classes, verdict) = seen.verdict(&bitcoin, &self.tags, self.unix);
         let dated = seen.dated(&bitcoin, self.unix, 36);
