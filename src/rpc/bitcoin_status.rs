@@ -12,10 +12,10 @@ use crate::{
     },
 };
 
-/// What Bitcoin says of the chain.
-#[derive(Serialize)]
+/// What Bitcoin says of the chain: `bitcoin` of `rootlight_syncStatus`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct BitcoinStatus {
+pub struct BitcoinStatus {
     /// `held`, `weak`, `contested` or `unavailable`.
     verdict: &'static str,
     /// Why it is not `held`.
@@ -30,7 +30,7 @@ pub(super) struct BitcoinStatus {
     hidden_branch: Option<HiddenStatus>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TipStatus {
     height: u32,
@@ -40,7 +40,7 @@ struct TipStatus {
     age: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DatedStatus {
     bitcoin_blocks: u32,
@@ -50,7 +50,7 @@ struct DatedStatus {
 }
 
 /// How many of the newest Bitcoin blocks commit to the chain.
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CommitmentStatus {
     of_newest72: u32,
@@ -60,7 +60,7 @@ struct CommitmentStatus {
 const _: () = assert!(RECENT_BLOCKS == 72 && COUNTED_BLOCKS == 288, "the names of members say these numbers");
 
 /// Which chain the newest 72 Bitcoin blocks name.
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TagStatus {
     own: u32,
@@ -71,7 +71,7 @@ struct TagStatus {
     withheld: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HiddenStatus {
     after_block: Option<u64>,
@@ -103,8 +103,9 @@ impl From<TagCounts> for TagStatus {
 }
 
 impl BitcoinStatus {
-    /// `None` if the client follows no Bitcoin chain.
-    pub(super) fn of(light: &PinnedHead) -> Option<Self> {
+    /// As of a pinned head; `None` if the client follows no Bitcoin chain.
+    #[must_use]
+    pub fn of(light: &PinnedHead) -> Option<Self> {
         let follower = light.bitcoin()?;
         let report = follower.report();
         let verdict = verdict(report);

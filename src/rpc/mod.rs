@@ -104,6 +104,8 @@ mod work_start_test;
 
 #[cfg(feature = "light")]
 pub use auxiliary::{AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, PartialResult};
+#[cfg(feature = "light")]
+pub use bitcoin_status::BitcoinStatus;
 pub use chain::sync_status;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};

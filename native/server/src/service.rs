@@ -11,8 +11,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use prometheus_client::registry::Registry;
+use rootlight::light::bitcoin::BitcoinReport;
 use rootlight::rpc::envelope::{Id, MAX_BATCH};
-use rootlight::rpc::{Connection, Message, Notifications, Reply, RpcError, poll_message};
+use rootlight::rpc::{BitcoinStatus, Connection, Message, Notifications, Reply, RpcError, poll_message};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::Reservation;
 use rootlight_limits::caller_id::CallerId;
@@ -91,7 +92,7 @@ pub struct IndexProgress {
 }
 
 /// The state of the service for `GET /health`.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Health {
     /// Whether requests about the head can be answered now.
     pub ready: bool,
@@ -108,6 +109,9 @@ pub struct Health {
     /// Number of the newest block whose state is on the node's disk, beside a node of one's own.
     #[serde(rename = "provableBlock", skip_serializing_if = "Option::is_none")]
     pub provable_block: Option<u64>,
+    /// What Bitcoin says of the chain, as `rootlight_syncStatus` shows it; `None` if no Bitcoin chain is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bitcoin: Option<BitcoinStatus>,
 }
 
 /// The state of the chain and of the upstreams, for metrics.
@@ -121,6 +125,19 @@ pub struct ServiceStatus {
     pub synced: bool,
     /// The upstreams, in the order of the command line.
     pub upstreams: Vec<UpstreamHealth>,
+    /// Bitcoin's chain; `None` if it is not followed.
+    pub bitcoin: Option<BitcoinHealth>,
+}
+
+/// The state of Bitcoin's chain, for metrics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BitcoinHealth {
+    /// Height and time (seconds since 1970) of its newest block that a source has shown.
+    pub tip: Option<(u32, u32)>,
+    /// Number of sources that have answered the last time that they were asked.
+    pub sources: usize,
+    /// What it says of the Rootstock chain; `None` before that was judged.
+    pub report: Option<BitcoinReport>,
 }
 
 /// The state of one upstream, for metrics.
@@ -267,7 +284,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// The state of the service for `GET /health`.
     fn health(&self) -> Health {
-        Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None }
+        Health { ready: true, ..Health::default() }
     }
 
     /// The state of the chain and of the upstreams, for metrics.

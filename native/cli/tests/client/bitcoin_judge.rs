@@ -16,6 +16,7 @@ use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_server::service::{Caller, ReservedReply, Service};
+use rootlight_server::{Operations, Server, ServerConfig};
 use rootlight_upstream::bitcoin::BitcoinSource;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -101,6 +102,37 @@ async fn status(light: &LightService, verdict: &str) -> Value {
         panic!("expected {verdict}: {last:#}");
     }
     last
+}
+
+/// What operators see: the answer to `GET /health`, and the metrics.
+async fn observed(light: &Arc<LightService>) -> (Value, String) {
+    let operations = Operations { metrics: Some("127.0.0.1:0".parse().unwrap()), ..Operations::default() };
+    let config = ServerConfig { operations, ..common::config() };
+    let server = Server::bind(config, light.clone()).await.unwrap();
+    let url = format!("http://{}", server.metrics_address().unwrap());
+    let running = tokio::spawn(server.run(std::future::pending()));
+    let get = |path: &str| common::client().get(format!("{url}{path}")).send();
+    let health = get("/health").await.unwrap().text().await.unwrap();
+    let metrics = get("/metrics").await.unwrap().text().await.unwrap();
+    running.abort();
+    (serde_json::from_str(&health).unwrap(), metrics)
+}
+
+/// Waits until the metrics have these lines.
+async fn metrics_with(light: &Arc<LightService>, lines: &[&str]) {
+    let mut last = String::new();
+    let seen = tokio::time::timeout(PATIENCE, async {
+        loop {
+            last = observed(light).await.1;
+            if lines.iter().all(|line| last.contains(&format!("rootlight_bitcoin_{line}\n"))) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    if seen.await.is_err() {
+        panic!("expected {lines:?}: {last}");
+    }
 }
 
 #[tokio::test]
@@ -287,6 +319,40 @@ async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
     urls.push(format!("rootlight+{}", honest.url("/")));
     let all = status(&world.light(&urls, None), "held").await;
     assert_eq!((&all["tip"]["height"], &all["tags"]["own"]), (&json!(300), &json!(72)), "{all:#}");
+}
+
+#[tokio::test]
+async fn operators_see_what_bitcoin_says() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let light = Arc::new(world.light(&["tcp://127.0.0.1:1".into(), world.electrum()], None));
+    let mut held = status(&light, "held").await;
+    let (mut health, _) = observed(&light).await;
+    for said in [&mut held, &mut health["bitcoin"]] {
+        assert!(said["tip"]["age"].take().is_u64(), "{said:#}");
+    }
+    assert_eq!((&health["ready"], &health["bitcoin"]), (&json!(true), &held));
+    let supported = [
+        r#"verdict{verdict="held"} 1"#,
+        r#"verdict{verdict="contested"} 0"#,
+        r#"tags{class="own"} 72"#,
+        "tip_block 300",
+        "commitments 72",
+        "hidden_branch_tags 0",
+        "sources_up 1",
+    ];
+    metrics_with(&light, &supported).await;
+    world.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
+    world.mine(8).await;
+    let left = [r#"verdict{verdict="held"} 0"#, r#"verdict{verdict="contested"} 1"#, "tip_block 384"];
+    metrics_with(&light, &left).await;
+    let metrics = observed(&light).await.1;
+    let hidden = metrics.lines().find_map(|line| line.strip_prefix("rootlight_bitcoin_hidden_branch_tags "));
+    assert!(hidden.is_some_and(|tags| tags.parse::<u32>().unwrap() >= 60), "{metrics}");
+    let alone = Arc::new(world.light(&[], None));
+    alone.settled(PATIENCE).await;
+    let (health, metrics) = observed(&alone).await;
+    assert!(health.get("bitcoin").is_none() && !metrics.contains("bitcoin"), "{health} {metrics}");
 }
 
 #[tokio::test]

@@ -11,8 +11,11 @@ use common::{client, config, start};
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
+use rootlight::light::bitcoin::{BitcoinReport, BitcoinVerdict, Counts, DatedReport, TagCounts};
 use rootlight::rpc::{Message as Request, Reply};
-use rootlight_server::service::{Caller, Health, ReservedReply, Service, ServiceStatus, UpstreamHealth};
+use rootlight_server::service::{
+    BitcoinHealth, Caller, Health, ReservedReply, Service, ServiceStatus, UpstreamHealth,
+};
 use rootlight_server::{Listen, Operations, Proxies, Server, ServerConfig};
 use serde_json::value::to_raw_value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -43,7 +46,7 @@ impl Service for Mirror {
 
     fn health(&self) -> Health {
         let ready = !self.unready.load(Ordering::Relaxed);
-        Health { ready, block_number: Some(7), reason: None, log_index: None, provable_block: None }
+        Health { ready, block_number: Some(7), ..Health::default() }
     }
 
     fn chain_status(&self) -> ServiceStatus {
@@ -60,8 +63,22 @@ impl Service for Mirror {
             target: Some(9),
             synced: false,
             upstreams: vec![upstream],
+            bitcoin: Some(bitcoin()),
         }
     }
+}
+
+/// A Bitcoin chain that supports the chain.
+fn bitcoin() -> BitcoinHealth {
+    let report = BitcoinReport {
+        verdict: BitcoinVerdict::Held,
+        dated: DatedReport { tip: 840_000, lag: Some(0), judged: 72, lowest: None },
+        counts: Counts { recent: 18, all: 70 },
+        tags: TagCounts { own: 20, kin: 16, none: 36, ..TagCounts::default() },
+        hidden: None,
+        tip_age: 0,
+    };
+    BitcoinHealth { tip: Some((840_000, 1_700_000_000)), sources: 1, report: Some(report) }
 }
 
 /// A running server with a listener for metrics.
@@ -163,6 +180,10 @@ async fn metrics_count_messages_by_method_and_outcome() {
         "rootlight_head_block 7",
         r#"rootlight_upstream_up{upstream="0",name="https://node.example"} 1"#,
         r#"rootlight_upstream_lies_total{upstream="0"} 1"#,
+        r#"rootlight_bitcoin_verdict{verdict="held"} 1"#,
+        r#"rootlight_bitcoin_tags{class="kin"} 16"#,
+        "rootlight_bitcoin_commitments 18",
+        "rootlight_bitcoin_hidden_branch_tags 0",
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }
@@ -178,6 +199,7 @@ async fn metrics_count_messages_by_method_and_outcome() {
     assert!(value("rootlight_received_bytes_total ") > 500.0 && value("rootlight_sent_bytes_total ") > 500.0);
     assert!(value("process_resident_memory_bytes ") > 1e6);
     assert!(value("rootlight_head_age_seconds ") > 1e6);
+    assert!(value("rootlight_bitcoin_tip_age_seconds ") > 1e6);
     assert!(text.ends_with("# EOF\n"));
 }
 

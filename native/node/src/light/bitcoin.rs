@@ -1,6 +1,7 @@
 //! Follows Bitcoin's chain by untrusted sources, for the light client to judge its own chain by.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub(super) struct BitcoinKeeper {
     poll: Duration,
     /// The verdict that was logged last, and whether a hidden branch was.
     logged: Mutex<Option<(&'static str, bool)>>,
+    /// Number of sources that have answered the last time that they were asked.
+    answering: AtomicUsize,
 }
 
 /// Why a look at a source ended early.
@@ -82,14 +85,16 @@ impl BitcoinKeeper {
         drop(sync);
         let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
-        Some(Arc::new(Self { shared, store, poll, logged: Mutex::new(None) }))
+        Some(Arc::new(Self { shared, store, poll, logged: Mutex::new(None), answering: AtomicUsize::new(0) }))
     }
 
     /// Asks one source, again and again, until the service is dropped.
     pub(super) async fn follow(self: Arc<Self>, source: Arc<BitcoinSource>) {
-        let mut failures = 0_u32;
+        let (mut failures, mut answers) = (0_u32, false);
         loop {
             let outcome = self.look(&source).await;
+            let answered = std::mem::replace(&mut answers, outcome.is_ok());
+            self.count_source(answered, answers);
             self.log_verdict();
             let pause = match outcome {
                 Ok(()) => {
@@ -106,6 +111,20 @@ impl BitcoinKeeper {
             };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Number of sources that have answered the last time that they were asked.
+    pub(super) fn answering(&self) -> usize {
+        self.answering.load(Ordering::Relaxed)
+    }
+
+    /// Counts a source that answers and did not, or the other way round.
+    fn count_source(&self, answered: bool, answers: bool) {
+        match (answered, answers) {
+            (false, true) => self.answering.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.answering.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
     }
 
     /// Takes the headers and coinbases that the client does not have.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use rootlight::light::{PinnedHead, UpstreamState};
-use rootlight_server::service::{ServiceStatus, UpstreamHealth};
+use rootlight_server::service::{BitcoinHealth, ServiceStatus, UpstreamHealth};
 
-/// The state of the chain and of the upstreams at a pinned head.
-pub(super) fn of(pinned: &PinnedHead) -> ServiceStatus {
+/// The state of the chain and of the upstreams at a pinned head; so many sources of Bitcoin's chain answer.
+pub(super) fn of(pinned: &PinnedHead, sources: usize) -> ServiceStatus {
     let head = pinned.chain().map(|chain| chain.head());
     let progress = pinned.progress();
     let upstreams = pinned.states().iter().enumerate();
@@ -15,6 +15,11 @@ pub(super) fn of(pinned: &PinnedHead) -> ServiceStatus {
         target: Some(progress.target),
         synced: pinned.is_synced() && progress.head >= progress.target,
         upstreams: upstreams.map(|(index, state)| upstream(pinned, index, state)).collect(),
+        bitcoin: pinned.bitcoin().map(|follower| BitcoinHealth {
+            tip: follower.tip().map(|tip| (tip.height, tip.time)),
+            sources,
+            report: follower.report().cloned(),
+        }),
     }
 }
 

@@ -15,7 +15,7 @@ use rootlight::light::{
     UpstreamResponse, WindowJudge,
 };
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{AuxiliarySource, Connection, Message, Session, SessionStep};
+use rootlight::rpc::{AuxiliarySource, BitcoinStatus, Connection, Message, Session, SessionStep};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
@@ -140,6 +140,7 @@ pub struct LightService {
     /// Turns for brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
+    bitcoin: Option<Arc<BitcoinKeeper>>,
     bans: Arc<HostBans>,
     /// Whether messages are answered.
     gate: Arc<GateState>,
@@ -248,7 +249,7 @@ impl LightService {
             })
             .collect();
         syncing.push(tokio::spawn(sync::prove_restored(shared.clone())));
-        if let Some(keeper) = bitcoin {
+        if let Some(keeper) = &bitcoin {
             let follow = |source: &Arc<BitcoinSource>| tokio::spawn(keeper.clone().follow(source.clone()));
             syncing.extend(options.bitcoin.iter().map(follow));
         }
@@ -263,6 +264,7 @@ impl LightService {
             runs: RunQueue::for_this_machine(),
             brief,
             syncing,
+            bitcoin,
             bans,
             gate: Arc::new(GateState::new()),
         }
@@ -562,16 +564,17 @@ impl Service for LightService {
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
         let shut = self.gate.refusal().map(str::to_owned);
         Health {
-            log_index: None,
-            provable_block: None,
             ready: refusal.is_none() && shut.is_none(),
             block_number,
             reason: refusal.map(|refusal| refusal.to_string()).or(stopped).or(shut),
+            bitcoin: BitcoinStatus::of(&pinned),
+            ..Health::default()
         }
     }
 
     fn chain_status(&self) -> ServiceStatus {
-        chain_status::of(&self.shared.client.pin(self.shared.now()))
+        let sources = self.bitcoin.as_ref().map_or(0, |keeper| keeper.answering());
+        chain_status::of(&self.shared.client.pin(self.shared.now()), sources)
     }
 }
 

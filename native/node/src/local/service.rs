@@ -325,7 +325,7 @@ impl Service for LocalService {
             block_number: head.ok().map(|head| head.number),
             reason,
             log_index: self.index.as_ref().and_then(|index| index.progress()),
-            provable_block: None,
+            ..Health::default()
         }
     }
 
@@ -333,7 +333,7 @@ impl Service for LocalService {
         let (head, syncing) = self.read(|chain| (chain.head(), chain.syncing()));
         let head = head.ok().map(|head| (head.number, head.timestamp));
         let target = syncing.as_ref().map(|progress| progress.highest).or(head.map(|(number, _)| number));
-        ServiceStatus { head, target, synced: syncing.is_none(), upstreams: Vec::new() }
+        ServiceStatus { head, target, synced: syncing.is_none(), ..ServiceStatus::default() }
     }
 }
 

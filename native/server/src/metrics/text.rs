@@ -9,16 +9,20 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
+use rootlight::light::bitcoin::{BitcoinVerdict, TagCounts};
 
 use super::counters::{Metrics, PREFIX};
 use super::sample::MetricsSample;
-use crate::service::UpstreamHealth;
+use crate::service::{BitcoinHealth, UpstreamHealth};
 
 /// The content type of `render`: OpenMetrics, which Prometheus has read since 2.5.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The most keys with metrics of their own; the others are counted together, as `other`.
 const KEYS: usize = 200;
+
+/// The names of all verdicts of Bitcoin's chain.
+const VERDICTS: [&str; 4] = ["held", "weak", "contested", "unavailable"];
 
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
@@ -38,6 +42,9 @@ pub(crate) fn render(
     let mut registry = Registry::with_prefix(PREFIX);
     chain(&mut registry, sample);
     upstreams(&mut registry, &sample.chain_status.upstreams);
+    if let Some(health) = &sample.chain_status.bitcoin {
+        bitcoin(&mut registry, health, sample.now);
+    }
     keys(&mut registry, sample);
     more(&mut registry);
     let build = Gauges::default();
@@ -134,6 +141,51 @@ fn upstreams(registry: &mut Registry, upstreams: &[UpstreamHealth]) {
     registry.register("upstream_lies", "Responses that no honest upstream gives", lies);
 }
 
+/// Bitcoin's chain, and what it says of the Rootstock chain.
+fn bitcoin(registry: &mut Registry, health: &BitcoinHealth, now: u64) {
+    let report = health.report.as_ref();
+    let (verdicts, tags) = (Gauges::default(), Gauges::default());
+    let verdict = report.map_or(BitcoinVerdict::Unavailable, |report| report.verdict);
+    for name in VERDICTS {
+        let labels = vec![("verdict", name.to_owned())];
+        verdicts.get_or_create_owned(&labels).set(i64::from(name == verdict.name()));
+    }
+    registry.register(
+        "bitcoin_verdict",
+        "What Bitcoin says of the chain: 1 for the verdict that holds",
+        verdicts,
+    );
+    let sources = ConstGauge::new(whole(health.sources as u64));
+    add(registry, "bitcoin_sources_up", "Sources of Bitcoin's chain that answered when last asked", sources);
+    if let Some((height, time)) = health.tip {
+        add(
+            registry,
+            "bitcoin_tip_block",
+            "Height of Bitcoin's newest block",
+            ConstGauge::new(i64::from(height)),
+        );
+        let age = ConstGauge::new(whole(now.saturating_sub(u64::from(time))));
+        add(
+            registry,
+            "bitcoin_tip_age_seconds",
+            "Time since the time that Bitcoin's newest block states",
+            age,
+        );
+    }
+    let Some(report) = report else { return };
+    let TagCounts { own, kin, foreign, ahead, none, withheld } = report.tags;
+    let names = ["own", "kin", "foreign", "ahead", "none", "withheld"];
+    for (class, count) in names.into_iter().zip([own, kin, foreign, ahead, none, withheld]) {
+        tags.get_or_create_owned(&vec![("class", class.to_owned())]).set(i64::from(count));
+    }
+    registry.register("bitcoin_tags", "Bitcoin's newest 72 blocks by whose chain they name", tags);
+    let help = "How many of Bitcoin's newest 72 blocks commit to the chain";
+    add(registry, "bitcoin_commitments", help, ConstGauge::new(i64::from(report.counts.recent)));
+    let help = "Tags that agree on a branch that no upstream shows; 0 if no such branch is seen";
+    let hidden = report.hidden.map_or(0, |hidden| hidden.tags);
+    add(registry, "bitcoin_hidden_branch_tags", help, ConstGauge::new(i64::from(hidden)));
+}
+
 fn keys(registry: &mut Registry, sample: &MetricsSample) {
     if sample.keys.is_empty() {
         return;
@@ -165,8 +217,7 @@ mod tests {
     use crate::service::{Health, ServiceStatus};
 
     fn text(chain_status: ServiceStatus, keys: Vec<(String, KeyUsage)>) -> String {
-        let health =
-            Health { ready: true, block_number: None, reason: None, log_index: None, provable_block: None };
+        let health = Health { ready: true, ..Health::default() };
         let sample = MetricsSample::new(Started::now(), health, chain_status, keys);
         render(&Metrics::default(), &sample, |_| {}).unwrap()
     }
@@ -181,9 +232,15 @@ mod tests {
             demerits: 3,
             lies: 2,
         };
-        let chain_status =
-            ServiceStatus { head: Some((5, 0)), target: Some(9), synced: false, upstreams: vec![upstream] };
+        let chain_status = ServiceStatus {
+            head: Some((5, 0)),
+            target: Some(9),
+            synced: false,
+            upstreams: vec![upstream],
+            bitcoin: None,
+        };
         let text = text(chain_status, Vec::new());
+        assert!(!text.contains("bitcoin"), "{text}");
         for line in [
             "rootlight_ready 1\n",
             "rootlight_synced 0\n",
@@ -199,6 +256,21 @@ mod tests {
             assert!(text.contains(line), "{line} in {text}");
         }
         assert!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1);
+    }
+
+    #[test]
+    fn before_the_chain_was_judged_bitcoin_says_nothing_of_it() {
+        let health = BitcoinHealth { tip: Some((840_000, 1)), sources: 2, report: None };
+        let text = text(ServiceStatus { bitcoin: Some(health), ..ServiceStatus::default() }, Vec::new());
+        for line in [
+            "rootlight_bitcoin_verdict{verdict=\"unavailable\"} 1\n",
+            "rootlight_bitcoin_verdict{verdict=\"held\"} 0\n",
+            "rootlight_bitcoin_sources_up 2\n",
+            "rootlight_bitcoin_tip_block 840000\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(!text.contains("bitcoin_tags") && !text.contains("hidden"), "{text}");
     }
 
     #[test]
