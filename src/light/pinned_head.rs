@@ -6,7 +6,7 @@ use core::{any::Any, str::FromStr};
 use thiserror::Error;
 
 use super::{
-    bitcoin::{BitcoinFollower, DatedSuffix},
+    bitcoin::{BitcoinFollower, BitcoinVerdict, DatedSuffix},
     clock::Now,
     fault::SyncFault,
     meter::Progress,
@@ -186,6 +186,12 @@ impl PinnedHead {
     /// What Bitcoin says of the chain; `None` if the host follows no Bitcoin chain.
     pub fn bitcoin(&self) -> Option<&BitcoinFollower> {
         self.bitcoin.as_deref()
+    }
+
+    /// What Bitcoin says of the chain if it does not support it for sure. A chain that no source of Bitcoin's has confirmed yet is
+    /// in doubt from the first answer on.
+    pub fn bitcoin_doubt(&self) -> Option<BitcoinVerdict> {
+        self.bitcoin().map(BitcoinFollower::verdict).filter(|verdict| *verdict != BitcoinVerdict::Held)
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.

@@ -8,7 +8,7 @@ use crate::{
     consensus::bitcoin::reversed,
     light::{
         PinnedHead,
-        bitcoin::{BitcoinFollower, BitcoinReport, BitcoinVerdict, COUNTED_BLOCKS, RECENT_BLOCKS, TagCounts},
+        bitcoin::{BitcoinFollower, BitcoinVerdict, COUNTED_BLOCKS, RECENT_BLOCKS, TagCounts},
     },
 };
 
@@ -108,7 +108,7 @@ impl BitcoinStatus {
     pub fn of(light: &PinnedHead) -> Option<Self> {
         let follower = light.bitcoin()?;
         let report = follower.report();
-        let verdict = verdict(report);
+        let verdict = follower.verdict();
         Some(Self {
             verdict: verdict.name(),
             reason: reason(&verdict),
@@ -140,7 +140,7 @@ impl BlockBitcoinStatus {
     /// What stands above a canonical block. `None` if the client follows no Bitcoin chain, or has not judged its own yet.
     pub(super) fn of(follower: &BitcoinFollower, number: u64, now: u64) -> Option<Self> {
         let evidence = follower.evidence(number, now)?;
-        let verdict = verdict(follower.report());
+        let verdict = follower.verdict();
         Some(Self {
             verdict: verdict.name(),
             reason: reason(&verdict),
@@ -150,10 +150,6 @@ impl BlockBitcoinStatus {
             tags: evidence.tags.into(),
         })
     }
-}
-
-fn verdict(report: Option<&BitcoinReport>) -> BitcoinVerdict {
-    report.map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
 }
 
 fn reason(verdict: &BitcoinVerdict) -> Option<String> {

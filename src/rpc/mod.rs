@@ -131,7 +131,7 @@ pub use method::{
 };
 pub use notify::{MORE_NOTIFICATIONS, Notifications, notification, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
-pub use reply::{Reply, Response};
+pub use reply::{Marks, Reply, Response};
 pub use request::Request;
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]

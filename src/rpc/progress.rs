@@ -17,10 +17,10 @@ use super::{
     error::RpcError,
     message::Message,
     method::{BRIEF_COST, Effect, Handler, Method},
-    reply::{Reply, Response, weight},
+    reply::{Marks, Reply, Response, weight},
     request::Request,
 };
-use crate::engine::{Level, Refusal};
+use crate::engine::Refusal;
 #[cfg(all(feature = "light", feature = "local"))]
 use crate::types::BlockRef;
 
@@ -47,10 +47,8 @@ pub(super) struct RequestProgress {
     pub(super) state: RequestState,
     /// What the host needs to know besides the answer.
     effect: Option<Effect>,
-    /// The level that the answer states, if it is below verified.
-    pub(super) level: Option<Level>,
-    /// How the chain of the answer starts, if no trusted block leads to it.
-    pub(super) start: Option<&'static str>,
+    /// What stands beside the answer.
+    pub(super) marks: Marks,
     /// The part of the answer that is known; the state has the request for the rest.
     #[cfg(feature = "light")]
     pub(super) part: Option<Box<dyn PartialResult>>,
@@ -174,7 +172,7 @@ impl MessageProgress {
         let outcome = self.with_part(index, outcome);
         let result_bytes = self.result_bytes.saturating_add(weight(&outcome));
         let outcome = if result_bytes > MAX_RESPONSE {
-            self.clear_level(index);
+            self.clear_marks(index);
             Err(RpcError::ResponseSize(MAX_RESPONSE))
         } else {
             self.result_bytes = result_bytes;
@@ -209,28 +207,27 @@ impl MessageProgress {
         self.result_bytes = self.result_bytes.saturating_sub(part.bytes());
         let outcome = outcome.and_then(|rest| part.joined(&rest));
         if outcome.is_err() {
-            self.clear_level(index);
+            self.clear_marks(index);
         }
         outcome
     }
 
-    /// Clears the level of a request whose answer is an error of this client itself, which rests on no upstream.
-    fn clear_level(&mut self, index: usize) {
+    /// Clears the marks of a request whose answer is an error of this client itself, which rests on no upstream.
+    fn clear_marks(&mut self, index: usize) {
         if let Some(member) = self.members.get_mut(index) {
-            (member.level, member.start) = (None, None);
+            member.marks = Marks::default();
         }
     }
 
     /// The reply. Unfinished requests are left out. To be called once: it moves the results out.
     pub(super) fn reply(&mut self) -> Reply {
         let finished = |member: RequestProgress| {
-            let RequestProgress {
-                id, row, state: RequestState::Finished(outcome), effect, level, start, ..
-            } = member
+            let RequestProgress { id, row, state: RequestState::Finished(outcome), effect, marks, .. } =
+                member
             else {
                 return None;
             };
-            Some(Response { id, row, outcome, effect, level, start })
+            Some(Response { id, row, outcome, effect, marks })
         };
         let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
         Reply::new(self.kind.clone(), responses)
@@ -261,8 +258,7 @@ impl RequestProgress {
             row,
             state,
             effect: None,
-            level: None,
-            start: None,
+            marks: Marks::default(),
             #[cfg(feature = "light")]
             part: None,
             #[cfg(all(feature = "light", feature = "local"))]

@@ -32,10 +32,27 @@ pub struct Response {
     pub outcome: Outcome,
     /// What the host needs to know besides.
     pub effect: Option<Effect>,
-    /// The level that the response states, if it is below verified.
+    /// What stands beside the result.
+    pub marks: Marks,
+}
+
+/// What a response says of its answer beside it. An answer without marks is proven from a trusted block on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The level, if it is below verified.
     pub level: Option<Level>,
     /// How the chain of the result starts if no trusted block leads to it: `work` or `window`.
     pub start: Option<&'static str>,
+    /// What Bitcoin says of the chain of the result, if it is followed and does not support it for sure: `weak`, `contested` or
+    /// `unavailable`.
+    pub bitcoin: Option<&'static str>,
+}
+
+impl Marks {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Reply {
@@ -45,7 +62,7 @@ impl Reply {
 
     /// The reply to a message of one request with this id.
     pub fn to_one(id: Id, outcome: Outcome) -> Self {
-        let response = Response { id, row: None, outcome, effect: None, level: None, start: None };
+        let response = Response { id, row: None, outcome, effect: None, marks: Marks::default() };
         Self { kind: MessageForm::Single, responses: vec![response] }
     }
 
@@ -53,7 +70,7 @@ impl Reply {
     pub fn to(message: Message, outcomes: Vec<Outcome>) -> Self {
         let response = |(entry, outcome): (MessageEntry, Outcome)| {
             let row = entry.call.ok().and_then(|call| call.row);
-            Response { id: entry.id, row, outcome, effect: None, level: None, start: None }
+            Response { id: entry.id, row, outcome, effect: None, marks: Marks::default() }
         };
         Self {
             kind: message.kind,
@@ -147,14 +164,15 @@ impl Response {
         if !write_answer(text, &self.id, &self.outcome) {
             return false;
         }
-        for (name, mark) in [("level", self.level.map(Level::name)), ("start", self.start)] {
+        let Marks { level, start, bitcoin } = self.marks;
+        for (name, mark) in [("level", level.map(Level::name)), ("start", start), ("bitcoin", bitcoin)] {
             add_mark(text, name, mark);
         }
         true
     }
 }
 
-/// Adds a member to the object at the end of a text: its level, or that no trusted block leads to the chain.
+/// Adds a mark to the object at the end of a text.
 fn add_mark(text: &mut String, name: &str, mark: Option<&str>) {
     let Some(mark) = mark else { return };
     text.pop();

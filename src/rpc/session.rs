@@ -259,7 +259,7 @@ impl Session {
             };
             let kept = poll.as_ref().ok().and_then(|poll| known.own_node_response(poll.host_request()?));
             if let Some(kept) = kept {
-                member.level = Some(Level::Unproven);
+                member.marks.level = Some(Level::Unproven);
                 finished.push((index, kept.to_owned()));
                 continue;
             }
@@ -282,7 +282,7 @@ impl Session {
             let asked = poll.host_request().cloned();
             let (index, counted) = poll.count(responses, &self.pinned, &mut self.observations);
             if let Some(member) = self.progress.members.get_mut(index) {
-                member.level = counted.unproven.then_some(Level::Unproven);
+                member.marks.level = counted.unproven.then_some(Level::Unproven);
             }
             if let Some((part, rest)) = counted.part {
                 self.progress.continue_with(index, part, rest);
@@ -391,13 +391,17 @@ impl Session {
         }
         Some(match result {
             Ok(done) => {
-                member.level = unproven;
-                member.start = self.pinned.untrusted_start().filter(|_| done.level != Level::Local);
+                member.marks.level = unproven;
+                // What does not depend on the chain has no mark about it.
+                if done.level != Level::Local {
+                    member.marks.start = self.pinned.untrusted_start();
+                    member.marks.bitcoin = self.pinned.bitcoin_doubt().map(|verdict| verdict.name());
+                }
                 Ok((Ok(done.value), done.effect))
             }
             Err(Failure::Error(error)) => {
                 // "Block not found" may rest on an unproven absence too.
-                member.level = unproven;
+                member.marks.level = unproven;
                 Ok((Err(error), None))
             }
             Err(Failure::Stop(stop)) => Err(stop),

@@ -7,6 +7,7 @@ use super::commitments::COUNTED_BLOCKS;
 use super::evidence::BlockEvidence;
 use super::judge::{BitcoinJudge, BitcoinReport};
 use super::tags::JUDGED_TAGS;
+use super::verdict::BitcoinVerdict;
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
@@ -147,6 +148,12 @@ impl BitcoinFollower {
     #[must_use]
     pub fn report(&self) -> Option<&BitcoinReport> {
         self.report.as_ref().map(|(_, _, report)| report)
+    }
+
+    /// The verdict of the newest report; [`BitcoinVerdict::Unavailable`] before there is one.
+    #[must_use]
+    pub fn verdict(&self) -> BitcoinVerdict {
+        self.report().map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
     }
 
     /// The newest block that the report is about; `None` while there is none above the checkpoint.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
-use rootlight::rpc::{Effect, Message, Method, Reply, RpcError};
+use rootlight::rpc::{Effect, Marks, Message, Method, Reply, RpcError};
 
 /// New filters and sent transactions of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn refuse_filters(reply: &mut Reply, (code, text): (i32, &str)) {
     for response in reply.responses_mut() {
         if response.row.is_some_and(Method::is_about_filters) {
             response.outcome = Err(RpcError::Host { code, text: text.to_owned(), data: None });
-            (response.effect, response.level, response.start) = (None, None, None);
+            (response.effect, response.marks) = (None, Marks::default());
         }
     }
 }

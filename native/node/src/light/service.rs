@@ -352,12 +352,13 @@ impl LightService {
         self.shared.client.pin(self.shared.now())
     }
 
-    /// The chain that a message which arrives now would see, if it would be answered and a trusted block leads to the
-    /// chain.
+    /// The chain that a message which arrives now would see, if it would be answered without a mark: a trusted block leads to
+    /// the chain, and Bitcoin does not put it in doubt.
     pub fn trusted_chain(&self) -> Option<ChainView> {
         self.gate.is_open().then_some(())?;
         let pinned = self.pinned();
-        gate::chain(&pinned).ok().filter(|_| !pinned.is_by_work()).cloned()
+        let is_marked = pinned.is_by_work() || pinned.bitcoin_doubt().is_some();
+        gate::chain(&pinned).ok().filter(|_| !is_marked).cloned()
     }
 
     /// The settings that answers about a block may depend on, as a text.

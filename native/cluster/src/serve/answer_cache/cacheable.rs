@@ -58,10 +58,9 @@ fn place(row: &Method) -> Option<BlockPointer> {
     }
 }
 
-/// The result of a response, if it is verified from a trusted block on.
+/// The result of a response, if it has no mark: it is verified from a trusted block on, and Bitcoin does not put it in doubt.
 pub(super) fn verified_result(response: &Response) -> Option<&RawValue> {
-    let is_marked = response.level.is_some() || response.start.is_some();
-    response.outcome.as_deref().ok().filter(|_| !is_marked)
+    response.outcome.as_deref().ok().filter(|_| response.marks.is_empty())
 }
 
 impl CacheableRequest {
@@ -109,6 +108,8 @@ pub(super) fn is_final(block: &BlockRef, chain: &ChainView) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rootlight::rpc::Marks;
+
     use super::*;
     use crate::serve;
 
@@ -162,21 +163,15 @@ mod tests {
 
     #[test]
     fn only_answers_without_marks_are_verified() {
-        let response = |outcome, level, start| Response {
-            id: Id::Absent,
-            row: None,
-            outcome,
-            effect: None,
-            level,
-            start,
-        };
+        let response = |outcome, marks| Response { id: Id::Absent, row: None, outcome, effect: None, marks };
         let list = || Ok(RawValue::from_string("[1, 2]".into()).unwrap());
-        let verified = response(list(), None, None);
+        let verified = response(list(), Marks::default());
         assert_eq!(verified_result(&verified).map(RawValue::get), Some("[1, 2]"));
         for marked in [
-            response(list(), Some(Level::Unproven), None),
-            response(list(), None, Some("work")),
-            response(Err(rootlight::rpc::RpcError::Internal), None, None),
+            response(list(), Marks { level: Some(Level::Unproven), ..Marks::default() }),
+            response(list(), Marks { start: Some("work"), ..Marks::default() }),
+            response(list(), Marks { bitcoin: Some("weak"), ..Marks::default() }),
+            response(Err(rootlight::rpc::RpcError::Internal), Marks::default()),
         ] {
             assert!(verified_result(&marked).is_none(), "{marked:?}");
         }
