@@ -24,7 +24,7 @@ use crate::{
         Checkpoint,
         bitcoin::{BitcoinChain, CoinbaseBytes, CoinbaseProof, Tag},
     },
-    light::{BitcoinDates, ClientConfig, Now, SyncOptions, bitcoin::BitcoinFollower},
+    light::{BitcoinDates, ClientConfig, HeaderSync, Now, SyncOptions, bitcoin::BitcoinFollower},
     rpc::{
         Client,
         mined_chain::{Mined, ask},
@@ -94,7 +94,8 @@ fn client(drawn: &Drawn) -> Client {
     if drawn.window {
         let work = network.start_by_work().unwrap();
         let options = SyncOptions { work_floor: FLOOR, ..SyncOptions::default() };
-        return Client::by_window(network, work, config, options);
+        let sync = HeaderSync::by_window(network, work, config.upstreams.len(), options);
+        return Client::following(sync, config);
     }
     let headers = &shared().rootstock.headers;
     let trusted = &headers[headers.len() - 1 - BELOW];
