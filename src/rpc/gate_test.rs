@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     consensus::{
-        difficulty,
+        Network, difficulty,
         testing::{child, mine},
     },
-    light::{ClientConfig, MAX_BRANCH, Now},
+    light::{ClientConfig, MAX_BRANCH, Now, bitcoin::BitcoinFollower},
     trie,
     types::{Header, SealedHeader, U256, uncles_hash},
 };
@@ -251,6 +251,25 @@ fn filters_report_blocks_once_they_are_deep_enough() {
     let told = mined.ask(&mut client, "eth_getFilterChanges", json!([filters[0]]));
     let expected: Vec<B256> = mined.blocks[18..=22].iter().map(|(header, _)| header.hash()).collect();
     assert_eq!(told["result"], json!(expected));
+}
+
+/// Lets a client follow a Bitcoin chain of which no source has shown a block.
+fn follow_bitcoin(client: &Client) {
+    let network = Network::regtest().bitcoin.unwrap();
+    client.sync_mut().follow_bitcoin(BitcoinFollower::new(network));
+}
+
+/// What Bitcoin says of the chain stands beside what depends on the chain, and beside nothing else.
+#[test]
+fn answers_about_the_chain_say_that_bitcoin_does_not_support_it() {
+    let (_, mut client, _) = world(ClientConfig::default());
+    assert_eq!(ask(&mut client, "eth_blockNumber", json!([])).get("bitcoin"), None);
+    follow_bitcoin(&client);
+    let height = ask(&mut client, "eth_blockNumber", json!([]));
+    assert_eq!((&height["bitcoin"], height["result"].is_string()), (&json!("unavailable"), true), "{height}");
+    for method in ["eth_chainId", "rootlight_syncStatus", "eth_noSuchMethod"] {
+        assert_eq!(ask(&mut client, method, json!([])).get("bitcoin"), None, "{method}");
+    }
 }
 
 /// A header whose parent is unknown and that states a difficulty of its own choice.
