@@ -14,7 +14,8 @@ use crate::{
 ///
 /// # Errors
 /// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] or
-/// [`Refusal::LowDatedWork`] if the chain shows too little work, [`Refusal::Stale`] if its head is older than the host accepts.
+/// [`Refusal::LowDatedWork`] if the chain shows too little work, [`Refusal::Bitcoin`] if the host asks for Bitcoin's support and
+/// it has none, [`Refusal::Stale`] if its head is older than the host accepts.
 pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     let Some(chain) = pinned.chain().filter(|_| pinned.is_synced()) else {
         return Err(pinned.fault().cloned().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
@@ -24,6 +25,9 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     }
     if let Some(low) = pinned.low_dated_work() {
         return Err(Refusal::LowDatedWork(WeakReason::LowWork(low)));
+    }
+    if let Some(verdict) = pinned.bitcoin_refusal() {
+        return Err(Refusal::Bitcoin(verdict));
     }
     match pinned.too_old() {
         Some(age) => Err(Refusal::Stale { number: chain.head().number, age, most: pinned.config.max_age }),
@@ -41,16 +45,23 @@ pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
 /// whatever the header's number.
 ///
 /// # Errors
-/// [`Refusal::TooYoung`].
+/// [`Refusal::TooYoung`], [`Refusal::FewBitcoinBlocks`].
 pub(super) fn admit(
     pinned: &PinnedHead,
     chain: &ChainView,
     header: &VerifiedHeader,
 ) -> ViewResult<BlockHeader> {
     let (number, wanted) = (header.number, pinned.config.min_depth);
-    let depth = chain.depth(number, &header.hash()).unwrap_or(0);
+    let canonical = chain.depth(number, &header.hash());
+    let depth = canonical.unwrap_or(0);
     if depth < wanted {
         return Err(Stop::Refused(Refusal::TooYoung { number, depth, wanted }));
+    }
+    // Bitcoin blocks stand behind blocks of the heaviest chain only.
+    let least = pinned.config.min_bitcoin.unwrap_or(0);
+    let newest = pinned.newest_behind();
+    if least > 0 && (canonical.is_none() || newest.is_none_or(|newest| number > newest)) {
+        return Err(Stop::Refused(Refusal::FewBitcoinBlocks { number, least, newest }));
     }
     Ok(header.into())
 }

@@ -59,7 +59,7 @@ impl<'a> LightView<'a> {
             policy: Policy {
                 version: &pinned.config.version,
                 calls: pinned.config.policy,
-                min_depth: pinned.config.min_depth,
+                min_depth: pinned.min_depth(),
                 max_log_blocks: MAX_LIGHT_LOG_BLOCKS,
                 max_traced_blocks: MAX_LIGHT_TRACED_BLOCKS,
                 interrupt,

@@ -6,7 +6,10 @@ use thiserror::Error;
 #[cfg(feature = "local")]
 use super::BlockHeader;
 #[cfg(feature = "light")]
-use crate::light::{FactFailure, LowWork, SyncFault, bitcoin::WeakReason};
+use crate::light::{
+    FactFailure, LowWork, SyncFault,
+    bitcoin::{BitcoinVerdict, WeakReason},
+};
 use crate::trie::StoreFault;
 use crate::{
     evm::precompiles::Unsimulated,
@@ -40,6 +43,21 @@ pub enum Refusal {
     #[cfg(feature = "light")]
     #[error("Resource unavailable: {0}; ask other upstreams, or start from a checkpoint")]
     LowDatedWork(WeakReason),
+    /// Bitcoin does not support the chain, and the host asks for that.
+    #[cfg(feature = "light")]
+    #[error(
+        "Resource unavailable: Bitcoin does not support the verified chain for sure (--min-bitcoin): {}: {}; ask again later, \
+         or ask other upstreams and Bitcoin sources",
+        .0.name(), .0
+    )]
+    Bitcoin(BitcoinVerdict),
+    /// Too few Bitcoin blocks commit to the block or to one above it.
+    #[cfg(feature = "light")]
+    #[error(
+        "Resource unavailable: fewer than {least} Bitcoin blocks commit to block {number} or to one above it (--min-bitcoin); {}",
+        newest_to_ask(*newest)
+    )]
+    FewBitcoinBlocks { number: u64, least: u32, newest: Option<u64> },
     /// The head of the chain is older than the host accepts: newer blocks may be hidden.
     #[error(
         "Resource unavailable: the newest verified block {number} is {age} s old, at most {most} s are accepted \
@@ -185,6 +203,15 @@ pub enum Refusal {
 fn bare(refusal: &Refusal) -> alloc::string::String {
     let text = alloc::format!("{refusal}");
     text.strip_prefix("Resource unavailable: ").map(Into::into).unwrap_or(text)
+}
+
+/// What to do where too few Bitcoin blocks stand behind a block.
+#[cfg(feature = "light")]
+fn newest_to_ask(newest: Option<u64>) -> alloc::string::String {
+    match newest {
+        Some(newest) => alloc::format!("ask for block {newest} or an older one of the chain"),
+        None => "ask again later".into(),
+    }
 }
 
 /// The names of the first facts.

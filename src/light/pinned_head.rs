@@ -33,6 +33,9 @@ pub struct ClientConfig {
     pub min_depth: u64,
     /// Greatest age of the head, in seconds by the host's clock, at which requests are answered; 0 for any age.
     pub max_age: u64,
+    /// If given, requests are answered only while Bitcoin supports the chain (`held`), and only about blocks that at least so many
+    /// Bitcoin blocks commit to, or to one above them.
+    pub min_bitcoin: Option<u32>,
     /// What to answer if no upstream gives a proof.
     pub unproven: UnprovenPolicy,
     /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
@@ -110,6 +113,8 @@ pub struct PinnedHead {
     low_work: Option<LowWork>,
     low_dated_work: Option<DatedSuffix>,
     bitcoin: Option<Arc<BitcoinFollower>>,
+    /// The newest block that as many Bitcoin blocks stand behind as the host asks for.
+    newest_behind: Option<u64>,
     states: Vec<UpstreamState>,
     age: Option<u64>,
     to_prove: u64,
@@ -128,7 +133,12 @@ impl PinnedHead {
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
         let roster = if config.balance { sync.rotated_roster(now.millis) } else { sync.roster() };
+        let newest_behind = match config.min_bitcoin {
+            None | Some(0) => Some(u64::MAX),
+            Some(least) => sync.bitcoin().and_then(|follower| follower.newest_behind(least)),
+        };
         Self {
+            newest_behind,
             network: sync.network().clone(),
             config,
             chain: sync.chain().map(|chain| chain.snapshot()),
@@ -192,6 +202,25 @@ impl PinnedHead {
     /// in doubt from the first answer on.
     pub fn bitcoin_doubt(&self) -> Option<BitcoinVerdict> {
         self.bitcoin().map(BitcoinFollower::verdict).filter(|verdict| *verdict != BitcoinVerdict::Held)
+    }
+
+    /// As [`Self::bitcoin_doubt`], if the host answers only while there is none.
+    pub(crate) fn bitcoin_refusal(&self) -> Option<BitcoinVerdict> {
+        self.config.min_bitcoin?;
+        if self.bitcoin.is_none() { Some(BitcoinVerdict::Unavailable) } else { self.bitcoin_doubt() }
+    }
+
+    /// The newest block that as many Bitcoin blocks stand behind as the host asks for; `None` if there is none.
+    pub(crate) fn newest_behind(&self) -> Option<u64> {
+        self.newest_behind
+    }
+
+    /// How many blocks a block needs on top: as many as the host asks for, and no fewer than the newest that enough Bitcoin blocks
+    /// stand behind.
+    pub(crate) fn min_depth(&self) -> u64 {
+        let head = self.chain.as_ref().map_or(0, |chain| chain.head().number);
+        let by_bitcoin = self.newest_behind.map_or(u64::MAX, |newest| head.saturating_sub(newest));
+        self.config.min_depth.max(by_bitcoin)
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.

@@ -259,6 +259,20 @@ fn follow_bitcoin(client: &Client) {
     client.sync_mut().follow_bitcoin(BitcoinFollower::new(network));
 }
 
+#[test]
+fn no_method_answers_without_bitcoin_where_it_is_asked_for() {
+    for follows in [false, true] {
+        let (mut mined, mut client, _) =
+            world(ClientConfig { min_bitcoin: Some(0), ..ClientConfig::default() });
+        if follows {
+            follow_bitcoin(&client);
+        }
+        // No filter can have been installed before.
+        let words = ["(--min-bitcoin): unavailable: no source has shown"];
+        assert_eq!(escapes(&mut mined, &mut client, &[], &words), BTreeSet::new(), "{follows}");
+    }
+}
+
 /// What Bitcoin says of the chain stands beside what depends on the chain, and beside nothing else.
 #[test]
 fn answers_about_the_chain_say_that_bitcoin_does_not_support_it() {

@@ -4,6 +4,7 @@
 //! proves nothing: of 1,200 recorded headers four are blocks of another SHA-256 chain.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader, hash_number};
 use crate::consensus::{ChainView, Origin, VerifiedHeader, VerifiedUncles};
@@ -170,6 +171,15 @@ impl Commitments {
         heights
     }
 
+    /// The newest Rootstock block that `least` of the Bitcoin blocks up to `top` commit to, or to one above it. `None` if there is
+    /// none, or if `least` is 0.
+    #[must_use]
+    pub fn newest_behind(&self, bitcoin: &BitcoinChain, top: u32, least: u32) -> Option<u64> {
+        let mut behind: Vec<u64> = self.heights(bitcoin, top, 0).into_values().collect();
+        behind.sort_unstable();
+        behind.get(behind.len().checked_sub(least as usize)?).copied()
+    }
+
     /// Counts the newest Bitcoin blocks below `tip`, which has none on top.
     #[must_use]
     pub fn counts(&self, bitcoin: &BitcoinChain, tip: u32) -> Counts {
@@ -221,6 +231,26 @@ mod tests {
         assert_eq!(commitments.heights(&chain, u32::MAX, 0), BTreeMap::from([(LOWEST + 50, 8)]));
         assert_eq!(commitments.heights(&chain, u32::MAX, 8).len(), 1);
         assert_eq!(commitments.heights(&chain, u32::MAX, 9).len(), 0);
+    }
+
+    #[test]
+    fn the_newest_block_that_is_committed_to_often_enough_is_found() {
+        let chain = bitcoin(LOWEST + 100);
+        // An uncle's parent may be below what an earlier Bitcoin block stands behind.
+        let found = [
+            (hash(LOWEST + 50), 7),
+            (hash(LOWEST + 51), 20),
+            (hash(LOWEST + 52), 18),
+            (hash(LOWEST + 99), 30),
+        ];
+        let commitments = with(&found);
+        let newest = |least| commitments.newest_behind(&chain, LOWEST + 60, least);
+        assert_eq!([1, 2, 3, 4, 0].map(newest), [Some(20), Some(18), Some(7), None, None]);
+        for least in 1..=3 {
+            let above = |number| commitments.heights(&chain, LOWEST + 60, number).len() as u32;
+            let number = newest(least).unwrap();
+            assert!(above(number) >= least && above(number + 1) < least, "{least}");
+        }
     }
 
     #[test]

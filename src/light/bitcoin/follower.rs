@@ -163,6 +163,14 @@ impl BitcoinFollower {
         (tip.height > self.chain.start().height).then_some(tip)
     }
 
+    /// The newest Rootstock block that at least so many Bitcoin blocks, each with another one on top, commit to, or to one above
+    /// it, as of the newest report.
+    #[must_use]
+    pub fn newest_behind(&self, least: u32) -> Option<u64> {
+        let top = self.report()?.dated.tip.saturating_sub(1);
+        self.judge.as_ref()?.commitments().newest_behind(&self.chain, top, least)
+    }
+
     /// The Bitcoin blocks above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
     #[must_use]
     pub fn evidence(&self, number: u64, now: u64) -> Option<BlockEvidence> {
