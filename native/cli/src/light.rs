@@ -70,6 +70,7 @@ pub(super) fn open_upstreams(
 pub(super) fn options(args: &SourceArgs, limits: Arc<Limits>) -> LightOptions {
     LightOptions {
         min_depth: args.min_depth,
+        min_bitcoin: args.min_bitcoin,
         max_age: args.max_age,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         limits,
@@ -95,6 +96,12 @@ pub(super) fn launch(
     let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
     let config = BitcoinSourceConfig { limits: options.limits.clone(), ..BitcoinSourceConfig::default() };
     let bitcoin = bitcoin::sources(&args.bitcoin, &network, &config)?;
+    if args.min_bitcoin.is_some() && bitcoin.is_empty() {
+        return Err(CommandError::Usage(
+            "--min-bitcoin needs a source of Bitcoin's chain: give one with --bitcoin, or leave the flag out"
+                .into(),
+        ));
+    }
     let service = Arc::new(open(network, start, upstreams, LightOptions { bitcoin, ..options }, folder)?);
     if let Some(trusted) = trusted {
         let service = service.clone();
@@ -180,6 +187,7 @@ fn backfill(
     }
     let trusted = self::start(Some("built-in"), network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
-    // Its headers have a file of their own.
-    open(network.clone(), trusted, upstreams.to_vec(), options.clone(), folder.clone()).map(Some)
+    // It asks no Bitcoin sources, and its headers have a file of their own.
+    let options = LightOptions { min_bitcoin: None, ..options.clone() };
+    open(network.clone(), trusted, upstreams.to_vec(), options, folder.clone()).map(Some)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rootlight::light::MAX_AGE;
+use rootlight::light::bitcoin::COUNTED_BLOCKS;
 use rootlight_upstream::p2p::PeerAddress;
 
 use super::find_args::FindArgs;
@@ -58,6 +59,11 @@ pub struct SourceArgs {
     /// rootlight+https and so on for another Rootlight; repeat the flag for several. "off" asks none [default: public sources of the network, docs/light.md names them]
     #[arg(long, value_name = "URL|off")]
     pub bitcoin: Vec<String>,
+    /// Refuse answers unless Bitcoin's blocks support the chain (the verdict is "held"), and answers about blocks that fewer than
+    /// this many Bitcoin blocks commit to, directly or by a block above; 0 asks for the verdict alone [default: nothing is
+    /// refused, answers are marked]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(COUNTED_BLOCKS)))]
+    pub min_bitcoin: Option<u32>,
     /// Store verified headers in this folder, and continue from them; a file that is damaged or has another
     /// checkpoint is set aside, and stored headers are proven again; "none" stores nothing [default: for a start
     /// by window a folder below the user's caches, else none]

@@ -56,18 +56,23 @@ impl World {
 
     /// A light client of the chain, which asks these sources of Bitcoin's.
     fn light(&self, sources: &[String], folder: Option<&Path>) -> LightService {
-        self.light_in(sources, folder.map(|folder| (folder, true)))
+        self.light_that_asks_for(None, sources, folder.map(|folder| (folder, true)))
     }
 
-    /// As [`Self::light`], with a folder that is the client's own or another program's.
-    fn light_in(&self, sources: &[String], folder: Option<(&Path, bool)>) -> LightService {
+    /// The same, started with this `--min-bitcoin`, with a folder that is the client's own or another program's.
+    fn light_that_asks_for(
+        &self,
+        min_bitcoin: Option<u32>,
+        sources: &[String],
+        folder: Option<(&Path, bool)>,
+    ) -> LightService {
         let network = Network::regtest();
         let start = start_checkpoint(Some("none"), &network).unwrap();
         let sync = SyncOptions { poll: 25, retry: 25, ..SyncOptions::default() };
         let upstream = rootlight_upstream::open(&self.server.url("/")).unwrap();
         let open = |url: &String| Arc::new(BitcoinSource::open(url).unwrap());
         let bitcoin = sources.iter().map(open).collect();
-        let options = LightOptions { sync, max_age: 0, bitcoin, ..LightOptions::default() };
+        let options = LightOptions { sync, max_age: 0, min_bitcoin, bitcoin, ..LightOptions::default() };
         match folder {
             Some((folder, true)) => {
                 LightService::resume(network, start, vec![upstream], options, folder).unwrap()
@@ -371,13 +376,56 @@ async fn the_chain_of_an_earlier_run_is_continued() {
     // So does a program that reads what another one stores; it writes nothing.
     let stored = std::fs::read(file(&second)).unwrap();
     world.mine(4).await;
-    let reading = world.light_in(&[world.electrum()], Some((second.path(), false)));
+    let reading = world.light_that_asks_for(None, &[world.electrum()], Some((second.path(), false)));
     assert_eq!(status(&reading, "held").await["tip"]["height"], 302);
     assert_eq!(std::fs::read(file(&second)).unwrap(), stored);
-    let alone = world.light_in(&["tcp://127.0.0.1:1".into()], Some((second.path(), false)));
+    let alone = world.light_that_asks_for(None, &["tcp://127.0.0.1:1".into()], Some((second.path(), false)));
     assert_eq!(status(&alone, "weak").await["tip"]["height"], 300);
     // A file that is damaged is not used.
     std::fs::write(file(&third), b"no headers").unwrap();
     let afresh = world.light(&[world.electrum()], Some(third.path()));
     assert_eq!(status(&afresh, "held").await["tip"]["height"], 302);
+}
+
+/// The whole response to a request about a block, or about none.
+async fn response(light: &LightService, method: &str, block: Option<u64>) -> Value {
+    let params: Vec<Value> =
+        block.into_iter().flat_map(|number| [json!(format!("{number:#x}")), json!(false)]).collect();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let text = light.answer(message.into_bytes()).await.into_text().unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn answers_are_marked_or_where_bitcoin_is_asked_for_refused() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let light = world.light(&[world.electrum()], None);
+    let strict = world.light_that_asks_for(Some(2), &[world.electrum()], None);
+    let weak = world.light(&[world.servers.esplora()], None);
+    for (client, verdict) in [(&light, "held"), (&strict, "held"), (&weak, "weak")] {
+        status(client, verdict).await;
+    }
+    let of = |height: Value| (height["result"].is_string(), height["bitcoin"].clone());
+    assert_eq!(of(response(&light, "eth_blockNumber", None).await), (true, Value::Null));
+    assert_eq!(of(response(&weak, "eth_blockNumber", None).await), (true, json!("weak")));
+    assert!(light.trusted_chain().is_some() && weak.trusted_chain().is_none());
+    // Of the Bitcoin blocks with another one on top the newest two name 598 and 596.
+    for (number, given) in [(596, true), (597, false), (600, false)] {
+        let block = response(&strict, "eth_getBlockByNumber", Some(number)).await;
+        assert_eq!(block["result"].is_object(), given, "{block}");
+        let text = block["error"]["message"].as_str().unwrap_or_default();
+        let told = block["error"]["code"] == -32002 && text.contains("ask for block 596 or an older one");
+        assert_eq!(told, !given, "{block}");
+    }
+    world.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
+    world.mine(8).await;
+    for client in [&light, &strict] {
+        status(client, "contested").await;
+    }
+    assert_eq!(of(response(&light, "eth_blockNumber", None).await), (true, json!("contested")));
+    let refused = response(&strict, "eth_getBlockByNumber", Some(596)).await;
+    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("contested")), "{refused}");
+    assert!(response(&strict, "eth_chainId", None).await["result"].is_string());
+    assert!(light.health().ready && !strict.health().ready);
 }

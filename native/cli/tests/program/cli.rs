@@ -54,6 +54,17 @@ fn a_start_by_work_is_refused_on_networks_where_work_proves_nothing() {
 }
 
 #[test]
+fn bitcoin_is_not_demanded_where_no_source_is_asked() {
+    let light = ["light", "--network", "regtest", "--checkpoint", "none", "--upstream", "http://127.0.0.1:9"];
+    for sources in [&[][..], &["--bitcoin", "off"]] {
+        let output = run(&[&light[..], &["--min-bitcoin", "0"], sources].concat());
+        assert_eq!(output.status.code(), Some(2), "{sources:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains("--min-bitcoin needs a source"), "{error}");
+    }
+}
+
+#[test]
 fn failures_have_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

@@ -80,6 +80,9 @@ pub struct LightOptions {
     pub policy: CallPolicy,
     /// Requests about blocks with fewer blocks on top are refused.
     pub min_depth: u64,
+    /// If given, requests are answered only while Bitcoin supports the chain, and only about blocks that at least so many Bitcoin
+    /// blocks commit to, or to one above them.
+    pub min_bitcoin: Option<u32>,
     /// Greatest age of the head, in seconds, at which requests are answered; 0 allows any age.
     pub max_age: u64,
     /// What to do with answers that no upstream can prove.
@@ -114,6 +117,7 @@ impl Default for LightOptions {
             message_timeout: Duration::from_secs(60),
             policy: CallPolicy::default(),
             min_depth: 0,
+            min_bitcoin: None,
             max_age: MAX_AGE,
             unproven: UnprovenPolicy::Refuse,
             own_node: None,
@@ -201,6 +205,7 @@ impl LightService {
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
             policy: options.policy,
             min_depth: options.min_depth,
+            min_bitcoin: options.min_bitcoin,
             max_age: options.max_age,
             unproven: options.unproven,
             own_state: options.own_node.as_ref().map(|node| node.store.clone()),
@@ -364,7 +369,8 @@ impl LightService {
     /// The settings that answers about a block may depend on, as a text.
     pub fn settings(&self) -> String {
         let options = &self.options;
-        format!("{} {:?} {} {:?}", client_version(), options.policy, options.min_depth, options.unproven)
+        let least = (options.min_depth, options.min_bitcoin);
+        format!("{} {:?} {least:?} {:?}", client_version(), options.policy, options.unproven)
     }
 
     fn faulty(&self) -> bool {
