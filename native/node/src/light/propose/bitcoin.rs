@@ -11,7 +11,7 @@ use futures::future::join_all;
 use rootlight::consensus::bitcoin::{BitcoinChain, BitcoinCheckpoint, BitcoinNetwork, reversed};
 use rootlight_upstream::bitcoin::{self, BitcoinSource};
 
-use super::{ProposeError, grouped};
+use super::rootstock::{ProposeError, grouped};
 
 /// A Bitcoin checkpoint that several sources confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]

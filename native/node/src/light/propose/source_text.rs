@@ -1,6 +1,7 @@
 //! Writes proposed checkpoints into the text of the files that have the built-in ones. `cargo fmt` breaks the lines afterwards.
 
-use super::{BitcoinProposal, CheckpointProposal};
+use super::bitcoin::BitcoinProposal;
+use super::rootstock::CheckpointProposal;
 
 /// The text has not the form that is expected, or the checkpoint is not newer than those in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
