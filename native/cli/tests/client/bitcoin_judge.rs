@@ -4,6 +4,7 @@ use crate::common;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -268,6 +269,8 @@ struct Changing {
     light: Arc<LightService>,
     method: &'static str,
     change: fn(&str) -> Value,
+    /// How often the method was called.
+    asked: AtomicUsize,
 }
 
 impl Service for Changing {
@@ -277,7 +280,10 @@ impl Service for Changing {
             for call in message.calls() {
                 let result = common::outcome(&*self.light, &call.method, json!(call.params)).await.unwrap();
                 let result = match result.as_str().filter(|_| call.method == self.method) {
-                    Some(text) => (self.change)(text),
+                    Some(text) => {
+                        self.asked.fetch_add(1, Ordering::Relaxed);
+                        (self.change)(text)
+                    }
                     None => result,
                 };
                 outcomes.push(Ok(to_raw_value(&result).unwrap()));
@@ -309,14 +315,21 @@ async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
     let mut urls = vec![format!("rootlight+http://{}", silent.local_addr().unwrap())];
     let mut servers = Vec::new();
     for (method, change, verdict) in lies {
-        let liar = Arc::new(Changing { light: light.clone(), method, change });
-        let server = common::start_service(common::config(), liar).await;
+        let liar = Arc::new(Changing { light: light.clone(), method, change, asked: AtomicUsize::new(0) });
+        let server = common::start_service(common::config(), liar.clone()).await;
         urls.push(format!("rootlight+{}", server.url("/")));
         servers.push(server);
         let alone = world.light(&[urls.last().unwrap().clone()], None);
+        let twice = async {
+            while liar.asked.load(Ordering::Relaxed) < 2 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, twice).await.expect("its first answer was taken");
         let status = status(&alone, verdict).await;
         match verdict {
-            "weak" => assert_eq!(status["tags"]["withheld"], 72, "{status:#}"),
+            // A coinbase may have none of the changed letters.
+            "weak" => assert!(status["tags"]["withheld"].as_u64() > Some(60), "{status:#}"),
             _ => assert_eq!(status["tip"], Value::Null, "{status:#}"),
         }
     }
