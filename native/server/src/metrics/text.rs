@@ -179,11 +179,15 @@ fn bitcoin(registry: &mut Registry, health: &BitcoinHealth, now: u64) {
         tags.get_or_create_owned(&vec![("class", class.to_owned())]).set(i64::from(count));
     }
     registry.register("bitcoin_tags", "Bitcoin's newest 72 blocks by whose chain they name", tags);
-    let help = "How many of Bitcoin's newest 72 blocks commit to the chain";
-    add(registry, "bitcoin_commitments", help, ConstGauge::new(i64::from(report.counts.recent)));
-    let help = "Tags that agree on a branch that no upstream shows; 0 if no such branch is seen";
-    let hidden = report.hidden.map_or(0, |hidden| hidden.tags);
-    add(registry, "bitcoin_hidden_branch_tags", help, ConstGauge::new(i64::from(hidden)));
+    let commitments = ConstGauge::new(i64::from(report.counts.recent));
+    add(
+        registry,
+        "bitcoin_commitments",
+        "How many of Bitcoin's newest 72 blocks commit to the chain",
+        commitments,
+    );
+    let hidden = ConstGauge::new(i64::from(report.hidden.map_or(0, |hidden| hidden.tags)));
+    add(registry, "bitcoin_hidden_branch_tags", "Tags that agree on a branch that no upstream shows", hidden);
 }
 
 fn keys(registry: &mut Registry, sample: &MetricsSample) {
