@@ -1,7 +1,6 @@
 //! Scheduling of long runs. Each connection has its own queue, and a free permit goes to the next connection of the next
 //! address or API key; within an address its programs take turns with all pages of other origins, then these pages with
-//! each other, then single calls with batches. So fifty messages at once get as many turns as one, and a single call does
-//! not wait for all batches of its address. Brief messages are not scheduled.
+//! each other, then single calls with batches: fifty messages at once get as many turns as one. Brief messages are not scheduled.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -89,7 +88,7 @@ pub struct RoundRobin<K, V> {
 #[derive(Debug)]
 pub struct RunPermit {
     runs: Arc<RunQueue>,
-    caller_id: CallerId,
+    caller: CallerId,
     is_fresh: bool,
     since: Instant,
     /// Whether its owner received it. If not, dropping it does not free a place.
@@ -134,24 +133,24 @@ impl RunQueue {
     }
 
     /// Waits for the turn of a message of a connection.
-    pub async fn enter(self: &Arc<Self>, caller_id: CallerId, size: Size) -> RunPermit {
+    pub async fn enter(self: &Arc<Self>, caller: CallerId, size: Size) -> RunPermit {
         loop {
             let turn = {
                 let mut state = self.state();
                 let state = &mut *state;
-                let is_fresh = is_fresh(&state.until, &state.placed, caller_id, Instant::now())
-                    && has_room(&state.placed, caller_id, self.fresh);
+                let is_fresh = is_fresh(&state.until, &state.placed, caller, Instant::now())
+                    && has_room(&state.placed, caller, self.fresh);
                 let (lane, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if lane.taken < most {
                     lane.taken += 1;
                     if is_fresh {
-                        state.placed.insert(caller_id);
+                        state.placed.insert(caller);
                     }
-                    return self.place(caller_id, is_fresh);
+                    return self.place(caller, is_fresh);
                 }
                 let (sender, turn) = oneshot::channel();
-                lane.wait(caller_id, size, sender);
+                lane.wait(caller, size, sender);
                 turn
             };
             // The receiver fails only if the sender was dropped ([`PermitPool::dismiss`]); then the loop queues again.
@@ -161,15 +160,15 @@ impl RunQueue {
         }
     }
 
-    fn place(self: &Arc<Self>, caller_id: CallerId, is_fresh: bool) -> RunPermit {
-        RunPermit { runs: self.clone(), caller_id, is_fresh, since: Instant::now(), given: true }
+    fn place(self: &Arc<Self>, caller: CallerId, is_fresh: bool) -> RunPermit {
+        RunPermit { runs: self.clone(), caller, is_fresh, since: Instant::now(), given: true }
     }
 
     /// Frees a place and gives it to the next one in the queue.
-    fn leave(self: &Arc<Self>, caller_id: CallerId, is_fresh: bool, ran: Duration) {
+    fn leave(self: &Arc<Self>, caller: CallerId, is_fresh: bool, ran: Duration) {
         let mut state = self.state();
         let state = &mut *state;
-        state.ran(caller_id, is_fresh, ran);
+        state.ran(caller, is_fresh, ran);
         let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
         lane.taken = lane.taken.saturating_sub(1);
         while let Some((next, sender)) =
@@ -199,40 +198,37 @@ impl RunState {
     fn next_fresh(&mut self, fresh: usize) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
         let Self { fresh: lane, busy, until, placed } = self;
         let (now, until, placed) = (Instant::now(), &*until, &*placed);
-        let next = lane.next(|caller_id| has_room(placed, caller_id, fresh));
-        next.or_else(|| {
-            busy.next(|caller_id| {
-                is_fresh(until, placed, caller_id, now) && has_room(placed, caller_id, fresh)
-            })
-        })
+        let next = lane.next(|caller| has_room(placed, caller, fresh));
+        let may = |caller| is_fresh(until, placed, caller, now) && has_room(placed, caller, fresh);
+        next.or_else(|| busy.next(may))
     }
 
-    fn ran(&mut self, caller_id: CallerId, is_fresh: bool, ran: Duration) {
+    fn ran(&mut self, caller: CallerId, is_fresh: bool, ran: Duration) {
         if is_fresh {
-            self.placed.remove(&caller_id);
+            self.placed.remove(&caller);
         }
         let now = Instant::now();
         self.until.retain(|_, until| *until > now);
         if self.until.len() >= MAX_BUSY {
             self.until.clear();
         }
-        let until = self.until.entry(caller_id).or_insert(now);
+        let until = self.until.entry(caller).or_insert(now);
         *until += ran * DEBT_FACTOR;
     }
 }
 
 impl PermitPool {
-    fn wait(&mut self, caller_id: CallerId, size: Size, sender: oneshot::Sender<RunPermit>) {
-        let pages = self.queue.of(caller_id.address).of(caller_id.page != 0);
-        pages.of(caller_id.page).of(size).of(caller_id.connection).push_back(sender);
+    fn wait(&mut self, caller: CallerId, size: Size, sender: oneshot::Sender<RunPermit>) {
+        let pages = self.queue.of(caller.address).of(caller.page != 0);
+        pages.of(caller.page).of(size).of(caller.connection).push_back(sender);
     }
 
     /// Drops the waiting runs of a connection, so that they queue again.
-    fn dismiss(&mut self, caller_id: CallerId) {
-        self.queue.clear(caller_id.address, |sides| {
-            sides.clear(caller_id.page != 0, |pages| {
-                pages.clear(caller_id.page, |sizes| {
-                    sizes.waiting.retain(|_, connections| !connections.clear(caller_id.connection, |_| true));
+    fn dismiss(&mut self, caller: CallerId) {
+        self.queue.clear(caller.address, |sides| {
+            sides.clear(caller.page != 0, |pages| {
+                pages.clear(caller.page, |sizes| {
+                    sizes.waiting.retain(|_, connections| !connections.clear(caller.connection, |_| true));
                     sizes.waiting.is_empty()
                 })
             })
@@ -241,18 +237,18 @@ impl PermitPool {
 
     /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
     fn next(&mut self, may: impl Fn(CallerId) -> bool) -> Option<(CallerId, oneshot::Sender<RunPermit>)> {
-        let (size, caller_id) = self.in_turn().find(|(_, caller_id)| may(*caller_id))?;
-        let sender = self.queue.serve(caller_id.address, |sides| {
-            sides.serve(caller_id.page != 0, |pages| {
-                pages.serve(caller_id.page, |sizes| {
+        let (size, caller) = self.in_turn().find(|(_, caller)| may(*caller))?;
+        let sender = self.queue.serve(caller.address, |sides| {
+            sides.serve(caller.page != 0, |pages| {
+                pages.serve(caller.page, |sizes| {
                     sizes.serve(size, |connections| {
                         connections
-                            .serve(caller_id.connection, |senders| (senders.pop_front(), senders.is_empty()))
+                            .serve(caller.connection, |senders| (senders.pop_front(), senders.is_empty()))
                     })
                 })
             })
         });
-        Some((caller_id, sender.0?))
+        Some((caller, sender.0?))
     }
 
     /// The connections with waiting runs, in the order of their turns.
@@ -268,8 +264,8 @@ impl PermitPool {
             sizes.in_turn().map(move |(size, connections)| (*size, address, page, connections))
         });
         sizes.flat_map(|(size, address, page, connections)| {
-            let caller_id = move |connection: &u64| CallerId { address, page, connection: *connection };
-            connections.in_turn().map(move |(connection, _)| (size, caller_id(connection)))
+            let caller = move |connection: &u64| CallerId { address, page, connection: *connection };
+            connections.in_turn().map(move |(connection, _)| (size, caller(connection)))
         })
     }
 }
@@ -318,11 +314,11 @@ impl<K, V> Default for RoundRobin<K, V> {
 fn is_fresh(
     until: &BTreeMap<CallerId, Instant>,
     placed: &BTreeSet<CallerId>,
-    caller_id: CallerId,
+    caller: CallerId,
     now: Instant,
 ) -> bool {
-    let debt = until.get(&caller_id).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-    debt <= FREE_DEBT && !placed.contains(&caller_id)
+    let debt = until.get(&caller).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+    debt <= FREE_DEBT && !placed.contains(&caller)
 }
 
 /// Whether an address, and its pages if the connection belongs to one, have fewer fresh places than they may.
@@ -342,7 +338,7 @@ fn has_room(placed: &BTreeSet<CallerId>, CallerId { address, page, .. }: CallerI
 impl Drop for RunPermit {
     fn drop(&mut self) {
         if self.given {
-            self.runs.leave(self.caller_id, self.is_fresh, self.since.elapsed());
+            self.runs.leave(self.caller, self.is_fresh, self.since.elapsed());
         }
     }
 }
@@ -354,7 +350,7 @@ mod tests {
 
     use super::*;
 
-    fn caller_id(address: [u8; 4], connection: u64) -> CallerId {
+    fn caller(address: [u8; 4], connection: u64) -> CallerId {
         CallerId { address: address.into(), page: 0, connection }
     }
 
@@ -363,16 +359,16 @@ mod tests {
         let runs = RunQueue::new(2);
         // Gives every connection a debt, so that none is fresh.
         let until = Instant::now() + Duration::from_secs(60);
-        let first = caller_id([9; 4], 0);
-        runs.state().until.extend(asked.iter().chain([&first]).map(|caller_id| (*caller_id, until)));
+        let first = caller([9; 4], 0);
+        runs.state().until.extend(asked.iter().chain([&first]).map(|caller| (*caller, until)));
         let taken = runs.enter(first, Size::Single).await;
         let told = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
-        for caller_id in asked {
-            let (runs, told, caller_id) = (runs.clone(), told.clone(), *caller_id);
+        for caller in asked {
+            let (runs, told, caller) = (runs.clone(), told.clone(), *caller);
             tasks.push(tokio::spawn(async move {
-                let place = runs.enter(caller_id, Size::Single).await;
-                told.lock().unwrap().push(caller_id.connection);
+                let place = runs.enter(caller, Size::Single).await;
+                told.lock().unwrap().push(caller.connection);
                 tokio::task::yield_now().await;
                 drop(place);
             }));
@@ -389,15 +385,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connections_take_turns() {
-        let (greedy, other) = (caller_id([127, 0, 0, 1], 1), caller_id([127, 0, 0, 1], 2));
+        let (greedy, other) = (caller([127, 0, 0, 1], 1), caller([127, 0, 0, 1], 2));
         let told = order(&[greedy, greedy, greedy, greedy, other]).await;
         assert!(told.iter().position(|connection| *connection == 2).unwrap() <= 1, "{told:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn addresses_take_turns_however_many_connections_they_have() {
-        let many = (1..=6).map(|connection| caller_id([10, 0, 0, 1], connection));
-        let asked: Vec<CallerId> = many.chain([caller_id([10, 0, 0, 2], 99)]).collect();
+        let many = (1..=6).map(|connection| caller([10, 0, 0, 1], connection));
+        let asked: Vec<CallerId> = many.chain([caller([10, 0, 0, 2], 99)]).collect();
         let told = order(&asked).await;
         assert!(told.iter().position(|connection| *connection == 99).unwrap() <= 1, "{told:?}");
     }
@@ -405,7 +401,7 @@ mod tests {
     /// All pages in a browser, and all programs of this machine, have one address.
     #[tokio::test(start_paused = true)]
     async fn programs_take_turns_with_all_pages_of_their_address_and_pages_with_each_other() {
-        let page = |page, connection| CallerId { page, ..caller_id([127, 0, 0, 1], connection) };
+        let page = |page, connection| CallerId { page, ..caller([127, 0, 0, 1], connection) };
         let greedy = || (1..=6).map(|connection| page(7, connection));
         let at = |told: &[u64], wanted| told.iter().position(|connection| *connection == wanted).unwrap();
         let asked: Vec<CallerId> = greedy().chain([page(0, 99)]).collect();
@@ -422,7 +418,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pages_leave_a_fresh_place_to_the_programs_of_their_address() {
         let runs = RunQueue::new(2);
-        let at = |page, connection| CallerId { page, ..caller_id([127, 0, 0, 1], connection) };
+        let at = |page, connection| CallerId { page, ..caller([127, 0, 0, 1], connection) };
         let one = runs.enter(at(7, 1), Size::Single).await;
         let two = runs.enter(at(8, 2), Size::Single).await;
         assert!(one.is_fresh && !two.is_fresh);
@@ -434,17 +430,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_busy_connection_leaves_places_to_fresh_ones() {
         let runs = RunQueue::new(2);
-        let greedy = caller_id([127, 0, 0, 1], 1);
+        let greedy = caller([127, 0, 0, 1], 1);
         let one = runs.enter(greedy, Size::Single).await;
         let two = runs.enter(greedy, Size::Single).await;
         assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
         let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy, Size::Single)).await;
         assert!(third.is_err(), "and no third place");
-        let other = tokio::time::timeout(
-            Duration::from_secs(5),
-            runs.enter(caller_id([127, 0, 0, 1], 2), Size::Single),
-        )
-        .await;
+        let other =
+            tokio::time::timeout(Duration::from_secs(5), runs.enter(caller([127, 0, 0, 1], 2), Size::Single))
+                .await;
         assert!(other.unwrap().is_fresh);
         drop((one, two));
         assert!(runs.enter(greedy, Size::Single).await.is_fresh, "short runs leave little debt");
@@ -458,10 +452,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
         let runs = RunQueue::new(2);
-        let greedy = |connection| caller_id([127, 0, 0, 1], connection);
-        let other = |connection| caller_id([127, 0, 0, 2], connection);
-        let soon =
-            |caller_id| tokio::time::timeout(Duration::from_secs(5), runs.enter(caller_id, Size::Single));
+        let greedy = |connection| caller([127, 0, 0, 1], connection);
+        let other = |connection| caller([127, 0, 0, 2], connection);
+        let soon = |caller| tokio::time::timeout(Duration::from_secs(5), runs.enter(caller, Size::Single));
         let one = runs.enter(greedy(1), Size::Single).await;
         let two = runs.enter(greedy(2), Size::Single).await;
         let three = runs.enter(greedy(3), Size::Single).await;
@@ -475,11 +468,11 @@ mod tests {
         let reserved = [
             runs.enter(other(6), Size::Single).await,
             runs.enter(other(7), Size::Single).await,
-            runs.enter(caller_id([9; 4], 8), Size::Single).await,
+            runs.enter(caller([9; 4], 8), Size::Single).await,
         ];
         let queued = [9, 10, 11].map(|connection| {
-            let (runs, caller_id) = (runs.clone(), greedy(connection));
-            tokio::spawn(async move { runs.enter(caller_id, Size::Single).await })
+            let (runs, caller) = (runs.clone(), greedy(connection));
+            tokio::spawn(async move { runs.enter(caller, Size::Single).await })
         });
         tokio::task::yield_now().await;
         drop(reserved);
@@ -497,7 +490,7 @@ mod tests {
     async fn a_client_that_stopped_waiting_gets_no_place() {
         let runs = RunQueue::new(1);
         let until = Instant::now() + Duration::from_secs(60);
-        let (one, two) = (caller_id([127, 0, 0, 1], 1), caller_id([127, 0, 0, 1], 2));
+        let (one, two) = (caller([127, 0, 0, 1], 1), caller([127, 0, 0, 1], 2));
         runs.state().until.extend([(one, until), (two, until)]);
         let taken = runs.enter(one, Size::Single).await;
         let given_up = tokio::time::timeout(Duration::from_millis(10), runs.enter(two, Size::Single)).await;
@@ -517,7 +510,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
         let runs = RunQueue::new(2);
-        let at = |connection| caller_id([127, 0, 0, 1], connection);
+        let at = |connection| caller([127, 0, 0, 1], connection);
         for first_to_end in [0, 2] {
             let mut running = Vec::new();
             for connection in 1..=3 {
@@ -578,11 +571,11 @@ mod tests {
         let runs = RunQueue::new(2);
         let mut reserved = Vec::new();
         for address in 1..=3 {
-            reserved.push(runs.enter(caller_id([10, 0, 0, address], 1), Size::Single).await);
+            reserved.push(runs.enter(caller([10, 0, 0, address], 1), Size::Single).await);
         }
         let queued = [Size::Single, Size::Batch].map(|size| {
             let runs = runs.clone();
-            tokio::spawn(async move { runs.enter(caller_id([10, 0, 0, 9], 2), size).await })
+            tokio::spawn(async move { runs.enter(caller([10, 0, 0, 9], 2), size).await })
         });
         tokio::task::yield_now().await;
         reserved.pop();

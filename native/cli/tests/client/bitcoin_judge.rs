@@ -301,7 +301,7 @@ async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
     // Letters of base64, so that the bytes are others.
     let changed = |text: &str| json!(text.replace('e', "f"));
     let (headers, tags) = ("rootlight_getBitcoinHeaders", "rootlight_getBitcoinTags");
-    let lies: [(&str, fn(&str) -> Value, &str); 7] = [
+    let lies: [(&str, Change, &str); 7] = [
         (headers, changed, "unavailable"),
         (headers, |_| Value::Null, "unavailable"),
         (headers, |_| json!({"headers": []}), "unavailable"),

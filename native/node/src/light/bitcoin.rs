@@ -81,7 +81,7 @@ impl BitcoinKeeper {
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
         let mut sync = shared.client.sync_mut();
         sync.follow_bitcoin(follower);
-        sync.judge_windows_by(Arc::new(BitcoinDates::since(now())));
+        sync.judge_windows_by(Arc::new(BitcoinDates::since(shared.now())));
         drop(sync);
         let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
         let store = path.map(|path| (path, Mutex::new(tip.hash)));

@@ -10,7 +10,8 @@ use rootlight_upstream::SharedUpstream;
 
 use super::bitcoin::HeaderFolder;
 use super::checkpoint::LightStart;
-use super::service::{LightOptions, LightService};
+use super::options::LightOptions;
+use super::service::LightService;
 
 impl LightService {
     /// Does what [`Self::start`] does, but continues a start by window from the verified headers that another program has

@@ -9,13 +9,9 @@ use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{ExportedFilter, gate};
-use rootlight::exec::CallPolicy;
-use rootlight::light::{
-    ClientConfig, MAX_AGE, PinnedHead, RequestFailure, RoutedRequest, SyncOptions, UnprovenPolicy,
-    UpstreamResponse, WindowJudge,
-};
+use rootlight::light::{ClientConfig, PinnedHead, RequestFailure, RoutedRequest, UpstreamResponse};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{AuxiliarySource, BitcoinStatus, Connection, Message, Session, SessionStep};
+use rootlight::rpc::{BitcoinStatus, Connection, Message, Session, SessionStep};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
@@ -38,7 +34,7 @@ use super::block_exchange::BlockExchange;
 use super::checkpoint::LightStart;
 use super::contents::contents;
 use super::hedge::Hedges;
-use super::own_node::OwnNode;
+use super::options::LightOptions;
 use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
 use super::visible_head::{GateState, VisibleHead};
@@ -66,72 +62,6 @@ const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// Interval between checks whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
-
-/// Options of the light client.
-#[derive(Debug, Clone)]
-pub struct LightOptions {
-    /// Time limits and bounds of synchronization.
-    pub sync: SyncOptions,
-    /// CPU time limit between two fetches of one message, like the reference node's `rpc.timeout`.
-    pub run_timeout: Duration,
-    /// Time limit for one message, fetches included.
-    pub message_timeout: Duration,
-    /// Policy for calls.
-    pub policy: CallPolicy,
-    /// Requests about blocks with fewer blocks on top are refused.
-    pub min_depth: u64,
-    /// If given, requests are answered only while Bitcoin supports the chain, and only about blocks that at least so many Bitcoin
-    /// blocks commit to, or to one above them.
-    pub min_bitcoin: Option<u32>,
-    /// Greatest age of the head, in seconds, at which requests are answered; 0 allows any age.
-    pub max_age: u64,
-    /// What to do with answers that no upstream can prove.
-    pub unproven: UnprovenPolicy,
-    /// The full node beside the client, if the only upstream is the host's own.
-    pub own_node: Option<OwnNode>,
-    /// Whether [`LightService::announce_sent`] is called for the transactions that callers send.
-    pub host_announces_sent: bool,
-    /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
-    pub index: bool,
-    /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
-    /// asked as well when the first is slow.
-    pub spread: bool,
-    /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
-    pub cache_bytes: Option<usize>,
-    /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Networks whose Bitcoin
-    /// chain is not known ([`Network::bitcoin`]) are not judged.
-    pub bitcoin: Vec<Arc<BitcoinSource>>,
-    /// What dates the work of a start by window in place of Bitcoin's chain.
-    pub window_judge: Option<Arc<dyn WindowJudge>>,
-    /// Seconds by which the client's clock is behind the machine's: for upstreams that are recordings.
-    pub behind: u64,
-    /// The limits of the server that shows the client; its upstreams count in them too.
-    pub limits: Arc<Limits>,
-}
-
-impl Default for LightOptions {
-    fn default() -> Self {
-        Self {
-            sync: SyncOptions::default(),
-            run_timeout: Duration::from_secs(5),
-            message_timeout: Duration::from_secs(60),
-            policy: CallPolicy::default(),
-            min_depth: 0,
-            min_bitcoin: None,
-            max_age: MAX_AGE,
-            unproven: UnprovenPolicy::Refuse,
-            own_node: None,
-            host_announces_sent: false,
-            index: false,
-            spread: false,
-            cache_bytes: None,
-            bitcoin: Vec::new(),
-            window_judge: None,
-            behind: 0,
-            limits: Limits::new(),
-        }
-    }
-}
 
 /// A light client that follows an upstream and answers from what it has verified.
 pub struct LightService {
@@ -221,7 +151,7 @@ impl LightService {
             config,
             options.sync,
             (secret(), counts),
-            (beside(options), options.behind),
+            (options.auxiliary_source(), options.behind),
         );
         if let Some(judge) = &options.window_judge {
             shared.client.sync_mut().judge_windows_by(judge.clone());
@@ -582,15 +512,6 @@ impl Service for LightService {
     fn chain_status(&self) -> ServiceStatus {
         let sources = self.bitcoin.as_ref().map_or(0, |keeper| keeper.answering());
         chain_status::of(&self.shared.client.pin(self.shared.now()), sources)
-    }
-}
-
-/// What is beside the client and answers in the place of its upstreams.
-fn beside(options: &LightOptions) -> Option<Arc<dyn AuxiliarySource>> {
-    match &options.own_node {
-        Some(node) => Some(Arc::new(node.clone())),
-        None if options.index => Some(Arc::new(super::index::HostIndex)),
-        None => None,
     }
 }
 

@@ -14,7 +14,8 @@ use rootlight::types::{B256, SealedHeader, U256};
 use rootlight_upstream::SharedUpstream;
 use serde::Deserialize;
 
-use crate::light::service::{LightOptions, LightService};
+use crate::light::options::LightOptions;
+use crate::light::service::LightService;
 
 /// Proposed heights are multiples of this number, which makes them easy to compare by eye.
 const ROUND: u64 = 1_000;
