@@ -264,11 +264,14 @@ async fn what_another_rootlight_serves_is_bitcoins_chain_as_it_grows() {
     assert_eq!(status(&light, "held").await["tip"]["height"], 302);
 }
 
+/// What makes another result of one.
+type Change = fn(&str) -> Value;
+
 /// A client that answers as another one does, but for the result of one method, which is changed.
 struct Changing {
     light: Arc<LightService>,
     method: &'static str,
-    change: fn(&str) -> Value,
+    change: Change,
     /// How often the method was called.
     asked: AtomicUsize,
 }
