@@ -50,10 +50,6 @@ impl Skeleton {
         Self(chain)
     }
 
-    fn hash(&self, height: u32) -> B256 {
-        self.0.at(height).expect("a block of the chain").hash
-    }
-
     fn header(&self, number: u64, parent: u32, work: f64) -> DatedHeader {
         let hash = B256::from(U256::from(number));
         let parent = self.0.at(parent).expect("a block of the chain");

@@ -130,6 +130,9 @@ const WITHOUT_HEADERS: [&str; 30] = [
     "net_peerList",
     "net_version",
     "rootlight_checkpoint",
+    // They give Bitcoin's chain, which proves itself.
+    "rootlight_getBitcoinHeaders",
+    "rootlight_getBitcoinTags",
     "rootlight_syncStatus",
     "rootlight_upstreams",
     "rpc.discover",

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(named_hash(&with.transaction), Some(hash));
         assert_eq!(named_hash(&without.transaction), None);
         assert_ne!(with.hash, BlockCoinbase::new(300, 2, Some(&hash)).hash);
-        assert_eq!(with.branch.len(), 3);
+        assert_eq!(with.branch.len(), usize::from(LEVELS));
         assert_eq!(with.with_witness().len(), with.transaction.len() + 36);
     }
 }

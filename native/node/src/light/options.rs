@@ -43,7 +43,7 @@ pub struct LightOptions {
     /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
     pub cache_bytes: Option<usize>,
     /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Networks whose Bitcoin
-    /// chain is not known ([`Network::bitcoin`]) are not judged.
+    /// chain is not known ([`rootlight::consensus::Network::bitcoin`]) are not judged.
     pub bitcoin: Vec<Arc<BitcoinSource>>,
     /// What dates the work of a start by window in place of Bitcoin's chain.
     pub window_judge: Option<Arc<dyn WindowJudge>>,
