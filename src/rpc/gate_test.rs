@@ -108,7 +108,7 @@ fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
 
 /// The methods that read no header: constants, computations, and what the client knows about itself and its
 /// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
-const WITHOUT_HEADERS: [&str; 30] = [
+const WITHOUT_HEADERS: [&str; 32] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
     "eth_accounts",
