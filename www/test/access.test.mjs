@@ -136,13 +136,16 @@ test('links to sections end at their headings', async (t) => {
   const site = await serveFolder();
   t.after(site.stop);
   await onPage(browser, site, async (page) => {
+    // The first answer is above the sections.
+    await page.waitForSelector('.evidence');
     for (const name of ['Play', 'Blocks', 'Tamper']) {
       await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name }).click();
       // A section ends its way 80 pixels below the top (`scroll-padding-top`), below the bar that stays there.
       const arrived = (id) => Math.abs(document.getElementById(id).getBoundingClientRect().top - 80) < 2;
       await page.waitForFunction(arrived, name.toLowerCase());
+      // Answers that arrive above it move it for a frame; the page moves it back.
       await page.waitForTimeout(250);
-      assert.ok(await page.evaluate(arrived, name.toLowerCase()), `${name} stays there`);
+      await page.waitForFunction(arrived, name.toLowerCase());
     }
   }, { viewport: SIZES.phone });
 });
