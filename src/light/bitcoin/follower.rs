@@ -11,7 +11,7 @@ use super::verdict::BitcoinVerdict;
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
-    CoinbaseProofError, HEADER_LEN,
+    CoinbaseProofError, HEADER_LEN, ProvenCoinbase,
 };
 use crate::types::B256;
 
@@ -83,9 +83,8 @@ impl BitcoinFollower {
         height: u32,
         proof: &CoinbaseProof<'_>,
     ) -> Result<(), CoinbaseProofError> {
-        if let Some(header) = self.chain.header_at(height) {
-            self.coinbases.insert(&proof.prove(height, &header)?);
-            self.changes = self.changes.saturating_add(1);
+        if let Some(proven) = self.prove_coinbase(height, proof)? {
+            self.coinbases.insert(&proven);
         }
         Ok(())
     }
@@ -101,10 +100,22 @@ impl BitcoinFollower {
         height: u32,
         proof: &CoinbaseProof<'_>,
     ) -> Result<(), CoinbaseProofError> {
-        if let Some(header) = self.chain.header_at(height) {
-            self.coinbases.insert_with_proof(&proof.prove(height, &header)?, proof.shortened());
+        if let Some(proven) = self.prove_coinbase(height, proof)? {
+            self.coinbases.insert_with_proof(&proven, proof.shortened());
         }
         Ok(())
+    }
+
+    /// Proves a coinbase that is about to be kept; `None` if its block is not held.
+    fn prove_coinbase(
+        &mut self,
+        height: u32,
+        proof: &CoinbaseProof<'_>,
+    ) -> Result<Option<ProvenCoinbase>, CoinbaseProofError> {
+        let Some(header) = self.chain.header_at(height) else { return Ok(None) };
+        let proven = proof.prove(height, &header)?;
+        self.changes = self.changes.saturating_add(1);
+        Ok(Some(proven))
     }
 
     /// The proven coinbases.
@@ -163,8 +174,8 @@ impl BitcoinFollower {
         (tip.height > self.chain.start().height).then_some(tip)
     }
 
-    /// The newest Rootstock block that at least so many Bitcoin blocks, each with another one on top, commit to, or to one above
-    /// it, as of the newest report.
+    /// The highest Rootstock block that has at least `least` Bitcoin blocks behind it, as of the newest report. A Bitcoin block is
+    /// behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on top.
     #[must_use]
     pub fn newest_behind(&self, least: u32) -> Option<u64> {
         let top = self.report()?.dated.tip.saturating_sub(1);

@@ -1,5 +1,7 @@
 //! What a client serves of Bitcoin's chain is read back and verifies; other bytes are refused or prove nothing else.
 
+use alloc::sync::Arc;
+
 use data_encoding::BASE64;
 use proptest::prelude::*;
 
@@ -12,6 +14,7 @@ use crate::consensus::bitcoin::testing::mine_on;
 use crate::consensus::bitcoin::{
     BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
 };
+use crate::consensus::{Genesis, HeaderChain, Network};
 
 const NOW: u64 = 2_000_000_000;
 const LOWEST: u32 = 100;
@@ -138,6 +141,24 @@ fn coinbases_are_read_back_and_prove_the_same_tags() {
         assert_eq!(tag_at(&client).unwrap().is_some(), proof.is_cut);
     }
     assert_eq!(client.missing_coinbases(), [] as [u32; 0]);
+}
+
+#[test]
+fn a_coinbase_that_is_kept_makes_a_new_report_due() {
+    let (server, network) = (server(40), Arc::new(Network::regtest()));
+    let genesis = Genesis::regtest().header(&network);
+    let chain = HeaderChain::from_genesis(network, genesis).unwrap();
+    let proof = server.coinbases().proof_at(server.chain(), LOWEST).unwrap();
+    for is_served in [false, true] {
+        let mut client = client(&server);
+        client.follow(chain.view(), NOW);
+        assert!(!client.is_due(chain.view(), NOW));
+        let inserted = match is_served {
+            false => client.insert_coinbase(LOWEST, &proof.as_proof()),
+            true => client.insert_coinbase_to_serve(LOWEST, &proof.as_proof()),
+        };
+        assert!(inserted.is_ok() && client.is_due(chain.view(), NOW), "{is_served}");
+    }
 }
 
 #[test]
