@@ -11,6 +11,7 @@ mod play;
 mod store;
 mod upstream;
 
+use std::ops::Range;
 use std::time::Instant;
 
 use fastrand::Rng;
@@ -246,16 +247,21 @@ fn leases_that_add_no_headers_do_not_delay_synchronization() {
     scenario(25_822, &mut ScenarioTally::default());
 }
 
+/// The seeds of a run: those that the environment names, or as many as usual.
+fn seeds(usual: u64) -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("ROOTLIGHT_FIRST").unwrap_or(0);
+    match number("ROOTLIGHT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("ROOTLIGHT_SCENARIOS").unwrap_or(usual),
+    }
+}
+
 /// No value has a level that it does not deserve, no honest upstream is blamed, and with one honest upstream every
 /// request that it can answer is answered correctly and in time.
 #[test]
 fn random_scenarios() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("ROOTLIGHT_FIRST").unwrap_or(0);
-    let seeds = match number("ROOTLIGHT_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => first..first + number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS),
-    };
+    let seeds = seeds(SCENARIOS);
     let (mut tally, began, count) = (ScenarioTally::default(), Instant::now(), seeds.end - seeds.start);
     for seed in seeds {
         scenario(seed, &mut tally);

@@ -411,12 +411,7 @@ fn scenario(seed: u64, tally: &mut Tally) {
 /// is not so.
 #[test]
 fn random_scenarios_with_bitcoin() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("ROOTLIGHT_FIRST").unwrap_or(0);
-    let seeds = match number("ROOTLIGHT_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => first..first + number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS),
-    };
+    let seeds = super::seeds(SCENARIOS);
     let (mut tally, began, count) = (Tally::default(), Instant::now(), seeds.end - seeds.start);
     for seed in seeds {
         scenario(seed, &mut tally);
