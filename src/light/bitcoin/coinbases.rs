@@ -21,7 +21,7 @@ struct KeptCoinbase {
     /// Hash of the Bitcoin block.
     block: B256,
     tag: Option<Tag>,
-    /// For other clients; `None` if it is too long, or if there are none.
+    /// The proof, which is served to other clients; `None` if it is too long to serve, or if this client serves none.
     proof: Option<Arc<CoinbaseProofBuf>>,
 }
 

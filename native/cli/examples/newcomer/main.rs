@@ -56,7 +56,7 @@ impl Sources {
     }
 }
 
-/// What a run took.
+/// Time and bytes of a run, and its answer.
 struct Run {
     millis: u128,
     bytes: u64,

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::chain::{HOUR, NewcomerChain, network};
 
-/// What a JSON-RPC node has.
+/// The kinds of JSON-RPC nodes, by the methods that they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeKind {
     /// Headers in binary form, and proofs.

@@ -23,7 +23,7 @@ const MAX_BEHIND: u32 = 2;
 const HELP: &str = "name other sources with --bitcoin URL; an Electrum server with a certificate of its own needs tcp://, and a \
                     firewall may block its port; rootlight light needs one source of headers and one of coinbases";
 
-/// What one source shows.
+/// The chain that one source shows.
 struct Shown {
     /// Height and time of its newest block.
     tip: (u32, u32),
@@ -61,7 +61,7 @@ fn heaviest<'a>(mut shown: impl Iterator<Item = &'a BitcoinChain>, now: u64) -> 
     let mut all = shown.next()?.clone();
     for other in shown {
         let headers = (other.lowest()..=other.tip().height).filter_map(|height| other.header_at(height));
-        // Those of a source that left the others long ago do not link.
+        // Headers of a source that left the others long ago do not link.
         headers.for_each(|header| _ = all.insert(&header, now));
     }
     Some(all)

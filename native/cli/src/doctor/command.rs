@@ -52,7 +52,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
     conclude(&report, args.json)
 }
 
-/// What the flags ask for, without upstreams.
+/// The plan of the flags, without upstreams.
 fn plan(args: &DoctorArgs) -> Result<DoctorPlan, CommandError> {
     let network = verify::network(&args.network)?;
     let peers = PeerNetwork::of(&network);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::examine::{BITCOIN, BITCOIN_FILE, STATE_SERVER, UPSTREAM};
 use super::report::PEERS;
 
-/// What a report says of its run.
+/// The run that a report describes.
 #[derive(Debug, Deserialize)]
 pub(super) struct FormerRun {
     pub(super) network: String,

@@ -28,7 +28,7 @@ pub(super) enum Forgery {
     Stale,
     /// A few blocks behind Bitcoin's tip.
     Lags(u32),
-    /// On the newest blocks only, with times of the hours before.
+    /// Mined on the newest Bitcoin blocks alone, with times that reach back hours.
     Burst,
 }
 
@@ -193,7 +193,7 @@ impl Miners<'_> {
         self.bitcoin[at].hash
     }
 
-    /// Mines a block beside the newest one.
+    /// Mines a Bitcoin block with the same parent as the newest one.
     fn sibling_of_tip(&mut self) -> B256 {
         let tip = self.bitcoin.last().unwrap();
         let below = self.bitcoin[self.bitcoin.len() - 2].hash;
