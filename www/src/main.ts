@@ -2,6 +2,7 @@
 import { Session } from './chain/session.ts';
 import { serverSource, type Source, tabSource } from './chain/source.ts';
 import { action, breath, byId, el, fill } from './dom.ts';
+import { holdLinkedSections } from './links.ts';
 import { theme } from './theme.ts';
 import { chainView } from './views/chain.ts';
 import { explorerView } from './views/explorer.ts';
@@ -76,6 +77,7 @@ function sections(session: Session): (() => void)[] {
 }
 
 theme();
+holdLinkedSections();
 allowWorkers();
 // The browser draws the page first.
 void breath().then(() => begin('server'));

@@ -132,39 +132,64 @@ test('everything is reached and worked by the keyboard', async (t) => {
   });
 });
 
-test('links to sections end at their headings', async (t) => {
+/** Waits until a section is where a link to it ends: 80 pixels below the top (`scroll-padding-top`), below the bar. */
+const arrives = (page, id) =>
+  page.waitForFunction((id) => Math.abs(document.getElementById(id).getBoundingClientRect().top - 80) < 2, id);
+
+/** Opens the page on a phone's screen. */
+const onPhone = async (t, work, options = {}) => {
   const site = await serveFolder();
   t.after(site.stop);
-  await onPage(browser, site, async (page) => {
-    // The first answer is above the sections.
-    await page.waitForSelector('.evidence');
+  await onPage(browser, site, work, { viewport: SIZES.phone, ...options });
+};
+
+/** Makes elements of the page higher, one after the other, with a frame between. */
+const grow = (page, selectors) =>
+  page.evaluate(async (selectors) => {
+    const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    for (const selector of selectors) {
+      document.querySelector(selector).style.paddingBottom = '400px';
+      await frame();
+    }
+  }, selectors);
+
+test('links to sections end at their headings', async (t) => {
+  await onPhone(t, async (page) => {
     for (const name of ['Play', 'Blocks', 'Tamper']) {
       await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name }).click();
-      // A section ends its way 80 pixels below the top (`scroll-padding-top`), below the bar that stays there.
-      const arrived = (id) => Math.abs(document.getElementById(id).getBoundingClientRect().top - 80) < 2;
-      await page.waitForFunction(arrived, name.toLowerCase());
-      // Answers that arrive above it move it for a frame; the page moves it back.
-      await page.waitForTimeout(250);
-      await page.waitForFunction(arrived, name.toLowerCase());
+      await arrives(page, name.toLowerCase());
     }
-  }, { viewport: SIZES.phone });
+  });
+});
+
+test('an address that names a section opens the page there', async (t) => {
+  await onPhone(t, (page) => arrives(page, 'play'), { hash: '#play' });
 });
 
 test('a link to a section holds while what is above it grows', async (t) => {
-  const site = await serveFolder();
-  t.after(site.stop);
-  await onPage(browser, site, async (page) => {
-    const distance = await page.evaluate(async () => {
-      document.querySelector('nav a[href="#play"]').click();
-      for (let height = 40; height <= 400; height += 40) {
-        await new Promise((resolve) => setTimeout(resolve, 50));
-        document.getElementById('explorer').style.paddingBottom = `${height}px`;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
-      return document.getElementById('play').getBoundingClientRect().top;
-    });
-    assert.ok(Math.abs(distance - 80) < 2, `the section is ${distance} pixels below the top`);
-  }, { viewport: SIZES.phone });
+  await onPhone(t, async (page) => {
+    await page.evaluate(() => document.querySelector('nav a[href="#play"]').click());
+    await grow(page, ['#status', '#chain', '#explorer']);
+    await arrives(page, 'play');
+    // Without the browser's own anchoring, as in Safari.
+    await page.evaluate(() => document.documentElement.style.setProperty('overflow-anchor', 'none'));
+    await grow(page, ['#top', '#blocks', '#liar']);
+    await arrives(page, 'play');
+  });
+});
+
+test('a visitor who scrolls away from a linked section is left alone', async (t) => {
+  await onPhone(t, async (page) => {
+    await page.evaluate(() => document.querySelector('nav a[href="#tamper"]').click());
+    await arrives(page, 'tamper');
+    await page.mouse.move(200, 400);
+    await page.mouse.wheel(0, -300);
+    await page.waitForFunction(() => document.getElementById('tamper').getBoundingClientRect().top > 200);
+    await page.evaluate(() => document.documentElement.style.setProperty('overflow-anchor', 'none'));
+    const before = await page.evaluate(() => scrollY);
+    await grow(page, ['#status', '#playground']);
+    assert.equal(await page.evaluate(() => scrollY), before);
+  });
 });
 
 test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
