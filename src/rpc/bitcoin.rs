@@ -24,8 +24,8 @@ pub(super) const METHODS: &[Method] = &[
         "rootlight_getBitcoinTags",
         &[required("from", "QUANTITY"), required("count", "QUANTITY")],
         "base64 of 0x01 and RLP [[cut, coinbase, branch], ...], or null",
-        "The coinbases of Bitcoin's blocks from a height on, at most 144, each with its Merkle branch: whole, or a midstate and the \
-         end with the RSKBLOCK: tag (cut 1); an empty list for each one that is not held; null if no Bitcoin chain is followed.",
+        "The coinbases of Bitcoin's blocks from a height on, at most 144, each with its Merkle branch (docs/light.md); \
+         null if no Bitcoin chain is followed.",
         tags,
     )
     .costs(50),

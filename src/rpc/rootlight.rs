@@ -33,14 +33,7 @@ pub(super) const METHODS: &[Method] = &[
         "rootlight_syncStatus",
         &[],
         "sync status",
-        "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; \
-         `headersPerSecond`, `secondsLeft`; `stale`: age of the head in seconds, if it is too old; \
-         `lowWork`: block, seconds and percent of a stretch below the work floor; `unclesComplete`; \
-         `start`: `checkpoint`, or `work` or `window` if no block is trusted, with `attackCost`, the least \
-         work that a forgery of this chain needs; `headersToProve`: stored headers of an earlier run \
-         whose work is still to be verified; `bitcoin`: what Bitcoin's chain says of this one, if it \
-         is followed: `verdict` (`held`, `weak`, `contested` or `unavailable`) and `reason`, `tip`, \
-         `datedWork`, `commitments`, `tags`, `hiddenBranch`; `fault`.",
+        "Progress of verification, and what the chain rests on (docs/light.md lists the members).",
         sync_status,
     ),
     UPSTREAMS,
@@ -56,12 +49,7 @@ pub(super) const METHODS: &[Method] = &[
         "rootlight_verification",
         &[AT_BLOCK],
         "verification or null",
-        "What an answer about a block rests on: `level`, `origin` (why its header is accepted), \
-         `canonical`, `depth`, `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or \
-         `work` or `window` if no block is trusted, with `attackCost`, the least work that a forgery of this \
-         block and those above it needs; `forkDetectionComplete`, `unclesProven`; `bitcoin`: what \
-         stands above the block, if Bitcoin's chain is followed: `verdict`, `reason`, `blocksAbove`, \
-         `newestHeight`, `newestAge` in seconds, `tags`; `blockNumber`, `blockHash`.",
+        "What an answer about a block rests on (docs/light.md lists the members).",
         verification,
     )
     .costs(5),

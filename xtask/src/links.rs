@@ -1,5 +1,5 @@
 //! Checks that every relative link in a tracked Markdown file leads to an existing file, that the rows of each table have
-//! as many cells as its head, and that pictures belong to their text.
+//! as many cells as its head and cells below 200 characters, and that pictures belong to their text.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::steps::StepResult;
 /// Checks all tracked Markdown files.
 pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
     let list = ask("git", &["ls-files", "*.md"]).ok_or("git is missing")?;
-    let (mut dead, mut uneven) = (Vec::new(), Vec::new());
+    let (mut dead, mut uneven, mut long) = (Vec::new(), Vec::new(), Vec::new());
     for name in list.lines() {
         let text = std::fs::read_to_string(root().join(name)).map_err(|e| format!("{name}: {e}"))?;
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
@@ -20,12 +20,16 @@ pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
             }
         }
         uneven.extend(uneven_rows(&text).into_iter().map(|line| format!("{name}:{line}")));
+        long.extend(long_cells(&text).into_iter().map(|line| format!("{name}:{line}")));
     }
     if !dead.is_empty() {
         return Err(format!("links to missing files:\n    {}", dead.join("\n    ")));
     }
     if !uneven.is_empty() {
         return Err(format!("rows with other cells than their table's head:\n    {}", uneven.join("\n    ")));
+    }
+    if !long.is_empty() {
+        return Err(format!("cells of {MOST_OF_CELL} characters or more:\n    {}", long.join("\n    ")));
     }
     let pictures = draw::check()?;
     Ok(format!("{} documents, {pictures} pictures", list.lines().count()))
@@ -44,6 +48,16 @@ fn uneven_rows(text: &str) -> Vec<usize> {
         above = here;
     }
     uneven
+}
+
+/// From this length on, the text of a cell belongs below its table.
+const MOST_OF_CELL: usize = 200;
+
+/// The numbers of the lines of tables that have a cell of [`MOST_OF_CELL`] characters or more.
+fn long_cells(text: &str) -> Vec<usize> {
+    let rows = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('|'));
+    let long = rows.filter(|(_, row)| row.split('|').any(|cell| cell.trim().chars().count() >= MOST_OF_CELL));
+    long.map(|(number, _)| number).collect()
 }
 
 /// Counts the bars between the cells of a row: not those in code or behind a backslash.
@@ -70,6 +84,13 @@ mod tests {
         let text = "see [a](docs/a.md#part), [b](https://example.org/x.md), [c](#here) and [d](LICENSE-MIT)";
         assert_eq!(relative_links(text), ["docs/a.md", "LICENSE-MIT"]);
     }
+
+    #[test]
+    fn long_cells_are_found() {
+        let long = "x".repeat(MOST_OF_CELL);
+        assert_eq!(long_cells(&format!("{long}\n| a |\n| {long} | b |\n| {} |", &long[1..])), [3]);
+    }
+
     #[test]
     fn rows_that_do_not_fit_their_table_are_found() {
         assert!(uneven_rows("| a | b |\n|---|---|\n| `x|y` | 1 \\| 2 |\n\n| other |\n|---|").is_empty());
