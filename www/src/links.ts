@@ -1,20 +1,21 @@
 // Links to sections end at their headings, also while answers above the section arrive.
 import { byId } from './dom.ts';
 
-/** What a visitor scrolls with. Events of a link's click come in the order of pressing, then clicking. */
+/** What a visitor scrolls with. A press on a link comes before its click, which holds the link's section. */
 const SCROLLING = ['wheel', 'touchmove', 'pointerdown', 'keydown'];
 
+/** The section that a fragment names; null if the fragment is empty or a key. */
+const sectionOf = (fragment: string): HTMLElement | null => document.getElementById(fragment.slice(1));
+
 /**
- * Keeps the section that a link went to at its place while the page's content changes its height, until the visitor
- * scrolls. Scroll anchoring alone does not: browsers let go of it at a jump, and Safari has none.
+ * Keeps the section that a link or the page's address leads to in place while the height of the content changes, until the
+ * visitor scrolls. Scroll anchoring alone does not: browsers let go of it at a jump, and Safari has none.
  */
 export function holdLinkedSections(): void {
-  // A key in the fragment names no section.
-  let held = document.getElementById(location.hash.slice(1));
-  const hold = (link: HTMLAnchorElement) => {
-    held = document.getElementById(link.hash.slice(1));
-  };
-  for (const link of document.querySelectorAll<HTMLAnchorElement>('nav a[href^="#"]')) link.addEventListener('click', () => hold(link));
+  let held = sectionOf(location.hash);
+  for (const link of document.querySelectorAll<HTMLAnchorElement>('nav a[href^="#"]')) {
+    link.addEventListener('click', () => { held = sectionOf(link.hash); });
+  }
   for (const kind of SCROLLING) addEventListener(kind, () => { held = null; }, { passive: true, capture: true });
   new ResizeObserver(() => held?.scrollIntoView()).observe(byId('main'));
 }
