@@ -22,17 +22,16 @@ pub(crate) fn check(_log: &mut StepOutput) -> StepResult {
         uneven.extend(uneven_rows(&text).into_iter().map(|line| format!("{name}:{line}")));
         long.extend(long_cells(&text).into_iter().map(|line| format!("{name}:{line}")));
     }
-    if !dead.is_empty() {
-        return Err(format!("links to missing files:\n    {}", dead.join("\n    ")));
-    }
-    if !uneven.is_empty() {
-        return Err(format!("rows with other cells than their table's head:\n    {}", uneven.join("\n    ")));
-    }
-    if !long.is_empty() {
-        return Err(format!("cells of {MOST_OF_CELL} characters or more:\n    {}", long.join("\n    ")));
-    }
+    none("links to missing files", &dead)?;
+    none("rows with other cells than their table's head", &uneven)?;
+    none(&format!("cells of {TOO_LONG} characters or more"), &long)?;
     let pictures = draw::check()?;
     Ok(format!("{} documents, {pictures} pictures", list.lines().count()))
+}
+
+/// Refuses faults, named by their places.
+fn none(what: &str, places: &[String]) -> Result<(), String> {
+    if places.is_empty() { Ok(()) } else { Err(format!("{what}:\n    {}", places.join("\n    "))) }
 }
 
 /// The numbers of the lines of tables that have more or fewer cells than the line above.
@@ -50,13 +49,13 @@ fn uneven_rows(text: &str) -> Vec<usize> {
     uneven
 }
 
-/// From this length on, the text of a cell belongs below its table.
-const MOST_OF_CELL: usize = 200;
+/// Characters of a cell from which on its text belongs below the table.
+const TOO_LONG: usize = 200;
 
-/// The numbers of the lines of tables that have a cell of [`MOST_OF_CELL`] characters or more.
+/// The numbers of the lines of tables that have a cell of [`TOO_LONG`] characters or more.
 fn long_cells(text: &str) -> Vec<usize> {
     let rows = (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('|'));
-    let long = rows.filter(|(_, row)| row.split('|').any(|cell| cell.trim().chars().count() >= MOST_OF_CELL));
+    let long = rows.filter(|(_, row)| row.split('|').any(|cell| cell.trim().chars().count() >= TOO_LONG));
     long.map(|(number, _)| number).collect()
 }
 
@@ -87,7 +86,7 @@ mod tests {
 
     #[test]
     fn long_cells_are_found() {
-        let long = "x".repeat(MOST_OF_CELL);
+        let long = "x".repeat(TOO_LONG);
         assert_eq!(long_cells(&format!("{long}\n| a |\n| {long} | b |\n| {} |", &long[1..])), [3]);
     }
 
