@@ -56,7 +56,7 @@ impl Sources {
     }
 }
 
-/// Time and bytes of a run, and its answer.
+/// The time, the bytes and the answer of one run of `rootlight balance`.
 struct Run {
     millis: u128,
     bytes: u64,

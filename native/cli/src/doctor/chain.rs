@@ -47,7 +47,7 @@ pub(super) async fn chain_id(plan: &DoctorPlan, upstream: &SharedUpstream) -> Do
         .advised("look at the URL, its key and the network; --network names the chain that is expected")
 }
 
-/// The steps of the report about the chain of some upstreams, and the head to which that chain leads.
+/// The chain that some upstreams have shown: the steps of the report about it, and its head.
 pub(super) struct ReadChain {
     pub(super) steps: Vec<DoctorStep>,
     pub(super) head: Option<Checkpoint>,

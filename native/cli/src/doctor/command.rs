@@ -52,7 +52,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
     conclude(&report, args.json)
 }
 
-/// The plan of the flags, without upstreams.
+/// The plan that the flags describe; its upstreams are added later.
 fn plan(args: &DoctorArgs) -> Result<DoctorPlan, CommandError> {
     let network = verify::network(&args.network)?;
     let peers = PeerNetwork::of(&network);
