@@ -2,16 +2,11 @@
 
 use alloy_primitives::B256;
 use rootlight::consensus::bitcoin::{CoinbaseBytes, CoinbaseProof, Tag};
-use sha2::digest::generic_array::GenericArray;
-use sha2::{Digest, Sha256, compress256};
+use sha2::{Digest, Sha256};
 
 use crate::input::{Input, change};
 use crate::limit::with_limit;
-
-const TAG: &[u8] = b"RSKBLOCK:";
-/// SHA-256's initial state.
-const INITIAL: [u32; 8] =
-    [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
+use crate::midstate::{TAG, midstate};
 
 /// First byte 0: a header, and a coinbase and a branch of any bytes, of which nothing is proven. Else: choices for a
 /// coinbase in a block, which is proven whole, with witness data and cut; then changes, which prove nothing else.
@@ -118,14 +113,4 @@ fn check_made(input: &mut Input<'_>) {
             assert_eq!(proven.tag(), tag.as_ref());
         }
     }
-}
-
-/// Count and state after `prefix`, whose length is a multiple of 64.
-fn midstate(prefix: &[u8]) -> Vec<u8> {
-    let mut state = INITIAL;
-    for block in prefix.chunks_exact(64) {
-        compress256(&mut state, &[*GenericArray::from_slice(block)]);
-    }
-    let words = state.iter().flat_map(|word| word.to_be_bytes());
-    (prefix.len() as u64).to_be_bytes().into_iter().chain(words).collect()
 }

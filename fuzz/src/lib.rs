@@ -18,6 +18,7 @@ pub mod input;
 pub mod json;
 pub mod kept_pages;
 pub mod limit;
+pub mod midstate;
 pub mod model;
 pub mod multiproof;
 pub mod native;
