@@ -129,6 +129,15 @@ fn texts() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
             "upstream_batch",
             answers.iter().flat_map(|text| [given(&[0, 3], text), given(&[1, 1], text)]).collect(),
         ),
+        // Heights with no headers, a list of no coinbases and one of two, of which one is there.
+        (
+            "bitcoin_served",
+            vec![
+                vec![9, 0, 0, 0, 1, 0, 0, 0, 0, 1],
+                vec![9, 1, 0xc0],
+                vec![9, 1, 0xc5, 0xc0, 0xc3, 1, 1, 2],
+            ],
+        ),
         ("upstream_reply", answers.iter().map(|text| given(&[], text)).collect()),
         // A key, and bitmaps of one place, as an array and as a run.
         ("index_row", vec![[&[7; 24][..], &ARRAY].concat(), [&[7; 24][..], &RUN].concat()]),

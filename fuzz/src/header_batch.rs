@@ -41,7 +41,10 @@ fn check_batch(text: &str, most: usize, network: &Network) {
 
 /// Base64 of the form and the block.
 fn text(block: &[u8]) -> String {
-    let bytes = [&[1], block].concat();
+    base64(&[&[1], block].concat())
+}
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
         let bits = chunk

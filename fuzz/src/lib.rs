@@ -5,6 +5,7 @@
 
 pub mod bitcoin_headers;
 pub mod bitcoin_merkle;
+pub mod bitcoin_served;
 pub mod block;
 pub mod coinbase;
 pub mod coinbase_proof;
