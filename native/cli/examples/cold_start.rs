@@ -146,14 +146,14 @@ async fn main() {
     let mut arguments = arguments.into_iter();
     if serves {
         let headers = arguments.next().map_or(HEADERS, |text| text.parse().expect("a number of headers"));
-        return serve(Arc::new(BlockFile::open_or_make(headers))).await;
+        return serve(Arc::new(BlockFile::open_or_make(chain::NETWORK, headers))).await;
     }
     let Some(program) = arguments.next() else {
         eprintln!("usage: cold_start PROGRAM [HEADERS [FLAGS OF rootlight light..]]");
         std::process::exit(2);
     };
     let headers = arguments.next().map_or(HEADERS, |text| text.parse().expect("a number of headers"));
-    let chain = Arc::new(BlockFile::open_or_make(headers));
+    let chain = Arc::new(BlockFile::open_or_make(chain::NETWORK, headers));
     println!("{} blocks from {START} on and {BELOW} below, {} bytes each", headers, chain.bytes_per_block());
     if !only_make {
         measure(&program, chain, &arguments.collect::<Vec<_>>()).await;

@@ -32,6 +32,12 @@ pub(crate) const NETWORK: &str = r#"{
     "workStart": { "difficulty": 4, "from": 9000000, "headers": 5760 }
 }"#;
 
+/// The same with headers of version 2, whose blooms are in the bodies of peers.
+pub(crate) const EXTENDED: &str = r#"{
+    "name": "extended", "base": "mainnet", "chainId": 30, "params": { "minimumDifficulty": 4 },
+    "rules": { "rskip351": 0, "rskip535": 0 }
+}"#;
+
 /// A header with its uncles.
 pub(crate) type HeaderAndUncles = (HeaderCandidate, Vec<SealedHeader>);
 
@@ -45,19 +51,22 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens the file of an earlier run, or mines a new chain.
-    pub(crate) fn open_or_make(headers: u64) -> Self {
-        let path = std::env::temp_dir().join(format!("rootlight-cold-{headers}.blocks"));
+    /// Opens the file of an earlier run, or mines a new chain by these rules.
+    pub(crate) fn open_or_make(rules: &str, headers: u64) -> Self {
+        let network = Network::from_json(rules).expect("a network");
+        let path = std::env::temp_dir().join(format!("rootlight-{}-{headers}.blocks", network.name));
         if !path.exists() {
-            let (began, part) = (Instant::now(), path.with_extension("part"));
-            make(headers, &part);
+            // Other processes and tests may make the same file.
+            let own = format!("{}-{:?}.part", std::process::id(), std::thread::current().id());
+            let (began, part) = (Instant::now(), path.with_extension(own));
+            make(&network, headers, &part);
             std::fs::rename(&part, &path).expect("the file is named");
             println!("made {headers} blocks in {:.1} s: {}", began.elapsed().as_secs_f64(), path.display());
         }
-        Self::open(path)
+        Self::open(path, network)
     }
 
-    fn open(path: PathBuf) -> Self {
+    fn open(path: PathBuf, network: Network) -> Self {
         let file = File::open(path).expect("the blocks are read");
         let end = file.metadata().expect("the file's length").len();
         let (mut places, mut at) = (vec![0], 0);
@@ -67,7 +76,7 @@ impl BlockFile {
             at += 4 + u64::from(u32::from_le_bytes(length));
             places.push(at);
         }
-        Self { file, network: network(), places }
+        Self { file, network, places }
     }
 
     pub(crate) fn head(&self) -> u64 {
@@ -99,13 +108,9 @@ impl BlockFile {
     }
 }
 
-fn network() -> Network {
-    Network::from_json(NETWORK).expect("a network")
-}
-
 /// Mines a chain that ends now, and checks its headers.
-fn make(headers: u64, path: &Path) {
-    let network = Arc::new(network());
+fn make(network: &Network, headers: u64, path: &Path) {
+    let network = Arc::new(network.clone());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
     let first = START - BELOW;
     let mut out = BufWriter::new(File::create(path).expect("the file is made"));

@@ -163,8 +163,9 @@ impl PeerChain for ServedChain {
         Some(ServedBlock { header, transactions: Vec::new(), uncles: Vec::new() })
     }
 
-    fn total_difficulty(&self, _: B256) -> Option<U256> {
-        None
+    /// Without it, peers get no runs of blocks.
+    fn total_difficulty(&self, hash: B256) -> Option<U256> {
+        self.chain.by_hash(&hash).map(|header| U256::from(header.number))
     }
 
     fn with_state(&self, number: u64, read: &mut dyn FnMut(B256, &dyn NodeSource)) {

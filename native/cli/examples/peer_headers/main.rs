@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::{ProcessTime, ThreadTime};
-use rootlight::consensus::{Checkpoint, HeaderCandidate, HeaderChain};
+use rootlight::consensus::{Checkpoint, HeaderCandidate, HeaderChain, Network};
 use rootlight::light::SyncOptions;
 use rootlight::types::{HeaderForm, SealedHeader};
 use rootlight_node::light::{LightOptions, LightService};
@@ -22,14 +22,18 @@ use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 mod chain;
 mod served;
 
-use chain::{BELOW, HeaderAndUncles, START};
-use served::{CountedChain, network};
+use chain::{BELOW, HeaderAndUncles, NETWORK, START};
+use served::CountedChain;
 
 /// Headers above the start.
 const HEADERS: u64 = 12_000;
 
 /// Times that the headers are synchronized and verified.
 const ROUNDS: u32 = 5;
+
+fn network() -> Network {
+    served::network(NETWORK)
+}
 
 /// The identity of either side. More messages are sent than a stock node reads: uncles take a message for each block.
 fn identity() -> Arc<Identity> {
@@ -44,8 +48,9 @@ async fn serve() {
     let identity = identity();
     let id = *identity.id();
     let place = "127.0.0.1:0".parse().expect("an address");
-    let server =
-        PeerServer::bind(identity, Arc::new(CountedChain::new(HEADERS)), place).await.expect("a port");
+    let server = PeerServer::bind(identity, Arc::new(CountedChain::new(NETWORK, HEADERS)), place)
+        .await
+        .expect("a port");
     println!("{id}@{}", server.address());
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     let _ = ended.await;
@@ -96,7 +101,7 @@ async fn main() {
     if std::env::args().nth(1).is_some_and(|mode| mode == "serve") {
         return serve().await;
     }
-    let chain = CountedChain::new(HEADERS);
+    let chain = CountedChain::new(NETWORK, HEADERS);
     let program = std::env::current_exe().expect("this program");
     let server = Command::new(program).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut server = server.expect("a process");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
@@ -10,11 +11,13 @@ use rootlight::types::{BlockRef, SealedHeader};
 use rootlight_node::peer_server::{PeerChain, PeerHead, ServedBlock};
 use tokio::sync::watch;
 
-use super::chain::{BELOW, BlockFile, HeaderAndUncles, NETWORK, START};
+use super::chain::{BELOW, BlockFile, HeaderAndUncles, START};
 
-/// The rules of the chain, under the name of a network whose peers may have any block 0.
-pub(crate) fn network() -> Network {
-    Network::from_json(&NETWORK.replace("\"cold\"", "\"regtest\"")).expect("a network")
+/// Rules of a chain, under the name of a network whose peers may have any block 0.
+pub(crate) fn network(rules: &str) -> Network {
+    let mut network = Network::from_json(rules).expect("a network");
+    network.name = "regtest".into();
+    network
 }
 
 /// A mined chain, and what was asked of it.
@@ -23,14 +26,18 @@ pub(crate) struct CountedChain {
     numbers: BTreeMap<B256, u64>,
     /// The number of the newest header of each run that was asked for, and its length.
     pub(crate) runs: Mutex<Vec<(u64, usize)>>,
+    /// Whether total difficulties are known, without which peers get no runs of blocks.
+    pub(crate) knows_totals: bool,
+    /// Blocks that were asked for, alone and in runs.
+    pub(crate) blocks: AtomicUsize,
 }
 
 impl CountedChain {
     /// Mines a chain with so many headers above its start, or takes that of an earlier run.
-    pub(crate) fn new(headers: u64) -> Self {
-        let chain = BlockFile::open_or_make(headers);
+    pub(crate) fn new(rules: &str, headers: u64) -> Self {
+        let chain = BlockFile::open_or_make(rules, headers);
         let numbers = (START - BELOW..=chain.head()).map(|number| (chain.hash(number), number)).collect();
-        Self { chain, numbers, runs: Mutex::default() }
+        Self { chain, numbers, runs: Mutex::default(), knows_totals: false, blocks: AtomicUsize::new(0) }
     }
 
     pub(crate) fn at(&self, number: u64) -> Option<SealedHeader> {
@@ -73,13 +80,14 @@ impl PeerChain for CountedChain {
 
     /// A block without its transactions, which nobody asks for.
     fn block(&self, hash: B256) -> Option<ServedBlock> {
+        self.blocks.fetch_add(1, Ordering::Relaxed);
         let (header, uncles) = self.chain.block(*self.numbers.get(&hash)?)?;
         let uncles = uncles.into_iter().map(SealedHeader::into_header).collect();
         Some(ServedBlock { header: header.into_header(), transactions: Vec::new(), uncles })
     }
 
-    fn total_difficulty(&self, _: B256) -> Option<U256> {
-        None
+    fn total_difficulty(&self, hash: B256) -> Option<U256> {
+        self.knows_totals.then(|| self.numbers.get(&hash).map(|number| U256::from(*number)))?
     }
 
     fn with_state(&self, _: u64, _: &mut dyn FnMut(B256, &dyn NodeSource)) {}

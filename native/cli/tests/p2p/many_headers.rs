@@ -1,12 +1,14 @@
-//! Thousands of headers of version 0 from a peer.
+//! Thousands of headers from a peer.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rootlight::consensus::Checkpoint;
 use rootlight::light::SyncOptions;
 use rootlight_node::light::{LightOptions, LightService};
 use rootlight_node::peer_server::PeerServer;
+use rootlight_p2p::session::RateLimits;
 use rootlight_server::service::Service as _;
 use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
 use serde_json::json;
@@ -19,19 +21,20 @@ mod chain;
 mod served;
 
 use crate::common::ask;
-use chain::START;
+use chain::{EXTENDED, NETWORK, START};
 use served::{CountedChain, network};
 
 /// Headers above the start.
 const HEADERS: u64 = 1_500;
 
-/// Many headers come in runs of 192 that end at the hashes of the skeleton, each once.
-#[tokio::test(flavor = "multi_thread")]
-async fn headers_come_in_whole_messages() {
-    let chain = Arc::new(CountedChain::new(HEADERS));
-    let network = Arc::new(network());
-    let identity = || Arc::new(Identity::open(&network, network.genesis_hash, None).unwrap());
-    let (served, own) = (identity(), identity());
+/// The same where each header takes a block.
+const EXTENDED_HEADERS: u64 = 700;
+
+/// Follows a chain of these rules from one peer to its newest block.
+async fn follow(rules: &str, chain: Arc<CountedChain>, limits: RateLimits) {
+    let network = Arc::new(network(rules));
+    let identity = || Identity::open(&network, network.genesis_hash, None).unwrap().with_limits(limits);
+    let (served, own) = (Arc::new(identity()), Arc::new(identity()));
     let place = "127.0.0.1:0".parse().unwrap();
     let server = PeerServer::bind(served.clone(), chain.clone(), place).await.unwrap();
     let address = PeerAddress { id: *served.id(), host: "127.0.0.1".into(), port: server.address().port() };
@@ -45,6 +48,13 @@ async fn headers_come_in_whole_messages() {
     assert!(light.is_synced(), "{:?}", light.health());
     let newest = json!(format!("{:#x}", chain.newest()));
     assert_eq!(ask(&light, "eth_blockNumber", json!([])).await["result"], newest);
+}
+
+/// Many headers come in runs of 192 that end at the hashes of the skeleton, each once.
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_come_in_whole_messages() {
+    let chain = Arc::new(CountedChain::new(NETWORK, HEADERS));
+    follow(NETWORK, chain.clone(), RateLimits::default()).await;
     let runs = chain.runs.lock().unwrap().clone();
     let whole: Vec<u64> = runs
         .iter()
@@ -53,4 +63,26 @@ async fn headers_come_in_whole_messages() {
         .collect();
     assert!(whole.len() >= 4, "{runs:?}");
     assert!(whole.windows(2).all(|pair| pair[0] < pair[1]), "{runs:?}");
+}
+
+/// Limits of peers that read as many messages as blocks are asked for here.
+const MANY: RateLimits = RateLimits { sent: 1 << 30, received: 1 << 30, received_bytes: 1 << 50 };
+
+/// Headers whose blooms are in the bodies come in runs of whole blocks.
+#[tokio::test(flavor = "multi_thread")]
+async fn extended_headers_come_in_runs_of_blocks() {
+    let mut chain = CountedChain::new(EXTENDED, EXTENDED_HEADERS);
+    chain.knows_totals = true;
+    let chain = Arc::new(chain);
+    follow(EXTENDED, chain.clone(), MANY).await;
+    let oldest = chain.runs.lock().unwrap().iter().map(|(top, len)| top - *len as u64 + 1).min();
+    assert!(oldest > Some(START), "headers far below the head came without their blocks: {oldest:?}");
+}
+
+/// A peer that cannot make a run of blocks says nothing to a request for one: it may have the bodies.
+#[tokio::test(flavor = "multi_thread")]
+async fn extended_headers_come_with_bodies_where_runs_of_blocks_do_not_come() {
+    let chain = Arc::new(CountedChain::new(EXTENDED, EXTENDED_HEADERS));
+    follow(EXTENDED, chain.clone(), MANY).await;
+    assert!(chain.blocks.load(Ordering::Relaxed) as u64 >= EXTENDED_HEADERS);
 }

@@ -19,6 +19,7 @@ use rootlight_p2p::session::CloseReason;
 use super::body::PeerBodies;
 use super::error::PeerError;
 use super::message::response;
+use super::negative_cache::MissingItem;
 use super::node::PeerNode;
 use super::stretch::{FullHeader, Stretch, Stretches, cover};
 
@@ -131,7 +132,11 @@ impl PeerHeaders {
         // have both.
         let is_compressed = self.network.header_shape(first).version != HeaderVersion::V0;
         if is_compressed && last.saturating_add(SETTLED) < head && self.sends_runs().await? {
-            return self.snapshot_headers(first, last).await;
+            match self.snapshot_headers(first, last).await {
+                // The peer lacks a block of the run, or the total difficulty there. It may have the bodies.
+                Err(PeerError::NoResponse(_)) => {}
+                found => return found,
+            }
         }
         if !is_compressed
             && first > 0
@@ -197,7 +202,9 @@ impl PeerHeaders {
     }
 
     async fn sends_runs(&self) -> Result<bool, PeerError> {
-        Ok(self.node.link().await?.peer.hello.serves_snap() && !self.breaks_runs.load(Ordering::Relaxed))
+        let is_silent = self.node.negative_cache().has(MissingItem::Runs);
+        let may = !is_silent && !self.breaks_runs.load(Ordering::Relaxed);
+        Ok(may && self.node.link().await?.peer.hello.serves_snap())
     }
 
     /// Consecutive headers by runs of blocks of a snapshot server.

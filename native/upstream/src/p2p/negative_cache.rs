@@ -1,4 +1,4 @@
-//! What a peer lacks: hashes and states about which it said nothing.
+//! What a peer lacks: blocks, states and runs of blocks about which it said nothing.
 //!
 //! The protocol has no response for "I do not have it", so each such question takes its whole time limit. Callers do not
 //! ask the same again for a while.
@@ -25,6 +25,8 @@ pub(super) enum MissingItem {
     Block(B256),
     /// The state with this root.
     State(B256),
+    /// Runs of whole blocks.
+    Runs,
 }
 
 /// The things that a peer lacks.

@@ -344,6 +344,7 @@ impl NodePermit<'_> {
             Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
                 Some(MissingItem::Block(hash))
             }
+            Request::SnapBlocks { .. } => Some(MissingItem::Runs),
             _ => None,
         };
         if self.is_caller && thing.is_some_and(|thing| self.negative_cache.has(thing)) {
