@@ -11,7 +11,7 @@ use super::verdict::BitcoinVerdict;
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
-    CoinbaseProofError, HEADER_LEN, ProvenCoinbase,
+    CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN, ProvenCoinbase,
 };
 use crate::types::B256;
 
@@ -84,7 +84,7 @@ impl BitcoinFollower {
         proof: &CoinbaseProof<'_>,
     ) -> Result<(), CoinbaseProofError> {
         if let Some(proven) = self.prove_coinbase(height, proof)? {
-            self.coinbases.insert(&proven);
+            self.keep_coinbase(&proven, None);
         }
         Ok(())
     }
@@ -101,21 +101,28 @@ impl BitcoinFollower {
         proof: &CoinbaseProof<'_>,
     ) -> Result<(), CoinbaseProofError> {
         if let Some(proven) = self.prove_coinbase(height, proof)? {
-            self.coinbases.insert_with_proof(&proven, proof.shortened());
+            self.keep_coinbase(&proven, Some(proof.shortened()));
         }
         Ok(())
     }
 
-    /// Proves a coinbase that is about to be kept; `None` if its block is not held.
+    /// Keeps a coinbase, with its proof if other clients are to get it. It counts while the chain has its block.
+    pub fn keep_coinbase(&mut self, proven: &ProvenCoinbase, proof: Option<CoinbaseProofBuf>) {
+        match proof {
+            None => self.coinbases.insert(proven),
+            Some(proof) => self.coinbases.insert_with_proof(proven, proof),
+        }
+        self.changes = self.changes.saturating_add(1);
+    }
+
+    /// Proves a coinbase; `None` if its block is not held.
     fn prove_coinbase(
-        &mut self,
+        &self,
         height: u32,
         proof: &CoinbaseProof<'_>,
     ) -> Result<Option<ProvenCoinbase>, CoinbaseProofError> {
-        let Some(header) = self.chain.header_at(height) else { return Ok(None) };
-        let proven = proof.prove(height, &header)?;
-        self.changes = self.changes.saturating_add(1);
-        Ok(Some(proven))
+        let header = self.chain.header_at(height);
+        header.map(|header| proof.prove(height, &header)).transpose()
     }
 
     /// The proven coinbases.

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use rootlight::consensus::bitcoin::{
-    BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, SERVED_BITCOIN_HEADERS,
+    BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN,
+    ProvenCoinbase, SERVED_BITCOIN_HEADERS,
 };
 use rootlight::light::BitcoinDates;
-use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict};
+use rootlight::light::bitcoin::{BitcoinFollower, BitcoinVerdict, DEEP_REORGANISATION};
 use rootlight_limits::files;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_upstream::UpstreamError;
 use rootlight_upstream::bitcoin::{BitcoinSource, MAX_COINBASES, MAX_HEADERS, RawCoinbase};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::shared_light::SharedLight;
 
@@ -60,7 +61,12 @@ enum SourceFault {
     /// The source follows another chain, or one that left ours too deep.
     #[error("its chain does not link to the Bitcoin chain of this client")]
     Unlinked,
+    #[error("coinbase of block {height}: {error}")]
+    Coinbase { height: u32, error: CoinbaseProofError },
 }
+
+/// A coinbase as a source gives it, and the header of its block.
+type UnprovenCoinbase = (RawCoinbase, [u8; HEADER_LEN]);
 
 impl BitcoinKeeper {
     /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an earlier run
@@ -136,9 +142,28 @@ impl BitcoinKeeper {
             let missing = self.with(|follower| follower.missing_coinbases());
             let wanted = missing.get(..MAX_COINBASES).unwrap_or(&missing);
             let coinbases = source.coinbases(wanted).await?;
-            self.update(move |follower| insert_coinbases(follower, &coinbases)).await;
+            self.take_coinbases(coinbases).await?;
         }
         Ok(())
+    }
+
+    /// Proves coinbases without a lock of the client's chain, and keeps those that are right.
+    async fn take_coinbases(&self, coinbases: Vec<RawCoinbase>) -> Result<(), SourceFault> {
+        let (unproven, tip) = self.with(|follower| {
+            let chain = follower.chain();
+            let header = |coinbase: RawCoinbase| Some((chain.header_at(coinbase.height)?, coinbase));
+            let unproven = coinbases.into_iter().filter_map(header).map(|(header, it)| (it, header));
+            (unproven.collect::<Vec<_>>(), chain.tip().height)
+        });
+        let work = tokio::task::spawn_blocking(move || prove_coinbases(unproven, tip));
+        let Ok((proven, wrong)) = work.await else { return Ok(()) };
+        if !proven.is_empty() {
+            let keep = move |follower: &mut BitcoinFollower| {
+                proven.into_iter().for_each(|(proven, proof)| follower.keep_coinbase(&proven, Some(proof)));
+            };
+            self.update(keep).await;
+        }
+        wrong.map_or(Ok(()), Err)
     }
 
     /// Asks for the headers above one that the source and the client have in common, from the tip downwards.
@@ -229,14 +254,30 @@ impl BitcoinKeeper {
     }
 }
 
-/// Proves coinbases. A wrong one is left out; another source may have the right one.
-fn insert_coinbases(follower: &mut BitcoinFollower, coinbases: &[RawCoinbase]) {
-    for coinbase in coinbases {
-        let RawCoinbase { height, proof } = coinbase;
-        if let Err(error) = follower.insert_coinbase_to_serve(*height, &proof.as_proof()) {
-            debug!("coinbase of Bitcoin block {height}: {error}");
+/// Proves coinbases of blocks of a chain whose newest block has the height `tip`. Returns the right ones, shortened, and the
+/// fault of the last one that no honest source gives.
+fn prove_coinbases(
+    unproven: Vec<UnprovenCoinbase>,
+    tip: u32,
+) -> (Vec<(ProvenCoinbase, CoinbaseProofBuf)>, Option<SourceFault>) {
+    let (mut right, mut wrong) = (Vec::new(), None);
+    for (RawCoinbase { height, proof }, header) in unproven {
+        let proof = proof.as_proof();
+        match proof.prove(height, &header) {
+            Ok(proven) => right.push((proven, proof.shortened())),
+            Err(error) if is_false(&error, tip.saturating_sub(height)) => {
+                wrong = Some(SourceFault::Coinbase { height, error });
+            }
+            Err(_) => {}
         }
     }
+    (right, wrong)
+}
+
+/// Whether no honest source gives such a coinbase for a block with `depth` blocks on top. Near the tip, an honest source may follow
+/// another branch.
+fn is_false(error: &CoinbaseProofError, depth: u32) -> bool {
+    depth >= DEEP_REORGANISATION || !matches!(error, CoinbaseProofError::MerkleRoot { .. })
 }
 
 /// The chain of an earlier run. Its headers are verified again.
@@ -262,3 +303,7 @@ fn save(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
     files::write(path, bytes)
 }
+
+#[cfg(test)]
+#[path = "bitcoin_test.rs"]
+mod tests;

@@ -1,0 +1,66 @@
+//! Sources that give wrong coinbases.
+
+use rootlight::consensus::Network;
+use rootlight::consensus::bitcoin::reversed;
+use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+use rootlight::light::{ClientConfig, SyncOptions};
+use rootlight_server::service::Counts;
+
+use super::*;
+use crate::bitcoin_chain::RegtestChain;
+use crate::light::checkpoint::{LightStart, start_checkpoint};
+
+/// A client of regtest that has heard nothing.
+fn keeper() -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
+    let network = Network::regtest();
+    let start = LightStart::At(start_checkpoint(Some("none"), &network).unwrap());
+    let (config, secret) = (ClientConfig::default(), (B256::ZERO, Counts::default()));
+    let shared = SharedLight::new(network, start, config, SyncOptions::default(), secret, (None, 0));
+    let shared = Arc::new(shared);
+    let keeper = BitcoinKeeper::start(shared.clone(), None, Duration::from_secs(1)).unwrap();
+    (shared, keeper)
+}
+
+/// A keeper with the headers of a chain of ten blocks.
+async fn with_ten_blocks() -> (Arc<SharedLight>, Arc<BitcoinKeeper>, RegtestChain) {
+    let (shared, keeper) = keeper();
+    let chain = RegtestChain::new(1);
+    let commitments = (1..=10).map(|byte| Some(B256::repeat_byte(byte))).collect();
+    chain.mine(&BitcoinBlocks { commitments, parent: None, time: 1_700_000_000 }).unwrap();
+    assert_eq!(keeper.insert(chain.headers(1, 10)).await, Ok(10));
+    (shared, keeper, chain)
+}
+
+/// The coinbase of the block at a height, given as that of another height.
+fn given(chain: &RegtestChain, height: u32, block: u32) -> RawCoinbase {
+    let coinbase = chain.coinbase(block).unwrap();
+    let branch = coinbase.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
+    RawCoinbase { height, proof: CoinbaseProofBuf { is_cut: false, coinbase: coinbase.transaction, branch } }
+}
+
+#[tokio::test]
+async fn wrong_coinbases_are_a_fault_of_their_source() {
+    let (_, keeper, chain) = with_ten_blocks().await;
+    let missing = || keeper.with(BitcoinFollower::missing_coinbases);
+    // The newest blocks of an honest source may be others.
+    assert!(keeper.take_coinbases(vec![given(&chain, 5, 1), given(&chain, 6, 6)]).await.is_ok());
+    assert_eq!(missing(), [10, 9, 8, 7, 5, 4, 3, 2, 1]);
+    let deep = keeper.take_coinbases(vec![given(&chain, 4, 1), given(&chain, 7, 7)]).await;
+    assert!(matches!(deep, Err(SourceFault::Coinbase { height: 4, .. })), "{deep:?}");
+    assert_eq!(missing(), [10, 9, 8, 5, 4, 3, 2, 1], "the right one of the same answer counts");
+    let mut no_transaction = given(&chain, 10, 10);
+    no_transaction.proof.coinbase.pop();
+    let new = keeper.take_coinbases(vec![no_transaction]).await;
+    assert!(matches!(new, Err(SourceFault::Coinbase { height: 10, .. })), "{new:?}");
+}
+
+/// Proving takes no lock that messages need: here a message reads the chain meanwhile.
+#[tokio::test]
+async fn wrong_coinbases_keep_no_message_waiting() {
+    let (shared, keeper, chain) = with_ten_blocks().await;
+    let reader = shared.client.sync();
+    let proving = keeper.take_coinbases(vec![given(&chain, 1, 2)]);
+    let outcome = tokio::time::timeout(Duration::from_secs(120), proving).await;
+    drop(reader);
+    assert!(matches!(outcome, Ok(Err(SourceFault::Coinbase { height: 1, .. }))));
+}
