@@ -1,5 +1,6 @@
 //! Follows Bitcoin's chain by untrusted sources, for the light client to judge its own chain by.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,9 @@ pub(super) struct BitcoinKeeper {
     store: Option<(PathBuf, Mutex<B256>)>,
     /// Pause between two looks for new blocks, and after a first failure.
     poll: Duration,
+    /// Number of sources, and the names of those whose chains do not link to the client's.
+    sources: usize,
+    unlinked: Mutex<HashSet<String>>,
     /// The verdict that was logged last, and whether a hidden branch was.
     logged: Mutex<Option<(&'static str, bool)>>,
     /// Number of sources that have answered the last time that they were asked.
@@ -71,18 +75,21 @@ type UnprovenCoinbase = (RawCoinbase, [u8; HEADER_LEN]);
 impl BitcoinKeeper {
     /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an earlier run
     /// are taken from the folder, and new ones are stored there if it is the client's own. `poll` is the pause between two looks at
-    /// a source.
+    /// one of the `sources`.
     pub(super) fn start(
         shared: Arc<SharedLight>,
         folder: Option<HeaderFolder<'_>>,
         poll: Duration,
+        sources: &[Arc<BitcoinSource>],
     ) -> Option<Arc<Self>> {
         let network = shared.client.sync().network().bitcoin?;
         let path = folder.map(|folder| folder.path.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
         // Other clients ask for the headers since the built-in block.
-        let chain = restored.unwrap_or_else(|| BitcoinChain::new(network)).holding(SERVED_BITCOIN_HEADERS);
-        let follower = BitcoinFollower::resume(chain);
+        let follower = restored.map_or_else(
+            || at_built_in(network),
+            |chain| BitcoinFollower::resume(chain.holding(SERVED_BITCOIN_HEADERS)),
+        );
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
         let mut sync = shared.client.sync_mut();
@@ -91,7 +98,9 @@ impl BitcoinKeeper {
         drop(sync);
         let path = path.filter(|_| folder.is_some_and(|folder| folder.is_own));
         let store = path.map(|path| (path, Mutex::new(tip.hash)));
-        Some(Arc::new(Self { shared, store, poll, logged: Mutex::new(None), answering: AtomicUsize::new(0) }))
+        let sources = sources.iter().map(|source| source.name()).collect::<HashSet<_>>().len();
+        let (unlinked, logged, answering) = (Mutex::default(), Mutex::new(None), AtomicUsize::new(0));
+        Some(Arc::new(Self { shared, store, poll, sources, unlinked, logged, answering }))
     }
 
     /// Asks one source, again and again, until the service is dropped.
@@ -102,6 +111,7 @@ impl BitcoinKeeper {
             let answered = std::mem::replace(&mut answers, outcome.is_ok());
             self.count_source(answered, answers);
             self.log_verdict();
+            self.note_links(source.name(), &outcome);
             let pause = match outcome {
                 Ok(()) => {
                     failures = 0;
@@ -220,7 +230,8 @@ impl BitcoinKeeper {
     /// Stores the chain if its tip has changed.
     async fn store(&self) {
         let Some((path, written)) = &self.store else { return };
-        let tip = self.with(|follower| follower.chain().tip().hash);
+        // A chain of its first block alone is not worth the file of an earlier run.
+        let Some(tip) = self.with(|follower| follower.tip().map(|tip| tip.hash)) else { return };
         let before = std::mem::replace(&mut *written.lock().unwrap_or_else(PoisonError::into_inner), tip);
         if before == tip {
             return;
@@ -229,6 +240,28 @@ impl BitcoinKeeper {
         let saved = tokio::task::spawn_blocking(move || save(&path, &bytes).map_err(|error| (path, error)));
         if let Ok(Err((path, error))) = saved.await {
             warn!("{}: {error}; Bitcoin's headers are not stored", path.display());
+        }
+    }
+
+    /// Begins again at the built-in block if the chain of no source links to the client's. Then what an earlier run has stored is
+    /// not Bitcoin's chain.
+    fn note_links(&self, source: &str, outcome: &Result<(), SourceFault>) {
+        let mut unlinked = self.unlinked.lock().unwrap_or_else(PoisonError::into_inner);
+        // A failed request or a false header says nothing of the source's chain.
+        match outcome {
+            Ok(()) => drop(unlinked.remove(source)),
+            Err(SourceFault::Unlinked) => drop(unlinked.insert(source.to_owned())),
+            Err(_) => return,
+        }
+        if unlinked.len() < self.sources {
+            return;
+        }
+        let mut sync = self.shared.client.sync_mut();
+        let Some(network) = sync.network().bitcoin else { return };
+        if sync.bitcoin().is_some_and(|follower| *follower.chain().start() != network.checkpoint) {
+            warn!("no source of Bitcoin's chain links to the stored headers, which are not used any more");
+            sync.follow_bitcoin(at_built_in(network));
+            unlinked.clear();
         }
     }
 
@@ -252,6 +285,11 @@ impl BitcoinKeeper {
             );
         }
     }
+}
+
+/// A follower from the built-in block on, which serves other clients.
+fn at_built_in(network: BitcoinNetwork) -> BitcoinFollower {
+    BitcoinFollower::resume(BitcoinChain::new(network).holding(SERVED_BITCOIN_HEADERS))
 }
 
 /// Proves coinbases of blocks of a chain whose newest block has the height `tip`. Returns the right ones, shortened, and the

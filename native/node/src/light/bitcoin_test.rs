@@ -1,7 +1,7 @@
-//! Sources that give wrong coinbases.
+//! Sources that give wrong coinbases, and sources whose chains do not link.
 
 use rootlight::consensus::Network;
-use rootlight::consensus::bitcoin::reversed;
+use rootlight::consensus::bitcoin::{BitcoinCheckpoint, BitcoinHeader, hash_number, reversed, target_of};
 use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
 use rootlight::light::{ClientConfig, SyncOptions};
 use rootlight_server::service::Counts;
@@ -10,20 +10,22 @@ use super::*;
 use crate::bitcoin_chain::RegtestChain;
 use crate::light::checkpoint::{LightStart, start_checkpoint};
 
-/// A client of regtest that has heard nothing.
-fn keeper() -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
+/// A client of regtest that has heard nothing, with sources that are not asked.
+fn keeper(sources: &[&str]) -> (Arc<SharedLight>, Arc<BitcoinKeeper>) {
     let network = Network::regtest();
     let start = LightStart::At(start_checkpoint(Some("none"), &network).unwrap());
     let (config, secret) = (ClientConfig::default(), (B256::ZERO, Counts::default()));
     let shared = SharedLight::new(network, start, config, SyncOptions::default(), secret, (None, 0));
     let shared = Arc::new(shared);
-    let keeper = BitcoinKeeper::start(shared.clone(), None, Duration::from_secs(1)).unwrap();
+    let open = |url: &&str| Arc::new(BitcoinSource::open(url).unwrap());
+    let sources: Vec<_> = sources.iter().map(open).collect();
+    let keeper = BitcoinKeeper::start(shared.clone(), None, Duration::from_secs(1), &sources).unwrap();
     (shared, keeper)
 }
 
 /// A keeper with the headers of a chain of ten blocks.
 async fn with_ten_blocks() -> (Arc<SharedLight>, Arc<BitcoinKeeper>, RegtestChain) {
-    let (shared, keeper) = keeper();
+    let (shared, keeper) = keeper(&["tcp://one.example"]);
     let chain = RegtestChain::new(1);
     let commitments = (1..=10).map(|byte| Some(B256::repeat_byte(byte))).collect();
     chain.mine(&BitcoinBlocks { commitments, parent: None, time: 1_700_000_000 }).unwrap();
@@ -63,4 +65,40 @@ async fn wrong_coinbases_keep_no_message_waiting() {
     let outcome = tokio::time::timeout(Duration::from_secs(120), proving).await;
     drop(reader);
     assert!(matches!(outcome, Ok(Err(SourceFault::Coinbase { height: 1, .. }))));
+}
+
+/// A stored chain whose lowest block is of the writer's choice, with one header above it.
+fn planted(network: BitcoinNetwork) -> BitcoinChain {
+    let hash = B256::repeat_byte(5);
+    let checkpoint = BitcoinCheckpoint { height: 2_016, hash, ..network.checkpoint };
+    let mut chain = BitcoinChain::new(BitcoinNetwork { checkpoint, ..network });
+    let mut header = [0; HEADER_LEN];
+    header[4..36].copy_from_slice(hash.as_slice());
+    header[68..72].copy_from_slice(&1_700_000_000_u32.to_le_bytes());
+    header[72..76].copy_from_slice(&checkpoint.next_bits.to_le_bytes());
+    let target = target_of(checkpoint.next_bits).unwrap();
+    let mined = (0..=u8::MAX).any(|nonce| {
+        header[76] = nonce;
+        hash_number(&BitcoinHeader::from(&header).hash()) <= target
+    });
+    assert!(mined);
+    chain.insert(&header, unix_time()).unwrap();
+    chain
+}
+
+/// A writer of the folder does not keep the client from Bitcoin's chain.
+#[test]
+fn stored_headers_to_which_no_source_links_are_not_used() {
+    let (shared, keeper) = keeper(&["tcp://one.example", "tcp://two.example", "tcp://two.example"]);
+    let network = shared.client.sync().network().bitcoin.unwrap();
+    shared.client.sync_mut().follow_bitcoin(BitcoinFollower::resume(planted(network)));
+    let is_planted = || shared.client.sync().bitcoin().unwrap().chain().start().height == 2_016;
+    keeper.note_links("one", &Err(SourceFault::Unlinked));
+    keeper.note_links("one", &Err(SourceFault::Unlinked));
+    assert!(is_planted(), "the other source was not heard");
+    keeper.note_links("two", &Ok(()));
+    keeper.note_links("two", &Err(SourceFault::Request(UpstreamError::Silent("busy".into()))));
+    assert!(is_planted());
+    keeper.note_links("two", &Err(SourceFault::Unlinked));
+    assert_eq!(*shared.client.sync().bitcoin().unwrap().chain().start(), network.checkpoint);
 }

@@ -174,7 +174,8 @@ impl LightService {
         // Bitcoin's blocks come 20 times less often than Rootstock's.
         let poll = Duration::from_millis(options.sync.poll.saturating_mul(4));
         let judged = !options.bitcoin.is_empty();
-        let bitcoin = if judged { BitcoinKeeper::start(shared.clone(), folder, poll) } else { None };
+        let keeper = || BitcoinKeeper::start(shared.clone(), folder, poll, &options.bitcoin);
+        let bitcoin = judged.then(keeper).flatten();
         let log = Arc::new(Mutex::new(SyncLog::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
             .iter()
