@@ -7,7 +7,7 @@
 //! | `electrum` | Electrum's protocol, which offers headers and coinbases |
 //! | `electrum_link` | its connections: lines over TCP or TLS, messages over WebSocket |
 //! | `rootlight` | other Rootlights, which offer headers and coinbases |
-//! | `coinbase` | [`RawCoinbase`]: the coinbase of a block, and the transaction without its witness |
+//! | `coinbase` | [`RawCoinbase`]: the coinbase of a block |
 //! | `follow` | the whole chain of one source, verified |
 //! | `recording` | what a source gave, as a file |
 //! | `hex` | hexadecimal text |
