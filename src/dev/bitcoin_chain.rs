@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 
+use crate::consensus::bitcoin::ServedBitcoin;
 use crate::consensus::mining::BitcoinWork;
 
 /// Most Bitcoin blocks in one request.
 pub const MAX_BITCOIN_BLOCKS: u64 = 2_016;
 
 /// A Bitcoin chain that a host makes beside the development chain.
-pub trait BitcoinSide: core::fmt::Debug + Send + Sync {
+pub trait BitcoinSide: ServedBitcoin + core::fmt::Debug + Send + Sync {
     /// Returns a block on the newest one whose coinbase commits to a hash, without its nonce. `time` is that of the block to
     /// be mined, in seconds since 1970; the Bitcoin block's differs if Bitcoin's rules demand a later one.
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork;

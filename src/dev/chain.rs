@@ -103,7 +103,7 @@ pub struct DevChain {
     pub(super) slow: Vec<B256>,
     pub(super) interrupts: Interrupts,
     /// The Bitcoin chain on whose newest block blocks are mined, if a host makes one.
-    pub(super) bitcoin: Option<Arc<dyn BitcoinSide>>,
+    pub(crate) bitcoin: Option<Arc<dyn BitcoinSide>>,
     /// Who sends the transactions of the present message.
     asker: Asker,
     wallet: Wallet,

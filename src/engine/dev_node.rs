@@ -78,6 +78,7 @@ impl DevNode {
                 clock: *chain.clock(),
                 mining: chain.mining(),
                 accounts,
+                bitcoin: chain.bitcoin.clone(),
             })),
             host: self.host.clone(),
         }

@@ -10,9 +10,11 @@ use super::{
     producer::{BlockProducer, PendingBlock},
 };
 use crate::{
-    consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    consensus::{
+        Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles, bitcoin::ServedBitcoin,
+    },
     dev::{
-        Assembled, Clock, MinerSettings, Mining,
+        Assembled, BitcoinSide, Clock, MinerSettings, Mining,
         pool::{Pool, Pooled},
     },
     exec::BlockEnvironment,
@@ -32,6 +34,8 @@ pub(super) struct DevProducer {
     pub(super) mining: Mining,
     /// Accounts whose keys the node holds.
     pub(super) accounts: Arc<Vec<Address>>,
+    /// The Bitcoin chain on which blocks are mined.
+    pub(super) bitcoin: Option<Arc<dyn BitcoinSide>>,
 }
 
 impl BlockProducer for DevProducer {
@@ -68,6 +72,10 @@ impl BlockProducer for DevProducer {
             active: self.mining != Mining::Manual,
             price: self.miner_settings.price(chain.network(), chain.head()),
         }
+    }
+
+    fn bitcoin(&self) -> Option<&dyn ServedBitcoin> {
+        self.bitcoin.as_deref().map(|bitcoin| bitcoin as &dyn ServedBitcoin)
     }
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::exec::BlockObserver;
 use crate::{consensus::VerifiedHeader, trie::TrieStore};
 use crate::{
-    consensus::{ChainView, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    consensus::{ChainView, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles, bitcoin::ServedBitcoin},
     exec::CodeCache,
     light::{CallCache, KnownFacts, Location, MessageCallCache, PinnedHead, UpstreamState},
     state::{CachedState, Fact, StateError, StateReader, TrieState},
@@ -468,5 +468,9 @@ impl View for LightView<'_> {
 
     fn light(&self) -> Option<&PinnedHead> {
         Some(self.pinned)
+    }
+
+    fn bitcoin(&self) -> Option<&dyn ServedBitcoin> {
+        self.pinned.bitcoin().map(|follower| follower as &dyn ServedBitcoin)
     }
 }

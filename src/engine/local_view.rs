@@ -14,7 +14,7 @@ use super::{
     state::next_environment,
 };
 use crate::{
-    consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles, bitcoin::ServedBitcoin},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
     local::{ChainSnapshot, Events, Term},
     state::{KeyedTrie, LastKey, StateReader},
@@ -353,6 +353,10 @@ impl View for LocalView<'_> {
 
     fn upstreams(&self) -> Vec<String> {
         self.snapshot.upstreams.to_vec()
+    }
+
+    fn bitcoin(&self) -> Option<&dyn ServedBitcoin> {
+        self.producer()?.bitcoin()
     }
 
     fn events(&self) -> Option<&Events> {

@@ -7,7 +7,9 @@ use alloy_primitives::Address;
 
 use super::{Miner, TransactionPool};
 use crate::{
-    consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    consensus::{
+        Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles, bitcoin::ServedBitcoin,
+    },
     exec::{BlockEnvironment, ExecutedBlock},
     local::ChainSnapshot,
     types::SealedHeader,
@@ -45,4 +47,9 @@ pub trait BlockProducer: Debug + Send + Sync {
 
     /// The miner, which mines on the head of this chain.
     fn miner(&self, chain: &ChainSnapshot) -> Miner;
+
+    /// The Bitcoin chain on which blocks are mined; `None` without one.
+    fn bitcoin(&self) -> Option<&dyn ServedBitcoin> {
+        None
+    }
 }

@@ -3,6 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{Chain, Pool, State};
+use crate::consensus::bitcoin::ServedBitcoin;
 
 /// Progress of synchronization, for `eth_syncing`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,11 @@ pub trait View: Chain + State + Pool {
     /// The light client at its pinned head; `None` on a chain that is executed locally.
     #[cfg(feature = "light")]
     fn light(&self) -> Option<&crate::light::PinnedHead> {
+        None
+    }
+
+    /// The Bitcoin chain that is followed, or that a development chain is mined on; `None` without one.
+    fn bitcoin(&self) -> Option<&dyn ServedBitcoin> {
         None
     }
 

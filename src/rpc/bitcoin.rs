@@ -7,8 +7,8 @@ use super::{
     params::Params,
 };
 use crate::{
+    consensus::bitcoin::ServedBitcoin,
     engine::{Level, View},
-    light::bitcoin::{BitcoinFollower, encode_bitcoin_headers, encode_coinbases},
 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -32,21 +32,20 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 fn headers(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    serve(view, params, |follower, from, count| encode_bitcoin_headers(follower.chain(), from, count))
+    serve(view, params, |bitcoin, from, count| bitcoin.served_headers(from, count))
 }
 
 fn tags(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    serve(view, params, encode_coinbases)
+    serve(view, params, |bitcoin, from, count| bitcoin.served_coinbases(from, count))
 }
 
 fn serve(
     view: &dyn View,
     params: Params<'_>,
-    encode: fn(&BitcoinFollower, u32, u32) -> alloc::string::String,
+    encode: fn(&dyn ServedBitcoin, u32, u32) -> alloc::string::String,
 ) -> Result<HandlerOutput, Failure> {
     let (from, count) = (height(params.number(0)?), height(params.number(1)?));
-    let follower = view.light().and_then(|light| light.bitcoin());
-    done(&follower.map(|follower| encode(follower, from, count)), Level::Local)
+    done(&view.bitcoin().map(|bitcoin| encode(bitcoin, from, count)), Level::Local)
 }
 
 /// No block is as high as a number that does not fit.

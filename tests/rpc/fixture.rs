@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use rootlight::consensus::bitcoin::{double_sha256, reversed};
+use rootlight::consensus::bitcoin::{ServedBitcoin, double_sha256, pack_headers, reversed};
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip, DevAccounts, DevConfig, Mining};
+use rootlight::light::bitcoin::{encode_coinbase_proofs, encode_packed_headers};
 use rootlight::rpc::Connection;
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
@@ -37,6 +38,16 @@ pub(crate) struct Fixture {
 /// A Bitcoin chain whose height is the number of blocks that were asked for.
 #[derive(Debug)]
 struct Bitcoin;
+
+impl ServedBitcoin for Bitcoin {
+    fn served_headers(&self, _: u32, _: u32) -> String {
+        encode_packed_headers(0, 0, &pack_headers([]))
+    }
+
+    fn served_coinbases(&self, _: u32, _: u32) -> String {
+        encode_coinbase_proofs(std::iter::empty())
+    }
+}
 
 impl BitcoinSide for Bitcoin {
     fn next(&self, commitment: &B256, time: u64) -> BitcoinWork {

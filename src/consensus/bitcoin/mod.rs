@@ -28,6 +28,7 @@ mod main_chain;
 mod model_test;
 mod network;
 mod packed;
+mod served;
 mod stored;
 #[cfg(test)]
 mod stored_test;
@@ -50,6 +51,7 @@ pub use hash::{
 pub use header::{BitcoinHeader, HashedHeader};
 pub use network::{BitcoinCheckpoint, BitcoinNetwork};
 pub use packed::{PackedHeaders, PackedHeadersError, pack_headers};
+pub use served::ServedBitcoin;
 pub use stored::StoredBitcoinError;
 pub use target::{bits_of, target_of, work_of_target};
 pub use transaction_shape::looks_like_transaction;

@@ -37,7 +37,8 @@ pub use hidden::HiddenBranch;
 pub use judge::{BitcoinJudge, BitcoinReport};
 pub use served::{
     MAX_SERVED_COINBASES, MAX_SERVED_HEADERS, ServedBitcoinError, ServedHeaders, decode_bitcoin_headers,
-    decode_coinbases, encode_bitcoin_headers, encode_coinbases,
+    decode_coinbases, encode_bitcoin_headers, encode_coinbase_proofs, encode_coinbases,
+    encode_packed_headers,
 };
 pub use shown::{ShownChain, ShownView};
 pub use tags::{

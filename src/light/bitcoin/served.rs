@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::coinbases::KEPT_COINBASES;
 use super::follower::BitcoinFollower;
 use crate::consensus::bitcoin::{
-    BitcoinChain, CoinbaseProofBuf, HEADER_LEN, PackedHeaders, PackedHeadersError,
+    BitcoinChain, CoinbaseProofBuf, HEADER_LEN, PackedHeaders, PackedHeadersError, ServedBitcoin,
 };
 use crate::types::FieldError;
 use crate::types::rlp::{ListBuf, RlpReader, put_str, put_u64};
@@ -60,9 +60,13 @@ pub struct ServedHeaders {
 #[must_use]
 pub fn encode_bitcoin_headers(chain: &BitcoinChain, from: u32, count: u32) -> String {
     let (lowest, tip) = (chain.lowest(), chain.tip().height);
-    let mut bytes = [lowest.to_be_bytes(), tip.to_be_bytes()].concat();
-    bytes.extend(chain.packed(from.max(lowest), count.min(MAX_SERVED_HEADERS)));
-    BASE64.encode(&bytes)
+    encode_packed_headers(lowest, tip, &chain.packed(from.max(lowest), count.min(MAX_SERVED_HEADERS)))
+}
+
+/// Encodes packed headers of a chain, of which these are the heights of the lowest header that is held and of the newest block.
+#[must_use]
+pub fn encode_packed_headers(lowest: u32, tip: u32, packed: &[u8]) -> String {
+    BASE64.encode(&[&lowest.to_be_bytes()[..], &tip.to_be_bytes(), packed].concat())
 }
 
 /// Decodes at most `most` headers.
@@ -83,10 +87,11 @@ pub fn decode_bitcoin_headers(text: &str, most: u32) -> Result<ServedHeaders, Se
 #[must_use]
 pub fn encode_coinbases(follower: &BitcoinFollower, from: u32, count: u32) -> String {
     let heights = from..from.saturating_add(count.min(MAX_SERVED_COINBASES));
-    encode_proofs(heights.map(|height| follower.coinbases().proof_at(follower.chain(), height)))
+    encode_coinbase_proofs(heights.map(|height| follower.coinbases().proof_at(follower.chain(), height)))
 }
 
-fn encode_proofs<'a>(proofs: impl Iterator<Item = Option<&'a CoinbaseProofBuf>>) -> String {
+/// Encodes the proofs of the coinbases of consecutive blocks; `None` stands for each one that is not held.
+pub fn encode_coinbase_proofs<'a>(proofs: impl Iterator<Item = Option<&'a CoinbaseProofBuf>>) -> String {
     let mut list = ListBuf::with_capacity(0);
     for proof in proofs {
         let mut entry = ListBuf::with_capacity(0);
@@ -100,6 +105,16 @@ fn encode_proofs<'a>(proofs: impl Iterator<Item = Option<&'a CoinbaseProofBuf>>)
     let mut bytes = alloc::vec![FORM];
     bytes.extend_from_slice(list.as_list());
     BASE64.encode(&bytes)
+}
+
+impl ServedBitcoin for BitcoinFollower {
+    fn served_headers(&self, from: u32, count: u32) -> String {
+        encode_bitcoin_headers(self.chain(), from, count)
+    }
+
+    fn served_coinbases(&self, from: u32, count: u32) -> String {
+        encode_coinbases(self, from, count)
+    }
 }
 
 /// Decodes the coinbases of at most `most` consecutive blocks; `None` for each one that the server does not have.

@@ -229,6 +229,23 @@ async fn another_rootlight_is_source_enough() {
     }
 }
 
+#[tokio::test]
+async fn a_development_chain_serves_its_bitcoin_chain_to_light_clients() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let url = format!("rootlight+{}", world.server.url("/"));
+    let held = status(&world.light(std::slice::from_ref(&url), None), "held").await;
+    assert_eq!(held["tip"]["height"], 300, "{held:#}");
+    assert_eq!((&held["tags"]["own"], &held["tags"]["withheld"]), (&json!(72), &json!(0)), "{held:#}");
+    let (source, direct) =
+        (BitcoinSource::open(&url).unwrap(), BitcoinSource::open(&world.electrum()).unwrap());
+    for (from, count) in [(0, 2_016), (298, 9), (301, 9)] {
+        assert_eq!(source.headers(from, count).await, direct.headers(from, count).await, "{from}");
+    }
+    assert_eq!(source.tip().await, Ok(300));
+    assert_eq!(source.coinbases(&[300, 1, 301]).await.unwrap().len(), 2);
+}
+
 /// Blocks of before the light client's own start are asked for from the lowest that is held; new ones as they come.
 #[tokio::test]
 async fn what_another_rootlight_serves_is_bitcoins_chain_as_it_grows() {

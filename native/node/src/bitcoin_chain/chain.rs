@@ -3,9 +3,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, U256};
-use rootlight::consensus::bitcoin::{BitcoinHeader, HEADER_LEN};
+use rootlight::consensus::bitcoin::{BitcoinHeader, HEADER_LEN, ServedBitcoin, pack_headers};
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::dev::{BitcoinBlocks, BitcoinSide, BitcoinTip};
+use rootlight::light::bitcoin::{
+    MAX_SERVED_COINBASES, MAX_SERVED_HEADERS, encode_coinbase_proofs, encode_packed_headers,
+};
 use tokio::sync::watch;
 
 use super::coinbase::BlockCoinbase;
@@ -202,6 +205,20 @@ impl Blocks {
             self.blocks.extend(removed);
         }
         extended
+    }
+}
+
+impl ServedBitcoin for RegtestChain {
+    fn served_headers(&self, from: u32, count: u32) -> String {
+        let headers = self.headers(from, count.min(MAX_SERVED_HEADERS) as usize);
+        encode_packed_headers(0, self.tip().height, &pack_headers(headers))
+    }
+
+    fn served_coinbases(&self, from: u32, count: u32) -> String {
+        let heights = from..from.saturating_add(count.min(MAX_SERVED_COINBASES));
+        let proofs: Vec<_> =
+            heights.map(|height| self.coinbase(height).map(|coinbase| coinbase.proof())).collect();
+        encode_coinbase_proofs(proofs.iter().map(Option::as_ref))
     }
 }
 

@@ -2,7 +2,9 @@
 
 use alloy_primitives::B256;
 use alloy_primitives::hex;
-use rootlight::consensus::bitcoin::{double_sha256, hash_pair};
+use rootlight::consensus::bitcoin::{
+    CoinbaseBytes, CoinbaseProof, CoinbaseProofBuf, double_sha256, hash_pair, reversed,
+};
 use rootlight::types::MERGED_MINING_TAG;
 
 /// The coinbase of block 0, which all of Bitcoin's networks have.
@@ -63,6 +65,12 @@ impl BlockCoinbase {
     /// The Merkle root of the block.
     pub(super) fn root(&self) -> B256 {
         self.branch.iter().fold(self.hash, |node, sibling| hash_pair(&node, sibling))
+    }
+
+    /// The proof that the block has this coinbase, in few bytes.
+    pub(super) fn proof(&self) -> CoinbaseProofBuf {
+        let branch: Vec<u8> = self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
+        CoinbaseProof { coinbase: CoinbaseBytes::Whole(&self.transaction), branch: &branch }.shortened()
     }
 
     /// The transaction as nodes send it: with the witness that the coinbases of today's blocks have (BIP-141).
