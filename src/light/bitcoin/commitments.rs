@@ -171,13 +171,12 @@ impl Commitments {
         heights
     }
 
-    /// The newest Rootstock block that `least` of the Bitcoin blocks up to `top` commit to, or to one above it. `None` if there is
-    /// none, or if `least` is 0.
+    /// For each of the Bitcoin blocks up to `top`, the newest Rootstock block that it commits to; the lowest of these first.
     #[must_use]
-    pub fn newest_behind(&self, bitcoin: &BitcoinChain, top: u32, least: u32) -> Option<u64> {
+    pub fn behind(&self, bitcoin: &BitcoinChain, top: u32) -> Vec<u64> {
         let mut behind: Vec<u64> = self.heights(bitcoin, top, 0).into_values().collect();
         behind.sort_unstable();
-        behind.get(behind.len().checked_sub(least as usize)?).copied()
+        behind
     }
 
     /// Counts the newest Bitcoin blocks below `tip`, which has none on top.
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_block_that_is_committed_to_often_enough_is_found() {
+    fn blocks_are_found_by_how_often_they_are_committed_to() {
         let chain = bitcoin(LOWEST + 100);
         // An uncle's parent may be below what an earlier Bitcoin block stands behind.
         let found = [
@@ -244,11 +243,10 @@ mod tests {
             (hash(LOWEST + 99), 30),
         ];
         let commitments = with(&found);
-        let newest = |least| commitments.newest_behind(&chain, LOWEST + 60, least);
-        assert_eq!([1, 2, 3, 4, 0].map(newest), [Some(20), Some(18), Some(7), None, None]);
-        for least in 1..=3 {
-            let above = |number| commitments.heights(&chain, LOWEST + 60, number).len() as u32;
-            let number = newest(least).unwrap();
+        let behind = commitments.behind(&chain, LOWEST + 60);
+        assert_eq!(behind, [7, 18, 20]);
+        for (number, least) in behind.into_iter().zip([3, 2, 1]) {
+            let above = |number| commitments.heights(&chain, LOWEST + 60, number).len();
             assert!(above(number) >= least && above(number + 1) < least, "{least}");
         }
     }

@@ -40,6 +40,8 @@ pub struct BitcoinFollower {
     /// How often sources have shown something new.
     changes: u64,
     report: Option<(ReportBasis, u64, BitcoinReport)>,
+    /// As of the report, the newest Rootstock block that each of Bitcoin's blocks stands behind, lowest first.
+    behind: Vec<u64>,
 }
 
 impl BitcoinFollower {
@@ -52,7 +54,14 @@ impl BitcoinFollower {
     /// A follower of a chain that was stored ([`BitcoinChain::restore`]).
     #[must_use]
     pub fn resume(chain: BitcoinChain) -> Self {
-        Self { chain, coinbases: Coinbases::default(), judge: None, changes: 0, report: None }
+        Self {
+            chain,
+            coinbases: Coinbases::default(),
+            judge: None,
+            changes: 0,
+            report: None,
+            behind: Vec::new(),
+        }
     }
 
     /// The Bitcoin chain.
@@ -148,6 +157,8 @@ impl BitcoinFollower {
         let judge = self.judge.get_or_insert_with(|| BitcoinJudge::new(first));
         judge.follow(view, &self.chain);
         let report = judge.report(view, &self.chain, &self.coinbases, now);
+        // The newest block has none on top.
+        self.behind = judge.commitments().behind(&self.chain, report.dated.tip.saturating_sub(1));
         self.report = Some((self.basis(view), now, report));
     }
 
@@ -182,11 +193,11 @@ impl BitcoinFollower {
     }
 
     /// The highest Rootstock block that has at least `least` Bitcoin blocks behind it, as of the newest report. A Bitcoin block is
-    /// behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on top.
+    /// behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on top. `None` if
+    /// there is none, or if `least` is 0.
     #[must_use]
     pub fn newest_behind(&self, least: u32) -> Option<u64> {
-        let top = self.report()?.dated.tip.saturating_sub(1);
-        self.judge.as_ref()?.commitments().newest_behind(&self.chain, top, least)
+        self.behind.get(self.behind.len().checked_sub(least as usize)?).copied()
     }
 
     /// The Bitcoin blocks above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
