@@ -35,6 +35,12 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     }
 }
 
+/// Number of the newest block that answers may be about: one that is as deep as the host requires, and that enough Bitcoin blocks
+/// stand behind. `None` if there is none.
+pub fn newest_allowed(pinned: &PinnedHead) -> Option<u64> {
+    chain(pinned).ok()?.head().number.checked_sub(pinned.min_depth())
+}
+
 /// The refusal of a chain that is still synchronizing.
 pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
     let head = pinned.chain().map_or(0, |chain| chain.head().number);

@@ -15,7 +15,7 @@ pub struct BalanceArgs {
     /// that of RSKIP-60 for mainnet or testnet
     #[arg(value_name = "ADDRESS")]
     pub address: String,
-    /// The block after which the balance is proven
+    /// The block after which the balance is proven; latest is the newest one that --min-depth and --min-bitcoin allow
     #[arg(long, value_name = "N|latest", default_value = "latest")]
     pub block: BlockChoice,
     /// Flags of the light client.
@@ -43,7 +43,7 @@ Exit codes: 0 the balance is proven, 1 it is not, or the run was interrupted, 2 
 /// The block after which the balance is proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockChoice {
-    /// The newest verified block.
+    /// The newest verified block that is as old as the flags demand.
     Latest,
     /// The block of this number.
     Number(u64),

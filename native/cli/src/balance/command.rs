@@ -84,6 +84,8 @@ impl BalanceRun<'_> {
             account: self.account.address,
             block: self.args.block,
             finds_nodes: discovery::is_wanted(sources),
+            demands_bitcoin: sources.min_bitcoin.is_some(),
+            demands_age: sources.min_depth > 0 || sources.min_bitcoin > Some(0),
             refusal: Mutex::default(),
         };
         let end = self.wait(&prover, &notes).await;

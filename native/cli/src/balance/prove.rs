@@ -35,6 +35,10 @@ pub(super) struct Prover<'a> {
     pub(super) block: BlockChoice,
     /// Whether nodes are found, which take each other's place.
     pub(super) finds_nodes: bool,
+    /// Whether Bitcoin must support the chain.
+    pub(super) demands_bitcoin: bool,
+    /// Whether blocks must be below others, or below Bitcoin's.
+    pub(super) demands_age: bool,
     /// Why the latest question was not answered.
     pub(super) refusal: Mutex<Option<String>>,
 }
@@ -62,7 +66,7 @@ impl Prover<'_> {
         self.reach_head().await?;
         let mut pause = FIRST_PAUSE;
         for tries in 1_u32.. {
-            match ask_balance(self.service, self.account, self.block).await {
+            match ask_balance(self.service, self.account, self.chosen()).await {
                 Ok(answer) => return Ok(answer),
                 Err(NoBalance::NoBlock) => return Err(Unproven::Block),
                 Err(NoBalance::Unproven(reason)) => self.refuse(reason),
@@ -76,14 +80,26 @@ impl Prover<'_> {
         Err(Unproven::State)
     }
 
-    /// Waits until the head is verified.
+    /// The block to ask about. Where the newest block is too young for the flags, it is the newest one that is not.
+    fn chosen(&self) -> BlockChoice {
+        match (self.block, self.service.newest_allowed()) {
+            (BlockChoice::Latest, Some(number)) if self.demands_age => BlockChoice::Number(number),
+            (block, _) => block,
+        }
+    }
+
+    /// Waits until the head is verified, and until Bitcoin supports it if that is demanded.
     async fn reach_head(&self) -> Result<(), Unproven> {
         // Sources are tried again and again, so a moment without a fault is no sign of life. A header is.
         let (mut failing, mut head) = (None::<Instant>, Value::Null);
         loop {
             let mut status = ask(self.service, "rootlight_syncStatus", json!([])).await.unwrap_or_default();
-            if status["synced"] == true {
+            let bitcoin = &status["bitcoin"];
+            if status["synced"] == true && (!self.demands_bitcoin || bitcoin["verdict"] == "held") {
                 return Ok(());
+            }
+            if let Some(reason) = bitcoin["reason"].as_str().filter(|_| self.demands_bitcoin) {
+                self.refuse(format!("--min-bitcoin: {reason}"));
             }
             let reached = status["currentBlock"].take();
             if reached != head {

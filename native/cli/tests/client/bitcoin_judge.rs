@@ -444,6 +444,7 @@ async fn answers_are_marked_or_where_bitcoin_is_asked_for_refused() {
     assert_eq!(of(response(&weak, "eth_blockNumber", None).await), (true, json!("weak")));
     assert!(light.trusted_chain().is_some() && weak.trusted_chain().is_none());
     // Of the Bitcoin blocks with another one on top the newest two name 598 and 596.
+    assert_eq!((light.newest_allowed(), strict.newest_allowed()), (Some(600), Some(596)));
     for (number, given) in [(596, true), (597, false), (600, false)] {
         let block = response(&strict, "eth_getBlockByNumber", Some(number)).await;
         assert_eq!(block["result"].is_object(), given, "{block}");
@@ -460,5 +461,6 @@ async fn answers_are_marked_or_where_bitcoin_is_asked_for_refused() {
     let refused = response(&strict, "eth_getBlockByNumber", Some(596)).await;
     assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("contested")), "{refused}");
     assert!(response(&strict, "eth_chainId", None).await["result"].is_string());
+    assert_eq!((strict.newest_allowed(), light.newest_allowed()), (None, Some(608)));
     assert!(light.health().ready && !strict.health().ready);
 }

@@ -279,6 +279,36 @@ async fn a_bitcoin_chain_is_made_and_served_beside_the_chain() {
     assert!(error["message"].as_str().unwrap().contains("--bitcoin-chain"), "{error}");
 }
 
+/// The newest block of a balance is the newest one that enough Bitcoin blocks stand behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_balance_is_proven_after_the_newest_block_that_the_flags_allow() {
+    let dev =
+        DevProgram::start(&["dev", "--genesis", "regtest", "--bitcoin-chain=2", "--block-time", "manual"]);
+    dev.call("hardhat_mine", json!(["0x258", "0x1"])).await.unwrap();
+    let account = dev.call("eth_accounts", json!([])).await.unwrap()[0].as_str().unwrap().to_owned();
+    let bitcoin = format!("rootlight+{}", dev.url);
+    let balance = ["balance", &account, "--network", "regtest", "--checkpoint", "none", "--max-age", "0"];
+    let sources = ["--upstream", &dev.url, "--bitcoin", &bitcoin, "--json"];
+    // Of the Bitcoin blocks with another one on top the newest two name 598 and 596.
+    for (flags, number) in [
+        (&["--min-bitcoin", "2"][..], 596),
+        (&["--min-bitcoin", "0"], 600),
+        (&["--min-bitcoin", "1", "--min-depth", "12"], 588),
+        (&["--min-bitcoin", "2", "--block", "590"], 590),
+    ] {
+        let output = run(&[&balance[..], &sources, flags].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {told}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["block"]["number"], number, "{flags:?}: {answer}");
+        assert_eq!((&answer["depth"], &answer["bitcoin"]["verdict"]), (&json!(600 - number), &json!("held")));
+    }
+    let refused = run(&[&balance[..], &sources, &["--min-bitcoin", "2", "--block", "597"]].concat());
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("ask for block 596 or an older one"), "{told}");
+}
+
 #[test]
 fn wrong_options_are_usage_errors() {
     for arguments in [

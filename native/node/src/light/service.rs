@@ -297,6 +297,12 @@ impl LightService {
         gate::chain(&pinned).ok().filter(|_| !is_marked).cloned()
     }
 
+    /// Number of the newest block that messages are answered about, which is as old as [`LightOptions::min_depth`] and
+    /// [`LightOptions::min_bitcoin`] demand. `None` if there is none.
+    pub fn newest_allowed(&self) -> Option<u64> {
+        gate::newest_allowed(&self.pinned())
+    }
+
     /// The settings that answers about a block may depend on, as a text.
     pub fn settings(&self) -> String {
         let options = &self.options;
