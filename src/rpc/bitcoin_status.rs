@@ -25,7 +25,8 @@ pub struct BitcoinStatus {
     /// The least Rootstock work that a suffix of Bitcoin's chain shows, as a share of Bitcoin's own.
     dated_work: Option<DatedStatus>,
     commitments: Option<CommitmentStatus>,
-    tags: Option<TagStatus>,
+    /// Which chain the newest 72 Bitcoin blocks name.
+    tags: Option<TagCounts>,
     /// A branch for which Bitcoin's miners work and which no upstream shows.
     hidden_branch: Option<HiddenStatus>,
 }
@@ -59,18 +60,6 @@ struct CommitmentStatus {
 
 const _: () = assert!(RECENT_BLOCKS == 72 && COUNTED_BLOCKS == 288, "the names of members say these numbers");
 
-/// Which chain the newest 72 Bitcoin blocks name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TagStatus {
-    own: u32,
-    kin: u32,
-    foreign: u32,
-    ahead: u32,
-    none: u32,
-    withheld: u32,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HiddenStatus {
@@ -92,14 +81,7 @@ pub(super) struct BlockBitcoinStatus {
     newest_height: Option<u32>,
     /// Seconds since the newest of them was mined, by its own time.
     newest_age: Option<u64>,
-    tags: TagStatus,
-}
-
-impl From<TagCounts> for TagStatus {
-    fn from(counts: TagCounts) -> Self {
-        let TagCounts { own, kin, foreign, ahead, none, withheld } = counts;
-        Self { own, kin, foreign, ahead, none, withheld }
-    }
+    tags: TagCounts,
 }
 
 impl BitcoinStatus {
@@ -126,7 +108,7 @@ impl BitcoinStatus {
                 of_newest72: report.counts.recent,
                 of_newest288: report.counts.all,
             }),
-            tags: report.map(|report| report.tags.into()),
+            tags: report.map(|report| report.tags),
             hidden_branch: report.and_then(|report| report.hidden).map(|hidden| HiddenStatus {
                 after_block: hidden.range.after,
                 before_block: hidden.range.until,
@@ -147,7 +129,7 @@ impl BlockBitcoinStatus {
             blocks_above: evidence.bitcoin_blocks,
             newest_height: evidence.newest_height,
             newest_age: evidence.newest_age,
-            tags: evidence.tags.into(),
+            tags: evidence.tags,
         })
     }
 }

@@ -88,7 +88,7 @@ pub fn classify(tag: &Tag, chain: &impl ShownChain) -> TagClass {
 }
 
 /// How many of some Bitcoin blocks have a tag of each class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[allow(missing_docs, reason = "the classes are explained where they are defined")]
 pub struct TagCounts {
     pub own: u32,

@@ -30,12 +30,8 @@ struct TagSample {
     bitcoin_height: u32,
     verdict: &'static str,
     /// Of the newest 72 Bitcoin blocks.
-    own: u32,
-    kin: u32,
-    foreign: u32,
-    ahead: u32,
-    none: u32,
-    withheld: u32,
+    #[serde(flatten)]
+    tags: TagCounts,
     /// Bitcoin blocks by which the newest parent is behind.
     lag: Option<u32>,
     /// Bitcoin blocks that the headers reach back.
@@ -50,17 +46,11 @@ struct TagSample {
 
 impl TagSample {
     fn of(report: &BitcoinReport, bitcoin_height: u32, at: u64) -> Self {
-        let TagCounts { own, kin, foreign, ahead, none, withheld } = report.tags;
         Self {
             at,
             bitcoin_height,
             verdict: report.verdict.name(),
-            own,
-            kin,
-            foreign,
-            ahead,
-            none,
-            withheld,
+            tags: report.tags,
             lag: report.dated.lag,
             judged: report.dated.judged,
             dated_basis_points: report.dated.lowest.map(|lowest| lowest.basis_points()),
@@ -127,18 +117,20 @@ fn step(source: &str, started: Instant, samples: &[TagSample], reason: &str) -> 
         "{}: the newest 72 Bitcoin blocks name this chain {} times ({} own, {} kin), another {} times, blocks far ahead {}, \
          nothing {}, {} are not shown; least dated work {share}, greatest lag {}",
         last.verdict,
-        last.own.saturating_add(last.kin),
-        last.own,
-        last.kin,
-        last.foreign,
-        last.ahead,
-        last.none,
-        last.withheld,
+        last.tags.own.saturating_add(last.tags.kin),
+        last.tags.own,
+        last.tags.kin,
+        last.tags.foreign,
+        last.tags.ahead,
+        last.tags.none,
+        last.tags.withheld,
         lag.map_or("none".to_owned(), |lag| lag.to_string()),
     );
     if samples.len() > 1 {
-        let [own, kin] =
-            [(least(|one| one.own), most(|one| one.own)), (least(|one| one.kin), most(|one| one.kin))];
+        let [own, kin] = [
+            (least(|one| one.tags.own), most(|one| one.tags.own)),
+            (least(|one| one.tags.kin), most(|one| one.tags.kin)),
+        ];
         seen.push_str(&format!(
             "; in {} samples own {} to {}, kin {} to {}, another at most {}",
             samples.len(),
@@ -146,7 +138,7 @@ fn step(source: &str, started: Instant, samples: &[TagSample], reason: &str) -> 
             own.1,
             kin.0,
             kin.1,
-            most(|one| one.foreign)
+            most(|one| one.tags.foreign)
         ));
     }
     let holds = last.verdict == BitcoinVerdict::Held.name();
@@ -156,7 +148,7 @@ fn step(source: &str, started: Instant, samples: &[TagSample], reason: &str) -> 
     let outcome = if holds { StepOutcome::Ok } else { StepOutcome::Failed };
     let details = json!({
         "samples": samples,
-        "mostForeign": most(|one| one.foreign),
+        "mostForeign": most(|one| one.tags.foreign),
         "mostHidden": most(|one| one.hidden),
         "greatestLag": lag,
         "leastDatedBasisPoints": dated,
