@@ -157,10 +157,16 @@ impl BitcoinSource {
         recording.lock().unwrap_or_else(PoisonError::into_inner).write(file)
     }
 
-    fn note(&self, note: impl FnOnce(&mut BitcoinRecording)) {
+    /// Hands on what was given, which is noted if the source is recorded.
+    fn noted<T>(
+        &self,
+        given: Result<T, UpstreamError>,
+        note: impl FnOnce(&mut BitcoinRecording, &Result<T, UpstreamError>),
+    ) -> Result<T, UpstreamError> {
         if let Some(recording) = &self.recording {
-            note(&mut recording.lock().unwrap_or_else(PoisonError::into_inner));
+            note(&mut recording.lock().unwrap_or_else(PoisonError::into_inner), &given);
         }
+        given
     }
 
     /// The name for logs: scheme, host and port.
@@ -192,8 +198,7 @@ impl BitcoinSource {
                 }
             }))
             .await;
-        self.note(|recording| recording.note_tip(&tip));
-        tip
+        self.noted(tip, BitcoinRecording::note_tip)
     }
 
     /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most [`MAX_HEADERS`].
@@ -217,8 +222,7 @@ impl BitcoinSource {
                 }
             }))
             .await;
-        self.note(|recording| recording.note_headers(from, &headers));
-        headers
+        self.noted(headers, |recording, given| recording.note_headers(from, given))
     }
 
     /// Asks for the coinbases of the blocks at these heights, of which the first [`MAX_COINBASES`] are asked for. Those that
@@ -239,8 +243,7 @@ impl BitcoinSource {
             Protocol::Rootlight(rootlight) => self.within(Box::pin(rootlight.coinbases(heights))).await,
             Protocol::Recorded(recording) => recording.coinbases(heights),
         };
-        self.note(|recording| recording.note_coinbases(&coinbases));
-        coinbases
+        self.noted(coinbases, BitcoinRecording::note_coinbases)
     }
 
     /// Ends a call that takes too long, and removes the secrets of the URL from its error.
