@@ -35,9 +35,17 @@ impl HeaderFolder {
             (None, LightStart::At(_) | LightStart::Work(_)) => Self::None,
         }
     }
+
+    /// The folder, if there is one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::None => None,
+            Self::Named(folder) | Self::Usual(folder) => Some(folder),
+        }
+    }
 }
 
-/// The folder of `--data-dir`, if it names one.
+/// The folder of `--data-dir`, if it names one. Only one program uses it, as opposed to the usual folder.
 pub(super) fn named(args: &SourceArgs) -> Option<&Path> {
     args.data_dir.as_deref().filter(|folder| *folder != Path::new(NOTHING))
 }

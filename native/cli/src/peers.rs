@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use super::args::PeerArgs;
 use super::discovery;
 use super::error::CommandError;
-use super::header_folder;
+use super::header_folder::{self, HeaderFolder};
 use super::source_args::SourceArgs;
 
 /// Starts to dial the nodes that `--peer` names, and to find others where that is wanted; must be called inside a runtime.
@@ -48,7 +48,9 @@ pub(super) async fn upstreams(
     };
     let mut upstreams: Vec<SharedUpstream> = args.peer.iter().map(dial).collect();
     if finds {
-        let finder = discovery::start(&args.finding, &network, header_folder::named(args)).await?;
+        // Programs that share a folder replace each other's lists, and each list is as good.
+        let folder = HeaderFolder::of(args.data_dir.as_deref(), start, &network);
+        let finder = discovery::start(&args.finding, &network, folder.path()).await?;
         let avoid = args.peer.iter().map(|peer| peer.id).collect();
         let options = SlotOptions { count: args.peers.into(), identity, avoid, network, nodes };
         upstreams.extend(start_slots(finder, options));

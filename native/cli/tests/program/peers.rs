@@ -22,15 +22,12 @@ impl Drop for PeerProgram {
 }
 
 fn start(arguments: &[&str]) -> PeerProgram {
-    let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-        .args(arguments)
-        .args(["--http-port", "0"])
-        .env_remove("RUST_LOG")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    PeerProgram(child)
+    spawn(Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments))
+}
+
+fn spawn(command: &mut Command) -> PeerProgram {
+    let command = command.args(["--http-port", "0"]).env_remove("RUST_LOG");
+    PeerProgram(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 /// Starts a development chain that peers find; returns it with its id and its address.
@@ -86,6 +83,37 @@ async fn a_light_client_without_upstreams_finds_a_chain_and_lists_its_node() {
     let text = run(&["peers", "--network", "regtest", "--data-dir", data]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.starts_with(&format!("{id}@{address}\n")) && text.contains("state chunks, seen "), "{text}");
+}
+
+/// A start by window keeps the nodes that it finds among the user's caches. The next one needs no boot host.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(all(unix, not(target_os = "macos")))]
+async fn nodes_are_kept_among_the_users_caches() {
+    let (_dev, id, address) = dev();
+    let folder = tempfile::tempdir().unwrap();
+    let network = folder.path().join("network.json");
+    // A start by window needs rules under which work proves something.
+    let rules = r#"{ "name": "regtest", "base": "regtest", "rules": { "rskip97": 0 },
+        "params": { "minimumDifficulty": 4, "futureBound": 4000 },
+        "workStart": { "difficulty": 4, "from": 0, "headers": 60 } }"#;
+    std::fs::write(&network, rules).unwrap();
+    let kept = folder.path().join("rootlight/regtest/nodes.json");
+    for boot in [&["--bootnode", &address][..], &[]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
+        command.args(["light", "--checkpoint", "window", "--max-age", "0", "--network"]).arg(&network);
+        let mut light = spawn(command.args(boot).env("XDG_CACHE_HOME", folder.path()));
+        let _watch = ProgramWatch::of(&light.0);
+        let mut line = String::new();
+        BufReader::new(light.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
+        let named = |upstream: &Value| upstream["name"] == format!("{id}@{address}");
+        while !ask(&url, "rootlight_upstreams").await["result"].as_array().unwrap().iter().any(named) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Command::new("kill").args(["-TERM", &light.0.id().to_string()]).status().unwrap();
+        light.0.wait().unwrap();
+        assert!(std::fs::read_to_string(&kept).unwrap().contains(&id));
+    }
 }
 
 #[test]
