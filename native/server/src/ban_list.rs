@@ -139,14 +139,14 @@ impl BanList {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn range(text: &str) -> AddressRange {
+    pub(crate) fn range(text: &str) -> AddressRange {
         AddressRange::parse(text).unwrap()
     }
 
-    fn ip(text: &str) -> IpAddr {
+    pub(crate) fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
     }
 

@@ -138,14 +138,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-
-    fn range(text: &str) -> AddressRange {
-        AddressRange::parse(text).unwrap()
-    }
-
-    fn ip(text: &str) -> IpAddr {
-        text.parse().unwrap()
-    }
+    use crate::ban_list::tests::{ip, range};
 
     #[test]
     fn trusted_proxies_and_this_machine_are_never_banned() {
