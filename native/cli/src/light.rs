@@ -15,7 +15,7 @@ use tracing::info;
 
 use super::args::LightArgs;
 use super::error::CommandError;
-use super::header_folder::{self, HeaderFolder};
+use super::header_folder::HeaderFolder;
 use super::runtime::runtime;
 use super::source_args::SourceArgs;
 use super::{bitcoin, discovery, peers, run_server, verify};
@@ -56,7 +56,8 @@ pub(super) fn open_upstreams(
     limits: &Arc<Limits>,
 ) -> Result<Vec<SharedUpstream>, CommandError> {
     if discovery::is_wanted(args) {
-        discovery::boot_hosts(&args.finding, network, header_folder::named(args))?;
+        let folder = HeaderFolder::of(args.data_dir.as_deref(), &start_of(args, network)?, network);
+        discovery::boot_hosts(&args.finding, network, folder.path())?;
     }
     let open = |text: &String| {
         let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
