@@ -32,12 +32,6 @@ pub(crate) const NETWORK: &str = r#"{
     "workStart": { "difficulty": 4, "from": 9000000, "headers": 5760 }
 }"#;
 
-/// The same with headers of version 2, whose blooms are in the bodies of peers.
-pub(crate) const EXTENDED: &str = r#"{
-    "name": "extended", "base": "mainnet", "chainId": 30, "params": { "minimumDifficulty": 4 },
-    "rules": { "rskip351": 0, "rskip535": 0 }
-}"#;
-
 /// A header with its uncles.
 pub(crate) type HeaderAndUncles = (HeaderCandidate, Vec<SealedHeader>);
 

@@ -21,8 +21,14 @@ mod chain;
 mod served;
 
 use crate::common::ask;
-use chain::{EXTENDED, NETWORK, START};
+use chain::{NETWORK, START};
 use served::{CountedChain, network};
+
+/// The rules of [`NETWORK`] with headers of version 2, whose blooms are in the bodies of peers.
+const EXTENDED: &str = r#"{
+    "name": "extended", "base": "mainnet", "chainId": 30, "params": { "minimumDifficulty": 4 },
+    "rules": { "rskip351": 0, "rskip535": 0 }
+}"#;
 
 /// Headers above the start.
 const HEADERS: u64 = 1_500;
