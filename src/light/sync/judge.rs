@@ -44,12 +44,12 @@ impl ElectionRule {
         bitcoin: Option<&BitcoinFollower>,
         now: Now,
     ) -> bool {
-        use WindowVerdict::{Enough, Refused};
+        use WindowVerdict::Enough;
         let dated = |view| self.dated.as_ref().map(|dated| dated.judge(view, bitcoin, now));
         match (dated(one), dated(other)) {
             (Some(Enough(one)), Some(Enough(other))) => return one > other,
-            (Some(Enough(_)), Some(Refused(_))) => return true,
-            (Some(Refused(_)), Some(Enough(_))) => return false,
+            (Some(Enough(_)), _) => return true,
+            (_, Some(Enough(_))) => return false,
             _ => {}
         }
         let headers = if self.dated.is_some() { self.short() } else { self.work.headers };
@@ -196,22 +196,65 @@ pub(super) fn recent_work(view: &ChainView, headers: u64) -> Option<U256> {
 
 #[cfg(test)]
 mod tests {
-    use super::recent_work;
-    use crate::consensus::{
-        HeaderCandidate,
-        testing::{chain, child, easy_network, mine},
+    use alloc::sync::Arc;
+
+    use super::{ElectionRule, recent_work};
+    use crate::{
+        consensus::{
+            ChainView, HeaderCandidate, HeaderChain, WorkStart,
+            testing::{chain, child, easy_network, mine},
+        },
+        light::{
+            bitcoin::BitcoinFollower,
+            clock::Now,
+            sync::window_judge::{WindowJudge, WindowVerdict},
+        },
+        types::U256,
     };
+
+    fn extend(chain: &mut HeaderChain, headers: u64) {
+        for _ in 0..headers {
+            let header = child(chain.view().network(), chain.head().sealed());
+            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
+        }
+    }
 
     /// A header that is no longer in memory does not count as a header without work below it.
     #[test]
     fn recent_work_is_unknown_if_its_first_header_is_not_in_memory() {
         let mut chain = chain(easy_network(&[], &[]), 10).with_window(5);
-        for _ in 0..20 {
-            let header = child(chain.view().network(), chain.head().sealed());
-            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
-        }
+        extend(&mut chain, 20);
         let newest = [30, 29].map(|number| chain.by_number(number).unwrap().difficulty.value());
         assert_eq!(recent_work(chain.view(), 2), Some(newest[0] + newest[1]));
         assert_eq!(recent_work(chain.view(), 10), None);
+    }
+
+    /// Dates the work of short chains; to long ones it says this.
+    #[derive(Debug)]
+    struct ToLongOnes(WindowVerdict);
+
+    impl WindowJudge for ToLongOnes {
+        fn judge(&self, chain: &ChainView, _: Option<&BitcoinFollower>, _: Now) -> WindowVerdict {
+            if chain.head().number < 20 { WindowVerdict::Enough(U256::ONE) } else { self.0.clone() }
+        }
+    }
+
+    /// Headers that name none of Bitcoin's blocks may be saved up for weeks.
+    #[test]
+    fn dated_work_outweighs_all_other_work() {
+        let (mut dated, mut heavy) = (chain(easy_network(&[], &[]), 10), chain(easy_network(&[], &[]), 10));
+        extend(&mut dated, 5);
+        extend(&mut heavy, 15);
+        for verdict in [WindowVerdict::Unavailable, WindowVerdict::Refused("saved up".into())] {
+            let rule = ElectionRule {
+                work: WorkStart { difficulty: U256::ONE, from: 1, headers: 400 },
+                is_window: true,
+                dated: Some(Arc::new(ToLongOnes(verdict.clone()))),
+                mark: None,
+            };
+            let prefers = |one, other| rule.prefers(one, other, None, Now::default());
+            assert!(prefers(dated.view(), heavy.view()), "{verdict:?}");
+            assert!(!prefers(heavy.view(), dated.view()), "{verdict:?}");
+        }
     }
 }
