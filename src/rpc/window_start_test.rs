@@ -366,6 +366,47 @@ fn a_window_reaches_down_to_what_was_proven() {
     }
 }
 
+/// The numbers of a false window are its makers' choice. Far above what was proven, they would skip it.
+#[test]
+fn a_window_cannot_be_further_above_what_was_proven_than_a_chain_grows() {
+    let mut mined = honest();
+    let record = Stored::of(&started(&mut mined)).record;
+    let base = mined.head().number - HEADERS as u64;
+    for (seconds, grows) in [(600, false), (200_000, true)] {
+        let mut earlier = record;
+        earlier.mark.number = base - HEADERS as u64 - 1;
+        earlier.mark.time -= seconds;
+        let mut second = client(1);
+        second.sync_mut().resume_window(&earlier, mined.now().unix);
+        follow(&mut second, &mut mined, 0);
+        if grows {
+            assert!(second.sync().is_synced(), "{:?}", second.sync().fault());
+        } else {
+            refused_for(&mut second, "an earlier run proved");
+        }
+    }
+}
+
+/// A run that was deceived may have stored a block above all that honest windows have. They need more work than that run saw, as
+/// those do that have another block.
+#[test]
+fn a_window_that_ends_below_what_was_proven_needs_more_work() {
+    let mut mined = honest();
+    let record = Stored::of(&started(&mut mined)).record;
+    for (work, is_more) in [(U256::ONE, true), (U256::MAX, false)] {
+        let mut other = record;
+        (other.mark.number, other.mark.work) = (mined.head().number + 500, work);
+        let mut second = client(1);
+        second.sync_mut().resume_window(&other, mined.now().unix);
+        follow(&mut second, &mut mined, 0);
+        if is_more {
+            assert!(second.sync().is_synced(), "{:?}", second.sync().fault());
+        } else {
+            refused_for(&mut second, "which an earlier run proved, and not more work");
+        }
+    }
+}
+
 /// Pages that are damaged, missing or of another chain are not used; the client begins with a new window.
 #[test]
 fn a_store_that_is_damaged_cut_or_foreign_is_not_used() {

@@ -2,7 +2,9 @@
 
 use alloc::{format, string::String};
 
-use super::{followed::FollowedChain, proposal::ElectionRule, window_judge::WindowVerdict};
+use super::{
+    followed::FollowedChain, proposal::ElectionRule, window::MARK_DEPTH, window_judge::WindowVerdict,
+};
 use crate::{
     consensus::{ChainView, VerifiedHeader, WorkStart},
     light::{bitcoin::BitcoinFollower, clock::Now, work_floor::LONGEST_STRETCH},
@@ -12,6 +14,9 @@ use crate::{
 /// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
 /// such a gap about once in 10^26 blocks.
 pub(super) const LONGEST_GAP: u64 = 1_800;
+
+/// Fewest seconds per block of a chain over hours; mainnet showed 25 to 33. Numbers of false chains may grow faster.
+const SHORTEST_SPACING: u64 = 10;
 
 /// Divisor of the number of headers that a start needs, if another chain dates their work: on mainnet the headers of 12
 /// hours are left of those of two days.
@@ -157,24 +162,29 @@ impl Judge<'_> {
                 head.number
             ));
         }
-        match view.hash_at(number) {
-            Some(hash) if hash != mark.hash => {
-                let own = recent_work(view, self.rule.short());
-                if own.is_none_or(|own| own <= mark.work) {
-                    return Err(format!(
-                        "it has not block {number} {}, which an earlier run proved, and not more work; if that run was \
-                         deceived, remove the stored headers",
-                        mark.hash
-                    ));
-                }
-                Ok(())
+        let Some(grown) = head.number.checked_sub(number).filter(|_| view.hash_at(number).is_none()) else {
+            let own = recent_work(view, self.rule.short());
+            if view.hash_at(number) != Some(mark.hash) && own.is_none_or(|own| own <= mark.work) {
+                return Err(format!(
+                    "it has not block {number} {}, which an earlier run proved, and not more work; if that run was \
+                     deceived, remove the stored headers",
+                    mark.hash
+                ));
             }
-            // Ancestors down to the mark were asked for.
-            None if number.saturating_add(self.rule.work.headers) >= view.base().number => {
-                Err(format!("it does not show block {number}, which an earlier run proved"))
-            }
-            _ => Ok(()),
+            return Ok(());
+        };
+        // Ancestors down to the mark were asked for.
+        if number.saturating_add(self.rule.work.headers) >= view.base().number {
+            return Err(format!("it does not show block {number}, which an earlier run proved"));
         }
+        // The mark was that far below its head.
+        let seconds = head.timestamp.saturating_sub(time);
+        if grown.saturating_sub(MARK_DEPTH) > seconds / SHORTEST_SPACING {
+            return Err(format!(
+                "its newest block is {grown} above block {number}, which an earlier run proved {seconds} s before"
+            ));
+        }
+        Ok(())
     }
 
     /// The header of a chain's base.

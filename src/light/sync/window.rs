@@ -18,7 +18,7 @@ use super::{
 use crate::consensus::{ChainView, Network, WorkStart};
 
 /// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
-const MARK_DEPTH: u64 = 120;
+pub(super) const MARK_DEPTH: u64 = 120;
 
 /// Age of a stored head, in seconds, above which its headers are not used: the head of a longer gap is reached faster
 /// by a new window. Two days.
