@@ -9,17 +9,20 @@ use std::sync::{
 use serde_json::json;
 
 use super::{
-    mined_chain::{Mined, START, ask},
+    mined_chain::{Mined, PROMISED, START, ask},
     work_start_test::{Behavior, HEADERS, grow, honest, light, network, refused_for, run, sum},
 };
 use crate::{
-    consensus::ChainView,
+    consensus::{
+        ChainView,
+        testing::{child, mine},
+    },
     light::{
         ClientConfig, HeaderPage, HeaderSync, Now, SyncOptions, SyncStep, WindowJudge, WindowRecord,
         WindowVerdict, bitcoin::BitcoinFollower,
     },
     rpc::Client,
-    types::{SealedHeader, U256},
+    types::{Header, SealedHeader, U256},
 };
 
 /// Headers of a window whose work is dated.
@@ -497,6 +500,25 @@ fn work_that_is_not_dated_outweighs_nothing() {
         assert!(client.sync().is_synced());
         assert_eq!(client.sync().chain().unwrap().head().hash(), head);
     }
+}
+
+/// A false window may stand on an honest block, whose ancestors it then shares. That does not make it the honest chain.
+#[test]
+fn a_false_window_on_an_honest_block_gives_way() {
+    let (mut mined, mut forged) = (honest(), honest());
+    let first =
+        Header { difficulty: (PROMISED * 2 / 3).into(), gas_used: 5, ..child(&network(), forged.head()) };
+    forged.blocks.push((mine(first), Vec::new()));
+    grow(&mut forged, HEADERS);
+    grow(&mut mined, HEADERS);
+    let (unix, head) = (mined.now().unix + 60, mined.head().hash());
+    let mut client = client(2);
+    run(&mut client, &mut [Behavior::Answers(&mut forged), Behavior::Silent], unix, 0, 60_000);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), forged.head().hash());
+    let mut both = [Behavior::Answers(&mut forged), Behavior::Answers(&mut mined)];
+    run(&mut client, &mut both, unix, 60_000, 300_000);
+    assert!(client.sync().is_synced());
+    assert_eq!(client.sync().chain().unwrap().head().hash(), head);
 }
 
 /// A start by work goes on without a store, whatever is recorded.

@@ -116,9 +116,13 @@ impl HeaderSync {
         }
     }
 
+    /// Whether one chain contains the other's base, above its own. A false chain may have any ancestors below its base: they prove
+    /// no work.
     fn is_same_chain(&self, trial: &Trial) -> bool {
         let (Some(ours), Some(other)) = (&self.followed.chain, &trial.followed.chain) else { return false };
-        let holds = |a: &ChainView, b: &ChainView| a.is_canonical(b.base().number, &b.base().hash);
+        let holds = |a: &ChainView, b: &ChainView| {
+            b.base().number >= a.base().number && a.is_canonical(b.base().number, &b.base().hash)
+        };
         holds(ours.view(), other.view()) || holds(other.view(), ours.view())
     }
 
