@@ -132,9 +132,11 @@ impl HeaderSync {
     }
 
     /// A stretch of the chain with less work than the floor requires, if there is one. Where Bitcoin's chain dates the work of
-    /// a window, [`Self::low_dated_work`] takes the place of the floor, whose difficulty is built in.
+    /// a window that no trusted block leads to, [`Self::low_dated_work`] takes the place of the floor, whose difficulty is
+    /// built in.
     pub fn low_work(&self) -> Option<&crate::light::work_floor::LowWork> {
-        self.followed.floor.low().filter(|_| self.dated_work().is_none())
+        let is_dated = self.untrusted_start().is_some() && self.dated_work().is_some();
+        self.followed.floor.low().filter(|_| !is_dated)
     }
 
     /// Why synchronization has stopped, if every upstream failed.

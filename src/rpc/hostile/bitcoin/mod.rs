@@ -424,6 +424,41 @@ fn random_scenarios_with_bitcoin() {
     println!("{verdicts:?}; {above} Bitcoin blocks above {compared} answers");
 }
 
+/// A trusted block that leads to a window makes it a chain of that block, which the work floor judges: its dated work does not.
+#[test]
+fn a_window_that_a_trusted_block_leads_to_has_the_work_floor() {
+    let is_plain = |seed: &u64| {
+        let Drawn { upstreams, window, sources, .. } = Scenario::new(*seed, &mut Tally::default()).drawn;
+        let shows =
+            |source: &draw::Source| source.answers && source.branches.is_empty() && source.withholds == 0;
+        upstreams == [false] && window && !sources.is_empty() && sources.iter().all(shows)
+    };
+    let seed = (0..).find(is_plain).unwrap();
+    for is_linked in [false, true] {
+        let mut tally = Tally::default();
+        let mut scenario = Scenario::new(seed, &mut tally);
+        let all = scenario.drawn.schedule.len() - 1;
+        scenario.advance(all, 13_000);
+        let honest = &mut scenario.drawn.honest;
+        if is_linked {
+            assert!(scenario.client.sync_mut().link(&honest.branch.chain.snapshot()));
+        }
+        let answer = ask(&mut scenario.client, "eth_blockNumber", json!([]));
+        assert!(answer["result"].is_string(), "{answer}");
+        // One header in two hours.
+        let time = honest.branch.headers.last().unwrap().timestamp + 7_200;
+        let previous = scenario.drawn.bitcoin.last().unwrap().hash;
+        let header = honest.branch.extend(mine::Choice { time, previous, block: None, byte: None, salt: 1 });
+        honest.mined.push(draw::Mined { header, on: all });
+        scenario.drawn.schedule[all] = time as u32 - 590;
+        scenario.millis = 200_000;
+        scenario.advance(all, 7_000);
+        assert_eq!(scenario.followed().unwrap().1, scenario.drawn.honest.branch.head());
+        let answer = ask(&mut scenario.client, "eth_blockNumber", json!([]));
+        assert_eq!(answer["error"].is_object(), is_linked, "{answer}");
+    }
+}
+
 /// Messages may be shown an earlier head than the newest. What Bitcoin says of the newest chain is not said of a head that
 /// has left it.
 #[test]
