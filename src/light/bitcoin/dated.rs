@@ -19,9 +19,11 @@ pub const MAX_SUFFIX: u32 = 432;
 pub const MAX_LAG: u32 = 3;
 /// Most Rootstock headers that are kept: more than three days of them at the highest rate ever seen.
 pub const MAX_DATED_HEADERS: usize = 16_384;
-/// Most seconds that the time of a header may be below that of its Bitcoin parent, whose miner's clock may be ahead by so
-/// much: a header that is older than its parent was not mined on it.
-const MAX_BEFORE_PARENT: u64 = 7_200;
+/// Most seconds that the time of a header may be below that of its Bitcoin parent, or above that of the block on top of this
+/// parent, whose miners' clocks may differ by so much. A header that is older than its parent was not mined on it; one that
+/// is much younger than the next block was not mined when it says, or its miner named an old block, which would stretch
+/// what is judged.
+const MOST_APART: u64 = 7_200;
 /// Newest Bitcoin blocks whose hashes are remembered, to see how deep a reorganisation went.
 const REMEMBERED: u32 = 64;
 
@@ -71,7 +73,7 @@ impl DatedHeader {
 #[derive(Debug, Clone, Copy)]
 struct Point {
     header: DatedHeader,
-    /// Height of its parent, if that is in the Bitcoin chain and not younger than the header.
+    /// Height of its parent, if that was Bitcoin's newest block at the time of the header.
     parent: Option<u32>,
     /// Whether its work counts: the parent is known and not below one that an earlier header names.
     counts: bool,
@@ -214,7 +216,8 @@ impl DatedWork {
         let fork = self.highest_common(bitcoin);
         self.note_reorganisation(fork, tip.height);
         let changed = |point: &Point| match point.parent {
-            Some(height) if fork.is_some_and(|fork| height <= fork) => false,
+            // The block on top of the parent is known and still the same.
+            Some(height) if fork.is_some_and(|fork| height < fork) => false,
             known => parent_of(&point.header, bitcoin) != known,
         };
         if let Some(first) = self.points.iter().position(changed) {
@@ -338,9 +341,12 @@ impl DatedWork {
     }
 }
 
-/// Height of a header's parent, if that is in the Bitcoin chain and not younger than the header.
+/// Height of a header's parent, if that was Bitcoin's newest block at the time of the header.
 fn parent_of(header: &DatedHeader, bitcoin: &BitcoinChain) -> Option<u32> {
     let height = bitcoin.height_of(&header.parent)?;
-    let is_younger = |time: u32| u64::from(time) > header.time.saturating_add(MAX_BEFORE_PARENT);
-    bitcoin.at(height).is_none_or(|parent| !is_younger(parent.time)).then_some(height)
+    let time_at = |height: u32| bitcoin.at(height).map(|block| u64::from(block.time));
+    let is_older = time_at(height).is_some_and(|time| time > header.time.saturating_add(MOST_APART));
+    let next = time_at(height.saturating_add(1));
+    let is_younger = next.is_some_and(|time| header.time > time.saturating_add(MOST_APART));
+    (!is_older && !is_younger).then_some(height)
 }

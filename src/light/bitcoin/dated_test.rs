@@ -121,6 +121,51 @@ fn a_header_that_is_older_than_its_parent_has_no_date() {
     }
 }
 
+/// A header states the time at which its parent was Bitcoin's newest block.
+#[test]
+fn a_header_that_is_much_younger_than_the_next_block_has_no_date() {
+    let tip = LOWEST + 60;
+    let chain = bitcoin(tip);
+    for (after, holds) in [(7_200, true), (7_201, false)] {
+        let mut dates = DatedWork::new(0);
+        for height in LOWEST..tip {
+            let time = u64::from(chain.at(height + 1).unwrap().time) + after;
+            let header = dated(u64::from(height), hash(height), WORK / 4);
+            dates.push(DatedHeader { time, ..header }, &chain);
+        }
+        assert_eq!(passes(&judged(&chain, &dates)), holds, "{after} s after");
+    }
+}
+
+/// Any miner of the chain can name an old block in the header at which a window happens to begin.
+#[test]
+fn one_old_parent_does_not_stretch_what_is_judged() {
+    let tip = LOWEST + 400;
+    let (chain, mut dates) = (bitcoin(tip), DatedWork::new(0));
+    let first = tip - 72;
+    let time = u64::from(chain.at(first).unwrap().time);
+    dates.push(DatedHeader { time, ..dated(9_999, hash(LOWEST), QUARTER) }, &chain);
+    grow(&mut dates, &chain, first, tip, QUARTER);
+    let report = judged(&chain, &dates);
+    assert!(passes(&report), "{report:?}");
+    assert_eq!(report.judged, 71);
+}
+
+/// Dates do not depend on whether a header came before or after the block on top of its parent.
+#[test]
+fn a_header_is_dated_anew_by_the_block_on_top_of_its_parent() {
+    let tip = LOWEST + 60;
+    let (chain, mut dates) = (bitcoin(tip), DatedWork::new(0));
+    grow(&mut dates, &chain, LOWEST, tip, QUARTER);
+    let late = DatedHeader { time: u64::from(600 * tip) + 7_801, ..dated(9_999, hash(tip), QUARTER) };
+    dates.follow_bitcoin(&chain);
+    dates.push(late, &chain);
+    let named = |dates: &DatedWork| dates.parents().last().unwrap();
+    assert_eq!(named(&dates), (tip, U256::from(QUARTER * (HEADERS + 1))));
+    dates.follow_bitcoin(&bitcoin(tip + 1));
+    assert_eq!(named(&dates), (tip, U256::from(QUARTER * HEADERS)));
+}
+
 #[test]
 fn a_few_unknown_parents_do_no_harm() {
     let tip = LOWEST + 60;

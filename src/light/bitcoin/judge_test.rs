@@ -14,6 +14,8 @@ use crate::types::{B256, Header, SealedHeader, uncles_hash};
 const START: u64 = 5_000;
 /// Height of the lowest Bitcoin block.
 const LOWEST: u32 = 1_000;
+/// Time of the lowest Bitcoin block, which is that of the first Rootstock header.
+const TIME: u32 = 1_600_000_000 + 30 * START as u32;
 /// Two hashes make a Bitcoin block, so that every header may be one.
 const BITS: u32 = 0x207f_ffff;
 
@@ -55,6 +57,7 @@ impl World {
         header.uncles_hash = uncles_hash(uncles);
         header.uncle_count = uncles.len() as u32;
         let parent_header = view.by_hash(parent).unwrap();
+        header.timestamp = (parent_header.timestamp + 1).max(u64::from(self.tip().time) + 1);
         header.difficulty = difficulty::expected(&header, parent_header, view.network()).into();
         let data = view.fork_detection_after(parent).unwrap();
         Bitcoin { previous: self.tip().hash, ..Bitcoin::for_header(data) }.mine(header)
@@ -76,8 +79,13 @@ impl World {
             None => ProvenCoinbase::stated(height, hash(height), None),
             Some(header) => proof_of(header, height),
         };
-        self.coinbases.insert(&proven);
-        self.blocks.push(BitcoinBlock { height, hash: proven.block(), time: 600 * height, bits: BITS });
+        self.push_block(&proven);
+    }
+
+    fn push_block(&mut self, proven: &ProvenCoinbase) {
+        self.coinbases.insert(proven);
+        let (height, hash) = (proven.height(), proven.block());
+        self.blocks.push(BitcoinBlock { height, hash, time: TIME + 600 * (height - LOWEST), bits: BITS });
     }
 
     /// Bitcoin blocks with `headers` Rootstock headers on each; every `every`th one is that of the last header.

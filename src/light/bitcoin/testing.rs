@@ -1,6 +1,7 @@
 //! Bitcoin chains for tests, whose headers are not checked.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use std::{collections::HashMap, sync::OnceLock};
 
 use super::{DatedHeader, ShownChain};
 use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, Tag, double_sha256};
@@ -36,11 +37,20 @@ pub(super) fn reorganised(fork: u32, tip: u32) -> BitcoinChain {
     BitcoinChain::of_blocks(LOWEST, (LOWEST..=tip).map(|height| block_on(branch(height), height)).collect())
 }
 
-/// A header that names a Bitcoin block as its parent.
+/// The time of the block with this hash, on one of two branches; 0 for other hashes.
+fn time_of(hash: &B256) -> u64 {
+    static TIMES: OnceLock<HashMap<B256, u64>> = OnceLock::new();
+    let times = TIMES.get_or_init(|| {
+        let blocks = (0..2).flat_map(|branch| (LOWEST..LOWEST + 1_100).map(move |height| (branch, height)));
+        blocks.map(|(branch, height)| (hash_on(branch, height), u64::from(600 * height))).collect()
+    });
+    times.get(hash).copied().unwrap_or_default()
+}
+
+/// A header that names a Bitcoin block as its parent, and was mined soon after it.
 pub(super) fn dated(number: u64, parent: B256, work: u64) -> DatedHeader {
     let hash = double_sha256(&number.to_le_bytes());
-    // Later than every Bitcoin block of a test.
-    DatedHeader { number, hash, parent, work: U256::from(work), time: u64::from(u32::MAX) }
+    DatedHeader { number, hash, parent, work: U256::from(work), time: time_of(&parent) + 60 }
 }
 
 /// A Rootstock chain as tags see it.

@@ -175,6 +175,28 @@ impl Seen<'_> {
         self.header(number).map(|header| double_sha256(&header.bitcoin_header)[0])
     }
 
+    /// The height of the newest Bitcoin block that dates a header, and the work of the headers on each.
+    fn works(&self, bitcoin: &Heaviest<'_>) -> (Option<u32>, BTreeMap<u32, u64>) {
+        let times: BTreeMap<u32, u64> = bitcoin
+            .heights
+            .iter()
+            .map(|(hash, height)| (*height, u64::from(bitcoin.known.entries[hash].time)))
+            .collect();
+        let mut newest = None;
+        let mut works: BTreeMap<u32, u64> = BTreeMap::new();
+        for (number, header) in self.verified() {
+            let Some(height) = bitcoin.heights.get(&header.previous()) else { continue };
+            let time = self.header(number).unwrap().timestamp;
+            let is_old = times.get(&(height + 1)).is_some_and(|next| time > next + 7_200);
+            if newest > Some(*height) || time + 7_200 < times[height] || is_old {
+                continue;
+            }
+            newest = Some(*height);
+            *works.entry(*height).or_default() += 4;
+        }
+        (newest, works)
+    }
+
     fn class(&self, tag: &Tag) -> Class {
         let named = self.header(u64::from(tag.number));
         if named.is_some_and(|header| header.mining_base_hash()[..20] == tag.hash20) {
@@ -203,18 +225,7 @@ impl Seen<'_> {
 
     /// What dated work says, at this time in seconds, of a chain that reaches back at least this many Bitcoin blocks.
     pub(super) fn dated(&self, bitcoin: &Heaviest<'_>, now: u64, least: u32) -> Dated {
-        let mut newest = None;
-        let mut works: BTreeMap<u32, u64> = BTreeMap::new();
-        for (number, header) in self.verified() {
-            let Some(height) = bitcoin.heights.get(&header.previous()) else { continue };
-            let entry = &bitcoin.known.entries[&header.previous()];
-            let time = self.header(number).unwrap().timestamp;
-            if newest > Some(*height) || time + 7_200 < u64::from(entry.time) {
-                continue;
-            }
-            newest = Some(*height);
-            *works.entry(*height).or_default() += 4;
-        }
+        let (newest, works) = self.works(bitcoin);
         let Some((lowest, newest)) = works.keys().next().copied().zip(newest) else { return Dated::Unknown };
         if now.saturating_sub(u64::from(bitcoin.time)) > 3 * 3_600 {
             return Dated::Unknown;
