@@ -293,6 +293,19 @@ impl DatedWork {
         self.points.is_empty()
     }
 
+    /// Whether all dated headers are above the Rootstock block `number`, although the first of them was known when the Bitcoin block
+    /// at `height` was mined.
+    pub(super) fn is_below(&self, number: u64, height: u32) -> bool {
+        let first = self.points.front().map(|oldest| oldest.header.number);
+        let parent = self.by_parent.keys().next();
+        first.zip(parent).is_some_and(|(first, parent)| number < first && height > parent.saturating_add(1))
+    }
+
+    /// First Rootstock block that is dated.
+    pub(super) const fn from(&self) -> u64 {
+        self.from
+    }
+
     /// Heights of the Bitcoin blocks that are named as parents, with the work that counts for each, lowest first.
     pub fn parents(&self) -> impl Iterator<Item = (u32, U256)> + '_ {
         self.by_parent.iter().map(|(height, work)| (*height, *work))

@@ -154,7 +154,11 @@ impl BitcoinFollower {
     /// Follows the Rootstock chain; `now` is in seconds since 1970. Call [`Self::is_due`] first where the follower is shared.
     pub(in crate::light) fn follow(&mut self, view: &ChainView, now: u64) {
         let first = view.head().number.saturating_sub(JUDGED_HEADERS);
-        let judge = self.judge.get_or_insert_with(|| BitcoinJudge::new(first));
+        let judge = match &mut self.judge {
+            Some(judge) if judge.dated().from() <= first => judge,
+            // Another chain was followed before, whose numbers were higher.
+            judge => judge.insert(BitcoinJudge::new(first)),
+        };
         judge.follow(view, &self.chain);
         let report = judge.report(view, &self.chain, &self.coinbases, now);
         // The newest block has none on top.

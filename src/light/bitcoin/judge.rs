@@ -73,7 +73,7 @@ impl BitcoinJudge {
         // Blocks that a known branch may still replace do not count.
         let tip = bitcoin.rival_fork(CLOSE_RIVAL).map_or(newest.height, |fork| fork.min(newest.height));
         let shown = ShownView::new(view);
-        let tags = judge_tags(&shown, bitcoin, coinbases, tip.saturating_sub(1));
+        let tags = judge_tags(&shown, bitcoin, coinbases, &self.dated, tip.saturating_sub(1));
         let hidden = HiddenBranch::of(&tags.foreign, &shown);
         let dated = self.dated.report(bitcoin, tip);
         let counts = self.commitments.counts(bitcoin, tip);

@@ -2,10 +2,11 @@
 
 use super::testing::hash;
 use super::{
-    AttackCost, BitcoinJudge, BitcoinReport, BitcoinVerdict, Coinbases, MAX_TIP_AGE, TagFault, WeakReason,
+    AttackCost, BitcoinFollower, BitcoinJudge, BitcoinReport, BitcoinVerdict, Coinbases, MAX_TIP_AGE,
+    TagFault, WeakReason,
 };
 use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, BitcoinHeader, CoinbaseBytes, CoinbaseProof};
-use crate::consensus::bitcoin::{BitcoinNetwork, ProvenCoinbase};
+use crate::consensus::bitcoin::{BitcoinNetwork, ProvenCoinbase, Tag};
 use crate::consensus::testing::{Bitcoin, chain, child, easy_network};
 use crate::consensus::{HeaderCandidate, HeaderChain, difficulty};
 use crate::types::{B256, Header, SealedHeader, uncles_hash};
@@ -31,7 +32,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let rootstock = chain(easy_network(&[], &[]), START);
+        Self::at(START)
+    }
+
+    /// A world whose Rootstock chain starts at this block.
+    fn at(number: u64) -> Self {
+        let rootstock = chain(easy_network(&[], &[]), number);
         let mut world = Self { rootstock, blocks: Vec::new(), coinbases: Coinbases::default(), gas_used: 0 };
         world.bitcoin_block(None);
         world
@@ -80,6 +86,12 @@ impl World {
             Some(header) => proof_of(header, height),
         };
         self.push_block(&proven);
+    }
+
+    /// A Bitcoin block with the tag of a block that nobody shows.
+    fn tagged_block(&mut self, tag: Tag) {
+        let height = LOWEST + self.blocks.len() as u32;
+        self.push_block(&ProvenCoinbase::stated(height, hash(height), Some(tag)));
     }
 
     fn push_block(&mut self, proven: &ProvenCoinbase) {
@@ -275,6 +287,62 @@ fn a_branch_with_fewer_tags_is_contested() {
     let (_, report) = honest.judge();
     assert_eq!(report.verdict, BitcoinVerdict::Held);
     assert!(report.tags.foreign > 0);
+}
+
+/// The number that a window begins with is its makers' choice. Tags of the honest chain then name blocks below all that is
+/// shown, or blocks among the ancestors of the window, whose bytes cost nothing.
+#[test]
+fn tags_of_blocks_below_those_of_their_time_are_of_another_branch() {
+    for number in [1_000, START as u32 + 64] {
+        let mut world = World::new();
+        world.run(16, 4, 90);
+        let equal = world.rootstock.view().fork_detection_after(&world.rootstock.head().hash()).unwrap();
+        let cpv = core::array::from_fn(|step| equal[step]);
+        for block in 0..78u8 {
+            let last = world.extend(4);
+            match block % 6 {
+                0 => world.bitcoin_block(Some(&last)),
+                1 | 3 => world.tagged_block(Tag { hash20: [block; 20], cpv, uncles: 0, number }),
+                _ => world.bitcoin_block(None),
+            }
+        }
+        world.extend(1);
+        let mut judge = BitcoinJudge::new(START + 65);
+        judge.follow(world.rootstock.view(), &world.bitcoin());
+        let report = world.report_of(&judge, world.now());
+        assert_eq!(report.verdict, BitcoinVerdict::Weak(WeakReason::Tags(TagFault::Foreign)), "{report:?}");
+        assert_eq!((report.tags.own, report.tags.foreign), (12, 24));
+    }
+}
+
+/// Tags of Bitcoin blocks from before the oldest header say nothing of the chain.
+#[test]
+fn tags_from_before_the_first_header_cannot_be_compared() {
+    let mut world = World::new();
+    for block in 0..36u8 {
+        world.tagged_block(Tag { hash20: [block; 20], cpv: [block; 7], uncles: 0, number: 4_000 });
+    }
+    world.run(40, 4, 3);
+    world.extend(1);
+    let (_, report) = world.judge();
+    assert_eq!(report.verdict, BitcoinVerdict::Held, "{report:?}");
+    assert_eq!(report.tags.foreign, 0);
+}
+
+/// The first chain that a client follows may be a false one, of any numbers. What is said of the next one does not depend on it.
+#[test]
+fn a_chain_of_lower_numbers_is_judged_from_its_first_header() {
+    let (mut other, mut world) = (World::at(START + 20_000), World::new());
+    other.run(80, 4, 3);
+    world.run(80, 4, 3);
+    world.extend(1);
+    let mut follower = BitcoinFollower::resume(world.bitcoin());
+    follower.follow(other.rootstock.view(), world.now());
+    follower.follow(world.rootstock.view(), world.now());
+    let report = follower.report().unwrap();
+    assert_eq!(report.dated, world.judge().1.dated);
+    let above = follower.evidence(START + 1, world.now()).unwrap();
+    assert_eq!(above.bitcoin_blocks, 26);
 }
 
 /// A pool with most of the tags leaves in one block. That is no attack, and the chain goes on.

@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use super::coinbases::Coinbases;
+use super::dated::DatedWork;
 use super::shown::ShownChain;
 use crate::consensus::bitcoin::{BitcoinChain, Tag};
 use crate::consensus::fork_detection::COMMITMENT_STEP;
@@ -200,11 +201,15 @@ pub struct TagReport {
 
 /// Classes the tags of the newest Bitcoin blocks up to `top` and judges them. `top` should have a block on top of it, so that
 /// no stale block counts.
+///
+/// A tag of a block below those that the chain had at that time, by the dates of its headers, is of another branch, whatever
+/// its commitments are: the numbers of a false window are its makers' choice, and so are the headers below it, without work.
 #[must_use]
 pub fn judge_tags(
     chain: &impl ShownChain,
     bitcoin: &BitcoinChain,
     coinbases: &Coinbases,
+    dated: &DatedWork,
     top: u32,
 ) -> TagReport {
     let mut foreign = Vec::new();
@@ -213,7 +218,11 @@ pub fn judge_tags(
         None => TagClass::Withheld,
         Some(None) => TagClass::None,
         Some(Some(tag)) => {
-            let class = classify(tag, chain);
+            let class = if dated.is_below(u64::from(tag.number), height) {
+                TagClass::Foreign(BranchRange { after: None, until: chain.head() })
+            } else {
+                classify(tag, chain)
+            };
             if let TagClass::Foreign(range) = class {
                 foreign.push((*tag, range));
             }

@@ -3,7 +3,7 @@
 use super::hidden::HiddenBranch;
 use super::testing::{LOWEST, Shown, bitcoin, hash};
 use super::{
-    BranchRange, Coinbases, KEPT_COINBASES, TagClass, TagCounts, TagFault, TagReport, classify,
+    BranchRange, Coinbases, DatedWork, KEPT_COINBASES, TagClass, TagCounts, TagFault, TagReport, classify,
     judge_classes, judge_tags,
 };
 use crate::consensus::bitcoin::{ProvenCoinbase, Tag};
@@ -121,7 +121,7 @@ fn judged(shown: &Shown, tag: impl Fn(u32) -> Option<Tag>) -> TagReport {
     for height in LOWEST..=LOWEST + 71 {
         coinbases.insert(&ProvenCoinbase::stated(height, hash(height), tag(height)));
     }
-    judge_tags(shown, &chain, &coinbases, LOWEST + 71)
+    judge_tags(shown, &chain, &coinbases, &DatedWork::default(), LOWEST + 71)
 }
 
 /// A forged chain whose makers search Bitcoin hashes until the commitments are those of the honest chain.

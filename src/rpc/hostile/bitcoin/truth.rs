@@ -197,7 +197,11 @@ impl Seen<'_> {
         (newest, works)
     }
 
-    fn class(&self, tag: &Tag) -> Class {
+    fn class(&self, tag: &Tag, height: u32, lowest_parent: Option<u32>) -> Class {
+        let first = self.verified().next().map(|(number, _)| number);
+        if lowest_parent.is_some_and(|parent| height > parent + 1) && first > Some(u64::from(tag.number)) {
+            return Class::Foreign;
+        }
         let named = self.header(u64::from(tag.number));
         if named.is_some_and(|header| header.mining_base_hash()[..20] == tag.hash20) {
             return Class::Own;
@@ -271,6 +275,7 @@ impl Seen<'_> {
     ) -> (Classes, &'static str) {
         let (mut classes, mut foreign) = (Classes::default(), Vec::new());
         let (mut accepted, mut contested) = (true, false);
+        let lowest_parent = self.works(bitcoin).1.keys().next().copied();
         for below in 1..=72 {
             let height = bitcoin.judged - below;
             let proven =
@@ -278,7 +283,7 @@ impl Seen<'_> {
             let count = match proven.map(|hash| tags[hash]) {
                 None => &mut classes.withheld,
                 Some(None) => &mut classes.none,
-                Some(Some(tag)) => match self.class(&tag) {
+                Some(Some(tag)) => match self.class(&tag, height, lowest_parent) {
                     Class::Own => &mut classes.own,
                     Class::Kin => &mut classes.kin,
                     Class::Ahead => &mut classes.ahead,
