@@ -57,8 +57,10 @@ pub(super) struct Grown {
 /// A branch of the Bitcoin chain above one of its blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FalseBitcoin {
-    /// Valid blocks with less work.
+    /// Valid blocks, few of them.
     Stale,
+    /// Valid blocks that replace many of the newest ones, or nearly do.
+    Deep,
     /// Blocks of a target that is too easy.
     LowDifficulty,
     /// The right target, which no hash meets.
@@ -159,6 +161,8 @@ struct Miners<'a> {
     end: usize,
     /// Stale blocks that a false branch names.
     siblings: Vec<[u8; HEADER_LEN]>,
+    /// A sibling of an honest header, which the next one has as its uncle.
+    uncle: Option<SealedHeader>,
 }
 
 impl Miners<'_> {
@@ -174,7 +178,7 @@ impl Miners<'_> {
             let stale = block.is_none() && self.random.u64(..100) < 3;
             let previous = if stale { B256::repeat_byte(7) } else { previous };
             let choice = Choice { time, previous, block, byte: None, salt: 1 };
-            let header = self.honest.branch.extend(choice);
+            let header = self.honest.branch.extend(choice, self.uncle.take());
             self.honest.mined.push(Mined { header, on: self.bitcoin.len() - self.base });
         }
     }
@@ -223,7 +227,7 @@ impl Miners<'_> {
         let honest = self.honest.branch.headers.get((next - START) as usize);
         let copied = honest.filter(|_| self.mimics && block.is_none() && next.is_multiple_of(64));
         let byte = copied.and_then(|header| double_sha256(&header.bitcoin_header).first().copied());
-        let header = forged.branch.extend(Choice { time, previous, block, byte, salt: 2 });
+        let header = forged.branch.extend(Choice { time, previous, block, byte, salt: 2 }, None);
         forged.mined.push(Mined { header, on });
     }
 
@@ -255,7 +259,8 @@ impl Miners<'_> {
         let forges = dated && self.grown().is_multiple_of(self.every);
         let proves = place < honest && count > 0;
         let proves_forged = !proves && forges && (honest..honest + forged).contains(&place);
-        self.honest_headers(from, count, proves.then_some(bits));
+        let by_uncle = proves && self.random.u64(..100) < 30;
+        self.honest_headers(from, count, (proves && !by_uncle).then_some(bits));
         self.forged_headers(from, proves_forged.then_some(bits));
         let (tip, height) = (self.bitcoin.last().unwrap().hash, self.bitcoin.last().unwrap().height + 1);
         let data = self.honest.branch.commitments();
@@ -269,7 +274,9 @@ impl Miners<'_> {
             _ if place < kin + hidden + odd => self.odd(data),
             _ => Vec::new(),
         };
-        let mut block = if proves {
+        let mut block = if by_uncle {
+            block_of(&self.mine_uncle(tip, bits), height)
+        } else if proves {
             block_of(self.honest.branch.headers.last().unwrap(), height)
         } else if proves_forged {
             block_of(self.forged.as_ref().unwrap().1.branch.headers.last().unwrap(), height)
@@ -278,6 +285,15 @@ impl Miners<'_> {
         };
         block.tag = last_tag(&block.coinbase);
         self.bitcoin.push(block);
+    }
+
+    /// Mines a sibling of the newest honest header, which is the next Bitcoin block.
+    fn mine_uncle(&mut self, previous: B256, bits: u32) -> SealedHeader {
+        let time = self.honest.branch.headers.last().unwrap().timestamp;
+        let choice = Choice { time, previous, block: Some(bits), byte: None, salt: 3 };
+        let uncle = self.honest.branch.sibling(choice);
+        self.uncle = Some(uncle.clone());
+        uncle
     }
 
     /// Tags that are cut, several in one coinbase, far ahead, of any bytes, or of a block that is shown.
@@ -345,7 +361,7 @@ fn false_bitcoin(
 fn source(random: &mut Rng, miners: &Chains<'_>, now: u32) -> Source {
     let Chains { bitcoin, base, first, siblings } = miners;
     let tip = bitcoin.len() - 1;
-    let kind = match random.u64(..20) {
+    let kind = match random.u64(..21) {
         0..4 => Some(FalseBitcoin::Stale),
         4 => Some(FalseBitcoin::LowDifficulty),
         5 => Some(FalseBitcoin::NoWork),
@@ -355,21 +371,26 @@ fn source(random: &mut Rng, miners: &Chains<'_>, now: u32) -> Source {
         8 if tip >= base + 2 => Some(FalseBitcoin::OldTarget),
         9 => Some(FalseBitcoin::OtherChain),
         10 => Some(FalseBitcoin::Bytes),
+        11 => Some(FalseBitcoin::Deep),
         _ => None,
     };
     let mut branches = Vec::new();
     if let Some(kind) = &kind {
         let top = if random.bool() { tip } else { base + first - 1 };
-        let depth = random.usize(..8).min(top + 1 - base);
+        let depth = match kind {
+            FalseBitcoin::Deep => 4 + random.usize(..16),
+            _ => random.usize(..8).min(top + 1 - base),
+        };
         let fork = if *kind == FalseBitcoin::OldTarget { base + 2 } else { top - depth };
         let count = match kind {
             FalseBitcoin::Stale => 1 + random.usize(..5).min(depth + 1),
+            FalseBitcoin::Deep => depth - 2 + random.usize(..5),
             FalseBitcoin::LowDifficulty => depth * 6 + 6,
             FalseBitcoin::OldTarget => (tip - fork).min(30) + 2,
             _ => depth + 2,
         };
         let headers = false_bitcoin(kind, bitcoin, fork, count, now, random);
-        branches.push(Shown { headers, valid: *kind == FalseBitcoin::Stale });
+        branches.push(Shown { headers, valid: matches!(kind, FalseBitcoin::Stale | FalseBitcoin::Deep) });
     }
     if random.bool() {
         branches.extend(siblings.iter().map(|header| Shown { headers: vec![*header], valid: true }));
@@ -448,6 +469,7 @@ pub(super) fn draw(random: &mut Rng) -> Drawn {
         base,
         end: blocks,
         siblings: Vec::new(),
+        uncle: None,
     };
     let mut schedule = vec![shared.time];
     for _ in 0..blocks {

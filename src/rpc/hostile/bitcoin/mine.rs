@@ -1,6 +1,9 @@
 //! Miners: a Rootstock chain and a Bitcoin chain of mainnet's rules with hashes that a test can afford.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{
     consensus::{
@@ -9,9 +12,10 @@ use crate::{
             BitcoinCheckpoint, BitcoinHeader, BitcoinNetwork, HEADER_LEN, Tag, bits_of, double_sha256,
             hash_number, hash_pair, reversed, target_of, testing::header_of,
         },
+        difficulty,
         testing::{Bitcoin, child, easy_network, header, mine},
     },
-    types::{B256, Header, SealedHeader, U256},
+    types::{B256, Header, SealedHeader, U256, uncles_hash},
 };
 
 /// Number of the Rootstock block at which the chains start.
@@ -168,6 +172,8 @@ pub(super) struct Branch {
     pub(super) chain: HeaderChain,
     /// All headers, from [`START`] on.
     pub(super) headers: Vec<SealedHeader>,
+    /// The uncle of each block that has one, by the block's number.
+    pub(super) uncles: BTreeMap<u64, SealedHeader>,
 }
 
 impl Branch {
@@ -180,17 +186,36 @@ impl Branch {
         self.chain.view().fork_detection_after(&self.headers.last().unwrap().hash()).unwrap()
     }
 
-    /// Mines the next header.
-    pub(super) fn extend(&mut self, choice: Choice) -> SealedHeader {
+    /// Mines the next header, with this uncle.
+    pub(super) fn extend(&mut self, choice: Choice, uncle: Option<SealedHeader>) -> SealedHeader {
+        let uncles: Vec<Header> = uncle.iter().map(|uncle| uncle.header().clone()).collect();
+        let sealed = self.mined(self.headers.last().unwrap(), choice, &uncles);
+        self.chain.insert(HeaderCandidate::from(sealed.clone()), None).unwrap();
+        self.headers.push(sealed.clone());
+        self.uncles.extend(uncle.map(|uncle| (sealed.number, uncle)));
+        sealed
+    }
+
+    /// Mines a sibling of the newest header.
+    pub(super) fn sibling(&self, choice: Choice) -> SealedHeader {
+        self.mined(&self.headers[self.headers.len() - 2], choice, &[])
+    }
+
+    /// Mines a header on this one.
+    fn mined(&self, parent: &SealedHeader, choice: Choice, uncles: &[Header]) -> SealedHeader {
         let Choice { time, previous, block, byte, salt } = choice;
-        let next = Header {
+        let view = self.chain.view();
+        let mut next = Header {
             timestamp: time,
             gas_used: salt,
-            ..child(self.chain.view().network(), self.headers.last().unwrap())
+            uncle_count: uncles.len() as u32,
+            uncles_hash: uncles_hash(uncles),
+            ..child(view.network(), parent)
         };
+        next.difficulty = difficulty::expected(&next, parent, view.network()).into();
         let difficulty = next.difficulty.value();
-        let mut header =
-            Bitcoin { previous, ..Bitcoin::for_header(self.commitments()) }.mine(next).into_header();
+        let data = view.fork_detection_after(&parent.hash()).unwrap();
+        let mut header = Bitcoin { previous, ..Bitcoin::for_header(data) }.mine(next).into_header();
         let mut bytes = header.bitcoin_header.to_vec();
         if let Some(bits) = block {
             bytes[72..76].copy_from_slice(&bits.to_le_bytes());
@@ -201,10 +226,7 @@ impl Branch {
             hash_number(hash) <= target && byte.is_none_or(|byte| hash.first() == Some(&byte))
         });
         header.bitcoin_header = bytes.into();
-        let sealed = header.seal();
-        self.chain.insert(HeaderCandidate::from(sealed.clone()), None).unwrap();
-        self.headers.push(sealed.clone());
-        sealed
+        header.seal()
     }
 }
 
@@ -235,7 +257,7 @@ fn first(time: u64) -> Branch {
     let checkpoint =
         crate::consensus::Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
     let chain = HeaderChain::from_checkpoint(Arc::new(network), &checkpoint, base.clone()).unwrap();
-    Branch { chain, headers: vec![base] }
+    Branch { chain, headers: vec![base], uncles: BTreeMap::new() }
 }
 
 /// What all scenarios share, mined once.
@@ -253,7 +275,7 @@ pub(super) fn shared() -> &'static Shared {
             let proves = count > 0 && index.is_multiple_of(3);
             for (step, at) in (1..).zip(times(time, count)) {
                 let block = (proves && step == count).then_some(bits);
-                rootstock.extend(Choice { time: at, previous, block, byte: None, salt: 1 });
+                rootstock.extend(Choice { time: at, previous, block, byte: None, salt: 1 }, None);
             }
             time = later(time);
             let block = if proves {

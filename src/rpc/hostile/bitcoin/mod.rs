@@ -1,5 +1,5 @@
 //! Random scenarios of a client that follows Bitcoin's chain: false Rootstock branches with dates of every kind, false
-//! Bitcoin chains, and coinbases of all miners. The environment variables are those of the other scenarios.
+//! Bitcoin chains, uncles, deep reorganisations of Bitcoin, coinbases of all miners, and clients that start again with what they stored. The environment variables are those of the other scenarios.
 
 mod draw;
 mod mine;
@@ -22,7 +22,7 @@ use self::{
 use crate::{
     consensus::{
         Checkpoint,
-        bitcoin::{BitcoinChain, CoinbaseBytes, CoinbaseProof, Tag},
+        bitcoin::{BitcoinChain, CoinbaseBytes, CoinbaseProof, HEADER_LEN, Tag},
     },
     light::{BitcoinDates, ClientConfig, HeaderSync, Now, SyncOptions, bitcoin::BitcoinFollower},
     rpc::{
@@ -67,6 +67,8 @@ struct Tally {
     none: u64,
     /// How often each verdict was given.
     verdicts: BTreeMap<String, u64>,
+    /// Clients that started again with what they stored.
+    restarted: u64,
     /// Evidence that was compared, and the sum of it.
     compared: u64,
     above: u64,
@@ -84,6 +86,10 @@ struct Scenario<'a> {
     millis: u64,
     /// Bitcoin blocks of the scenario so far.
     grown: usize,
+    /// Whether the client has seen a deep reorganisation of Bitcoin.
+    deep: bool,
+    /// Whether the client has started again with what it stored.
+    restarted: bool,
     tally: &'a mut Tally,
 }
 
@@ -116,7 +122,20 @@ impl<'a> Scenario<'a> {
         drop(sync);
         let tags = drawn.bitcoin.iter().map(|block| (block.hash, block.tag)).collect();
         let known = Known::base(&shared().bitcoin);
-        Self { seed, drawn, random, client, known, tags, unix: 0, millis: 0, grown: 0, tally }
+        Self {
+            seed,
+            drawn,
+            random,
+            client,
+            known,
+            tags,
+            unix: 0,
+            millis: 0,
+            grown: 0,
+            deep: false,
+            restarted: false,
+            tally,
+        }
     }
 
     fn fail(&self, words: &str) -> ! {
@@ -162,7 +181,10 @@ impl<'a> Scenario<'a> {
             .map(|(grown, head)| {
                 let mut mined = Mined::from(START, (**network()).clone());
                 let headers = grown.branch.headers.iter().take((head - START + 1) as usize);
-                mined.blocks = headers.map(|header| (header.clone(), Vec::new())).collect();
+                let uncle = |number| grown.branch.uncles.get(number).cloned();
+                let with_uncles =
+                    headers.map(|header| (header.clone(), uncle(&header.number).into_iter().collect()));
+                mined.blocks = with_uncles.collect();
                 mined
             })
             .collect();
@@ -174,7 +196,6 @@ impl<'a> Scenario<'a> {
 
     /// Each source shows headers in any order, and coinbases of those that the client then has.
     fn show_bitcoin(&mut self) {
-        let now = self.now();
         let sources = std::mem::take(&mut self.drawn.sources);
         for source in sources.iter().filter(|source| source.answers) {
             let top = shared().bitcoin.len() + self.grown;
@@ -184,18 +205,49 @@ impl<'a> Scenario<'a> {
             let first = self.random.bool();
             for turn in [first, !first] {
                 if turn {
-                    self.feed(|follower| follower.insert(&honest, now.unix).map(|_| ()));
-                    honest.iter().for_each(|header| self.known.add(header));
+                    self.show_headers(&honest, true);
                     continue;
                 }
-                for branch in &source.branches {
-                    self.feed(|follower| follower.insert(&branch.headers, now.unix).map(|_| ()));
-                    branch.headers.iter().filter(|_| branch.valid).for_each(|header| self.known.add(header));
-                }
+                source.branches.iter().for_each(|branch| self.show_headers(&branch.headers, branch.valid));
             }
             self.show_coinbases(source);
         }
         self.drawn.sources = sources;
+    }
+
+    fn show_headers(&mut self, headers: &[[u8; HEADER_LEN]], valid: bool) {
+        let (unix, tip) = (self.unix, self.known.tip());
+        self.feed(|follower| follower.insert(headers, unix).map(|_| ()));
+        if valid {
+            headers.iter().for_each(|header| self.known.add(header));
+            // A client that follows no chain yet does not look.
+            self.deep |= self.client.sync().is_synced() && self.known.removed(tip) >= 6;
+        }
+    }
+
+    /// Ends the client and starts another one with what it stored, if it stored something.
+    fn restart(&mut self) {
+        let (pages, record, bitcoin) = {
+            let mut sync = self.client.sync_mut();
+            let Some(record) = sync.window_record() else { return };
+            (sync.export(), record, sync.bitcoin().unwrap().chain().stored())
+        };
+        let chain = BitcoinChain::restore(network().bitcoin.unwrap(), &bitcoin, self.unix).unwrap();
+        let count = pages.last().unwrap().index + 1;
+        let page = |index| pages.iter().find(|page| page.index == index).map(|page| page.bytes.clone());
+        self.client = client(&self.drawn);
+        let mut sync = self.client.sync_mut();
+        sync.follow_bitcoin(BitcoinFollower::resume(chain));
+        sync.judge_windows_by(Arc::new(BitcoinDates::since(Now { unix: self.unix, millis: self.millis })));
+        assert!(sync.resume_window(&record, self.unix));
+        let restored = sync.restore(count, &mut |index| Ok(page(index)));
+        drop(sync);
+        if let Err(fault) = restored {
+            self.fail(&format!("what the client stored is refused: {fault}"));
+        }
+        self.known.forget();
+        (self.deep, self.restarted) = (false, true);
+        self.tally.restarted += 1;
     }
 
     fn feed<E>(&mut self, update: impl FnOnce(&mut BitcoinFollower) -> Result<(), E>) {
@@ -331,7 +383,11 @@ impl<'a> Scenario<'a> {
         }
         let seen = Seen { branch: &grown.branch, head, base, lowest };
         let (classes, verdict) = seen.verdict(&bitcoin, &self.tags, self.unix);
+        let verdict = if self.deep && verdict == "held" { "weak" } else { verdict };
         let dated = seen.dated(&bitcoin, self.unix, 36);
+        if self.restarted && !matches!(dated, Dated::Enough(_) | Dated::Unknown) {
+            self.fail(&format!("a window of an earlier run is followed: {dated:?}"));
+        }
         let numbers: Vec<u64> = {
             let random = &mut Rng::with_seed(self.seed);
             let newest = head.saturating_sub(12);
@@ -402,6 +458,9 @@ fn scenario(seed: u64, tally: &mut Tally) {
     }
     scenario.check_answers();
     scenario.millis = 200_000;
+    if scenario.drawn.window && scenario.random.bool() {
+        scenario.restart();
+    }
     scenario.advance(all, 7_000);
     scenario.check_bitcoin();
     scenario.check_answers();
@@ -416,10 +475,10 @@ fn random_scenarios_with_bitcoin() {
     for seed in seeds {
         scenario(seed, &mut tally);
     }
-    let Tally { honest, false_ones, none, verdicts, compared, above } = tally;
+    let Tally { honest, false_ones, none, verdicts, restarted, compared, above } = tally;
     let seconds = began.elapsed().as_secs_f64();
     println!(
-        "{count} scenarios with Bitcoin in {seconds:.1} s: started {honest} honest, {false_ones} false, {none} not"
+        "{count} scenarios with Bitcoin in {seconds:.1} s: started {honest} honest, {false_ones} false, {none} not; {restarted} started again"
     );
     println!("{verdicts:?}; {above} Bitcoin blocks above {compared} answers");
 }
@@ -448,7 +507,8 @@ fn a_window_that_a_trusted_block_leads_to_has_the_work_floor() {
         // One header in two hours.
         let time = honest.branch.headers.last().unwrap().timestamp + 7_200;
         let previous = scenario.drawn.bitcoin.last().unwrap().hash;
-        let header = honest.branch.extend(mine::Choice { time, previous, block: None, byte: None, salt: 1 });
+        let choice = mine::Choice { time, previous, block: None, byte: None, salt: 1 };
+        let header = honest.branch.extend(choice, None);
         honest.mined.push(draw::Mined { header, on: all });
         scenario.drawn.schedule[all] = time as u32 - 590;
         scenario.millis = 200_000;

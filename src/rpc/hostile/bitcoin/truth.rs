@@ -8,7 +8,7 @@ use crate::{
     consensus::bitcoin::{
         BitcoinHeader, HEADER_LEN, Tag, double_sha256, hash_number, target_of, work_of_target,
     },
-    types::{B256, U256},
+    types::{B256, SealedHeader, U256},
 };
 
 /// A valid Bitcoin header that a source has shown.
@@ -61,6 +61,23 @@ impl Known {
         // Of two with the same work, the one with the lower hash.
         let best = self.entries.iter().max_by_key(|(hash, entry)| (entry.work, !hash_number(hash)));
         *best.unwrap().0
+    }
+
+    /// Number of blocks up to this one, which was the tip, that are no longer in the heaviest chain.
+    pub(super) fn removed(&self, earlier_tip: B256) -> u32 {
+        let heaviest = self.heaviest();
+        let (mut below, mut removed) = (earlier_tip, 0);
+        while !heaviest.heights.contains_key(&below) {
+            (below, removed) = (self.entries[&below].previous, removed + 1);
+        }
+        removed
+    }
+
+    /// Forgets what a client does not store: branches and coinbases.
+    pub(super) fn forget(&mut self) {
+        let heights = self.heaviest().heights;
+        self.entries.retain(|hash, _| heights.contains_key(hash));
+        self.coinbases.clear();
     }
 
     /// Notes that a source has shown the coinbase of this block.
@@ -163,6 +180,12 @@ impl Seen<'_> {
         })
     }
 
+    /// Proven uncles, each with the number of the block that has it.
+    fn uncles(&self) -> impl Iterator<Item = &SealedHeader> {
+        let first = self.verified().next().map_or(u64::MAX, |(number, _)| number);
+        self.branch.uncles.range(first..).filter(|(block, _)| **block <= self.head).map(|(_, uncle)| uncle)
+    }
+
     fn commitments(tag: &Tag) -> Vec<(u64, u8)> {
         let newest = u64::from(tag.number).saturating_sub(1) / 64;
         (0..7)
@@ -203,7 +226,8 @@ impl Seen<'_> {
             return Class::Foreign;
         }
         let named = self.header(u64::from(tag.number));
-        if named.is_some_and(|header| header.mining_base_hash()[..20] == tag.hash20) {
+        let uncles = self.uncles().filter(|uncle| uncle.number == u64::from(tag.number));
+        if named.into_iter().chain(uncles).any(|header| header.mining_base_hash()[..20] == tag.hash20) {
             return Class::Own;
         }
         let compared: Vec<bool> = Self::commitments(tag)
@@ -262,7 +286,11 @@ impl Seen<'_> {
     /// The Bitcoin blocks that commit to a block or to one above it.
     pub(super) fn above(&self, bitcoin: &Heaviest<'_>, number: u64) -> BTreeSet<u32> {
         let verified = self.verified().filter(|(found, _)| *found >= number);
-        let heights = verified.filter_map(|(_, header)| bitcoin.heights.get(&header.hash()).copied());
+        let own = verified.map(|(_, header)| header.hash());
+        // An uncle stands behind its parent.
+        let uncles = self.uncles().filter(|uncle| uncle.number > number);
+        let uncles = uncles.map(|uncle| double_sha256(&uncle.bitcoin_header));
+        let heights = own.chain(uncles).filter_map(|hash| bitcoin.heights.get(&hash).copied());
         heights.filter(|height| *height < bitcoin.judged).collect()
     }
 
