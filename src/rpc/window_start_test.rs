@@ -313,6 +313,7 @@ fn a_window_that_contradicts_an_earlier_run_needs_more_work() {
             refused_for(&mut second, "which an earlier run proved");
         } else {
             assert!(second.sync().is_synced(), "{:?}", second.sync().fault());
+            assert!(second.sync().is_separate(), "it has another block there");
         }
     }
 }

@@ -77,12 +77,11 @@ impl HeaderSync {
         Some(WindowRecord { base: self.followed.checkpoint, lowest: view.lowest(), mark })
     }
 
-    /// Whether the chain does not reach what an earlier run proved, so that nothing shows that it continues from there.
+    /// Whether the chain does not have the block that an earlier run proved, so that nothing shows that it continues from there.
     pub fn is_separate(&self) -> bool {
         let mark = self.start.rule().and_then(|rule| rule.mark);
-        let known =
-            |mark: ProvenMark| self.chain().is_some_and(|chain| chain.view().hash_at(mark.number).is_some());
-        mark.is_some_and(|mark| !known(mark))
+        let has = |view: &ChainView, mark: ProvenMark| view.is_canonical(mark.number, &mark.hash);
+        mark.is_some_and(|mark| !self.chain().is_some_and(|chain| has(chain.view(), mark)))
     }
 
     /// Notes whether a chain that starts at a trusted block contains the window's base. If it does, the window counts as
