@@ -3,7 +3,7 @@
 use alloc::{format, string::String};
 
 use super::{
-    followed::FollowedChain, proposal::ElectionRule, window::MARK_DEPTH, window_judge::WindowVerdict,
+    followed::FollowedChain, proposal::ElectionRule, window_judge::WindowVerdict, window_record::MARK_DEPTH,
 };
 use crate::{
     consensus::{ChainView, VerifiedHeader, WorkStart},

@@ -13,12 +13,9 @@ use super::{
     proposal::ChainStart,
     state::HeaderSync,
     window_judge::{WindowJudge, WindowVerdict},
-    window_record::{ProvenMark, WindowRecord},
+    window_record::{MARK_DEPTH, ProvenMark, WindowRecord},
 };
 use crate::consensus::{ChainView, Network, WorkStart};
-
-/// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
-pub(super) const MARK_DEPTH: u64 = 120;
 
 /// Age of a stored head, in seconds, above which its headers are not used: the head of a longer gap is reached faster
 /// by a new window. Two days.

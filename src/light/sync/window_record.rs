@@ -18,6 +18,9 @@ const VERSION: u64 = 1;
 /// Room for the bytes of a [`WindowRecord`].
 const MOST_BYTES: usize = 160;
 
+/// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
+pub(super) const MARK_DEPTH: u64 = 120;
+
 /// The name of the fields in errors, which are not shown.
 const FIELD: &str = "window";
 
