@@ -184,18 +184,21 @@ impl BitcoinKeeper {
             let headers = source.headers(from, MAX_HEADERS).await?;
             let count = u32::try_from(headers.len()).unwrap_or(MAX_HEADERS);
             match self.insert(headers).await {
-                // Nothing at the height of our tip: the source is behind, or on a shorter branch. Nothing new above it: the
-                // source repeats itself.
-                Ok(new) if count == 0 || (new == 0 && from > self.height()) => return Ok(()),
+                // Nothing new above our tip: the source has no more, or repeats itself.
+                Ok(0) if from > self.height() => return Ok(()),
+                // The source is behind, or on a shorter branch.
+                Ok(_) if count == 0 => match locator.next() {
+                    Some(lower) => from = lower,
+                    None => return Ok(()),
+                },
+                // The source has no more.
+                Ok(_) if count < MAX_HEADERS => return Ok(()),
                 // Another source may have shown more meanwhile.
                 Ok(_) => from = from.saturating_add(count).max(self.height()),
                 Err(BitcoinChainError::Unlinked { .. } | BitcoinChainError::Deep { .. }) => {
                     from = locator.next().ok_or(SourceFault::Unlinked)?;
                 }
                 Err(error) => return Err(SourceFault::Header(error)),
-            }
-            if count > 0 && count < MAX_HEADERS {
-                return Ok(());
             }
         }
         Ok(())
