@@ -18,7 +18,7 @@ use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_server::{Operations, Server, ServerConfig};
-use rootlight_upstream::bitcoin::BitcoinSource;
+use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -67,12 +67,20 @@ impl World {
         sources: &[String],
         folder: Option<(&Path, bool)>,
     ) -> LightService {
+        let open = |url: &String| Arc::new(BitcoinSource::open(url).unwrap());
+        self.light_that_hears(min_bitcoin, sources.iter().map(open).collect(), folder)
+    }
+
+    fn light_that_hears(
+        &self,
+        min_bitcoin: Option<u32>,
+        bitcoin: Vec<Arc<BitcoinSource>>,
+        folder: Option<(&Path, bool)>,
+    ) -> LightService {
         let network = Network::regtest();
         let start = start_checkpoint(Some("none"), &network).unwrap();
         let sync = SyncOptions { poll: 25, retry: 25, ..SyncOptions::default() };
         let upstream = rootlight_upstream::open(&self.server.url("/")).unwrap();
-        let open = |url: &String| Arc::new(BitcoinSource::open(url).unwrap());
-        let bitcoin = sources.iter().map(open).collect();
         let options = LightOptions { sync, max_age: 0, min_bitcoin, bitcoin, ..LightOptions::default() };
         match folder {
             Some((folder, true)) => {
@@ -418,6 +426,54 @@ async fn the_chain_of_an_earlier_run_is_continued() {
     std::fs::write(file(&third), b"no headers").unwrap();
     let afresh = world.light(&[world.electrum()], Some(third.path()));
     assert_eq!(status(&afresh, "held").await["tip"]["height"], 302);
+}
+
+/// Waits until the client says this of Bitcoin.
+async fn waits(light: &LightService, is_said: impl Fn(&Value) -> bool) {
+    let mut last = Value::Null;
+    let said = tokio::time::timeout(PATIENCE, async {
+        while !is_said(&last) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            last =
+                common::outcome(light, "rootlight_syncStatus", json!([])).await.unwrap()["bitcoin"].clone();
+        }
+    });
+    if said.await.is_err() {
+        panic!("{last:#}");
+    }
+}
+
+/// Bitcoin's chain is followed to another branch. One that is almost as heavy is known, too, where the source that shows it has
+/// fewer blocks.
+#[tokio::test]
+async fn other_branches_are_followed_and_shorter_ones_are_heard() {
+    let world = World::new().await;
+    world.mine(600).await;
+    let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let recording = first.path().join("recording");
+    let config = BitcoinSourceConfig { records: true, ..BitcoinSourceConfig::default() };
+    let source = BitcoinSource::open_with(&world.electrum(), config).unwrap();
+    assert_eq!(source.headers(0, 2_016).await.unwrap().len(), 301);
+    source.write_recording(&recording).unwrap();
+    let light = world.light(&[world.electrum()], Some(first.path()));
+    status(&light, "held").await;
+    let file = |folder: &tempfile::TempDir| folder.path().join("bitcoin.headers");
+    let before = std::fs::read(file(&first)).unwrap();
+    // Ten blocks take the place of eight.
+    world.ask("rootlight_mineBitcoin", json!(["0xa", { "parent": 292 }])).await;
+    world.mine(1).await;
+    let deep = |said: &Value| said["reason"] == "Bitcoin was reorganised 10 blocks deep";
+    waits(&light, |said| said["tip"]["height"] == 302 && deep(said)).await;
+    let stored = tokio::time::timeout(PATIENCE, async {
+        while std::fs::read(file(&first)).unwrap() == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    stored.await.expect("the other branch is stored");
+    std::fs::copy(file(&first), file(&second)).unwrap();
+    let shorter = Arc::new(BitcoinSource::replay(&recording).unwrap());
+    let again = world.light_that_hears(None, vec![shorter], Some((second.path(), true)));
+    waits(&again, deep).await;
 }
 
 /// The whole response to a request about a block, or about none.
