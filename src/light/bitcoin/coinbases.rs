@@ -1,7 +1,7 @@
 //! The proven coinbases of the newest Bitcoin blocks.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::consensus::bitcoin::{BitcoinChain, CoinbaseProofBuf, ProvenCoinbase, Tag};
 use crate::types::B256;
@@ -12,12 +12,13 @@ pub const KEPT_COINBASES: usize = 144;
 /// 30 kB; the proofs of all kept coinbases then take less than 5 MB.
 pub const MAX_SERVED_COINBASE: usize = 32 * 1024;
 
-/// Proven coinbases by height. One height has one coinbase: the one that was proven last.
+/// Proven coinbases, sorted by height. One height has one coinbase: the one that was proven last.
 #[derive(Debug, Clone, Default)]
-pub struct Coinbases(BTreeMap<u32, KeptCoinbase>);
+pub struct Coinbases(Vec<KeptCoinbase>);
 
 #[derive(Debug, Clone)]
 struct KeptCoinbase {
+    height: u32,
     /// Hash of the Bitcoin block.
     block: B256,
     tag: Option<Tag>,
@@ -38,11 +39,21 @@ impl Coinbases {
     }
 
     fn keep(&mut self, proven: &ProvenCoinbase, proof: Option<Arc<CoinbaseProofBuf>>) {
-        let (block, tag) = (proven.block(), proven.tag().copied());
-        self.0.insert(proven.height(), KeptCoinbase { block, tag, proof });
-        while self.0.len() > KEPT_COINBASES {
-            self.0.pop_first();
+        let (height, block, tag) = (proven.height(), proven.block(), proven.tag().copied());
+        let kept = KeptCoinbase { height, block, tag, proof };
+        match self.place_of(height).map(|place| self.0.get_mut(place)) {
+            Ok(Some(found)) => *found = kept,
+            Ok(None) => {}
+            Err(place) => self.0.insert(place, kept),
         }
+        if self.0.len() > KEPT_COINBASES {
+            self.0.remove(0);
+        }
+    }
+
+    /// Where a height is, or where it belongs.
+    fn place_of(&self, height: u32) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&height, |kept| kept.height)
     }
 
     /// Number of coinbases kept.
@@ -59,7 +70,7 @@ impl Coinbases {
 
     /// What is kept of the coinbase of the chain's block at a height.
     fn at(&self, bitcoin: &BitcoinChain, height: u32) -> Option<&KeptCoinbase> {
-        let kept = self.0.get(&height)?;
+        let kept = self.0.get(self.place_of(height).ok()?)?;
         bitcoin.at(height).filter(|found| found.hash == kept.block).map(|_| kept)
     }
 
