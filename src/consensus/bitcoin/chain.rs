@@ -125,14 +125,34 @@ impl BitcoinChain {
         now: u64,
     ) -> Result<BitcoinInserted, BitcoinChainError> {
         let previous = BitcoinHeader::from(header).previous();
-        let tip = self.main.tip();
-        if previous == tip.hash {
-            let entry = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
-            self.main.push(entry);
-            self.settle(&hash);
-            return Ok(BitcoinInserted::Extended);
+        if previous != self.main.tip().hash {
+            return self.insert_beside(header, hash, previous, now);
         }
-        self.insert_beside(header, hash, previous, now)
+        self.push(header, hash, now)?;
+        self.limit_branches(&hash);
+        Ok(BitcoinInserted::Extended)
+    }
+
+    /// Checks a header as the child of the tip, and puts it on top. This is [`Self::insert_hashed`] for a chain that has no
+    /// branches and gets none.
+    ///
+    /// # Errors
+    /// As [`Self::insert`]; [`BitcoinChainError::Unlinked`] if it is not the child of the tip.
+    pub fn extend(&mut self, header: &HashedHeader, now: u64) -> Result<(), BitcoinChainError> {
+        let (hash, previous) = (*header.hash(), BitcoinHeader::from(header.header()).previous());
+        if previous != self.main.tip().hash {
+            return Err(BitcoinChainError::Unlinked { hash, previous });
+        }
+        self.push(header.header(), hash, now)
+    }
+
+    /// Checks a header whose parent is the tip, and puts it on top.
+    fn push(&mut self, header: &[u8; HEADER_LEN], hash: B256, now: u64) -> Result<(), BitcoinChainError> {
+        let tip = self.main.tip();
+        let entry = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
+        self.main.push(entry);
+        self.settle();
+        Ok(())
     }
 
     /// Inserts a header that is not on top of the tip.
@@ -159,7 +179,8 @@ impl BitcoinChain {
             let removed = self.branches.exchange(&hash, fork, &mut self.main);
             result = BitcoinInserted::Reorganised { fork, removed };
         }
-        self.settle(&hash);
+        self.limit_branches(&hash);
+        self.settle();
         Ok(result)
     }
 
@@ -168,13 +189,17 @@ impl BitcoinChain {
         &self.branches
     }
 
-    /// Keeps memory bounded, after the header `newest` was inserted.
-    fn settle(&mut self, newest: &B256) {
-        let tip = self.main.tip();
+    /// Drops branches that are too old or too many, after the header `newest` was inserted.
+    fn limit_branches(&mut self, newest: &B256) {
         if !self.branches.is_empty() {
-            self.branches.limit(tip.height.saturating_sub(MAX_REORGANISATION), newest);
+            let lowest = self.main.tip().height.saturating_sub(MAX_REORGANISATION);
+            self.branches.limit(lowest, newest);
         }
-        let bits = tip.fields().bits();
+    }
+
+    /// Follows the tip: the target of its period, and the most headers that are held.
+    fn settle(&mut self) {
+        let bits = self.main.tip().fields().bits();
         if bits != self.period.bits {
             self.period = TargetOfBits::new(bits);
         }

@@ -8,7 +8,7 @@ use super::target::{PERIOD, target_of};
 use super::testing::{header_of, mine, mine_on};
 use super::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinCheckpoint, BitcoinInserted, BitcoinNetwork,
-    HELD_BITCOIN_HEADERS,
+    HELD_BITCOIN_HEADERS, HashedHeader,
 };
 use crate::types::{B256, U256};
 
@@ -286,6 +286,26 @@ fn blocks_given_to_a_test_chain_are_its_blocks() {
     let headers = mine_on(B256::ZERO, 0, START, 600, EASY, 3);
     let chain = BitcoinChain::of_headers(8, &headers);
     assert_eq!((chain.tip().height, chain.header_at(8)), (10, Some(headers[0])));
+}
+
+#[test]
+fn a_chain_without_branches_takes_children_of_its_tip_alone() {
+    let headers = mine_on(regtest().start().hash, 0, START, 600, EASY, 8);
+    let mut chain = regtest();
+    for header in &headers {
+        assert_eq!(chain.extend(&HashedHeader::new(*header), NOW), Ok(()));
+    }
+    let (whole, _) = chain_of(8);
+    assert_eq!((chain.tip(), chain.work_of(..)), (whole.tip(), whole.work_of(..)));
+    let sibling = HashedHeader::new(mine(header_hash(&headers[6]), 1, START + 9_000, EASY));
+    for other in [sibling, HashedHeader::new(headers[7])] {
+        assert!(matches!(chain.extend(&other, NOW), Err(BitcoinChainError::Unlinked { .. })));
+    }
+    let early = HashedHeader::new(mine(chain.tip().hash, 1, START, EASY));
+    let late = HashedHeader::new(mine(chain.tip().hash, 1, START + 90_000, EASY));
+    assert!(matches!(chain.extend(&early, NOW), Err(BitcoinChainError::EarlyTime { .. })));
+    assert!(matches!(chain.extend(&late, START.into()), Err(BitcoinChainError::FutureTime { .. })));
+    assert_eq!(chain.tip(), whole.tip());
 }
 
 #[test]

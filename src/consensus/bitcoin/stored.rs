@@ -11,10 +11,10 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use super::block::BitcoinInserted;
 use super::chain::{BitcoinChain, SERVED_BITCOIN_HEADERS};
 use super::error::{BitcoinChainError, MAX_REORGANISATION};
-use super::hash::double_sha256;
+use super::hash::{HEADER_LEN, double_sha256};
+use super::header::{BitcoinHeader, HashedHeader};
 use super::network::{BitcoinCheckpoint, BitcoinNetwork};
 use super::packed::{PackedHeaders, PackedHeadersError, pack_headers};
 use super::target::{CLAMP, PERIOD, target_of};
@@ -88,14 +88,39 @@ impl BitcoinChain {
     /// [`StoredBitcoinError`]: the chain must be synchronized from the network's checkpoint.
     pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
         let (checkpoint, packed) = parts(stored)?;
+        let headers = PackedHeaders::new(packed, SERVED_BITCOIN_HEADERS as usize)?;
+        Self::above(checkpoint, network, headers, now)
+    }
+
+    /// A chain of these headers, whose lowest is the first of a period. Nothing links it to the built-in block: what is checked is
+    /// what [`Self::restore`] checks. `first` is the height of the lowest header.
+    ///
+    /// # Errors
+    /// [`StoredBitcoinError`]
+    pub fn begin(
+        network: BitcoinNetwork,
+        first: u32,
+        headers: &[[u8; HEADER_LEN]],
+        now: u64,
+    ) -> Result<Self, StoredBitcoinError> {
+        let height = first.saturating_sub(1);
+        let lowest = headers.first().ok_or(StoredBitcoinError::Shallow { height, count: 0 })?;
+        let lowest = BitcoinHeader::from(lowest);
+        let checkpoint = BitcoinCheckpoint { height, hash: lowest.previous(), next_bits: lowest.bits() };
+        Self::above(checkpoint, network, headers.iter().map(|header| Ok(HashedHeader::new(*header))), now)
+    }
+
+    /// The chain of headers above a checkpoint that is not the built-in one, as a rule.
+    fn above(
+        checkpoint: BitcoinCheckpoint,
+        network: BitcoinNetwork,
+        headers: impl Iterator<Item = Result<HashedHeader, PackedHeadersError>>,
+        now: u64,
+    ) -> Result<Self, StoredBitcoinError> {
         check_checkpoint(&checkpoint, &network)?;
         let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network }).holding(SERVED_BITCOIN_HEADERS);
-        for header in PackedHeaders::new(packed, SERVED_BITCOIN_HEADERS as usize)? {
-            let header = header?;
-            if chain.insert_hashed(&header, now)? != BitcoinInserted::Extended {
-                let (hash, previous) = (*header.hash(), chain.tip().hash);
-                return Err(BitcoinChainError::Unlinked { hash, previous }.into());
-            }
+        for header in headers {
+            chain.extend(&header?, now)?;
         }
         let (height, count) = (checkpoint.height, chain.tip().height.saturating_sub(checkpoint.height));
         if checkpoint != network.checkpoint && count < MAX_REORGANISATION {

@@ -23,7 +23,11 @@ pub(crate) fn header_of(previous: B256, root: B256, time: u32, bits: u32, nonce:
 
 /// A header on `previous` that meets its target. Headers with different salts differ.
 pub(crate) fn mine(previous: B256, salt: u64, time: u32, bits: u32) -> [u8; HEADER_LEN] {
-    let root = B256::left_padding_from(&salt.to_be_bytes());
+    mine_with_root(previous, B256::left_padding_from(&salt.to_be_bytes()), time, bits)
+}
+
+/// A header on `previous` with this Merkle root that meets its target.
+pub(crate) fn mine_with_root(previous: B256, root: B256, time: u32, bits: u32) -> [u8; HEADER_LEN] {
     let mut header = header_of(previous, root, time, bits, 0);
     let target = target_of(bits).expect("a target");
     let solved = (0..u32::MAX).any(|nonce| {

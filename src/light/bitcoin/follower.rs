@@ -11,7 +11,7 @@ use super::verdict::BitcoinVerdict;
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
-    CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN, ProvenCoinbase,
+    CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN, HashedHeader, ProvenCoinbase,
 };
 use crate::types::B256;
 
@@ -81,6 +81,18 @@ impl BitcoinFollower {
             self.changes = self.changes.saturating_add(u64::from(is_new));
         }
         Ok(new)
+    }
+
+    /// Puts headers on top of the tip, in a chain without branches ([`BitcoinChain::extend`]).
+    ///
+    /// # Errors
+    /// The first header that the chain refuses; those before it are inserted.
+    pub(in crate::light) fn extend(
+        &mut self,
+        headers: &[[u8; HEADER_LEN]],
+        now: u64,
+    ) -> Result<(), BitcoinChainError> {
+        headers.iter().try_for_each(|header| self.chain.extend(&HashedHeader::new(*header), now))
     }
 
     /// Proves and keeps the coinbase of the block at a height of the chain. One of a block that is not held is ignored.
