@@ -80,6 +80,9 @@ impl HeaderSync {
     /// The next step for an upstream. The same requests are returned until they are answered.
     pub fn next(&mut self, upstream: usize, now: Now) -> SyncStep {
         self.now = now;
+        if let Some(requests) = self.ask_bitcoin(upstream) {
+            return SyncStep::Fetch(requests);
+        }
         let none = SyncStep::Wait(self.options.poll);
         let Some(mut exchange) = self.exchange(upstream) else { return none };
         if let Some(wait) = exchange.begin() {
@@ -112,6 +115,9 @@ impl HeaderSync {
     /// Takes the responses to the requests of an upstream's last [`SyncStep::Fetch`], in order.
     pub fn feed(&mut self, upstream: usize, responses: Vec<UpstreamResponse>, now: Now) {
         self.now = now;
+        if self.take_bitcoin(upstream, &responses) {
+            return self.settle();
+        }
         let Some(mut exchange) = self.exchange(upstream) else { return };
         exchange.feed(responses);
         self.compare(upstream);

@@ -13,11 +13,15 @@
 //! (who fetches many headers), `RestoreState` (what is left of an earlier run) and a `BitcoinFollower` (what Bitcoin says of the chain).
 
 mod above;
+mod ask_bitcoin;
+#[cfg(test)]
+mod ask_bitcoin_test;
 mod backfill;
 mod backfill_range;
 mod base;
 mod bitcoin;
 mod bitcoin_dates;
+mod bitcoin_search;
 mod elect;
 mod exchange;
 mod followed;

@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use alloy_primitives::B256;
 
-use super::phase::Phase;
+use super::{bitcoin_search::BitcoinSearch, phase::Phase};
 use crate::light::{fault::SyncCause, record::UpstreamRecord};
 
 /// Number of blocks that the first search below an unknown parent goes back; each further search goes back twice as
@@ -76,6 +76,8 @@ pub(super) struct SyncPeer {
     pub(super) phase: Phase,
     /// When its requests were handed out, on the monotonic clock.
     pub(super) asked: u64,
+    /// How it is asked for Bitcoin's chain.
+    pub(super) bitcoin: BitcoinSearch,
     /// Whether it announced something new while a response was under way, which may not know it yet.
     pub(super) hinted: bool,
 }
@@ -144,6 +146,7 @@ impl Default for SyncPeer {
             search: HeaderSearch::default(),
             phase: Phase::Idle(0),
             asked: 0,
+            bitcoin: BitcoinSearch::default(),
             hinted: false,
         }
     }

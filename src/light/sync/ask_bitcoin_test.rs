@@ -1,0 +1,264 @@
+//! A client that learns Bitcoin's chain from upstreams that are Rootlights.
+
+use alloc::sync::Arc;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{HeaderSync, SyncOptions, SyncStep, phase::Phase};
+use crate::{
+    consensus::{
+        Checkpoint, Network,
+        bitcoin::{
+            BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
+            coinbase_proof_test::{block, coinbase, tag},
+            testing::{mine_on, mine_with_root},
+        },
+    },
+    light::{
+        Now, RequestFailure, UpstreamRequest, UpstreamResponse,
+        bitcoin::{BitcoinFollower, encode_bitcoin_headers, encode_coinbases},
+    },
+};
+
+const START: u32 = 1_700_000_000;
+const NOW: u64 = 2_000_000_000;
+
+/// A client with as many upstreams, which follows Bitcoin's chain by them.
+struct Client {
+    sync: HeaderSync,
+    millis: u64,
+}
+
+impl Client {
+    fn new(upstreams: usize) -> Self {
+        let network = Network::regtest();
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        let options = SyncOptions::default();
+        let mut sync = HeaderSync::with_upstreams(Arc::new(network), checkpoint, upstreams, options);
+        sync.follow_bitcoin_of_upstreams();
+        Self { sync, millis: 0 }
+    }
+
+    /// Asks an upstream for Bitcoin's chain until it is asked for something else; returns the requests.
+    fn ask(
+        &mut self,
+        upstream: usize,
+        mut answer: impl FnMut(&UpstreamRequest) -> UpstreamResponse,
+    ) -> Vec<String> {
+        let mut asked = Vec::new();
+        loop {
+            let now = Now { unix: NOW, millis: self.millis };
+            let SyncStep::Fetch(requests) = self.sync.next(upstream, now) else { return asked };
+            let Some(name) = requests[0].method.strip_prefix("rootlight_getBitcoin") else {
+                // The Rootstock chain is not what is tested.
+                self.sync.peers[upstream].phase = Phase::Idle(u64::MAX);
+                return asked;
+            };
+            let request = &requests[0];
+            asked.push(format!("{name}{}", request.params));
+            let again = self.sync.next(upstream, now);
+            assert!(matches!(again, SyncStep::Fetch(again) if again == requests), "until it is answered");
+            self.sync.feed(upstream, vec![answer(request)], now);
+            assert!(asked.len() < 50, "{asked:?}");
+        }
+    }
+
+    fn tip(&self) -> u32 {
+        self.sync.bitcoin().unwrap().chain().tip().height
+    }
+}
+
+/// A Rootlight with Bitcoin's chain.
+struct Server(BitcoinFollower);
+
+impl Server {
+    fn new(blocks: usize) -> Self {
+        let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
+        Self::of(&mine_on(checkpoint.hash, 0, START, 600, limit, blocks))
+    }
+
+    fn of(headers: &[[u8; HEADER_LEN]]) -> Self {
+        let mut follower = BitcoinFollower::new(BitcoinNetwork::REGTEST);
+        follower.insert(headers, NOW).unwrap();
+        Self(follower)
+    }
+
+    /// Mines blocks with a tag in their coinbases on a block.
+    fn mine(&mut self, parent: u32, blocks: u32) {
+        let parent = self.0.chain().at(parent).unwrap();
+        let (mut previous, mut time, mut coinbases) = (parent.hash, parent.time, Vec::new());
+        for height in parent.height + 1..=parent.height + blocks {
+            let bytes = coinbase(&height.to_be_bytes(), &[&[9; 90], &tag(&[height as u8; 32])], false);
+            let (header, branch) = block(&bytes, 5);
+            // No two branches have the same blocks.
+            time += 690 + blocks;
+            let root = BitcoinHeader::from(&header).merkle_root();
+            let header = mine_with_root(previous, root, time, parent.bits);
+            previous = BitcoinHeader::from(&header).hash();
+            self.0.insert(&[header], NOW).unwrap();
+            coinbases.push((height, bytes, branch));
+        }
+        for (height, bytes, branch) in coinbases {
+            let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&bytes), branch: &branch };
+            self.0.insert_coinbase_to_serve(height, &proof).unwrap();
+        }
+    }
+
+    fn answer(&self, request: &UpstreamRequest) -> UpstreamResponse {
+        let [from, count]: [String; 2] = serde_json::from_str(&request.params).unwrap();
+        let number = |text: &str| u32::from_str_radix(&text[2..], 16).unwrap();
+        let (from, count) = (number(&from), number(&count));
+        respond(match request.method {
+            "rootlight_getBitcoinHeaders" => encode_bitcoin_headers(self.0.chain(), from, count),
+            _ => encode_coinbases(&self.0, from, count),
+        })
+    }
+}
+
+fn respond(text: String) -> UpstreamResponse {
+    Ok(RawValue::from_string(json!(text).to_string()).unwrap())
+}
+
+const fn minutes(count: u64) -> u64 {
+    count * 60_000
+}
+
+#[test]
+fn headers_and_coinbases_are_learnt_from_an_upstream() {
+    let (mut server, mut client) = (Server::new(100), Client::new(1));
+    server.mine(100, 80);
+    let asked = client.ask(0, |request| server.answer(request));
+    assert_eq!(
+        asked,
+        [r#"Headers["0x0","0x0"]"#, r#"Headers["0x1","0x7e0"]"#, r#"Tags["0x6c","0x49"]"#],
+        "the height, the headers, and the coinbases of the newest 73 blocks"
+    );
+    let follower = client.sync.bitcoin().unwrap();
+    assert_eq!(follower.chain().tip(), server.0.chain().tip());
+    assert_eq!((follower.chain().start().height, follower.coinbases().len()), (0, 73));
+    // It is not asked again at once; later for what is new.
+    assert_eq!(client.ask(0, |request| server.answer(request)).len(), 0);
+    client.millis = minutes(1);
+    assert_eq!(client.ask(0, |request| server.answer(request)), [r#"Headers["0xb5","0x7e0"]"#]);
+    server.mine(180, 2);
+    client.millis = minutes(2);
+    let asked = client.ask(0, |request| server.answer(request));
+    assert_eq!(asked, [r#"Headers["0xb5","0x7e0"]"#, r#"Tags["0xb5","0x2"]"#]);
+    assert_eq!((client.tip(), client.sync.bitcoin().unwrap().missing_coinbases().len()), (182, 0));
+    // A branch that leaves five blocks below the tip.
+    server.mine(177, 6);
+    client.millis = minutes(3);
+    let asked = client.ask(0, |request| server.answer(request));
+    assert_eq!(asked.len(), 4, "what does not link is begun anew: {asked:?}");
+    assert_eq!(client.sync.bitcoin().unwrap().chain().tip(), server.0.chain().tip());
+    assert_eq!(client.sync.bitcoin().unwrap().missing_coinbases().len(), 0);
+}
+
+#[test]
+fn a_client_begins_two_changes_of_the_target_below_the_tip() {
+    let cases = [
+        (2_015, 0, 1),
+        (2_016, 0, 2),
+        (4_031, 0, 2),
+        (4_032, 2_016, 2),
+        (6_047, 2_016, 2),
+        (6_048, 4_032, 2),
+    ];
+    for (blocks, start, pages) in cases {
+        let (server, mut client) = (Server::new(blocks), Client::new(1));
+        let asked = client.ask(0, |request| server.answer(request));
+        let headers = asked.iter().filter(|asked| asked.starts_with("Headers")).count();
+        // A page that is full is followed by another.
+        assert_eq!(headers, 1 + pages, "{blocks}: {asked:?}");
+        let chain = client.sync.bitcoin().unwrap().chain();
+        assert_eq!((chain.tip(), chain.start().height), (server.0.chain().tip(), start), "{blocks}");
+    }
+}
+
+#[test]
+fn the_heavier_of_two_chains_is_followed() {
+    let (mut one, mut other, mut client) = (Server::new(100), Server::new(100), Client::new(2));
+    one.mine(90, 20);
+    other.mine(90, 15);
+    for millis in 0..3 {
+        client.millis = minutes(millis);
+        client.ask(0, |request| one.answer(request));
+        assert_eq!(client.sync.bitcoin().unwrap().chain().tip(), one.0.chain().tip());
+        client.ask(1, |request| other.answer(request));
+        // The other one is followed once it is heavier.
+        let heavier = if millis < 2 { &one } else { &other };
+        assert_eq!(client.sync.bitcoin().unwrap().chain().tip(), heavier.0.chain().tip(), "{millis}");
+        if millis == 1 {
+            other.mine(105, 9);
+        }
+    }
+    assert!(client.sync.upstreams().iter().all(|state| state.record.lies == 0));
+}
+
+#[test]
+fn upstreams_without_bitcoins_chain_are_not_asked_again() {
+    let error = || Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
+    let null = || Ok(RawValue::from_string("null".into()).unwrap());
+    let number = || Ok(RawValue::from_string("5".into()).unwrap());
+    for none in [error, null, number] as [fn() -> UpstreamResponse; 3] {
+        let mut client = Client::new(2);
+        assert_eq!(client.ask(0, |_| none()).len(), 1);
+        client.millis = minutes(9);
+        assert_eq!(client.ask(0, |_| none()).len(), 0);
+        let server = Server::new(10);
+        client.ask(1, |request| server.answer(request));
+        assert_eq!(client.tip(), 10, "another one is asked");
+        assert_eq!(client.sync.upstreams()[0].record.lies, 0);
+    }
+}
+
+#[test]
+fn a_silent_upstream_is_asked_later() {
+    let (server, mut client) = (Server::new(10), Client::new(1));
+    let silence = || Err(RequestFailure::Transport("gone".into()));
+    assert_eq!(client.ask(0, |_| silence()).len(), 1);
+    assert_eq!(client.ask(0, |_| silence()).len(), 0);
+    client.millis = minutes(1);
+    client.ask(0, |request| server.answer(request));
+    assert_eq!(client.tip(), 10);
+}
+
+#[test]
+fn liars_are_noted_and_not_asked_again() {
+    let honest = Server::new(2_100);
+    let lies: [fn(&Server, &UpstreamRequest, usize) -> UpstreamResponse; 4] = [
+        |_, _, _| respond("nonsense".into()),
+        // A tip whose headers it does not have: a chain that nothing links to the built-in block has at least a period.
+        |server, request, step| match step {
+            0 => respond(encode_bitcoin_headers(Server::new(6_100).0.chain(), 0, 0)),
+            _ => server.answer(request),
+        },
+        // Headers that are cut off, and a changed Merkle root, after the heights and the hash of the block below.
+        |server, request, step| changed(server.answer(request), step, |text| text[..400].to_owned()),
+        |server, request, step| {
+            changed(server.answer(request), step, |text| {
+                format!("{}{}", &text[..60], text[60..].replacen("AAAA", "AAAB", 1))
+            })
+        },
+    ];
+    for (number, lie) in lies.into_iter().enumerate() {
+        let (mut client, mut step) = (Client::new(2), 0);
+        client.ask(0, |request| {
+            step += 1;
+            lie(&honest, request, step - 1)
+        });
+        let lied = client.sync.upstreams()[0].record.lies;
+        assert_eq!((client.tip(), lied), (0, 1), "lie {number}");
+        client.millis = minutes(9);
+        assert_eq!(client.ask(0, |request| honest.answer(request)).len(), 0);
+        client.ask(1, |request| honest.answer(request));
+        assert_eq!(client.tip(), 2_100);
+    }
+}
+
+/// The second response of a server, changed.
+fn changed(honest: UpstreamResponse, step: usize, change: fn(&str) -> String) -> UpstreamResponse {
+    let text: String = serde_json::from_str(honest?.get()).unwrap();
+    respond(if step == 1 { change(&text) } else { text })
+}

@@ -1,0 +1,179 @@
+//! How one upstream is asked for Bitcoin's chain: headers first, then the coinbases of the newest blocks.
+//!
+//! A client without a header begins two changes of Bitcoin's target below the tip, at most 4,031 headers, rather than at the
+//! built-in block. It begins so again where an upstream's headers do not link to its tip, which a reorganisation does a few
+//! times a year; of two such chains the heavier one stays. So it needs no tree of branches, whose code would be a third more.
+
+use alloc::{format, sync::Arc, vec::Vec};
+
+use crate::{
+    consensus::bitcoin::{BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, StoredBitcoinError},
+    light::{
+        bitcoin::{BitcoinFollower, MAX_SERVED_HEADERS, decode_bitcoin_headers, decode_coinbases},
+        clock::Now,
+        upstream::UpstreamRequest,
+    },
+    types::B256,
+};
+
+/// Pause between two looks at an upstream's Bitcoin chain, in milliseconds.
+const POLL: u64 = 60_000;
+
+/// Headers with which a chain is complete: there are at most 4,031, and those of blocks that were found meanwhile.
+const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
+
+/// How an upstream is asked for Bitcoin's chain.
+#[derive(Debug, Default)]
+pub(super) struct BitcoinSearch {
+    /// What it was asked, until it answers.
+    pub(super) asked: Option<BitcoinAsk>,
+    /// When it is asked next, on the monotonic clock; `None` if it is not asked.
+    pub(super) due: Option<u64>,
+    /// The height of the first of its headers, while these are collected for a chain of their own.
+    first: Option<u32>,
+    /// These headers.
+    begun: Vec<[u8; HEADER_LEN]>,
+    /// The tip for which it was asked for coinbases last.
+    tags_for: B256,
+}
+
+/// What an upstream is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BitcoinAsk {
+    /// Whether coinbases are asked for rather than headers.
+    tags: bool,
+    from: u32,
+    count: u32,
+}
+
+/// What follows a response.
+pub(super) enum NextAsk {
+    Ask(BitcoinAsk),
+    Pause,
+    /// The upstream has no Bitcoin chain.
+    Never,
+    /// No honest upstream says so.
+    Lie(&'static str),
+}
+
+impl BitcoinAsk {
+    /// No headers, but the height of the tip: it says where a chain begins.
+    pub(super) const TIP: Self = Self { tags: false, from: 0, count: 0 };
+
+    pub(super) const fn headers(from: u32) -> Self {
+        Self { tags: false, from, count: MAX_SERVED_HEADERS }
+    }
+
+    pub(super) fn request(self) -> UpstreamRequest {
+        let Self { tags, from, count } = self;
+        let method = if tags { "rootlight_getBitcoinTags" } else { "rootlight_getBitcoinHeaders" };
+        UpstreamRequest::new(method, format!(r#"["{from:#x}","{count:#x}"]"#))
+    }
+}
+
+impl BitcoinSearch {
+    /// The upstream is asked again later.
+    pub(super) fn pause(&mut self, now: Now) {
+        (self.due, self.first) = (Some(now.plus(POLL)), None);
+    }
+
+    /// Takes a response, and chooses what to ask next.
+    pub(super) fn take(
+        &mut self,
+        asked: BitcoinAsk,
+        text: &str,
+        follower: &mut Arc<BitcoinFollower>,
+        network: BitcoinNetwork,
+        now: Now,
+    ) -> NextAsk {
+        let BitcoinAsk { tags: false, from, count } = asked else {
+            return take_coinbases(asked, text, follower);
+        };
+        let Ok(served) = decode_bitcoin_headers(text, count) else {
+            return NextAsk::Lie("not packed headers of Bitcoin");
+        };
+        if count == 0 {
+            self.begun.clear();
+            let first = first_of(network.checkpoint.height, served.tip);
+            self.first = Some(first);
+            // A server without a header, or without those.
+            let has_some = served.lowest <= first && first <= served.tip;
+            return if has_some { NextAsk::Ask(BitcoinAsk::headers(first)) } else { NextAsk::Pause };
+        }
+        let is_full = served.headers.len() >= MAX_SERVED_HEADERS as usize;
+        if let Some(first) = self.first {
+            self.begun.extend_from_slice(&served.headers);
+            if is_full && self.begun.len() <= MOST_BEGUN {
+                return NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(MAX_SERVED_HEADERS)));
+            }
+            return self.begin(first, follower, network, now);
+        }
+        match Arc::make_mut(follower).extend(&served.headers, now.unix) {
+            Ok(()) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),
+            Ok(()) => self.coinbases(follower),
+            Err(BitcoinChainError::Unlinked { .. }) => NextAsk::Ask(BitcoinAsk::TIP),
+            // The clock may be wrong.
+            Err(BitcoinChainError::FutureTime { .. }) => NextAsk::Pause,
+            Err(_) => NextAsk::Lie("a header breaks a rule of Bitcoin"),
+        }
+    }
+
+    /// Makes a chain of the collected headers, and follows it if it is heavier.
+    fn begin(
+        &mut self,
+        first: u32,
+        follower: &mut Arc<BitcoinFollower>,
+        network: BitcoinNetwork,
+        now: Now,
+    ) -> NextAsk {
+        self.first = None;
+        match BitcoinChain::begin(network, first, &core::mem::take(&mut self.begun), now.unix) {
+            Ok(chain) => {
+                let held = follower.chain();
+                let lowest = chain.lowest().max(held.lowest());
+                if chain.work_of(lowest..) > held.work_of(lowest..) {
+                    *follower = Arc::new(BitcoinFollower::resume(chain));
+                }
+                self.coinbases(follower)
+            }
+            // Headers of a chain that was replaced meanwhile do not link.
+            Err(StoredBitcoinError::Header(
+                BitcoinChainError::FutureTime { .. } | BitcoinChainError::Unlinked { .. },
+            )) => NextAsk::Pause,
+            Err(_) => NextAsk::Lie("its headers are no chain of Bitcoin"),
+        }
+    }
+
+    /// The coinbases that are missing, from the lowest to the highest. An upstream is asked once for those of a tip.
+    fn coinbases(&mut self, follower: &BitcoinFollower) -> NextAsk {
+        let (tip, missing) = (follower.chain().tip().hash, follower.missing_coinbases());
+        match (missing.last(), missing.first()) {
+            (Some(from), Some(to)) if core::mem::replace(&mut self.tags_for, tip) != tip => {
+                let count = to.saturating_sub(*from).saturating_add(1);
+                NextAsk::Ask(BitcoinAsk { tags: true, from: *from, count })
+            }
+            _ => NextAsk::Pause,
+        }
+    }
+}
+
+/// Takes coinbases of consecutive blocks.
+fn take_coinbases(asked: BitcoinAsk, text: &str, follower: &mut Arc<BitcoinFollower>) -> NextAsk {
+    let Ok(proofs) = decode_coinbases(text, asked.count as usize) else {
+        return NextAsk::Lie("not a list of Bitcoin's coinbases");
+    };
+    let follower = Arc::make_mut(follower);
+    for (height, proof) in (asked.from..).zip(proofs) {
+        // A coinbase of another branch is not proven; another upstream may show ours.
+        let _ = proof.map(|proof| follower.insert_coinbase(height, &proof.as_proof()));
+    }
+    NextAsk::Pause
+}
+
+/// The height from which a client without a header asks for them: two changes of the target below the tip.
+fn first_of(built_in: u32, tip: u32) -> u32 {
+    // As many as a period has.
+    const PERIOD: u32 = MAX_SERVED_HEADERS;
+    let deep = tip.saturating_sub(built_in).saturating_sub(PERIOD);
+    built_in.saturating_add(deep).saturating_sub(deep % PERIOD).saturating_add(1)
+}
