@@ -22,6 +22,8 @@ pub struct BitcoinStatus {
     reason: Option<String>,
     /// Bitcoin's newest block that a source has shown.
     tip: Option<TipStatus>,
+    /// Whether its headers lead to the built-in block. Otherwise they begin two changes of the target below the tip.
+    linked: bool,
     /// The least Rootstock work that a suffix of Bitcoin's chain shows, as a share of Bitcoin's own.
     dated_work: Option<DatedStatus>,
     commitments: Option<CommitmentStatus>,
@@ -99,6 +101,10 @@ impl BitcoinStatus {
                 hash: alloc::format!("{:x}", reversed(&tip.hash)),
                 age: light.now.saturating_sub(u64::from(tip.time)),
             }),
+            linked: light
+                .network()
+                .bitcoin
+                .is_some_and(|built_in| built_in.checkpoint == *follower.chain().start()),
             dated_work: report.and_then(|report| report.dated.lowest).map(|lowest| DatedStatus {
                 bitcoin_blocks: lowest.blocks,
                 basis_points: lowest.basis_points(),
