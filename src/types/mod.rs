@@ -14,6 +14,7 @@ mod header_encode;
 pub mod json;
 mod log;
 pub mod number;
+mod order;
 pub mod receipt;
 mod recovery;
 pub mod rlp;
@@ -32,6 +33,7 @@ pub use header::{
 };
 pub use log::Log;
 pub use number::{RawUint, SignedUint};
+pub(crate) use order::insert_sorted;
 pub use receipt::Receipt;
 pub(crate) use recovery::HALF_ORDER;
 pub(crate) use recovery::{RecoveryId, recover};

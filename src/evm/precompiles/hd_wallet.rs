@@ -13,6 +13,7 @@ use sha2::Sha512;
 
 use super::abi::{Arg, ArgKind, bytes_result, decode};
 use super::bitcoin::{base58check, from_base58check, hash160, multisig};
+use crate::types::insert_sorted;
 
 /// Most levels in a derivation path.
 const MAX_LEVELS: usize = 10;
@@ -84,8 +85,7 @@ fn multisig_hash(required: &Arg<'_>, keys: &[&[u8]]) -> Option<[u8; 20]> {
     }
     let mut compressed: Vec<Vec<u8>> = Vec::new();
     for key in keys {
-        let key = compress(key)?;
-        compressed.insert(compressed.partition_point(|lower| *lower < key), key);
+        insert_sorted(&mut compressed, compress(key)?);
     }
     Some(hash160(&multisig(required, &compressed)))
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader, hash_number};
 use crate::consensus::{ChainView, Origin, VerifiedHeader, VerifiedUncles};
-use crate::types::{B256, Header, U256};
+use crate::types::{B256, Header, U256, insert_sorted};
 
 /// Newest Bitcoin blocks that are counted: two days.
 pub const COUNTED_BLOCKS: u32 = 288;
@@ -174,8 +174,8 @@ impl Commitments {
     /// For each of the Bitcoin blocks up to `top`, the newest Rootstock block that it commits to; the lowest of these first.
     #[must_use]
     pub fn behind(&self, bitcoin: &BitcoinChain, top: u32) -> Vec<u64> {
-        let mut behind: Vec<u64> = self.heights(bitcoin, top, 0).into_values().collect();
-        behind.sort_unstable();
+        let mut behind = Vec::new();
+        self.heights(bitcoin, top, 0).into_values().for_each(|number| insert_sorted(&mut behind, number));
         behind
     }
 

@@ -8,12 +8,15 @@ use super::{
     proposal::Proposal,
     state::HeaderSync,
 };
-use crate::light::{
-    clock::Now,
-    fault::{SyncCause, SyncFault},
-    record::{LIE, REFUTED, SILENT, UpstreamRecord},
-    upstream::{RequestFailure, UpstreamRequest},
-    upstream_fetch::{Cause, METHOD_NOT_FOUND},
+use crate::{
+    light::{
+        clock::Now,
+        fault::{SyncCause, SyncFault},
+        record::{LIE, REFUTED, SILENT, UpstreamRecord},
+        upstream::{RequestFailure, UpstreamRequest},
+        upstream_fetch::{Cause, METHOD_NOT_FOUND},
+    },
+    types::insert_sorted,
 };
 
 /// Blocks that an upstream may be behind the head and still be asked first.
@@ -133,8 +136,7 @@ impl HeaderSync {
         let asked = self.peers.iter().enumerate().filter(|(_, peer)| all_lied || !lied(peer));
         let mut ranked = Vec::new();
         for (index, peer) in asked {
-            let entry = (self.rank(peer), index);
-            ranked.insert(ranked.partition_point(|better| *better < entry), entry);
+            insert_sorted(&mut ranked, (self.rank(peer), index));
         }
         ranked
     }

@@ -11,6 +11,7 @@ use super::super::cell_slot;
 use super::address;
 use super::constants::{Bitcoin, Constants, PublicKey, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
+use crate::types::insert_sorted;
 use crate::types::rlp::{self, RlpReader};
 
 /// Plain multisignature script.
@@ -99,12 +100,12 @@ impl Federation {
         let mut members = Vec::new();
         while !list.is_empty() {
             let member = list.next_str("member").ok()?;
-            members.push(match version {
+            let member = match version {
                 None => FederationMember::of_one(member.try_into().ok()?),
                 Some(_) => FederationMember::decode(member)?,
-            });
+            };
+            insert_sorted(&mut members, member);
         }
-        members.sort_unstable();
         Some(Self { members, created, block, format: version.unwrap_or(STANDARD) })
     }
 

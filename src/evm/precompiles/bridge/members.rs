@@ -11,6 +11,7 @@ use super::constants::PublicKey;
 use super::federation::{Federation, FederationMember};
 use super::session::{Bridge, BridgeResult};
 use crate::consensus::Rule;
+use crate::types::insert_sorted;
 use crate::types::rlp::{self, RlpReader};
 
 /// The federation that a getter returns.
@@ -50,14 +51,14 @@ impl Bridge<'_> {
         let mut list = RlpReader::list(&cell, "pending").ok()?;
         let mut members = Vec::new();
         while !list.is_empty() {
-            members.push(if multikey {
+            let member = if multikey {
                 FederationMember::decode(list.next_raw("member").ok()?)?
             } else {
                 let key: PublicKey = list.next_str("key").ok()?.try_into().ok()?;
                 FederationMember { btc: key, rsk: key, mst: key }
-            });
+            };
+            insert_sorted(&mut members, member);
         }
-        members.sort_unstable();
         Some(members)
     }
 

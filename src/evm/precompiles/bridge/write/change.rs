@@ -15,6 +15,7 @@ use super::events::COMMIT;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
 use crate::evm::precompiles::hd_wallet::compress;
+use crate::types::insert_sorted;
 
 const ELECTION: &str = "federationElection";
 const DONE: i64 = 1;
@@ -127,8 +128,7 @@ impl Bridge<'_> {
             return NOT_READY;
         }
         if !dry {
-            members.push(FederationMember { btc, rsk, mst });
-            members.sort_unstable();
+            insert_sorted(&mut members, FederationMember { btc, rsk, mst });
             self.save_pending(Some(&members));
         }
         DONE

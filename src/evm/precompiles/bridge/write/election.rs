@@ -6,6 +6,7 @@ use alloy_primitives::Address;
 
 use super::super::NativeFailure;
 use super::super::session::Bridge;
+use crate::types::insert_sorted;
 use crate::types::rlp::{self, RlpReader};
 
 /// The subject of a vote: a function and its arguments.
@@ -88,14 +89,18 @@ impl Election {
     }
 
     /// Writes the cell. Without open votes it holds an empty list.
-    pub(super) fn save(mut self, bridge: &mut Bridge<'_>, cell: &str) {
-        self.0.sort_by_cached_key(|(proposal, _)| proposal.order());
+    pub(super) fn save(self, bridge: &mut Bridge<'_>, cell: &str) {
+        let mut votes: Vec<(Vec<i8>, &VotedCall, &[Address])> = Vec::new();
+        for (proposal, voters) in &self.0 {
+            let order = proposal.order();
+            votes.insert(votes.partition_point(|(known, ..)| *known <= order), (order, proposal, voters));
+        }
         let mut items = Vec::new();
-        for (proposal, mut voters) in self.0 {
-            voters.sort_unstable();
+        for (_, proposal, voters) in votes {
             items.extend(proposal.encode());
-            let mut list = Vec::new();
-            voters.iter().for_each(|voter| rlp::put_str(&mut list, voter.as_slice()));
+            let (mut sorted, mut list) = (Vec::new(), Vec::new());
+            voters.iter().for_each(|voter| insert_sorted(&mut sorted, voter));
+            sorted.iter().for_each(|voter| rlp::put_str(&mut list, voter.as_slice()));
             rlp::put_list(&mut items, &list);
         }
         bridge.save_named(cell, rlp::list_of([items.as_slice()]));
