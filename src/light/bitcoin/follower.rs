@@ -92,6 +92,7 @@ impl BitcoinFollower {
         headers: &[[u8; HEADER_LEN]],
         now: u64,
     ) -> Result<(), BitcoinChainError> {
+        self.changes = self.changes.saturating_add(headers.len() as u64);
         headers.iter().try_for_each(|header| self.chain.extend(&HashedHeader::new(*header), now))
     }
 
