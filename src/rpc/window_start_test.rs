@@ -190,6 +190,33 @@ fn a_window_waits_for_the_chain_that_dates_its_work() {
     assert!(client.sync().is_synced());
 }
 
+/// Stored headers that are enough without dates wait for none; fewer do.
+#[test]
+fn a_restart_waits_for_dates_only_if_they_are_needed() {
+    let mut mined = honest();
+    let stored = Stored::of(&started(&mut mined));
+    let mut second = dated(1, Dated::saying(WindowVerdict::Wait));
+    stored.restore(&second, mined.now()).unwrap();
+    follow(&mut second, &mut mined, 0);
+    assert!(second.sync().is_synced(), "{:?}", second.sync().fault());
+
+    let (mut short, now) = (dated(1, Arc::new(AllDated)), mined.now());
+    while !short.sync().is_synced() {
+        let SyncStep::Fetch(calls) = short.sync_next(0, now) else { panic!("nothing is asked") };
+        short.sync_feed(0, calls.iter().map(|call| mined.answer(call)).collect(), now);
+    }
+    let stored = Stored::of(&short);
+    let judge = Dated::saying(WindowVerdict::Wait);
+    let mut second = dated(1, judge.clone());
+    stored.restore(&second, mined.now()).unwrap();
+    follow(&mut second, &mut mined, 0);
+    assert!(!second.sync().is_synced() && second.sync().fault().is_none());
+    judge.say(WindowVerdict::Enough(U256::ONE));
+    follow(&mut second, &mut mined, 0);
+    assert!(second.sync().is_synced());
+    assert_eq!(second.sync().checkpoint().number, mined.head().number - SHORT);
+}
+
 /// The first answer needs no uncles, and total difficulties, which are not known above an elected block, no wait.
 #[test]
 fn uncles_are_asked_for_after_the_first_answer() {

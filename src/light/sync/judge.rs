@@ -91,11 +91,17 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a chain of stored headers, which may be longer than a start needs, is still one.
+    /// Whether a chain of stored headers, which may be longer than a start needs, is still one. Where they are enough without dates,
+    /// nothing waits for these.
     pub(super) fn restored_verdict(&self, followed: &FollowedChain, floor: u64) -> WindowVerdict {
-        match self.verdict(followed, floor) {
-            WindowVerdict::Unavailable => Judge { undated: true, ..*self }.verdict(followed, floor),
-            other => other,
+        let verdict = self.verdict(followed, floor);
+        if !matches!(verdict, WindowVerdict::Wait | WindowVerdict::Unavailable) {
+            return verdict;
+        }
+        match (Judge { undated: true, ..*self }.verdict(followed, floor), verdict) {
+            // Dates may still show enough for headers of less than two days.
+            (WindowVerdict::Refused(_), WindowVerdict::Wait) => WindowVerdict::Wait,
+            (undated, _) => undated,
         }
     }
 
