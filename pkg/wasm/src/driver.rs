@@ -101,7 +101,7 @@ impl Driver {
                 Client::following(sync, client_config)
             }
         };
-        client.sync_mut().follow_bitcoin_of_upstreams();
+        client.sync_mut().follow_bitcoin_of_upstreams(moment());
         let budget = Budget::new(ANSWER_BYTES);
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(config.batch_limit));

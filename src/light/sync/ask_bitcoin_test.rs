@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{HeaderSync, SyncOptions, SyncStep, phase::Phase};
+use super::{HeaderSync, ProvenMark, SyncOptions, SyncStep, WindowRecord, phase::Phase};
 use crate::{
     consensus::{
         Checkpoint, Network,
@@ -19,6 +19,7 @@ use crate::{
         Now, RequestFailure, UpstreamRequest, UpstreamResponse,
         bitcoin::{BitcoinFollower, encode_bitcoin_headers, encode_coinbases},
     },
+    types::{B256, U256},
 };
 
 const START: u32 = 1_700_000_000;
@@ -36,7 +37,7 @@ impl Client {
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let options = SyncOptions::default();
         let mut sync = HeaderSync::with_upstreams(Arc::new(network), checkpoint, upstreams, options);
-        sync.follow_bitcoin_of_upstreams();
+        sync.follow_bitcoin_of_upstreams(Now::default());
         Self { sync, millis: 0 }
     }
 
@@ -199,9 +200,10 @@ fn the_heavier_of_two_chains_is_followed() {
 #[test]
 fn upstreams_without_bitcoins_chain_are_not_asked_again() {
     let error = || Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
+    let refused = || Err(RequestFailure::Rpc { code: -32000, message: "the method is not available".into() });
     let null = || Ok(RawValue::from_string("null".into()).unwrap());
     let number = || Ok(RawValue::from_string("5".into()).unwrap());
-    for none in [error, null, number] as [fn() -> UpstreamResponse; 3] {
+    for none in [error, refused, null, number] as [fn() -> UpstreamResponse; 4] {
         let mut client = Client::new(2);
         assert_eq!(client.ask(0, |_| none()).len(), 1);
         client.millis = minutes(9);
@@ -222,6 +224,63 @@ fn a_silent_upstream_is_asked_later() {
     client.millis = minutes(1);
     client.ask(0, |request| server.answer(request));
     assert_eq!(client.tip(), 10);
+}
+
+/// A client that starts by window: 40 headers, 10 if their work is dated.
+fn by_window(upstreams: usize) -> HeaderSync {
+    let network = r#"{
+        "name": "own", "params": { "futureBound": 60 }, "rules": { "rskip97": 0 },
+        "workStart": { "difficulty": 4, "from": 0, "headers": 40 }
+    }"#;
+    let network = Network::from_json(network).unwrap();
+    let work = network.start_by_work().unwrap();
+    let mut sync = HeaderSync::by_window(Arc::new(network), work, upstreams, SyncOptions::default());
+    sync.follow_bitcoin_of_upstreams(Now::default());
+    sync
+}
+
+/// The next request to an upstream.
+fn request(sync: &mut HeaderSync, upstream: usize) -> String {
+    let SyncStep::Fetch(requests) = sync.next(upstream, Now::default()) else { panic!("nothing is asked") };
+    format!("{}{}", requests[0].method, requests[0].params)
+}
+
+#[test]
+fn without_bitcoins_chain_a_start_is_undated_at_once() {
+    let mut sync = by_window(2);
+    let none = || vec![Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })];
+    let height = || vec![respond("0x64".into())];
+    let from = |number: u32| format!(r#"eth_getBlockByNumber["{number:#x}",false]"#);
+    let now = Now::default();
+    assert_eq!(request(&mut sync, 0), r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#);
+    sync.feed(0, none(), now);
+    // The other upstream may still have it.
+    assert_eq!(request(&mut sync, 0), "eth_blockNumber[]");
+    sync.feed(0, height(), now);
+    assert_eq!(request(&mut sync, 0), from(90));
+    assert_eq!(request(&mut sync, 1), r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#);
+    assert!(sync.bitcoin().is_some());
+    sync.feed(1, none(), now);
+    assert!(sync.bitcoin().is_none());
+    for upstream in [1, 0] {
+        assert_eq!(request(&mut sync, upstream), "eth_blockNumber[]");
+        sync.feed(upstream, height(), now);
+        assert_eq!(request(&mut sync, upstream), from(60), "{upstream}");
+    }
+}
+
+#[test]
+fn a_restart_asks_for_bitcoins_chain_behind_the_first_answer() {
+    let mut sync = by_window(1);
+    let mark = ProvenMark { number: 5, hash: B256::ZERO, time: NOW, work: U256::ONE };
+    let base = Checkpoint { number: 1, hash: B256::ZERO, total_difficulty: None };
+    assert!(sync.resume_window(&WindowRecord { base, lowest: 1, mark }, NOW + 60));
+    let mut client = Client { sync, millis: 2_999 };
+    assert_eq!(client.ask(0, |_| panic!("not yet")).len(), 0);
+    client.sync.peers[0].phase = Phase::Idle(0);
+    client.millis = 3_000;
+    let server = Server::new(10);
+    assert_eq!(client.ask(0, |request| server.answer(request)).len(), 3);
 }
 
 #[test]

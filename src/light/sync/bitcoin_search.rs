@@ -72,6 +72,11 @@ impl BitcoinAsk {
 }
 
 impl BitcoinSearch {
+    /// Whether the upstream is not asked any more.
+    pub(super) const fn is_over(&self) -> bool {
+        self.due.is_none() && self.asked.is_none()
+    }
+
     /// The upstream is asked again later.
     pub(super) fn pause(&mut self, now: Now) {
         (self.due, self.first) = (Some(now.plus(POLL)), None);

@@ -21,6 +21,9 @@ use crate::consensus::{ChainView, Network, WorkStart};
 /// by a new window. Two days.
 const LONGEST_PAUSE: u64 = 172_800;
 
+/// How long after a restart upstreams are asked for Bitcoin's chain, in milliseconds.
+const BITCOIN_AFTER_RESTART: u64 = 3_000;
+
 /// The mark of a chain, with the work of its newest `headers`.
 fn mark_of(view: &ChainView, headers: u64) -> Option<ProvenMark> {
     let number = view.head().number.saturating_sub(MARK_DEPTH).max(view.base().number);
@@ -62,6 +65,10 @@ impl HeaderSync {
         rule.mark = Some(record.mark);
         let is_recent = now.saturating_sub(record.mark.time) <= LONGEST_PAUSE;
         self.store.record = Some(*record).filter(|_| is_recent);
+        if is_recent {
+            // As a rule these headers are enough without dates. Bitcoin's would be most of what a restart receives.
+            self.ask_for_bitcoin_at(self.now.plus(BITCOIN_AFTER_RESTART));
+        }
         is_recent
     }
 
