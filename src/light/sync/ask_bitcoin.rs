@@ -29,10 +29,9 @@ impl HeaderSync {
         self.peers.iter_mut().for_each(|peer| peer.bitcoin.due = Some(0));
     }
 
-    /// Upstreams that are asked for Bitcoin's chain are asked at `due` next, on the monotonic clock.
-    pub(super) fn ask_for_bitcoin_at(&mut self, due: u64) {
-        let asked = self.peers.iter_mut().filter(|peer| peer.bitcoin.due.is_some());
-        asked.for_each(|peer| peer.bitcoin.due = Some(due));
+    /// Upstreams are asked for Bitcoin's headers at `time` at the earliest, on the monotonic clock.
+    pub(super) fn hold_bitcoin_until(&mut self, time: u64) {
+        self.peers.iter_mut().for_each(|peer| peer.bitcoin.not_before = time);
     }
 
     /// What an upstream is to be asked of Bitcoin's chain now. The same request is returned until it is answered.

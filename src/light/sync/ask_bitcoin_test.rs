@@ -250,7 +250,7 @@ fn without_bitcoins_chain_a_start_is_undated_at_once() {
     let mut sync = by_window(2);
     let none = || vec![Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })];
     let height = || vec![respond("0x64".into())];
-    let from = |number: u32| format!(r#"eth_getBlockByNumber["{number:#x}",false]"#);
+    let from = |number: u32| format!(r#"rootlight_getHeaders["{number:#x}","0x1"]"#);
     let now = Now::default();
     assert_eq!(request(&mut sync, 0), r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#);
     sync.feed(0, none(), now);
@@ -275,12 +275,12 @@ fn a_restart_asks_for_bitcoins_chain_behind_the_first_answer() {
     let mark = ProvenMark { number: 5, hash: B256::ZERO, time: NOW, work: U256::ONE };
     let base = Checkpoint { number: 1, hash: B256::ZERO, total_difficulty: None };
     assert!(sync.resume_window(&WindowRecord { base, lowest: 1, mark }, NOW + 60));
-    let mut client = Client { sync, millis: 2_999 };
-    assert_eq!(client.ask(0, |_| panic!("not yet")).len(), 0);
-    client.sync.peers[0].phase = Phase::Idle(0);
+    let (mut client, server) = (Client { sync, millis: 2_999 }, Server::new(10));
+    let height = r#"Headers["0x0","0x0"]"#;
+    assert_eq!(client.ask(0, |request| server.answer(request)), [height], "whether it has any");
     client.millis = 3_000;
-    let server = Server::new(10);
-    assert_eq!(client.ask(0, |request| server.answer(request)).len(), 3);
+    let asked = client.ask(0, |request| server.answer(request));
+    assert_eq!((asked.len(), asked[0].as_str(), client.tip()), (3, height, 10));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(super) struct BitcoinSearch {
     pub(super) asked: Option<BitcoinAsk>,
     /// When it is asked next, on the monotonic clock; `None` if it is not asked.
     pub(super) due: Option<u64>,
+    /// When its headers are asked for at the earliest, on the monotonic clock; until then only whether it has any.
+    pub(super) not_before: u64,
     /// The height of the first of its headers, while these are collected for a chain of their own.
     first: Option<u32>,
     /// These headers.
@@ -79,7 +81,12 @@ impl BitcoinSearch {
 
     /// The upstream is asked again later.
     pub(super) fn pause(&mut self, now: Now) {
-        (self.due, self.first) = (Some(now.plus(POLL)), None);
+        let due = if self.is_held(now) { self.not_before } else { now.plus(POLL) };
+        (self.due, self.first) = (Some(due), None);
+    }
+
+    const fn is_held(&self, now: Now) -> bool {
+        now.millis < self.not_before
     }
 
     /// Takes a response, and chooses what to ask next.
@@ -103,7 +110,11 @@ impl BitcoinSearch {
             self.first = Some(first);
             // A server without a header, or without those.
             let has_some = served.lowest <= first && first <= served.tip;
-            return if has_some { NextAsk::Ask(BitcoinAsk::headers(first)) } else { NextAsk::Pause };
+            return if has_some && !self.is_held(now) {
+                NextAsk::Ask(BitcoinAsk::headers(first))
+            } else {
+                NextAsk::Pause
+            };
         }
         let is_full = served.headers.len() >= MAX_SERVED_HEADERS as usize;
         if let Some(first) = self.first {

@@ -21,7 +21,7 @@ use crate::consensus::{ChainView, Network, WorkStart};
 /// by a new window. Two days.
 const LONGEST_PAUSE: u64 = 172_800;
 
-/// How long after a restart upstreams are asked for Bitcoin's chain, in milliseconds.
+/// How long after a restart upstreams are asked for Bitcoin's headers, in milliseconds.
 const BITCOIN_AFTER_RESTART: u64 = 3_000;
 
 /// The mark of a chain, with the work of its newest `headers`.
@@ -67,7 +67,7 @@ impl HeaderSync {
         self.store.record = Some(*record).filter(|_| is_recent);
         if is_recent {
             // As a rule these headers are enough without dates. Bitcoin's would be most of what a restart receives.
-            self.ask_for_bitcoin_at(self.now.plus(BITCOIN_AFTER_RESTART));
+            self.hold_bitcoin_until(self.now.plus(BITCOIN_AFTER_RESTART));
         }
         is_recent
     }
