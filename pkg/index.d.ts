@@ -31,7 +31,7 @@ export interface ProviderRpcError extends Error {
  * `signer`. `start` is set if no block is
  * trusted (by default on mainnet: see the option `checkpoint`) and the result depends on the chain; `rootlight_verification` and
  * `rootlight_syncStatus` then report in `attackCost` the least work of making up that chain. `bitcoin` is set where the client follows
- * Bitcoin's chain and that does not confirm the result.
+ * Bitcoin's chain, which it does if an upstream holds it, and that does not confirm the result.
  */
 export interface Answer {
   readonly result: unknown;
@@ -116,7 +116,7 @@ export interface Evidence {
   readonly attackCost: string | null;
   readonly forkDetectionComplete: boolean;
   readonly unclesProven: boolean;
-  /** What Bitcoin's chain shows above the block; null if the client follows no Bitcoin chain, or has not judged its own yet. */
+  /** What Bitcoin's chain shows above the block; null if no upstream holds Bitcoin's chain, or before that was judged. */
   readonly bitcoin: BitcoinEvidence | null;
 }
 
