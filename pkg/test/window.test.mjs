@@ -5,11 +5,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { later } from './lib/clock.mjs';
 import { inPage } from './lib/in-page.mjs';
-import { FIRST, NETWORK, SPACING } from './lib/mined-chain.mjs';
+import { DATED_NETWORK, FIRST, NETWORK, SPACING } from './lib/mined-chain.mjs';
 import { keepRunning } from './lib/running.mjs';
-import { LIMIT } from './lib/wait.mjs';
-import { visit } from './lib/window-scenario.mjs';
+import { LIMIT, until } from './lib/wait.mjs';
+import { stored, visit } from './lib/window-scenario.mjs';
 import { serveWindow } from './lib/window-node.mjs';
 
 /** Headers of a window whose work nothing dates: those of two days, and the ancestors that their fork detection data commit to. */
@@ -21,20 +22,25 @@ const NEW = 120;
 /** Headers of the chain. */
 const LENGTH = UNDATED + NEW + 40;
 
-/**
- * Most bytes before the first proven balance: of a dated window (1,440 headers and 449 below), and of one that nothing dates. A header takes
- * some 1,030 bytes.
- */
+/** Headers of a window that Bitcoin's chain dates, and the ancestors. */
+const DATED = 1_440 + 449;
+
+/** Most bytes before the first proven balance, of a window that Bitcoin's chain dates and of one that nothing dates. A header takes some 1,030. */
 const MOST_BYTES = { dated: 4_000_000, undated: 6_800_000 };
 
 /** Most bytes of a restart after an hour. */
 const MOST_AGAIN = 300_000;
 
 let served;
+let dated;
 before(async () => {
   served = await serveWindow(LENGTH);
+  dated = await serveWindow(LENGTH, true);
 });
-after(() => served.close());
+after(async () => {
+  await served.close();
+  await dated.close();
+});
 
 /** Three visits with one storage. `go(behind)` is a visit with the clock so many seconds behind. */
 async function visits(t, where, go) {
@@ -42,14 +48,13 @@ async function visits(t, where, go) {
   served.take();
   const cold = await go(NEW * SPACING);
   const first = served.take();
-  const isDated = first.headers < UNDATED;
-  t.diagnostic(`${where}: ${first.headers} headers, ${first.bytes} bytes before the first proven balance (${isDated ? 'dated' : 'undated'})`);
+  t.diagnostic(`${where}: ${first.headers} headers, ${first.proven} bytes before the first proven balance`);
   assert.deepEqual(cold.balance, { result: served.balance, start: 'window' });
   assert.equal(cold.head, served.head(NEW));
   assert.deepEqual([cold.evidence.start, cold.evidence.bitcoin], ['window', null]);
   assert.equal(cold.start, cold.head - 5_760);
   assert.ok(first.headers < UNDATED + 40 && first.lowest >= FIRST, JSON.stringify(first));
-  assert.ok(first.bytes <= MOST_BYTES[isDated ? 'dated' : 'undated'], `${first.bytes} bytes`);
+  assert.ok(first.headers >= UNDATED && first.proven <= MOST_BYTES.undated, JSON.stringify(first));
 
   served.show(0);
   const warm = await go(0);
@@ -65,6 +70,16 @@ async function visits(t, where, go) {
 }
 
 const options = (storage) => ({ network: NETWORK, upstreams: served.url, storage });
+
+/** What the first visit received up to the first proven balance of a window that Bitcoin's chain dates. */
+function checkDated(t, where, { balance, evidence }) {
+  const { headers, lowest, proven, bitcoin } = dated.take();
+  t.diagnostic(`${where}: ${proven} bytes before the first proven balance, ${bitcoin} of them about Bitcoin (window of ${DATED} headers, ${headers} in all)`);
+  assert.deepEqual(balance, { result: dated.balance, start: 'window' });
+  assert.ok(proven <= MOST_BYTES.dated && lowest >= FIRST, `${proven} bytes`);
+  assert.equal(evidence.bitcoin.verdict, 'held', JSON.stringify(evidence.bitcoin));
+  assert.equal(evidence.bitcoin.tags.own, 72, JSON.stringify(evidence.bitcoin));
+}
 
 /** Visits in this process. */
 const inNode = async (storage) => {
@@ -111,5 +126,51 @@ test('a window in IndexedDB, in a page', LIMIT, async (t) => {
     await visits(t, 'Chromium', (behind) => run(work, options(), served.account, behind));
     const names = await run(async () => (await indexedDB.databases()).map(({ name }) => name));
     assert.deepEqual(names, [`rootlight-v1-${NETWORK.name}-window`]);
+  });
+});
+
+test('a window that Bitcoin dates', LIMIT, async (t) => {
+  const [{ createProvider }, store] = [await import('./lib/any-network.mjs'), await import('../store.js')];
+  const kept = new Map();
+  const storage = { get: (key) => kept.get(key), put: (key, value) => void kept.set(key, value) };
+  const go = (behind, work) => later(-behind, () => keepRunning(async () => {
+    const provider = await createProvider({ network: DATED_NETWORK, upstreams: dated.url, storage });
+    const ask = (method, ...params) => provider.requestWithLevel({ method, params });
+    const evidence = async (number) => (await ask('rootlight_verification', `0x${number.toString(16)}`)).result;
+    const balance = await ask('eth_getBalance', dated.account, 'latest');
+    return work({ balance, evidence }).finally(() => provider.close());
+  }));
+
+  dated.show(NEW);
+  dated.take();
+  const head = dated.head(NEW);
+  await go(NEW * SPACING, async ({ balance, evidence }) => {
+    checkDated(t, 'Node.js', { balance, evidence: await evidence(head) });
+    // The rest of two days follows.
+    await until(() => evidence(head - 5_700).catch(() => false), 'the headers of two days');
+    await stored(store, storage, DATED_NETWORK, head);
+  });
+
+  dated.show(0);
+  dated.take();
+  await go(0, async ({ balance, evidence }) => {
+    const { proven, lowest, bitcoin } = dated.take();
+    t.diagnostic(`an hour later: ${proven} bytes before the first proven balance`);
+    assert.ok(proven <= MOST_AGAIN && bitcoin === 0 && lowest >= head - 1, `${proven} bytes from ${lowest}`);
+    // Bitcoin's chain comes behind the first answer, which says so.
+    assert.deepEqual(balance, { result: dated.balance, start: 'window', bitcoin: 'unavailable' });
+    await until(async () => (await evidence(dated.head())).bitcoin.verdict === 'held', 'the evidence of Bitcoin');
+  });
+});
+
+test('a window that Bitcoin dates, in a page', LIMIT, async (t) => {
+  dated.show(0);
+  dated.take();
+  await inPage(async (run) => {
+    const work = async (...given) => {
+      const { visit } = await import('/test/lib/window-scenario.mjs');
+      return visit(await import('/test/lib/any-network.mjs'), await import('/store.js'), ...given);
+    };
+    checkDated(t, 'Chromium', await run(work, { network: DATED_NETWORK, upstreams: dated.url, storage: null }, dated.account));
   });
 });

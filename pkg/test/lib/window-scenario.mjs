@@ -6,7 +6,7 @@ import { until } from './wait.mjs';
 const HEADERS = 64;
 
 /** Waits until the headers up to a block are stored. */
-async function stored({ pagesIn }, storage, network, head) {
+export async function stored({ pagesIn }, storage, network, head) {
   const pages = pagesIn(storage, { network }, { isWindow: true });
   const end = Math.floor(head / HEADERS) + 1;
   await until(async () => (await pages.count()) === end, `the pages up to ${end}`);
