@@ -65,7 +65,8 @@ impl HeaderSync {
         rule.mark = Some(record.mark);
         let is_recent = now.saturating_sub(record.mark.time) <= LONGEST_PAUSE;
         self.store.record = Some(*record).filter(|_| is_recent);
-        if is_recent {
+        let headers = record.mark.number.saturating_add(MARK_DEPTH).saturating_sub(record.base.number);
+        if is_recent && headers >= rule.work.headers {
             // As a rule these headers are enough without dates. Bitcoin's would be most of what a restart receives.
             self.hold_bitcoin_until(self.now.plus(BITCOIN_AFTER_RESTART));
         }
