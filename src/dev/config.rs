@@ -172,7 +172,7 @@ impl DevConfig {
             pool: PoolRules { account_slots: ACCOUNT_SLOTS, ..PoolRules::default() },
             report_reverts: false,
             policy: CallPolicy::default(),
-            version: "Rootlight/0.1.0/any/Rust/dev".into(),
+            version: concat!("anvil/Rootlight/", env!("CARGO_PKG_VERSION")).into(),
         }
     }
 }

@@ -14,8 +14,7 @@ function hardhat(args, url) {
 
 let failed = hardhat(['test'], '');
 if (failed === 0) {
-  // Hardhat's network helpers refuse networks that are not known to have their methods.
-  const chain = await startChain('--client-version', 'anvil/Rootlight');
+  const chain = await startChain();
   const network = ['--network', 'rskRegtest'];
   failed = hardhat(process.argv[2] === 'hardhat2' ? [...network, 'test'] : ['test', ...network], chain.url);
   await chain.stop();

@@ -174,7 +174,7 @@ pub struct DevArgs {
     #[arg(long)]
     pub reject_failing: bool,
     /// What web3_clientVersion answers; the network helpers of hardhat work only if it begins with "anvil" [default:
-    /// Rootlight's name and version]
+    /// anvil/Rootlight/VERSION]
     #[arg(long, value_name = "TEXT")]
     pub client_version: Option<String>,
     /// Store the chain in this folder; it survives a crash

@@ -140,8 +140,9 @@ fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<D
     config.policy = args.calls.policy();
     config.report_reverts = args.reject_failing;
     config.history = Some(args.history);
-    let own = || format!("Rootlight/{}/{}/Rust/dev", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
-    config.version = args.client_version.clone().unwrap_or_else(own);
+    if let Some(version) = &args.client_version {
+        config.version.clone_from(version);
+    }
     Ok(config)
 }
 

@@ -152,7 +152,6 @@ fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<DevNode, String> 
     };
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
     config.history = Some(options.number("history")?.unwrap_or(DEFAULT_HISTORY));
-    config.version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/dev").into();
     DevNode::new(config, now).map_err(|e| e.to_string())
 }
 

@@ -1,13 +1,12 @@
-// Networks are named as in Rootstock's starter kits.
+// The configuration that README shows, as it is written there. What the environment says replaces the URL, so that tests can
+// use another port.
+const { readFileSync } = require('node:fs');
+const { join } = require('node:path');
 const { subtask } = require('hardhat/config');
 const { TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD } = require('hardhat/builtin-tasks/task-names');
 const solc = require('solc/package.json');
 require('@nomicfoundation/hardhat-chai-matchers');
 require('@nomicfoundation/hardhat-ethers');
-
-const GAS_PRICE = 60_000_000;
-const mnemonic = 'test test test test test test test test test test test junk';
-const keys = process.env.PRIVATE_KEY ? [process.env.PRIVATE_KEY] : [];
 
 // Hardhat downloads compilers; this project takes the one of the npm package solc.
 subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async ({ solcVersion }, _, runSuper) => {
@@ -16,11 +15,9 @@ subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async ({ solcVersion }, _, runSupe
   return { compilerPath, isSolcJs: true, version: solcVersion, longVersion: solcVersion };
 });
 
-module.exports = {
-  solidity: { version: solc.version, settings: { evmVersion: 'shanghai' } },
-  networks: {
-    rskMainnet: { url: process.env.RSK_MAINNET_RPC_URL || 'https://public-node.rsk.co', chainId: 30, gasPrice: GAS_PRICE, accounts: keys },
-    rskTestnet: { url: process.env.RSK_TESTNET_RPC_URL || 'https://public-node.testnet.rsk.co', chainId: 31, gasPrice: GAS_PRICE, accounts: keys },
-    rskRegtest: { url: process.env.RSK_REGTEST_RPC_URL || 'http://127.0.0.1:4444', chainId: 33, gasPrice: GAS_PRICE, accounts: { mnemonic } },
-  },
-};
+const readme = readFileSync(join(__dirname, '../../../README.md'), 'utf8');
+const [, text] = /```js\n(\/\/ hardhat\.config\.js.*?)```/s.exec(readme);
+new Function('require', 'module', text)(require, module);
+const config = module.exports;
+config.solidity.version = solc.version;
+config.networks.rskRegtest.url = process.env.RSK_REGTEST_RPC_URL || config.networks.rskRegtest.url;

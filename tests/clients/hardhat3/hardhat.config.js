@@ -8,7 +8,6 @@ import viemAssertions from '@nomicfoundation/hardhat-viem-assertions';
 import { defineConfig } from 'hardhat/config';
 
 const require = createRequire(import.meta.url);
-const mnemonic = 'test test test test test test test test test test test junk';
 const accounts = process.env.PRIVATE_KEY ? [process.env.PRIVATE_KEY] : [];
 const rootstock = { type: 'http', chainType: 'l1', gasPrice: 60_000_000n };
 
@@ -23,6 +22,6 @@ export default defineConfig({
   networks: {
     rskMainnet: { ...rootstock, url: process.env.RSK_MAINNET_RPC_URL || 'https://public-node.rsk.co', chainId: 30, accounts },
     rskTestnet: { ...rootstock, url: process.env.RSK_TESTNET_RPC_URL || 'https://public-node.testnet.rsk.co', chainId: 31, accounts },
-    rskRegtest: { ...rootstock, url: process.env.RSK_REGTEST_RPC_URL || 'http://127.0.0.1:4444', chainId: 33, accounts: { mnemonic } },
+    rskRegtest: { ...rootstock, url: process.env.RSK_REGTEST_RPC_URL || 'http://127.0.0.1:4444', chainId: 33 },
   },
 });

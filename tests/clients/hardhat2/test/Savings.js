@@ -1,5 +1,5 @@
 const { anyValue } = require('@nomicfoundation/hardhat-chai-matchers/withArgs');
-const { loadFixture, mine, setBalance, takeSnapshot, time } = require('@nomicfoundation/hardhat-network-helpers');
+const { loadFixture, mine, setBalance, stopImpersonatingAccount, takeSnapshot, time } = require('@nomicfoundation/hardhat-network-helpers');
 const { expect } = require('chai');
 const { ethers } = require('hardhat');
 
@@ -29,8 +29,14 @@ describe('Savings', () => {
     it('emits an event and changes the balance', async () => {
       const { savings, other } = await loadFixture(deployed);
       await expect(savings.connect(other).deposit({ value: 5n })).to.emit(savings, 'Deposited').withArgs(other.address, 5n);
-      // changeEtherBalance wants blocks of one transaction; Rootstock's have the REMASC transaction too.
-      expect(await ethers.provider.getBalance(savings.target)).to.equal(15n);
+    });
+
+    it('changes the balances of the contract and of the sender', async () => {
+      const { savings, other } = await loadFixture(deployed);
+      const deposit = (value) => savings.connect(other).deposit({ value });
+      await expect(deposit(5n)).to.changeEtherBalance(savings, 5n);
+      await expect(deposit(7n)).to.changeEtherBalances([savings, other], [7n, -7n]);
+      await expect(expect(deposit(5n)).to.changeEtherBalance(savings, 6n)).to.be.rejectedWith('to change by 6 wei');
     });
   });
 
@@ -57,6 +63,16 @@ describe('Savings', () => {
   });
 
   describe('helpers of the network', () => {
+    it('sends as an impersonated account', async () => {
+      const { savings, end } = await loadFixture(deployed);
+      await time.increaseTo(end);
+      const stranger = await ethers.getImpersonatedSigner('0x00000000000000000000000000000000000000aa');
+      await setBalance(stranger.address, 10n ** 18n);
+      await expect(savings.connect(stranger).deposit({ value: 3n })).to.emit(savings, 'Deposited').withArgs(stranger.address, 3n);
+      await stopImpersonatingAccount(stranger.address);
+      await expect(savings.connect(stranger).deposit({ value: 3n })).to.be.rejected;
+    });
+
     it('mines, takes snapshots and sets balances', async () => {
       const { savings } = await loadFixture(deployed);
       const height = await time.latestBlock();

@@ -30,6 +30,22 @@ describe('Savings', async () => {
     assert.equal(events.length, 1);
   });
 
+  it('changes the balances of the contract and of the sender', async () => {
+    const { savings } = await loadFixture(deployed);
+    const deposit = savings.write.deposit({ value: 5n, account: other.account });
+    const changes = [[savings, 5n], [other.account, -5n]].map(([{ address }, amount]) => ({ address, amount }));
+    await viem.assertions.balancesHaveChanged(deposit, changes);
+  });
+
+  it('sends as an impersonated account', async () => {
+    const { savings } = await loadFixture(deployed);
+    const stranger = getAddress('0x00000000000000000000000000000000000000aa');
+    await networkHelpers.impersonateAccount(stranger);
+    await networkHelpers.setBalance(stranger, 10n ** 18n);
+    const deposit = savings.write.deposit({ value: 3n, account: stranger });
+    await viem.assertions.emitWithArgs(deposit, savings, 'Deposited', [stranger, 3n]);
+  });
+
   it('fails before the end', async () => {
     const { savings } = await loadFixture(deployed);
     await viem.assertions.revertWith(savings.write.withdraw(), 'too early');
