@@ -23,6 +23,31 @@ test('several upstreams, sending and answers without proof in a page', async () 
   assert.equal(await inPage((run) => run(work)), CHECKS);
 });
 
+/** A client that looks for blocks once an hour finds the block of its own transaction at once. */
+async function send({ createProvider }, { createDevChain }) {
+  const chain = await createDevChain();
+  const ask = (method, ...params) => chain.request({ method, params });
+  const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
+  const upstream = transportTo(chain);
+  const light = await createProvider({ network: 'regtest', upstream, checkpoint: { number: 0, hash }, pollSeconds: 3_600, store: null });
+  try {
+    const [from, to] = await ask('eth_accounts');
+    for (const [nonce, blockNumber] of [['0x0', '0x1'], ['0x1', '0x2']]) {
+      const signed = await ask('eth_signTransaction', { from, to, value: '0x1', gas: '0x5208', nonce });
+      const sent = await light.request({ method: 'eth_sendRawTransaction', params: [signed.raw ?? signed] });
+      const receipt = () => light.request({ method: 'eth_getTransactionReceipt', params: [sent] });
+      assert.equal((await until(receipt, 'the receipt', { every: 20 })).blockNumber, blockNumber);
+    }
+  } finally {
+    light.close();
+    chain.close();
+  }
+}
+
+test('the block of an own transaction is found at once', async () => {
+  await send(await import('../index.js'), await import('../dev.js'));
+});
+
 /** Serves a chain over WebSocket on loopback; `announce` notifies every subscriber of a block. */
 async function serve(chain) {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });

@@ -294,6 +294,11 @@ impl<S: LockKind> SharedClient<S> {
             self.filters.write().pending(transaction.hash, transaction.asker);
             sent = true;
         }
+        if let Some(newest) = facts.sent.last() {
+            self.sync.write().look_for(newest.hash);
+        } else if !facts.locations.is_empty() {
+            self.sync.write().end_search(|sent| facts.is_mined(sent));
+        }
         if !observations.is_empty() {
             self.sync.write().observe_since(&pinned.source_generations(), observations);
         }

@@ -10,6 +10,7 @@ mod differential;
 mod filters;
 mod hosts;
 mod offline;
+mod own_sends;
 mod places;
 mod policy;
 mod reference;

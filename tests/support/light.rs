@@ -119,6 +119,11 @@ impl Light {
         Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (number, options), None)
     }
 
+    /// A synchronized client with these options.
+    pub fn with_options(network: Network, upstream: ExecutedUpstream, options: SyncOptions) -> Self {
+        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (0, options), None)
+    }
+
     /// A client of several named upstreams.
     pub fn among(
         network: Network,
@@ -193,6 +198,30 @@ impl Light {
             }
         }
         panic!("synchronization does not end");
+    }
+
+    /// What synchronization with the first upstream needs now.
+    pub fn next(&self) -> SyncStep {
+        self.client.sync_next(0, Now { unix: 0, millis: self.now })
+    }
+
+    /// Synchronizes with the first upstream as far as is due now; returns the pause until more is due, in milliseconds.
+    pub fn turn(&mut self) -> u64 {
+        for _ in 0..1_000 {
+            match self.next() {
+                SyncStep::Wait(pause) => return pause,
+                SyncStep::Fetch(calls) => {
+                    let answers = calls.iter().map(|call| self.ask(0, call)).collect();
+                    self.client.sync_feed(0, answers, Now { unix: 0, millis: self.now });
+                }
+            }
+        }
+        panic!("synchronization does not end");
+    }
+
+    /// Lets time pass, in milliseconds.
+    pub fn wait(&mut self, millis: u64) {
+        self.now += millis;
     }
 
     /// The whole answer to a call.

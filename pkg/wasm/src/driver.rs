@@ -15,6 +15,7 @@ use rootlight::light::{
 use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
+use crate::alarm::Alarm;
 use crate::config::{ClientStart, Config};
 use crate::effects;
 use crate::host::{Budget, Deadline, JsUpstream, Reservation, moment, sleep};
@@ -22,6 +23,10 @@ use crate::sends;
 
 /// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
 const LONGEST_SLEEP: f64 = 1_000.0;
+
+/// Pause before an upstream is asked earlier than it was due, in milliseconds, so that one that announces blocks without end
+/// does not keep a page busy.
+const EARLY_PAUSE: f64 = 50.0;
 
 /// Pause between two checks whether the head is reached, in milliseconds.
 const LOOK: f64 = 10.0;
@@ -54,6 +59,8 @@ pub(crate) struct Driver {
     connection: Arc<Connection>,
     restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<JsUpstream>,
+    /// Ends the pauses of the loop that follows each upstream.
+    alarms: Vec<Alarm>,
     /// Memory for upstream responses that callers' requests may take.
     budget: Budget,
     /// Whether a request since the last `take_changed` may have caused events for subscribers.
@@ -105,8 +112,10 @@ impl Driver {
         let budget = Budget::new(ANSWER_BYTES);
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(config.batch_limit));
+        let alarms = upstreams.iter().map(|_| Alarm::default()).collect();
         Self {
             client,
+            alarms,
             connection,
             restoring: RefCell::default(),
             upstreams,
@@ -202,11 +211,15 @@ impl Driver {
     /// Called when an upstream announces a new block.
     pub(crate) fn hint(&self, index: usize) {
         self.client.sync_hint(index);
+        if let Some(alarm) = self.alarms.get(index) {
+            alarm.ring();
+        }
     }
 
     /// Makes every upstream due.
     pub(crate) fn wake(&self) {
         self.client.sync_poll();
+        self.alarms.iter().for_each(Alarm::ring);
     }
 
     /// Whether a request since the last call of this method may have caused events for subscribers.
@@ -221,7 +234,9 @@ impl Driver {
 
     /// Follows one upstream until `closed` returns `true`.
     pub(crate) async fn follow(&self, index: usize, closed: impl Fn() -> bool) {
-        let Some(upstream) = self.upstreams.get(index) else { return };
+        let (Some(upstream), Some(alarm)) = (self.upstreams.get(index), self.alarms.get(index)) else {
+            return;
+        };
         let mut outbox = Outbox::default();
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
@@ -237,7 +252,11 @@ impl Driver {
                     self.save(changed);
                     self.report();
                 }
-                SyncStep::Wait(millis) => sleep((millis as f64).min(LONGEST_SLEEP)).await,
+                SyncStep::Wait(millis) => {
+                    if alarm.pause((millis as f64).min(LONGEST_SLEEP)).await {
+                        sleep(EARLY_PAUSE).await;
+                    }
+                }
             }
         }
     }
@@ -325,7 +344,10 @@ impl Driver {
 
     fn close(&self, session: Session, reply: Reply, heard: Option<&Function>) -> Option<String> {
         effects::tell(&reply, heard);
-        self.changed.set(self.client.close(session) || self.changed.get());
+        if self.client.close(session) {
+            self.changed.set(true);
+            self.alarms.iter().for_each(Alarm::ring);
+        }
         reply.into_text()
     }
 }

@@ -7,6 +7,8 @@
 extern crate alloc;
 
 #[cfg(feature = "light")]
+mod alarm;
+#[cfg(feature = "light")]
 mod client;
 #[cfg(feature = "light")]
 mod config;

@@ -6,6 +6,7 @@ use super::{exchange::UpstreamExchange, options::SyncStep, peer::SyncPeer, phase
 use crate::{
     consensus::{Checkpoint, HeaderChain, Network},
     light::{clock::Now, fault::SyncFault, meter::Progress, upstream::UpstreamResponse},
+    types::B256,
 };
 
 impl HeaderSync {
@@ -103,6 +104,21 @@ impl HeaderSync {
             Phase::Idle(due) => *due = 0,
             Phase::Resting(..) => {}
             _ => peer.hinted = true,
+        }
+    }
+
+    /// Looks for new blocks at once and then after pauses that grow up to the usual one, because an upstream has taken a
+    /// transaction, which may be in the next block.
+    pub(crate) fn look_for(&mut self, sent: B256) {
+        self.sent = Some(sent);
+        self.peers.iter_mut().for_each(SyncPeer::hasten);
+    }
+
+    /// Looks for new blocks as usual again if the transaction that was sent last is in a block.
+    pub(crate) fn end_search(&mut self, is_mined: impl FnOnce(&B256) -> bool) {
+        if self.sent.as_ref().is_some_and(is_mined) {
+            self.sent = None;
+            self.peers.iter_mut().for_each(|peer| peer.short_pause = None);
         }
     }
 

@@ -17,6 +17,10 @@ const FAST: u64 = 2_000;
 /// Smallest window after shrinking, in headers.
 const SMALLEST: usize = 8;
 
+/// First pause between two checks for new blocks after a transaction was sent, in milliseconds. Each further pause is twice as
+/// long, up to the usual one.
+const FIRST_PAUSE: u64 = 50;
+
 /// Headers of the first window: the batch limit of the reference node.
 pub const DEFAULT_BATCH: usize = 50;
 
@@ -80,6 +84,8 @@ pub(super) struct SyncPeer {
     pub(super) bitcoin: BitcoinSearch,
     /// Whether it announced something new while a response was under way, which may not know it yet.
     pub(super) hinted: bool,
+    /// The next pause between two checks for new blocks in milliseconds, while it is shorter than usual.
+    pub(super) short_pause: Option<u64>,
 }
 
 impl Default for HeaderSearch {
@@ -148,6 +154,7 @@ impl Default for SyncPeer {
             asked: 0,
             bitcoin: BitcoinSearch::default(),
             hinted: false,
+            short_pause: None,
         }
     }
 }
@@ -158,6 +165,21 @@ impl SyncPeer {
         if let Phase::Idle(due) = &mut self.phase {
             *due = 0;
         }
+    }
+
+    /// Makes it due at once, and then after short pauses, unless the pauses are short already.
+    pub(super) fn hasten(&mut self) {
+        if self.short_pause.is_none() {
+            self.short_pause = Some(FIRST_PAUSE);
+            self.end_pause();
+        }
+    }
+
+    /// The pause until the next check for new blocks, where `usual` is the usual one, in milliseconds.
+    pub(super) fn next_pause(&mut self, usual: u64) -> u64 {
+        let pause = self.short_pause.map_or(usual, |short| short.min(usual));
+        self.short_pause = Some(pause.saturating_mul(2)).filter(|next| *next < usual);
+        pause
     }
 
     pub(super) fn is_resting(&self) -> bool {

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     consensus::{Checkpoint, Network, WorkStart},
     light::{bitcoin::BitcoinFollower, clock::Now},
+    types::B256,
 };
 
 /// The synchronization machine. It owns the header chain.
@@ -26,6 +27,8 @@ pub struct HeaderSync {
     pub(super) options: SyncOptions,
     /// What Bitcoin says of the followed chain, if the host has sources of Bitcoin's chain.
     pub(super) bitcoin: Option<Arc<BitcoinFollower>>,
+    /// The transaction that was sent last, while it is not known to be in a block.
+    pub(super) sent: Option<B256>,
     /// The time that the host passed in last.
     pub(super) now: Now,
 }
@@ -52,6 +55,7 @@ impl HeaderSync {
             store: RestoreState::default(),
             options,
             bitcoin: None,
+            sent: None,
             now: Now::default(),
         }
     }

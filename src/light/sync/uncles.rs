@@ -64,7 +64,10 @@ impl AskUncles {
         {
             return Phase::Backfill(behind);
         }
-        let pause = if exchange.peer.search.at_end { exchange.options.poll } else { LEASE_POLL };
+        let pause = match exchange.peer.search.at_end {
+            true => exchange.peer.next_pause(exchange.options.poll),
+            false => LEASE_POLL,
+        };
         Phase::Idle(exchange.now.plus(pause))
     }
 

@@ -11,7 +11,7 @@ use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{ExportedFilter, gate};
 use rootlight::light::{ClientConfig, PinnedHead, RequestFailure, RoutedRequest, UpstreamResponse};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{BitcoinStatus, Connection, Message, Session, SessionStep};
+use rootlight::rpc::{BitcoinStatus, Connection, Effect, Message, Session, SessionStep};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
@@ -345,6 +345,9 @@ impl LightService {
                 Some(SessionStep::Done(reply)) => {
                     if self.shared.client.close(*session) {
                         self.shared.changed();
+                    }
+                    if reply.effects().any(|effect| matches!(effect, Effect::Sent(_))) {
+                        self.shared.sends.notify_waiters();
                     }
                     let metrics = &self.shared.counts.metrics;
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };

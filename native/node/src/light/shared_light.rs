@@ -12,7 +12,7 @@ use rootlight::rpc::{AuxiliarySource, Lock, LockKind, SharedClient};
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::methods::dispatcher;
 use rootlight_server::service::Counts;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use super::checkpoint::LightStart;
@@ -59,6 +59,8 @@ pub(super) struct SharedLight {
     pub(super) counts: Counts,
     /// Seconds by which the client's clock is behind the machine's ([`super::LightOptions::behind`]).
     behind: u64,
+    /// Ends the pauses between two checks for new blocks: a caller has sent a transaction.
+    pub(super) sends: Notify,
     /// Counts changes that may cause notifications.
     changes: watch::Sender<u64>,
     /// Storage of verified headers; `None` if they are not stored.
@@ -88,7 +90,14 @@ impl SharedLight {
             Some(beside) => client.with_auxiliary_source(beside),
             None => client,
         };
-        Self { client, counts, behind, changes: watch::Sender::new(0), store: Mutex::new(None) }
+        Self {
+            client,
+            counts,
+            behind,
+            sends: Notify::new(),
+            changes: watch::Sender::new(0),
+            store: Mutex::new(None),
+        }
     }
 
     /// Returns the client's time and a monotonic time.

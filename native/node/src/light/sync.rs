@@ -44,6 +44,8 @@ pub(super) async fn run(
             let again = outbox.resend_requests(ask(requests).await.answers);
             ask(again).await;
         }
+        // A send while the step is made ends the pause too.
+        let sent = shared.sends.notified();
         match shared.client.sync_next(index, shared.now()) {
             SyncStep::Fetch(requests) => {
                 feed(&shared, index, ask(requests).await).await;
@@ -57,13 +59,16 @@ pub(super) async fn run(
             }
             SyncStep::Wait(millis) => {
                 let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
-                let Some(heads) = upstream.heads() else {
-                    pause.await;
-                    continue;
+                let announced = async {
+                    match upstream.heads() {
+                        Some(heads) => heads.notified().await,
+                        None => std::future::pending().await,
+                    }
                 };
                 tokio::select! {
                     () = pause => {}
-                    () = heads.notified() => {
+                    () = sent => {}
+                    () = announced => {
                         shared.client.sync_hint(index);
                         tokio::time::sleep(HINT_PAUSE).await;
                     }
