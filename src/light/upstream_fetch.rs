@@ -22,7 +22,10 @@ use crate::{
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Advice for when an upstream has none of the methods that give proofs.
-const NO_PROOFS: &str = "; add an upstream that gives proofs, such as `rootlight follow`";
+const NO_PROOFS: &str = "; add an upstream that gives proofs, by eth_getProof or rootlight_getWitness";
+
+/// Advice for when no upstream responded at all.
+const UNREACHABLE: &str = "; check that the upstreams can be reached, or add others";
 
 /// What a fetch gets: a fact, or a group of facts that one request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,11 +72,21 @@ impl FactFailure {
         };
         self.attempts.iter().any(unknown)
     }
+
+    /// Whether no upstream responded, so that none has shown that it lacks the fact.
+    fn is_silence(&self) -> bool {
+        let silent = |attempt: &AttemptFailure| {
+            matches!(&attempt.cause, Cause::Call(RequestFailure::Transport(_) | RequestFailure::Busy { .. }))
+        };
+        !self.attempts.is_empty() && self.attempts.iter().all(silent)
+    }
 }
 
 impl fmt::Display for FactFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no proof of {}", self.target)?;
+        let silence = self.is_silence();
+        let what = if silence { "no response about" } else { "no proof of" };
+        write!(f, "{what} {}", self.target)?;
         let several = self.attempts.windows(2).any(|pair| matches!(pair, [a, b] if a.upstream != b.upstream));
         for (index, attempt) in self.attempts.iter().enumerate() {
             f.write_str(if index == 0 { ": " } else { "; " })?;
@@ -84,6 +97,9 @@ impl fmt::Display for FactFailure {
         }
         if self.is_unsupported() {
             f.write_str(NO_PROOFS)?;
+        }
+        if silence {
+            f.write_str(UNREACHABLE)?;
         }
         Ok(())
     }

@@ -69,6 +69,7 @@ fn an_unproven_answer_is_refused_with_advice() {
         text.contains("no proof of account") && text.contains("add an upstream that gives proofs"),
         "{text}"
     );
+    assert!(!text.contains("rootlight follow"), "{text}");
     assert_eq!(error["code"], -32002);
     assert!(!light.asked().contains(&"eth_getBalance"), "no upstream is asked for an unproven answer");
 }
@@ -166,6 +167,20 @@ fn two_quorums_with_different_answers_are_no_agreement() {
     let named: NamedUpstreams = &[(ONE, None), (TWO, None), (THREE, LIE), ("https://four.example", LIE)];
     let mut light = among(&dev, UnprovenPolicy::Quorum(2), named);
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
+}
+
+/// A node that is down has not shown that it lacks a proof.
+#[test]
+fn upstreams_that_are_down_are_told_from_upstreams_without_proofs() {
+    let dev = dev();
+    let mut light = among(&dev, UnprovenPolicy::Refuse, &[(ONE, None), (TWO, None)]);
+    for upstream in std::iter::once(&mut light.upstream).chain(&mut light.others) {
+        upstream.change = Some(Box::new(|_, _| Err(RequestFailure::Transport("connection refused".into()))));
+    }
+    let error = light.call("eth_getBalance", &json!([BOB, "latest"])).unwrap_err();
+    let text = error["message"].as_str().unwrap();
+    assert!(text.contains("no response about") && text.contains("connection refused"), "{text}");
+    assert!(text.contains("check that the upstreams can be reached") && !text.contains("proof"), "{text}");
 }
 
 /// An upstream that records the transactions it gets and answers with `answer`.
