@@ -7,6 +7,7 @@ import { provide } from './provider.js';
 import { maskOf, withoutSecrets } from './secrets.js';
 import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
+import { withNetworks } from './upstream-words.js';
 import { webSocketTransport } from './websocket.js';
 
 /**
@@ -16,9 +17,11 @@ import { webSocketTransport } from './websocket.js';
 function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
   const url = new URL(upstream);
-  const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
   // Paths may contain API keys.
-  return { transport, name: url.origin, mask: maskOf(url), own: true };
+  const common = { name: url.origin, mask: maskOf(url), own: true };
+  // What is told of a WebSocket names its host.
+  if (/^wss?:$/.test(url.protocol)) return { ...common, transport: webSocketTransport(url) };
+  return { ...common, transport: httpTransport(url), host: url.host };
 }
 
 /** The options of the module, in its own units: plain objects of this realm, whose members are read now. */
@@ -72,7 +75,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     heard.changed();
   };
   const line = connection(reached.length, (reason) => heard.connection?.(reason));
-  const exchanges = reached.map(({ transport, mask }, index) => exchangeOver(transport, life, () => pages?.room(), line(index), mask));
+  const exchanges = reached.map(({ transport, mask, host }, index) =>
+    exchangeOver(transport, life, () => pages?.room(), line(index), mask, host));
   const names = reached.map(({ name }) => name);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
@@ -84,8 +88,11 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     await restore(life, () => client, pages);
     prove(life, () => client, pages).catch(() => {});
   }
-  await life.run(() => client.start()).catch((reason) => {
-    throw typeof reason === 'string' ? disconnected(reason) : reason;
+  await life.run(() => client.start()).catch(async (reason) => {
+    if (typeof reason !== 'string') throw reason;
+    const upstreams = exchanges.map((exchange, index) => ({ name: names[index], ask: async () => chainIdIn(await exchange(CHAIN_ID, false)) }));
+    const expected = JSON.parse(client.request(CHAIN_ID)).result;
+    throw disconnected(await life.run(() => withNetworks(reason, expected, upstreams)));
   });
   const hint = (index) => client?.hint(index);
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
@@ -97,6 +104,12 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     closed,
   };
 };
+
+/** Asks for the id of a chain. */
+const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
+
+/** The result in what an exchange gives; undefined if the upstream did not respond. */
+const chainIdIn = (given) => (typeof given === 'function' ? JSON.parse(new TextDecoder().decode(given())).result : undefined);
 
 /** Calls back when a page or a worker has its network again. Upstreams that failed meanwhile would be left alone for minutes. */
 function whenOnline(life, wake) {

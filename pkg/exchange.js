@@ -3,6 +3,7 @@
 
 import { isBytes } from './message.js';
 import { masked, withoutSecrets } from './secrets.js';
+import { unreachable } from './upstream-words.js';
 
 /**
  * Most exchanges with one upstream in progress for requests of callers. Synchronization has as many of its own, so that it
@@ -24,10 +25,10 @@ const MAX_REASON = 200;
 const SILENCE = 1_000;
 
 /** A transport's failure in the form that the module expects: a number of seconds if the upstream asks for a pause, otherwise a text. */
-function reasonOf(error, mask) {
+function reasonOf(error, mask, host) {
   const pause = error?.retryAfter;
   if (pause !== undefined) return pause ?? NaN;
-  const text = typeof error === 'string' ? error : error?.message;
+  const text = host === undefined ? (typeof error === 'string' ? error : error?.message) : unreachable(host, error);
   const words = mask(typeof text === 'string' ? text : 'unknown failure');
   return [...words.replaceAll(/\p{Cc}/gu, '')].slice(0, MAX_REASON).join('');
 }
@@ -59,9 +60,10 @@ export function connection(count, tell) {
  * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
  * @param {(reason?: string) => void} [report] told the reason of each failure, and nothing for a response: see {@link connection}
  * @param {(text: string) => string} [mask] removes the secrets of the upstream's address from its words
+ * @param {string} [host] the host of an upstream over HTTP, which the words about a failure name
  * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
  */
-export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets) {
+export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets, host = undefined) {
   const lines = [line(PARALLEL), line(PARALLEL)];
   return async (body, following) => {
     const { enter, leave } = lines[Number(following)];
@@ -75,7 +77,7 @@ export function exchangeOver(transport, life, room = () => undefined, report = (
       bytes = masked(bytes, mask);
     } catch (error) {
       leave();
-      const reason = reasonOf(error, mask);
+      const reason = reasonOf(error, mask, host);
       // A node that asks for a pause is there.
       if (typeof reason === 'string') report(reason);
       return reason;

@@ -3,6 +3,7 @@ import { withEvents } from './events.js';
 import { disconnected, failure, limited, newLife } from './life.js';
 import { answered, checkMembers, message } from './message.js';
 import { stateProofs } from './state-proofs.js';
+import { checkScheme } from './upstream-words.js';
 import { verifications } from './verification.js';
 import { withWallet } from './wallet.js';
 
@@ -39,6 +40,7 @@ const TRY_LATER = 1013;
 /** Resolves a relative address against the page. The engine's own error would contain the whole address, with its password and key. */
 function address(upstream, index) {
   if (typeof upstream === 'function') return upstream;
+  checkScheme(upstream);
   try {
     return new URL(upstream, globalThis.location?.href).href;
   } catch {

@@ -62,7 +62,7 @@ const BUSY = new Set([429, 503]);
 
 /** The error for an HTTP status. For a busy node it has `retryAfter` in seconds, or null if the node names no time. */
 function failed({ status, headers }) {
-  const error = new Error(`HTTP status ${status}`);
+  const error = Object.assign(new Error(`HTTP status ${status}`), { status });
   if (!BUSY.has(status)) return error;
   const after = headers.get('retry-after');
   const seconds = Number(after);

@@ -1,0 +1,55 @@
+// What is wrong with an upstream over HTTP, in words: which one, why, and what to do. No text has more of its address than the host.
+import { failure } from './life.js';
+import { INVALID_REQUEST } from './message.js';
+
+/** The causes that Node.js names. */
+const CAUSES = {
+  ECONNREFUSED: (host) => `nobody listens at ${host}: start the node, or check its address`,
+  ENOTFOUND: (host) => `there is no host ${host}: check the address`,
+};
+
+/** What to do for some HTTP statuses. */
+const STATUSES = {
+  401: 'check the key in its address',
+  403: 'check the key in its address, or allow this origin there',
+  404: 'check the path of its address',
+};
+
+/** What is known of a failed exchange with the upstream at this host. */
+export function unreachable(host, error) {
+  const { message: text = 'unknown failure', name, status, cause } = error ?? {};
+  if (status !== undefined) return `${host}: HTTP status ${status}: ${STATUSES[status] ?? 'ask again later, or add another upstream'}`;
+  if (name === 'TimeoutError') return `${host} does not respond in time: ask again later, or add another upstream`;
+  if (CAUSES[cause?.code]) return CAUSES[cause.code](host);
+  // A browser does not tell a page why a request failed.
+  if (name === 'TypeError' && globalThis.location) {
+    return `${host} cannot be reached: start the node, check its address, or allow pages of ${globalThis.location.origin} there (CORS)`;
+  }
+  return `${host}: ${text}`;
+}
+
+/**
+ * Refuses the address of a host without a scheme, which would be a path of the page, or have a scheme that nothing knows. Paths of the
+ * page begin with a slash or a dot.
+ * @param {unknown} given
+ */
+export function checkScheme(given) {
+  const text = String(given).trim();
+  if (/^(?:(?:https?|wss?):|[/.])/i.test(text) || !/^[\w.-]+(?::\d+)?(?:[/?#]|$)/.test(text)) return;
+  // What follows the host may be a key.
+  const host = text.split(/[/?#]/)[0].slice(0, 60);
+  throw failure(INVALID_REQUEST, `upstream: the address has no scheme: write http://${host} or https://${host}`);
+}
+
+/**
+ * Adds to the reason of a failed start which upstreams are of another network, with both chain ids.
+ * @param {string} reason
+ * @param {string} expected the chain id of the followed network, as eth_chainId gives it
+ * @param {{name: string, ask: () => Promise<string | undefined>}[]} upstreams `ask` gives the chain id of one, if it tells
+ */
+export async function withNetworks(reason, expected, upstreams) {
+  const told = await Promise.all(upstreams.map(async ({ name, ask }) => ({ name, id: await ask().catch(() => undefined) })));
+  const foreign = told.filter(({ id }) => /^0x[\da-f]{1,16}$/.test(id) && BigInt(id) !== BigInt(expected));
+  const words = foreign.map(({ name, id }) => `${name} is of the network with chain id ${BigInt(id)}, not ${BigInt(expected)}`);
+  return words.length > 0 ? `${reason}; ${words.join('; ')}: give an upstream of the network, or the network of the upstream` : reason;
+}
