@@ -111,7 +111,15 @@ fn open_keys(path: &Path) -> Result<Registry, CommandError> {
         std::thread::sleep(PAUSE);
         opened = Registry::open(path);
     }
-    opened.map_err(|error| CommandError::Failed(format!("--api-keys {}: {error}", path.display())))
+    opened.map_err(|error| {
+        let advice = match error {
+            KeyError::InUse => {
+                "; end that server, or run several with `rootlight serve`, whose servers share their keys"
+            }
+            _ => "",
+        };
+        CommandError::Failed(format!("--api-keys {}: {error}{advice}", path.display()))
+    })
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ fn serve(
     options: LightOptions,
 ) -> Result<(), CommandError> {
     let start = start_of(&args.sources, &network)?;
+    let opened = args.server.admission.open()?;
     runtime()?.block_on(async {
         upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
@@ -139,7 +140,7 @@ fn serve(
             ),
         }
         let service = launch(&args.sources, network, start, upstreams, options)?;
-        let bound = run_server::bind(service.clone(), &args.server).await?;
+        let bound = run_server::bind(service.clone(), &args.server, opened).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
     })

@@ -9,6 +9,7 @@ use rootlight_server::{Control, KeyAccess, Server};
 use tokio::signal;
 use tracing::info;
 
+use super::admission::OpenedAdmission;
 use super::error::CommandError;
 use super::print::say;
 #[cfg(unix)]
@@ -38,23 +39,28 @@ pub(super) async fn serve(
     args: &ServerArgs,
     announce: impl FnOnce(&Endpoints),
 ) -> Result<(), CommandError> {
-    let bound = bind(service, args).await?;
+    let bound = bind(service, args, args.admission.open()?).await?;
     announce(&bound.endpoints());
     bound.run(std::future::ready(())).await;
     Ok(())
 }
 
-pub(super) async fn bind(service: Arc<impl Service>, args: &ServerArgs) -> Result<BoundServer, CommandError> {
-    bind_with(service, args, None).await
+/// Binds the server. Its keys are `opened` before the service starts: they may be in use by another server.
+pub(super) async fn bind(
+    service: Arc<impl Service>,
+    args: &ServerArgs,
+    opened: OpenedAdmission,
+) -> Result<BoundServer, CommandError> {
+    bind_with(service, args, opened, None).await
 }
 
 /// Binds the server, with keys from elsewhere instead of a file.
 pub(super) async fn bind_with(
     service: Arc<impl Service>,
     args: &ServerArgs,
+    mut opened: OpenedAdmission,
     keys: Option<KeyAccess>,
 ) -> Result<BoundServer, CommandError> {
-    let mut opened = args.admission.open()?;
     opened.rules.keys = keys.or(opened.rules.keys.take());
     let (mut config, sockets) = (args.config(opened.rules.clone()), systemd::sockets());
     if !sockets.is_empty() {

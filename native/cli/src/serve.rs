@@ -58,7 +58,7 @@ async fn serve(
     begin: LightStart,
     (backends, limits): (Vec<SharedUpstream>, Arc<Limits>),
 ) -> Result<(), CommandError> {
-    let chain = network.chain_id;
+    let (chain, opened) = (network.chain_id, args.server.admission.open()?);
     let backends = backends.into_iter().map(|backend| upstream::redacted(backend, true)).collect();
     let (backends, new_blocks) = NewBlocks::watch(backends);
     let shared = connect(args).await?;
@@ -76,7 +76,7 @@ async fn serve(
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
     let Some(ClusterParts { store, heads_store, values_store, access, database }) = shared else {
-        run_server::bind(light.clone(), &args.server).await?.run(settled).await;
+        run_server::bind(light.clone(), &args.server, opened).await?.run(settled).await;
         return Ok(());
     };
     let (secret, name) = (access.secret(), name()?);
@@ -94,7 +94,7 @@ async fn serve(
     };
     let front_end = Arc::new(FrontEnd::start(parts));
     let keys = args.keys.then(|| access.access());
-    let bound = run_server::bind_with(front_end.clone(), &args.server, keys).await?;
+    let bound = run_server::bind_with(front_end.clone(), &args.server, opened, keys).await?;
     // The page ends with this function.
     let mut page_task = JoinSet::new();
     if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {

@@ -37,6 +37,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     let mut server = args.server.clone();
     // A node trusts its loopback interface; those who reach it through this program must not inherit that.
     server.admission.profile = Profile::Hosted;
+    let opened = server.admission.open()?;
     runtime()?.block_on(async {
         info!("network {} (chain id {}), node {}", network.name, network.chain_id, node.name());
         let service = SidecarService::start(network.clone(), node, store, options).await;
@@ -50,7 +51,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
             }
             None => None,
         };
-        let bound = run_server::bind(service.clone(), &server).await?;
+        let bound = run_server::bind(service.clone(), &server, opened).await?;
         bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
         Ok(())
     })

@@ -205,6 +205,12 @@ impl HttpUpstream {
         self.intake.admit(bytes, reserved).map_err(no_room)
     }
 
+    /// The host of the URL, with its port if that is not the usual one.
+    fn host(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
     /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be
     /// running it, and would run it once more.
     fn transport(&self, failure: reqwest::Error) -> FailedAttempt {
@@ -213,8 +219,9 @@ impl HttpUpstream {
         let error = if failure.is_timeout() {
             UpstreamError::Timeout(self.config.timeout.as_millis())
         } else {
-            // The URL may hold a key.
-            UpstreamError::Transport(describe(&failure.without_url()))
+            let advice = if failure.is_connect() { ": start the node, or check its address" } else { "" };
+            // The URL may hold a key, its host does not.
+            UpstreamError::Transport(format!("{}: {}{advice}", self.host(), describe(&failure.without_url())))
         };
         FailedAttempt { error, retry }
     }

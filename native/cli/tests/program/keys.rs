@@ -182,3 +182,19 @@ fn wrong_usage_is_explained() {
     let missing = run(&["keys", "list", "--api-keys", "/nonexistent/keys.redb"]);
     assert_eq!(missing.status.code(), Some(1));
 }
+
+/// The keys are opened before anything else, so that nothing was fetched in vain.
+#[test]
+fn a_second_server_on_the_same_keys_fails_before_it_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = KeyedProgram::start(folder.path());
+    let keys = folder.path().join("keys.redb");
+    let keys = keys.to_str().unwrap();
+    let upstream = ["--network", "regtest", "--upstream", &first.url];
+    let second = run(&[&["light", "--http-port", "0", "--api-keys", keys], &upstream[..]].concat());
+    let log = String::from_utf8(second.stderr).unwrap();
+    assert!(!second.status.success() && second.stdout.is_empty(), "{log}");
+    assert!(log.contains("in use by another process") && log.contains("`rootlight serve`"), "{log}");
+    assert!(!log.contains("starting from checkpoint"), "{log}");
+    first.stop();
+}
