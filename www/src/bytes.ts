@@ -1,9 +1,12 @@
 // Bytes, numbers and times, and how the page writes them.
 
+/** What a visitor wrote cannot be what is asked for. */
+export class InputError extends Error {}
+
 /** The bytes of `0x` hexadecimal; throws for other text. */
 export function fromHex(text: string): Uint8Array {
   const digits = text.startsWith('0x') ? text.slice(2) : text;
-  if (digits.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(digits)) throw new Error('not hexadecimal bytes');
+  if (digits.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(digits)) throw new InputError('not hexadecimal bytes');
   return Uint8Array.from({ length: digits.length / 2 }, (_, at) => Number.parseInt(digits.slice(2 * at, 2 * at + 2), 16));
 }
 
@@ -75,7 +78,7 @@ export function ago(seconds: number, now = Date.now() / 1000): string {
 /** Wei from a decimal amount of RBTC; throws for other text. */
 export function toWei(text: string): bigint {
   const parts = /^(\d{1,12})(?:\.(\d{0,18}))?$/.exec(text.trim());
-  if (!parts) throw new Error('write an amount such as 1.5');
+  if (!parts) throw new InputError('write an amount such as 1.5');
   return BigInt(parts[1] ?? 0) * 10n ** 18n + BigInt((parts[2] ?? '').padEnd(18, '0') || 0);
 }
 
@@ -84,6 +87,12 @@ const ADDRESS = /^0x[0-9a-f]{40}$/i;
 /** An address in lower case; throws for other text. */
 export function toAddress(text: string): string {
   const address = text.trim().toLowerCase();
-  if (!ADDRESS.test(address)) throw new Error('an address is 0x and 40 hexadecimal digits');
+  if (!ADDRESS.test(address)) throw new InputError('an address is 0x and 40 hexadecimal digits');
   return address;
 }
+
+/** Characters that are not seen, or that turn the direction of others: of Unicode's groups for control and for format. */
+const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+
+/** A text of the chain or of a node whose unseen characters are written as numbers, so that it looks as it is. */
+export const safeText = (text: string): string => text.replaceAll(HIDDEN, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);

@@ -1,9 +1,13 @@
 // Starts the page: a source of data, a light client that does not trust it, and the sections that show both.
+import { takeKey } from './chain/key.ts';
 import { Session } from './chain/session.ts';
+import { networkOf } from './chain/networks.ts';
 import { serverSource, type Source, tabSource } from './chain/source.ts';
-import { action, breath, byId, el, fill } from './dom.ts';
+import { Trouble, troubleOf } from './chain/trouble.ts';
+import { breath, byId, el, fill } from './dom.ts';
 import { holdLinkedSections } from './links.ts';
 import { theme } from './theme.ts';
+import { practiceView, troubleView } from './views/banner.ts';
 import { chainView } from './views/chain.ts';
 import { explorerView } from './views/explorer.ts';
 import { playgroundView } from './views/playground.ts';
@@ -13,54 +17,84 @@ import { tamperView } from './views/tamper.ts';
 import { reasonOf } from './words.ts';
 import { allowWorkers } from './workers.ts';
 
-type Kind = Source['kind'];
-
 /** The running client; a change of the source replaces it. */
 let running: Session | undefined;
-
-/** The button that changes to the other source, if there is another one. */
-function changer(source: Source, hasServer: boolean): HTMLElement | undefined {
-  if (source.kind === 'server') return action('Use a chain in this tab instead', () => begin('tab'));
-  return hasServer ? action(`Use ${location.host} instead`, () => begin('server')) : undefined;
-}
-
-let server: Promise<Source | undefined> | undefined;
 
 /** How many times a source was chosen: a start that was overtaken by a later one shows nothing. */
 let turn = 0;
 
-async function begin(kind: Kind): Promise<void> {
+/** How many times the server has failed since it last worked. */
+let failures = 0;
+
+/** Ends the countdown to the next attempt. */
+let stopWaiting = () => {};
+
+/** Begins with the server that the page came from. */
+const ask = () => void begin('server');
+
+/** Begins with a practice chain in this tab. Only a visitor's click leads here. */
+const practise = () => void begin('tab');
+
+async function begin(kind: Source['kind']): Promise<void> {
   turn += 1;
   const mine = turn;
-  running?.close();
-  const root = byId('status');
-  fill(root, el('p', { class: 'loading' }, 'Starting the light client…'));
+  stopWaiting();
+  if (running) clear();
   try {
-    server ??= serverSource();
-    const given = await server;
-    const source = kind === 'server' && given ? given : await tabSource();
+    const source = await (kind === 'server' ? serverSource() : tabSource());
     if (mine !== turn) return source.chain?.close();
-    const status = statusView(root, source, changer(source, given !== undefined));
-    const session = new Session(source);
-    running = session;
-    await session.start((progress) => status.progress(progress));
-    if (mine !== turn) return;
-    status.ready(session);
-    for (const show of sections(session)) {
-      await breath();
-      if (mine !== turn) return;
-      show();
-    }
-    document.documentElement.dataset['ready'] = source.kind;
+    await follow(source, mine);
   } catch (error) {
-    if (mine === turn) failed(root, error);
+    if (mine === turn) await failed(kind, error, mine);
   }
 }
 
-/** Shows why there is no light client; what the page offers instead stays. */
-function failed(root: HTMLElement, error: unknown): void {
-  root.querySelector('.loading')?.remove();
-  root.append(el('p', { class: 'note bad', role: 'alert' }, `The light client cannot start: ${reasonOf(error)}.`));
+/** Takes down what a former source showed. */
+function clear(): void {
+  running?.close();
+  running = undefined;
+  delete document.documentElement.dataset['ready'];
+  for (const id of ['chain', 'explorer']) fill(byId(id), el('p', { class: 'loading' }, 'Waits for the source of data.'));
+  fill(byId('proof'));
+  fill(byId('status'), el('p', { class: 'loading' }, 'Starting the light client…'));
+}
+
+/** Shows a source's chain once the light client has followed it. */
+async function follow(source: Source, mine: number): Promise<void> {
+  const status = statusView(byId('status'), source, { practise, moved: ask });
+  document.documentElement.dataset['chain'] = source.kind === 'tab' ? 'practice' : networkOf(source.chainId)?.isMined ? 'mined' : 'free';
+  const session = new Session(source);
+  running = session;
+  await session.start((progress) => status.progress(progress));
+  if (mine !== turn) return;
+  failures = 0;
+  byId('source').dataset['trouble'] = 'none';
+  if (source.kind === 'tab') practiceView(byId('source'), ask);
+  else fill(byId('source'));
+  status.ready(session);
+  for (const show of sections(session)) {
+    await breath();
+    if (mine !== turn) return;
+    show();
+  }
+  document.documentElement.dataset['ready'] = source.kind;
+}
+
+/** Shows why there is no chain, and tries again by itself where that may help. What needs no server stays. */
+async function failed(kind: Source['kind'], error: unknown, mine: number): Promise<void> {
+  // A client that cannot start does not say whether its server is gone. The server's first answers do.
+  const trouble = error instanceof Trouble || kind === 'tab' ? error : await serverSource().then(() => new Trouble('unproven', reasonOf(error)), troubleOf);
+  if (mine !== turn) return;
+  clear();
+  fill(byId('status'));
+  delete document.documentElement.dataset['chain'];
+  failures += 1;
+  if (kind === 'server') stopWaiting = troubleView(byId('source'), troubleOf(trouble), failures, { again: ask, practise });
+  else fill(byId('source'), el('p', { class: 'banner bad', role: 'alert' }, `The practice chain cannot start: ${reasonOf(error)}.`));
+  if (byId('liar').childElementCount === 0) {
+    tamperView(byId('liar'), undefined);
+    playgroundView(byId('playground'), undefined);
+  }
 }
 
 /** What shows each section of the page, in their order. */
@@ -77,7 +111,11 @@ function sections(session: Session): (() => void)[] {
 }
 
 theme();
+takeKey();
+addEventListener('hashchange', () => {
+  if (takeKey()) ask();
+});
 holdLinkedSections();
 allowWorkers();
 // The browser draws the page first.
-void breath().then(() => begin('server'));
+void breath().then(ask);

@@ -1,19 +1,58 @@
-// Errors in plain words.
+// Errors in plain words, and the four verdicts about what a node says.
+import { InputError } from './bytes.ts';
 
-const WORDS: readonly (readonly [RegExp, string])[] = [
-  [/no RSKBLOCK: tag/, 'No Bitcoin miner committed to this block: the Bitcoin transaction that should name it names another one. Making it look real would take the work of mining a Bitcoin block.'],
+/** What is known about an answer: the four verdicts, and that a call reverted, which is proven, too. */
+export type Verdict = 'proven' | 'lie' | 'unprovable' | 'input' | 'reverted';
+
+/** The badge, the class of colours, and the meaning of each verdict. */
+export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readonly kind: string; readonly tells: string }>> = {
+  proven: { badge: 'proven', kind: 'good', tells: 'The chain commits to it, and each step was checked in this tab.' },
+  lie: { badge: 'caught lying', kind: 'bad', tells: 'A node said something that the chain contradicts. The page counts it and shows the proven answer, if there is one.' },
+  unprovable: { badge: 'cannot be proven', kind: 'warn', tells: 'The proof is missing. Nobody lied as far as the page knows; another node may bring the proof.' },
+  input: { badge: 'your input', kind: 'input', tells: 'What was written is no address, number or function. No node was asked.' },
+  reverted: { badge: 'reverted', kind: 'warn', tells: 'The contract refused the call, and that is proven.' },
+};
+
+/** Codes of JSON-RPC errors: parameters that make no sense, and a call that reverted. */
+const INVALID = -32602;
+const REVERTED = 3;
+
+/** Broken rules, which only false data breaks. */
+const RULES: readonly (readonly [RegExp, string])[] = [
+  [/no RSKBLOCK: tag/, 'No proof of work names this block: the Bitcoin transaction that should name it names another one.'],
   [/node 0x[0-9a-f]+ is missing/, 'The proof does not hold together: each step must have the hash that the step above it names, and one has another hash.'],
   [/receiptsRoot/, 'The receipts do not belong to the block: their common hash is not the one in the block’s header.'],
   [/transactionsRoot/, 'The transactions do not belong to the block: their common hash is not the one in the block’s header.'],
-  [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node with state proofs can.'],
-  [/no proof of account|no proof/, 'The upstream gave no proof that holds, so there is no answer.'],
-  [/low|target|proof of work/i, 'The block does not show enough work.'],
+  [/proof of work|target/i, 'The block does not show enough work.'],
+];
+
+/** Reasons for which there is no proof, with what to do. */
+const CAUSES: readonly (readonly [RegExp, string])[] = [
+  [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node that proves state can: `rootlight light`, `follow` or `sidecar`.'],
+  [/no response|Failed to fetch|HTTP status|timed? ?out/i, 'The node did not answer. The page asks it again by itself; press the button again in a moment.'],
+  [/too old|stale|older than/i, 'The newest proven block is too old to answer from. The page waits for a newer one.'],
+  [/not known|unknown|no such|not found/i, 'Nobody named this to the page, and that something exists nowhere cannot be proven. Look for a mistyped digit.'],
+  [/no proof/i, 'The node gave no proof that holds. Another node may bring it.'],
 ];
 
 /** Why something was refused, in a sentence for everybody; the exact text beside it is the error's own. */
-export function plainly(reason: string): string {
-  return WORDS.find(([pattern]) => pattern.test(reason))?.[1] ?? 'The data does not match what the chain commits to.';
-}
+export const plainly = (reason: string): string =>
+  [...RULES, ...CAUSES].find(([pattern]) => pattern.test(reason))?.[1] ?? 'There is no proof of an answer, so there is no answer. The exact error says more.';
 
 /** The text of anything that was thrown. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String((error as { message?: unknown })?.message ?? error));
+
+/** The verdict that an error is. `lies` says whether a node was caught meanwhile. */
+export function verdictOf(error: unknown, lies: boolean): Verdict {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (error instanceof InputError || code === INVALID) return 'input';
+  if (code === REVERTED || /\brevert/i.test(reasonOf(error))) return 'reverted';
+  return lies ? 'lie' : 'unprovable';
+}
+
+/** What a verdict says about an error. */
+export function verdictWords(verdict: Verdict, reason: string): string {
+  if (verdict === 'input') return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
+  if (verdict === 'reverted') return 'The contract refused the call.';
+  return plainly(reason);
+}

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { openPage, ready, startBrowser } from './lib/browser.mjs';
-import { has, onPage as on, openForm } from './lib/page.mjs';
+import { has, onPage as on, openForm, practise } from './lib/page.mjs';
 import { call, serveFolder, startProgram, startSite } from './lib/site.mjs';
 
 let browser;
@@ -21,6 +21,7 @@ test('a page names no script but its workers', async (t) => {
   t.after(site.stop);
   const { page, close } = await openPage(browser, `${site.url}/`);
   try {
+    await practise(page);
     await ready(page);
     const [own] = page.workers().map((worker) => worker.url());
     const refused = await page.evaluate((own) => {
@@ -191,8 +192,8 @@ test('an account that does not exist is proven to be empty, and text that is no 
     assert.match(await page.locator('#explorer .trail').textContent(), /nothing at this place/);
     await input.fill('0x12');
     await input.press('Enter');
-    await page.waitForSelector('#explorer .note.bad');
-    assert.match(await page.locator('#explorer .note.bad').textContent(), /40 hexadecimal digits/);
+    await page.waitForSelector('#explorer .note.input');
+    assert.match(await page.locator('#explorer .note.input').textContent(), /^your input .*40 hexadecimal digits/);
   });
 });
 
@@ -225,11 +226,11 @@ test('a server that makes up blocks gets no answer through, and the page says wh
   });
   t.after(site.stop);
   const { page, complaints, close } = await openPage(browser, `${site.url}/`);
-  await page.waitForSelector('#status .note.bad', { timeout: 30_000 });
-  assert.match(await page.textContent('#status .note.bad'), /The light client cannot start/);
+  await page.waitForSelector('#source[data-trouble=unproven]', { timeout: 30_000 });
+  assert.match(await page.textContent('#source'), /answers, and proves nothing of it/);
   assert.equal(await page.locator('.chain .block').count(), 0, 'nothing unproven is shown');
   assert.deepEqual(complaints, []);
-  await page.getByRole('button', { name: 'Use a chain in this tab instead' }).click();
+  await practise(page);
   await page.waitForFunction(() => document.documentElement.dataset.ready === 'tab');
   t.after(close);
 });
@@ -261,9 +262,9 @@ test('a main network server without headers is said to prove nothing, and the ch
   t.after(site.stop);
   const { page, complaints, close } = await openPage(browser, `${site.url}/`);
   t.after(close);
-  await page.waitForFunction(() => /proves nothing|cannot start/.test(document.querySelector('#status')?.textContent ?? ''), undefined, { timeout: 30_000 });
+  await page.waitForFunction(() => /proves nothing/.test(document.querySelector('#top')?.textContent ?? ''), undefined, { timeout: 30_000 });
   assert.equal(await page.locator('.chain .block').count(), 0);
-  await page.getByRole('button', { name: 'Use a chain in this tab instead' }).click();
+  await practise(page);
   await ready(page);
   assert.equal(await page.getAttribute('html', 'data-ready'), 'tab');
   assert.deepEqual(complaints, []);

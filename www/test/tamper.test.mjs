@@ -16,7 +16,7 @@ const LIES = [
   ['balance', '1,010,001.6 RBTC', '10,001.6 RBTC', /another hash/],
   ['token', '1,000,250 DEMO', '250 DEMO', /another hash/],
   ['log', 'a payment of 42,000 DEMO', 'a payment of 42 DEMO', /receipts do not belong to the block/],
-  ['block', undefined, undefined, /No Bitcoin miner committed to this block/],
+  ['block', undefined, undefined, /No proof of work names this block/],
 ];
 
 /** The outcome of the last choice is shown. */
@@ -36,15 +36,15 @@ test('every lie is believed by a wallet, and caught by name by the light client'
       await page.locator('#lie').check();
       await settled(page);
       // The block of a log is executed again on state that Node A proves.
-      assert.equal(await answered(), name === 'log' ? `${truth} verified` : 'refused No answer', name);
+      assert.equal(await answered(), name === 'log' ? `${truth} verified` : 'lie refused No answer', name);
       if (lie) assert.equal(await believed(), lie, name);
-      assert.match(await page.textContent('#liar .note.bad'), /^Node A was caught\./, name);
-      assert.match(await page.textContent('#liar .note.bad'), reason, name);
+      assert.match(await page.textContent('#liar .note.caught'), /^Node A was caught\./, name);
+      assert.match(await page.textContent('#liar .note.caught'), reason, name);
       await page.locator('#help').check();
       await settled(page);
       assert.equal(await answered(), honest, `${name}, beside an honest node`);
       if (lie) assert.equal(await believed(), lie, name);
-      assert.match(await page.textContent('#liar .note.bad'), /^Node A was caught\./, `${name}, beside an honest node`);
+      assert.match(await page.textContent('#liar .note.caught'), /^Node A was caught\./, `${name}, beside an honest node`);
       assert.match(await page.textContent('#liar'), /Node B brought the proof/);
       await page.locator('#help').uncheck();
       await page.locator('#lie').uncheck();

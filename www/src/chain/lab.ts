@@ -4,8 +4,8 @@ import { type Source, tabSource } from './source.ts';
 let started: Promise<Source> | undefined;
 
 /** The development chain of this tab: that of the page's own source, or a new one. */
-export function lab(source: Source): Promise<Source> {
-  if (source.kind === 'tab') return Promise.resolve(source);
+export function lab(source: Source | undefined): Promise<Source> {
+  if (source?.kind === 'tab') return Promise.resolve(source);
   started ??= tabSource();
   return started;
 }

@@ -50,6 +50,9 @@ export interface Block {
   readonly uncles: readonly string[];
   readonly stateRoot: string;
   readonly receiptsRoot: string;
+  readonly transactionsRoot: string;
+  readonly gasLimit: string;
+  readonly bitcoinMergedMiningHeader?: string;
   readonly bitcoinMergedMiningCoinbaseTransaction: string;
   readonly bitcoinMergedMiningMerkleProof: string;
   readonly hashForMergedMining: string;
@@ -62,7 +65,11 @@ export class Session {
   private readonly listeners = new Set<(head: number) => void>();
   private provider: Provider | undefined;
   private readonly ended = new AbortController();
+  private readonly differences = new Set<string>();
+  private readonly changes = new Set<() => void>();
   head = 0;
+  /** Whether no upstream proves state; false also while none has been asked. */
+  lacksState = false;
 
   constructor(source: Source) {
     this.source = source;
@@ -75,7 +82,11 @@ export class Session {
       return reply;
     });
     this.provider = await this.source.start([toTransport(seen)], { onProgress, signal: this.ended.signal });
-    this.provider.on('message', () => void this.look());
+    this.provider.on('message', (message) => {
+      if (message.type === 'rootlight_noStateProofs') this.lacksState = true;
+      for (const listener of this.changes) listener();
+      void this.look();
+    });
     await this.look();
     await this.request('eth_subscribe', 'newHeads');
   }
@@ -98,6 +109,33 @@ export class Session {
 
   onHead(listener: (head: number) => void): void {
     this.listeners.add(listener);
+  }
+
+  /** Listens to what is not a new block: a lie that was caught, or that the upstream proves no state. */
+  onChange(listener: () => void): void {
+    this.changes.add(listener);
+  }
+
+  /** Notes that the upstream said something that differs from a proven answer. */
+  caught(difference: string): void {
+    this.differences.add(difference);
+    for (const listener of this.changes) listener();
+  }
+
+  upstreams(): Promise<UpstreamReport[]> {
+    return this.request('rootlight_upstreams') as Promise<UpstreamReport[]>;
+  }
+
+  /** How many lies were caught: those in proofs, and those beside proven answers. */
+  async lies(): Promise<number> {
+    const reports = await this.upstreams().catch(() => []);
+    return reports.reduce((sum, { lies }) => sum + lies, this.differences.size);
+  }
+
+  /** Whether the upstream means the same block by its number. Who does not answer is held to what it says. */
+  async sharesBlock({ number, hash }: Block): Promise<boolean> {
+    const claimed = (await this.claim('eth_getBlockByNumber', number, false).catch(() => null)) as Partial<Block> | null;
+    return typeof claimed?.hash !== 'string' || claimed.hash === hash;
   }
 
   /** A proven answer. */
@@ -143,6 +181,7 @@ export class Session {
   close(): void {
     this.ended.abort(new Error('the page uses another source'));
     this.listeners.clear();
+    this.changes.clear();
     this.provider?.close();
     this.source.chain?.close();
   }

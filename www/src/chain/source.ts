@@ -2,6 +2,9 @@
 import type { ChainProvider } from '../../../pkg/dev.js';
 import type { Checkpoint, Provider, ProviderOptions, SyncProgress, Transport } from '../../../pkg/index.js';
 import { quantity } from '../bytes.ts';
+import { serverKey } from './key.ts';
+import { networkOf } from './networks.ts';
+import { synchronizing, Trouble, troubleOf } from './trouble.ts';
 import { tokenDeployment } from '../contracts/samples.ts';
 import { callData } from '../contracts/abi.ts';
 import { claim, type Exchange, overChain, overTransport, toTransport } from './upstream.ts';
@@ -24,19 +27,11 @@ export interface Source {
   readonly start: (transports: readonly Transport[], more?: Partial<ProviderOptions>) => Promise<Provider>;
 }
 
-const NETWORKS: Readonly<Record<number, ProviderOptions['network']>> = { 30: 'mainnet', 31: 'testnet', 32: 'devnet', 33: 'regtest' };
-
-export const networkName = (chainId: number): string =>
-  ({ 30: 'Rootstock', 31: 'Rootstock testnet', 33: 'development chain' })[chainId] ?? `chain ${chainId}`;
-
 /** The contract that holds the bitcoins of Rootstock's two-way peg: an account that every Rootstock network has. */
 const BRIDGE = '0x0000000000000000000000000000000001000006';
 
-/** The server's address: this page's own folder, and the API key that `#key=...` gives. Fragments are not sent to servers. */
-function serverAddress(): URL {
-  const key = new URLSearchParams(location.hash.slice(1)).get('key') ?? '';
-  return new URL(`./${encodeURIComponent(key)}`, new URL(location.pathname, location.origin));
-}
+/** The server's address: this page's own folder, and the key if there is one. */
+export const serverAddress = (): URL => new URL(`./${encodeURIComponent(serverKey())}`, new URL(location.pathname, location.origin));
 
 /** The block that a light client of a development chain trusts: there is no built-in one. */
 async function firstBlock(exchange: Exchange): Promise<Checkpoint> {
@@ -51,8 +46,8 @@ const PATIENCE = 10_000;
 
 /** Options that differ by network. Work is free on a development chain, and its newest block may be old. */
 async function settings(chainId: number, exchange: Exchange): Promise<[Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string]> {
-  const network = NETWORKS[chainId];
-  if (!network) throw new Error(`this page knows no network with chain id ${chainId}`);
+  const network = networkOf(chainId)?.option;
+  if (!network) throw new Trouble('network', String(chainId));
   if (network === 'mainnet') {
     return [{ network, pollSeconds: 10 }, 'the heaviest chain of the last two days, by Bitcoin’s proof of work alone'];
   }
@@ -62,18 +57,24 @@ async function settings(chainId: number, exchange: Exchange): Promise<[Pick<Prov
   return [{ network, checkpoint, pollSeconds: 0.5, maxAge: 0, store: null, timeout: PATIENCE }, trusts];
 }
 
-/** The server that this page came from; `undefined` if it does not answer JSON-RPC. */
-export async function serverSource(): Promise<Source | undefined> {
-  if (!/^https?:$/.test(location.protocol)) return undefined;
+/** Milliseconds that a server may take for its first answers. */
+const FIRST = 10_000;
+
+/** The server that this page came from; a {@link Trouble} if it gives no chain that can be proven. */
+export async function serverSource(): Promise<Source> {
+  if (!/^https?:$/.test(location.protocol)) throw new Trouble('absent', 'the page is a file');
   const { createProvider, httpTransport } = await import('../../../pkg/index.js');
-  const exchange = overTransport(httpTransport(serverAddress(), { timeout: 10_000 }));
-  const answer = await claim(exchange, 'eth_chainId').catch(() => undefined);
-  if (typeof answer !== 'string' || !(Number(answer) in NETWORKS)) return undefined;
+  const exchange = overTransport(httpTransport(serverAddress(), { timeout: FIRST }));
+  const ask = (method: string) => claim(exchange, method);
+  const answer = await ask('eth_chainId').catch((error) => { throw troubleOf(error); });
   const chainId = Number(answer);
-  const [options, trusts] = await settings(chainId, exchange);
-  const accounts = (await claim(exchange, 'eth_accounts').catch(() => [])) as string[];
+  if (!networkOf(chainId)) throw new Trouble('network', String(answer).slice(0, 40));
+  const progress = await synchronizing(ask);
+  if (progress) throw new Trouble('syncing', 'the server synchronizes', progress);
+  const [options, trusts] = await settings(chainId, exchange).catch((error) => { throw troubleOf(error); });
+  const accounts = await ask('eth_accounts').catch(() => []);
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
-  return { kind: 'server', name: location.host, chainId, exchange, trusts, start, account: accounts[0] ?? BRIDGE };
+  return { kind: 'server', name: location.host, chainId, exchange, trusts, start, account: Array.isArray(accounts) && typeof accounts[0] === 'string' ? accounts[0] : BRIDGE };
 }
 
 /** Fills a new chain with some things to look at. Returns the token. */

@@ -1,5 +1,5 @@
 // As much of the contract ABI as the page's forms need: selectors, words, and texts in answers.
-import { ascii, concat, digits, fromHex, toAddress, toBig, toHex } from '../bytes.ts';
+import { ascii, concat, digits, fromHex, InputError, toAddress, toBig, toHex } from '../bytes.ts';
 import { keccak } from '../proof/hash.ts';
 
 const WORD = 32;
@@ -11,12 +11,17 @@ export const selector = (signature: string): Uint8Array => keccak(ascii(signatur
 /** Keccak-256 of `Transfer(address,address,uint256)`: the first topic of a token's transfers. */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
+function whole(text: string): bigint {
+  if (!/^(-?\d{1,80}|0x[0-9a-f]{1,64})$/i.test(text)) throw new InputError(`${text.slice(0, 40) || 'nothing'} is no whole number`);
+  return BigInt(text);
+}
+
 function argument(type: string, text: string): Uint8Array {
   if (type === 'address') return word(BigInt(toAddress(text)));
   if (type === 'bool') return word(text.trim() === 'true' || text.trim() === '1' ? 1n : 0n);
-  if (/^u?int\d*$/.test(type)) return word(BigInt(text.trim()));
+  if (/^u?int\d*$/.test(type)) return word(whole(text.trim()));
   if (type === 'bytes32') return word(toBig(fromHex(text.trim())));
-  throw new Error(`arguments of type ${type} are not supported here: write the whole call data in hexadecimal`);
+  throw new InputError(`arguments of type ${type} are not supported here: write the whole call data in hexadecimal`);
 }
 
 /** The call data of a function such as `transfer(address,uint256)` with its arguments as texts, or `0x` hexadecimal as it is. */
@@ -25,9 +30,9 @@ export function callData(signature: string, values: readonly string[]): string {
   if (text === '') return '0x';
   if (text.startsWith('0x')) return toHex(fromHex(text));
   const parts = /^[A-Za-z_$][\w$]*\(([^()]*)\)$/.exec(text);
-  if (!parts) throw new Error('write a function such as balanceOf(address), or call data in hexadecimal');
+  if (!parts) throw new InputError('write a function such as balanceOf(address), or call data in hexadecimal');
   const types = parts[1] ? parts[1].split(',') : [];
-  if (types.length !== values.length) throw new Error(`the function takes ${types.length} arguments, ${values.length} given`);
+  if (types.length !== values.length) throw new InputError(`the function takes ${types.length} arguments, ${values.length} given`);
   return toHex(concat(selector(text), ...types.map((type, at) => argument(type, values[at] ?? ''))));
 }
 

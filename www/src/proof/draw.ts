@@ -21,7 +21,7 @@ function tries(target: bigint): string {
   return `about ${grouped(count / 10n ** BigInt(3 * step))} ${names[step - 1]} tries on average`;
 }
 
-function bitcoinHeader(proof: MiningProof, explain: Explainer): HTMLElement {
+function bitcoinHeader(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
   const header = proof.header.bitcoinHeader;
   const part = (start: number, end: number) => header.subarray(start, end);
   const fields: Field[] = [
@@ -38,7 +38,8 @@ function bitcoinHeader(proof: MiningProof, explain: Explainer): HTMLElement {
   const compare = el('dl', { class: 'compare mono' },
     el('dt', {}, 'its hash'), el('dd', {}, el('span', { class: 'zeros' }, zeros), hash.slice(zeros.length)),
     el('dt', {}, 'limit'), el('dd', {}, el('span', { class: 'zeros' }, /^0*/.exec(target)?.[0]), target.replace(/^0*/, '')));
-  return stage(1, 'Bitcoin header', 'Bitcoin miners search for a header of 80 bytes whose hash is a very small number. That search is the work.',
+  return stage(1, 'Bitcoin header', isMined ? 'Bitcoin miners search for a header of 80 bytes whose hash is a very small number. That search is the work.'
+    : 'A header of 80 bytes in Bitcoin’s form, whose hash is small enough. No Bitcoin miner took part: on this chain such a header costs next to nothing.',
     explain.strip(fields), compare,
     verdict(holds(proof, 'work'), `The hash is below the limit. Finding such a header takes ${tries(proof.target)}.`, 'The hash is not below the limit: there is no work in this block.'));
 }
@@ -68,7 +69,7 @@ function merkleBranch(proof: MiningProof, explain: Explainer): HTMLElement {
     verdict(holds(proof, 'branch'), 'The top equals the Merkle root in the Bitcoin header, recomputed here.', 'The top differs from the Merkle root in the Bitcoin header.'));
 }
 
-function coinbase(proof: MiningProof, explain: Explainer): HTMLElement {
+function coinbase(proof: MiningProof, explain: Explainer, isMined: boolean): HTMLElement {
   const { midstate, tail, tagAt, steps, keccakBytes } = proof;
   const at = tagAt + TAG.length;
   const hasTag = tagAt >= 0;
@@ -89,7 +90,8 @@ function coinbase(proof: MiningProof, explain: Explainer): HTMLElement {
     }
     fields.push({ name: 'rest', bytes: tail.subarray(at + 32), tells: 'The end of the transaction.', kind: 'dim' });
   }
-  return stage(3, 'Coinbase transaction', 'The first transaction of a Bitcoin block belongs to the miner, who may write into it. Miners write the hash of a Rootstock block, and so their work counts for both chains.',
+  return stage(3, 'Coinbase transaction', isMined ? 'The first transaction of a Bitcoin block belongs to the miner, who may write into it. Miners write the hash of a Rootstock block, and so their work counts for both chains.'
+    : 'The first transaction of a Bitcoin block belongs to its miner, who may write into it. On this chain the node writes the hash of its own block there.',
     explain.strip(fields),
     explain.strip([{ name: 'coinbase hash', bytes: proof.coinbaseHash, tells: 'SHA-256, twice, of the whole transaction: the state above, continued over these bytes.', link: `step${steps.length}`, kind: 'key' }]),
     verdict(holds(proof, 'coinbase'), 'The transaction contains the hash of this Rootstock block.', 'The transaction names another block.'));
@@ -111,13 +113,13 @@ function rootstockHeader(proof: MiningProof, explain: Explainer): HTMLElement {
     verdict(holds(proof, 'commitment') && holds(proof, 'hash'), `Recomputed here, the block hash is ${short(`0x${digits(header.hash)}`)}: the same that the chain names.`, 'The hash differs from the one that was named.'));
 }
 
-/** Draws a proof, one stage at a time; fields explain themselves when they are pointed at. */
-export async function draw(proof: MiningProof): Promise<HTMLElement> {
+/** Draws a proof, one stage at a time. `isMined` says whether its chain's work costs something; fields explain themselves when they are pointed at. */
+export async function draw(proof: MiningProof, isMined: boolean): Promise<HTMLElement> {
   const drawing = el('ol', { class: 'drawing' });
   const box = el('div', { class: 'proof-box' });
   const explain = new Explainer(box);
   for (const stage of [bitcoinHeader, merkleBranch, coinbase, rootstockHeader]) {
-    drawing.append(stage(proof, explain));
+    drawing.append(stage(proof, explain, isMined));
     await breath();
   }
   box.append(drawing, explain.panel);

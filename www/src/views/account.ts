@@ -1,10 +1,11 @@
 // The explorer's accounts.
 import type { Block, Session } from '../chain/session.ts';
 import { fromHex, grouped, quantity, rbtc, toAddress, toBig, word256 } from '../bytes.ts';
+import { nativeName } from '../contracts/natives.ts';
 import { el, field, form } from '../dom.ts';
 import { decodeList } from '../proof/rlp.ts';
 import { accountKey, follow, slotKey, type TriePath, unwrapped } from '../proof/trie.ts';
-import { answerView, heard, said, shower } from './answer.ts';
+import { answerView, heard, read, said, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 export interface AccountProof {
@@ -42,10 +43,17 @@ export async function pinned(session: Session): Promise<Block> {
   return block;
 }
 
+/** What an account is, by its code. Contracts that are part of every node have no code to show. */
+export function whatItIs(address: string, code: string): string {
+  const native = nativeName(address);
+  if (native) return native;
+  return code === '0x' ? 'an ordinary account' : `a contract of ${grouped(fromHex(code).length)} bytes`;
+}
+
 export function accountForm(session: Session): HTMLElement {
   const input = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
-  const show = shower(result);
+  const show = shower(result, session);
   const ask = () => show(async () => {
     const address = toAddress(input.value);
     const block = await pinned(session);
@@ -57,16 +65,16 @@ export function accountForm(session: Session): HTMLElement {
     const [saidBalance, saidNonce, saidCode] = await Promise.all([
       said(session, 'eth_getBalance', address, at), said(session, 'eth_getTransactionCount', address, at), said(session, 'eth_getCode', address, at),
     ]);
-    const amount = (value: unknown) => heard(value, (text) => rbtc(word256(text)));
-    const count = (value: unknown) => heard(value, (text) => grouped(word256(text)));
-    const kind = (value: unknown) => heard(value, (text) => (text === '0x' ? 'an ordinary account' : `a contract of ${grouped(fromHex(text).length)} bytes`));
-    return answerView({
+    const amount = (text: string) => rbtc(word256(text));
+    const count = (text: string) => grouped(word256(text));
+    const kind = (text: string) => whatItIs(address, text);
+    return answerView(session, {
       lines: [
-        { name: 'Balance', claimed: amount(saidBalance), proven: amount(balance.result) },
-        { name: 'Transactions sent', claimed: count(saidNonce), proven: count(nonce) },
-        { name: 'What it is', claimed: kind(saidCode), proven: kind(code) },
+        { name: 'Balance', claimed: heard(saidBalance, amount), proven: read(balance.result, amount) },
+        { name: 'Transactions sent', claimed: heard(saidNonce, count), proven: read(nonce, count) },
+        { name: 'What it is', claimed: heard(saidCode, kind), proven: read(code, kind) },
       ],
-      level: balance.level, verification, trails: [accountTrail(block, address, proof, 'Proof of the account')],
+      level: balance.level, block, verification, trails: [accountTrail(block, address, proof, 'Proof of the account')],
     });
   });
   if (input.value) void ask();

@@ -1,15 +1,16 @@
 // An answer twice: what the upstream says, and what was proven here.
-import type { Session, Verification } from '../chain/session.ts';
-import { grouped } from '../bytes.ts';
+import type { Block, Session, Verification } from '../chain/session.ts';
+import { grouped, safeText } from '../bytes.ts';
 import { type Child, el, fill } from '../dom.ts';
-import { plainly, reasonOf } from '../words.ts';
+import { reasonOf, type Verdict, VERDICTS, verdictOf, verdictWords } from '../words.ts';
 import { evidenceView } from './evidence.ts';
 import { type Trail, trailView } from './trail.ts';
 
 /** One line of an answer. */
 export interface Line {
   readonly name: string;
-  readonly claimed: string;
+  /** What the node says; `undefined` if the node gives no answer. */
+  readonly claimed: string | undefined;
   readonly proven: string;
   readonly mono?: boolean;
 }
@@ -17,60 +18,86 @@ export interface Line {
 export interface AnswerCard {
   readonly lines: readonly Line[];
   readonly level: string | undefined;
+  /** The block that the answer is about. */
+  readonly block: Block;
   readonly verification: Verification | null;
   readonly trails: readonly Trail[];
   readonly after?: Child;
 }
 
-const KINDS: Readonly<Record<string, string>> = { verified: 'good', local: 'good' };
-
-function side(title: string, kind: string, lines: readonly (readonly [string, string, boolean])[], ...more: Child[]): HTMLElement {
-  const values = lines.map(([name, value, mono]) => el('div', {}, el('dt', {}, name), el('dd', { class: mono ? 'mono break' : 'value' }, value)));
+const side = (title: string, kind: string, lines: readonly (readonly [string, string, boolean])[], ...more: Child[]): HTMLElement => {
+  const values = lines.map(([name, value, mono]) => el('div', {}, el('dt', {}, name), el('dd', { class: mono ? 'mono break' : 'value' }, safeText(value))));
   return el('div', { class: `side ${kind}` }, el('h3', {}, title), el('dl', { class: 'facts' }, ...values), ...more);
+};
+
+export const verdictBadge = (verdict: Verdict): HTMLElement => el('span', { class: `badge ${VERDICTS[verdict].kind}` }, VERDICTS[verdict].badge);
+
+/** The level of a block's contents. What follows from a trusted block is not verified, but trusted. */
+export function levelBadge(level: string | undefined, verification: Verification | null): HTMLElement {
+  if (level === undefined && verification?.origin === 'checkpoint') return el('span', { class: 'badge warn' }, 'trusted');
+  const shown = level ?? verification?.level ?? 'verified';
+  return el('span', { class: `badge ${/^(verified|local)/.test(shown) ? 'good' : 'warn'}` }, shown);
 }
 
 /** The level of an answer, how deep its block is, and what that rests on. */
 export function standing(level: string | undefined, verification: Verification | null): HTMLElement {
-  const shown = level ?? verification?.level ?? 'verified';
   const depth = Number(verification?.depth ?? 0);
   const where = verification ? ` at block ${grouped(Number(verification.blockNumber))}, ${depth === 0 ? 'the newest' : `${grouped(depth)} deep`}` : '';
   return el('div', { class: 'standing' },
-    el('p', {}, el('span', { class: `badge ${KINDS[shown] ?? 'warn'}` }, shown), el('span', { class: 'small' }, where)),
+    el('p', {}, levelBadge(level, verification), el('span', { class: 'small' }, where)),
     verification && evidenceView(verification));
 }
 
-export function answerView(card: AnswerCard): HTMLElement {
-  const differs = card.lines.some(({ claimed, proven }) => claimed !== proven);
+/** What a comparison of both sides comes to; a lie is counted. */
+async function comparison(session: Session, { lines, block }: AnswerCard): Promise<HTMLElement | false> {
+  const false_ = lines.filter(({ claimed, proven }) => claimed !== undefined && claimed !== proven);
+  if (false_.length > 0 && !(await session.sharesBlock(block))) {
+    return el('p', { class: 'note warn' }, verdictBadge('unprovable'), ` The node names another block ${grouped(Number(block.number))} than the one that is proven here, and speaks about that one. The two cannot be compared.`);
+  }
+  if (false_.length > 0) {
+    session.caught(`${block.hash} ${false_.map(({ name, claimed }) => `${name} ${claimed}`).join()}`);
+    return el('p', { class: 'note bad' }, verdictBadge('lie'), ' The two differ: what the node says is not what the chain commits to. The status above counts this lie.');
+  }
+  const silent = lines.some(({ claimed }) => claimed === undefined);
+  return silent && el('p', { class: 'note warn' }, 'The node gives no answer of its own to this question, so there is nothing to compare. The proven answer stands.');
+}
+
+export async function answerView(session: Session, card: AnswerCard): Promise<HTMLElement> {
+  const compared = await comparison(session, card);
+  const lied = compared && compared.classList.contains('bad');
+  const said = card.lines.map(({ name, claimed, mono }) => [name, claimed ?? 'no answer', mono ?? false] as const);
   return el('div', { class: 'answer' },
     el('div', { class: 'versus' },
-      side('The node says, unchecked', differs ? 'bad' : '', card.lines.map(({ name, claimed, mono }) => [name, claimed, mono ?? false])),
+      side('The node says, unchecked', lied ? 'bad' : compared ? 'warn' : '', said),
       side('Proven here', 'good', card.lines.map(({ name, proven, mono }) => [name, proven, mono ?? false]), standing(card.level, card.verification))),
-    differs && el('p', { class: 'note bad' }, 'The two differ: what the node says is not what the chain commits to.'),
+    compared,
     ...card.trails.map(trailView),
     card.after);
 }
 
 /** An error in plain words, with its exact text below. */
-export function refusalView(error: unknown): HTMLElement {
-  const reason = reasonOf(error);
-  const revert = /revert/i.test(reason);
-  return el('div', { class: 'note bad', role: 'alert' },
-    el('p', {}, el('span', { class: 'badge bad' }, revert ? 'reverted' : 'refused'), ' ', revert ? 'The contract refused the call.' : plainly(reason)),
-    el('details', {}, el('summary', {}, 'The exact error'), el('p', { class: 'mono break' }, reason)));
+export function refusalView(error: unknown, lies = false): HTMLElement {
+  const reason = safeText(reasonOf(error));
+  const verdict = verdictOf(error, lies);
+  return el('div', { class: `note ${VERDICTS[verdict].kind}`, role: 'alert', 'data-verdict': verdict },
+    el('p', {}, verdictBadge(verdict), ' ', verdictWords(verdict, reason)),
+    verdict !== 'input' && el('details', {}, el('summary', {}, 'The exact error'), el('p', { class: 'mono break' }, reason)));
 }
 
 /** Shows the result of work, or why there is none. Of two runs, the later one stays. */
-export function shower(root: HTMLElement): (work: () => Promise<HTMLElement>) => Promise<void> {
+export function shower(root: HTMLElement, session: Session): (work: () => Promise<HTMLElement>) => Promise<void> {
   let turn = 0;
   root.setAttribute('aria-live', 'polite');
   return async (work) => {
     turn += 1;
     const mine = turn;
+    const before = await session.lies();
     try {
       const made = await work();
       if (mine === turn) fill(root, made);
     } catch (error) {
-      if (mine === turn) fill(root, refusalView(error));
+      const lies = (await session.lies()) > before;
+      if (mine === turn) fill(root, refusalView(error, lies));
     }
   };
 }
@@ -84,9 +111,9 @@ export const clipped = (bytes: string): string => (bytes.length <= SHOWN ? bytes
 /** Longest answer of a node that is read at all. */
 const READABLE = 200_000;
 
-/** What a node says, in words. It may say anything, which must not hide the proven answer. */
-export function heard(claim: unknown, read: (answer: string) => string): string {
-  if (claim === undefined || claim === null) return 'no answer';
+/** What a node says, in words. It may say anything, which must not hide the proven answer. `undefined` if it says nothing. */
+export function heard(claim: unknown, read: (answer: string) => string): string | undefined {
+  if (claim === undefined || claim === null) return undefined;
   try {
     if (typeof claim === 'string' && claim.length <= READABLE) return read(claim);
   } catch {
@@ -94,6 +121,9 @@ export function heard(claim: unknown, read: (answer: string) => string): string 
   }
   return 'nothing that makes sense';
 }
+
+/** A proven answer in words. */
+export const read = (answer: unknown, words: (answer: string) => string): string => heard(answer, words) ?? 'nothing';
 
 /** What the upstream says, or that it says nothing. */
 export const said = (session: Session, method: string, ...params: readonly unknown[]): Promise<unknown> =>

@@ -4,7 +4,7 @@ import { grouped, rbtc, toAddress, units } from '../bytes.ts';
 import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
 import { el, field, form } from '../dom.ts';
 import { type AccountProof, accountTrail, cellTrail, pinned } from './account.ts';
-import { answerView, clipped, heard, said, shower } from './answer.ts';
+import { answerView, clipped, heard, read, said, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** Most storage cells whose paths are drawn. */
@@ -34,7 +34,7 @@ export function tokenForm(session: Session): HTMLElement {
   const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const holder = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
-  const show = shower(result);
+  const show = shower(result, session);
   const ask = () => show(async () => {
     const [to, who] = [toAddress(contract.value), toAddress(holder.value)];
     const block = await pinned(session);
@@ -45,18 +45,18 @@ export function tokenForm(session: Session): HTMLElement {
     const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
     const says = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
     const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
-    const read = (value: unknown) => heard(value, (answer) => text(answer) ?? 'no text');
-    const amount = (value: unknown, scale: unknown) => heard(value, (answer) => {
+    const label = (answer: string) => text(answer) ?? 'no text';
+    const amount = (scale: unknown) => (answer: string) => {
       const [count, places] = [number(answer), number(String(scale)) ?? 0n];
       return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
-    });
-    return answerView({
+    };
+    return answerView(session, {
       lines: [
-        { name: 'Balance', claimed: amount(says[3], says[2]), proven: amount(balance, decimals) },
-        { name: 'Name', claimed: read(says[0]), proven: read(name) },
-        { name: 'Symbol', claimed: read(says[1]), proven: read(symbol) },
+        { name: 'Balance', claimed: heard(says[3], amount(says[2])), proven: read(balance, amount(decimals)) },
+        { name: 'Name', claimed: heard(says[0], label), proven: read(name, label) },
+        { name: 'Symbol', claimed: heard(says[1], label), proven: read(symbol, label) },
       ],
-      level: answers[3]?.level, verification: await session.verification(at), trails: await trails(session, block, to, cells),
+      level: answers[3]?.level, block, verification: await session.verification(at), trails: await trails(session, block, to, cells),
     });
   });
   if (contract.value && holder.value) void ask();
@@ -79,7 +79,7 @@ export function callForm(session: Session): HTMLElement {
   const method = el('input', { value: 'totalSupply()', autocomplete: 'off', spellcheck: 'false', required: true });
   const values = el('input', { value: '', autocomplete: 'off', spellcheck: 'false' });
   const result = el('div');
-  const show = shower(result);
+  const show = shower(result, session);
   const ask = () => show(async () => {
     const to = toAddress(contract.value);
     const data = callData(method.value, values.value.split(',').map((value) => value.trim()).filter(Boolean));
@@ -88,12 +88,12 @@ export function callForm(session: Session): HTMLElement {
     const [answer, cells] = await withCells(session, to, `${to}${data}`, () => session.answer('eth_call', { to, data }, at));
     const claimed = await said(session, 'eth_call', { to, data }, at);
     const proven = String(answer.result);
-    return answerView({
+    return answerView(session, {
       lines: [
         { name: 'In words', claimed: heard(claimed, readings), proven: readings(proven) },
         { name: 'Bytes', claimed: heard(claimed, clipped), proven: clipped(proven), mono: true },
       ],
-      level: answer.level, verification: await session.verification(at), trails: await trails(session, block, to, cells),
+      level: answer.level, block, verification: await session.verification(at), trails: await trails(session, block, to, cells),
     });
   });
   if (contract.value) void ask();

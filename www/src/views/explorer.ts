@@ -22,6 +22,13 @@ export function explorerView(root: HTMLElement, session: Session): void {
     });
     return tab;
   });
+  /** The first question is one that the upstream's proofs can answer. */
+  let isChosen = false;
+  root.addEventListener('pointerdown', () => { isChosen = true; });
+  root.addEventListener('keydown', () => { isChosen = true; });
+  session.onChange(() => {
+    if (session.lacksState && !isChosen) tabs.at(-1)?.click();
+  });
   fill(root, el('div', { class: 'row' }, el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to ask for' }, ...tabs)), body);
-  tabs[0]?.click();
+  tabs.at(session.lacksState ? -1 : 0)?.click();
 }

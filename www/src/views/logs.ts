@@ -6,7 +6,7 @@ import { action, el, field, fill, form } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
 import { valueOf } from './account.ts';
-import { heard, refusalView, said, shower, standing } from './answer.ts';
+import { heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
 
 interface Log {
@@ -52,6 +52,7 @@ async function receiptTrail(session: Session, log: Log): Promise<HTMLElement> {
   return made;
 }
 
+/** One log; `claimed` is what the node says of it, `undefined` if the node answers nothing at all. */
 function row(session: Session, log: Log, claimed: string | undefined): HTMLElement {
   const proof = el('div');
   const proven = meaning(log);
@@ -59,7 +60,7 @@ function row(session: Session, log: Log, claimed: string | undefined): HTMLEleme
   return el('li', {},
     el('p', {}, el('span', { class: 'badge good' }, '✓'), ' ', el('strong', {}, proven)),
     el('p', { class: 'small' }, `Block ${grouped(Number(log.blockNumber))} · contract ${short(log.address, 4, 4)}`),
-    claimed !== proven && el('p', { class: 'note bad' }, `The node says: ${claimed ?? 'there is no such log'}`),
+    claimed !== undefined && claimed !== proven && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says: ${claimed}`),
     show, proof);
 }
 
@@ -67,7 +68,7 @@ export function logsForm(session: Session): HTMLElement {
   const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false' });
   const count = el('input', { value: '100', inputmode: 'numeric', autocomplete: 'off' });
   const result = el('div');
-  const show = shower(result);
+  const show = shower(result, session);
   const ask = () => show(async () => {
     const blocks = Math.min(BLOCKS, Math.max(1, Math.floor(Number(count.value)) || 1));
     const filter = {
@@ -78,17 +79,24 @@ export function logsForm(session: Session): HTMLElement {
       session.answer('eth_getLogs', filter), said(session, 'eth_getLogs', filter), session.verification(quantity(session.head)),
     ]);
     const logs = found as Log[];
-    const claims = (Array.isArray(claim) ? claim : []) as Partial<Log>[];
+    const answers = Array.isArray(claim);
+    const claims = (answers ? claim : []) as Partial<Log>[];
     const same = (log: Log) => claims.find((other) => other?.transactionHash === log.transactionHash && other.logIndex === log.logIndex);
     const newest = logs.slice(-SHOWN).reverse();
-    const rows = newest.map((log) => {
+    const told = (log: Log): string | undefined => {
       const other = same(log);
-      return row(session, log, other && heard(other.data, () => meaning(other as Log)));
+      return other ? heard(other.data, () => meaning(other as Log)) ?? 'a log without data' : answers ? 'there is no such log' : undefined;
+    };
+    const rows = newest.map((log) => {
+      const other = told(log);
+      if (other !== undefined && other !== meaning(log)) session.caught(`log ${log.transactionHash} ${log.logIndex} ${other}`);
+      return row(session, log, other);
     });
     const made = claims.length - logs.length;
+    if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
     return el('div', {}, standing(level, verification),
       el('p', {}, logs.length === 0 ? 'There are no logs in these blocks, and that is proven, too: the headers’ blooms and receipts leave room for none.' : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}, the newest first. All receipts of each block were checked.`),
-      made > 0 && el('p', { class: 'note bad' }, `The node names ${grouped(made)} more, which do not exist.`),
+      made > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(made)} more, which do not exist.`),
       el('ul', { class: 'log' }, ...rows));
   });
   if (contract.value) void ask();

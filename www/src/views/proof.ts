@@ -1,5 +1,6 @@
 // The merge-mining proof of the chosen block.
 import type { Session } from '../chain/session.ts';
+import { networkOf } from '../chain/networks.ts';
 import { grouped, quantity } from '../bytes.ts';
 import { breath, el, fill } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
@@ -50,7 +51,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
         merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
       });
       await breath();
-      await show(proof, mine);
+      await show(proof, mine, networkOf(session.source.chainId)?.isMined ?? false);
     } catch (error) {
       if (mine === turn) fill(body, el('p', { class: 'note bad' }, `This block cannot be drawn: ${reasonOf(error)}.`));
     }
@@ -59,12 +60,12 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   async function drawReal(): Promise<void> {
     press(real);
     turn += 1;
-    await show(prove(mainnet), turn);
+    await show(prove(mainnet), turn, true);
   }
 
   /** Draws a proof, and shows it unless another one was chosen meanwhile. */
-  async function show(proof: MiningProof, mine: number): Promise<void> {
-    const drawing = await draw(proof);
+  async function show(proof: MiningProof, mine: number, isMined: boolean): Promise<void> {
+    const drawing = await draw(proof, isMined);
     if (mine === turn) fill(body, drawing);
   }
 

@@ -1,84 +1,133 @@
-// How far the light client is, what it trusts, and whom it asks.
+// One line about the chain: its newest block, honest sources, what the chain rests on, and what a forgery costs.
 import type { SyncProgress } from '../../../pkg/index.js';
-import type { Session, UpstreamReport } from '../chain/session.ts';
-import { networkName, progressOf, type Source } from '../chain/source.ts';
-import { grouped, quantity } from '../bytes.ts';
-import { el, fill, put } from '../dom.ts';
+import type { Session, UpstreamReport, Verification } from '../chain/session.ts';
+import { networkOf } from '../chain/networks.ts';
+import { progressOf, type Source } from '../chain/source.ts';
+import { ago, fromHex, grouped, quantity, reversed, toBig } from '../bytes.ts';
+import { action, el, fill } from '../dom.ts';
+import { VERDICTS, type Verdict } from '../words.ts';
+import { levelBadge, verdictBadge } from './answer.ts';
 
 /** Milliseconds without any progress after which the page says so. */
 const PATIENCE = 12_000;
 
 /** Milliseconds between two looks at the state of the upstream. */
 const LOOK = 5_000;
+/** Looks between two questions about the upstream's network. */
+const LOOKS = 4;
 
 export interface StatusView {
   progress(progress: SyncProgress): void;
   ready(session: Session): void;
 }
 
-const stat = (name: string, ...value: (Node | string)[]) => el('div', { class: 'stat' }, el('dt', {}, name), el('dd', {}, ...value));
+/** What the page's buttons about the source do. */
+export interface Change {
+  readonly practise: () => void;
+  /** The upstream serves another network than before. */
+  readonly moved: () => void;
+}
 
-const LEVELS: readonly (readonly [string, string, string])[] = [
-  ['verified', 'good', 'The chain commits to it, and the proof was checked here.'],
-  ['unproven', 'warn', 'No proof is possible or given: that something does not exist anywhere, for example. Only said when you allow it.'],
-  ['refused', 'bad', 'The proof is missing or wrong. You get an error and never the claim.'],
-];
+const SHOWN: readonly Verdict[] = ['proven', 'lie', 'unprovable', 'input'];
 
-function levels(): HTMLElement {
+function labels(): HTMLElement {
   return el('details', { class: 'levels' }, el('summary', {}, 'What do the labels mean?'),
-    el('dl', {}, ...LEVELS.flatMap(([name, kind, tells]) => [el('dt', {}, el('span', { class: `badge ${kind}` }, name)), el('dd', {}, tells)]),
+    el('dl', {}, ...SHOWN.flatMap((verdict) => [el('dt', {}, verdictBadge(verdict)), el('dd', {}, VERDICTS[verdict].tells)]),
+      el('dt', {}, el('span', { class: 'badge warn' }, 'trusted')),
+      el('dd', {}, 'The block where the chain starts here. Nobody proved it to the page: everything above it is proven, if this block is right.'),
       el('dt', {}, el('span', { class: 'badge' }, 'depth')),
       el('dd', {}, 'How many blocks stand on top. Each adds work that a liar would have to redo; exchanges wait for a dozen or more.')));
 }
 
-function upstreams(reports: readonly UpstreamReport[], source: Source): HTMLElement {
+function upstreams(reports: readonly UpstreamReport[], source: Source, lies: number): HTMLElement {
   const rows = reports.map((report) => el('tr', {},
     el('th', { scope: 'row' }, source.name),
     el('td', {}, report.announced === null ? 'nothing yet' : `block ${grouped(Number(report.announced))}`),
     el('td', {}, report.latencyMillis === null ? '–' : `${report.latencyMillis} ms`),
     el('td', {}, report.stateProofs === null ? 'not asked yet' : report.stateProofs ? 'yes' : 'no'),
-    el('td', {}, report.lies === 0 ? 'none' : grouped(report.lies))));
-  const heads = ['Upstream', 'Says its newest is', 'Answers in', 'Proves state', 'Lies caught'].map((text) => el('th', { scope: 'col' }, text));
-  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Upstreams' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), el('tbody', {}, ...rows)));
+    el('td', { id: 'lies' }, lies === 0 ? 'none' : grouped(lies))));
+  const heads = ['Node', 'Says its newest is', 'Answers in', 'Proves state', 'Lies caught'].map((text) => el('th', { scope: 'col' }, text));
+  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Nodes' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), el('tbody', {}, ...rows)));
 }
 
-export function statusView(root: HTMLElement, source: Source, change: HTMLElement | undefined): StatusView {
+/** What the chain rests on, in a few words. */
+export function restsOn(verification: Verification | null, isMined: boolean): string {
+  const began = verification?.began;
+  if (!began) return 'the start of the chain';
+  if (began.kind === 'checkpoint') return began.number === 0 ? 'block 0, which is trusted' : `block ${grouped(began.number)}, which is trusted`;
+  return isMined ? 'two days of headers that Bitcoin miners worked on' : 'the work of recent headers';
+}
+
+/** What a forgery costs in blocks of Bitcoin's difficulty at that time; `undefined` if it cannot be said. */
+export function forgery(attackCost: string | null, bitcoinHeader: string): string | undefined {
+  if (attackCost === null || !/^0x[0-9a-f]{160}$/.test(bitcoinHeader)) return undefined;
+  const bits = Number(toBig(reversed(fromHex(bitcoinHeader).subarray(72, 76))));
+  const target = BigInt(bits & 0x7f_ffff) << BigInt(Math.max(0, 8 * ((bits >>> 24) - 3)));
+  const blocks = Number((BigInt(attackCost) * 100n * (target + 1n)) >> 256n) / 100;
+  return `the work of ${blocks < 10 ? blocks.toFixed(1) : grouped(Math.round(blocks))} Bitcoin blocks`;
+}
+
+export function statusView(root: HTMLElement, source: Source, change: Change): StatusView {
+  const network = networkOf(source.chainId);
+  const name = source.kind === 'tab' ? 'practice chain' : network?.name ?? '';
   const bar = el('progress', { max: '1', value: '0', 'aria-label': 'Blocks verified' });
-  const note = el('p', { class: 'small' }, `Asking ${source.name} for headers…`);
-  const stats = el('dl', { class: 'stats' });
-  const below = el('div');
-  fill(root, el('div', { class: 'card' }, stats, bar, note, below));
-  put(below, change);
+  const note = el('p', { class: 'small', 'aria-live': 'polite' }, `Asking ${source.name} for headers…`);
+  const strip = el('div', { class: 'strip-line' }, el('span', { class: 'badge network' }, name));
+  const table = el('div');
+  const below = el('div', { class: 'below' });
+  fill(root, strip, bar, note, below);
   // Silence is shown, too: a node may be down, or send headers that prove nothing.
   const waiting = setTimeout(() => {
     note.textContent = `Still no proven header from ${source.name}: it does not answer, or what it sends proves nothing.`;
   }, PATIENCE);
-
-  const table = el('div');
   /** What is shown now: the same again would close nothing and change nothing, but screen readers would read it again. */
   let shown = '';
+  let time = 0;
+  let looks = 0;
 
   async function refresh(session: Session): Promise<void> {
     if (session.isClosed) return;
-    const [verification, reports] = await Promise.all([
-      session.verification(quantity(session.head)),
-      session.request('rootlight_upstreams') as Promise<UpstreamReport[]>,
-    ]);
+    const { head } = session;
+    const at = quantity(head);
+    const [verification, reports, lies, block] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.block(at)]);
     const silent = reports.find(({ resting }) => resting !== null)?.resting ?? null;
-    const now = JSON.stringify([session.head, verification?.level, reports.map(({ announced, stateProofs, lies }) => [announced, stateProofs, lies]), silent]);
-    if (now === shown || session.isClosed) return;
+    const now = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silent, session.lacksState]);
+    // A newer block brings a look of its own.
+    if (session.isClosed || head !== session.head) return;
+    time = head === 0 ? 0 : Number(block?.timestamp ?? 0);
+    if (now === shown) return tick();
     shown = now;
-    fill(stats,
-      stat('Network', networkName(source.chainId)),
-      stat('Newest block proven here', el('span', { id: 'head' }, `#${grouped(session.head)}`)),
-      stat('Level', el('span', { class: 'badge good', id: 'level' }, verification?.level ?? 'verified')),
-      stat('Asked', source.name));
-    bar.value = 1;
-    fill(table, upstreams(reports, source));
+    const honest = lies > 0 ? reports.length - 1 : reports.length;
+    const level = levelBadge(undefined, verification);
+    level.id = 'level';
+    const cost = network?.isMined ? forgery(verification?.attackCost ?? null, block?.bitcoinMergedMiningHeader ?? '') : 'next to nothing';
+    const part = (...children: (Node | string)[]) => el('span', {}, ...children);
+    fill(strip, el('span', { class: 'badge network' }, name),
+      part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
+      part(el('b', { id: 'honest' }, `${honest} of ${reports.length}`), ` ${reports.length === 1 ? 'node' : 'nodes'} honest`, lies > 0 ? el('span', { class: 'badge bad' }, `${grouped(lies)} ${lies === 1 ? 'lie' : 'lies'} caught`) : ''),
+      part('checked from ', el('b', { id: 'rests' }, restsOn(verification, network?.isMined ?? false))),
+      cost ? part('forging it costs ', el('b', { id: 'cost' }, cost)) : '');
+    tick();
+    bar.hidden = true;
+    fill(table, upstreams(reports, source, lies));
     root.dataset['node'] = silent === null ? 'answers' : 'silent';
-    note.textContent = silent === null
-      ? `Every header from the start up to the newest is checked. Trusted without proof: ${source.trusts}.`
-      : `${source.name} gives nothing new for now: ${silent}. What was proven stays proven.`;
+    note.textContent = silent !== null
+      ? `${source.name} gives nothing new for now: ${silent}. What was proven stays proven, and the page goes on asking.`
+      : session.lacksState ? `${source.name} cannot prove state: blocks, transactions, receipts and logs are proven, balances and calls are not. A node such as \`rootlight light\` proves them.` : '';
+  }
+
+  const tick = () => {
+    const age = root.querySelector('#age');
+    if (age) age.textContent = ago(time);
+  };
+
+  async function look(session: Session): Promise<void> {
+    looks += 1;
+    if (source.kind === 'server' && looks % LOOKS === 0) {
+      const chainId = await session.claim('eth_chainId').catch(() => undefined);
+      if (typeof chainId === 'string' && Number(chainId) !== source.chainId && !session.isClosed) return change.moved();
+    }
+    await refresh(session);
   }
 
   return {
@@ -86,16 +135,20 @@ export function statusView(root: HTMLElement, source: Source, change: HTMLElemen
       clearTimeout(waiting);
       bar.value = progressOf(progress);
       const left = progress.secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(progress.secondsLeft))} s left`;
-      note.textContent = `Block ${grouped(progress.currentBlock)} of ${grouped(progress.highestBlock)} checked${left}.`;
+      note.textContent = progress.highestBlock === 0 ? `Asking ${source.name} for headers…` : `Block ${grouped(progress.currentBlock)} of ${grouped(progress.highestBlock)} checked${left}.`;
     },
     ready(session) {
-      session.onHead(() => void refresh(session).catch(() => {}));
+      const again = () => void refresh(session).catch(() => {});
+      session.onHead(again);
+      session.onChange(again);
       clearTimeout(waiting);
-      fill(below, el('details', { class: 'levels' }, el('summary', {}, 'The upstream, as the client sees it'), table), levels(), change);
-      void refresh(session).catch(() => {});
+      fill(below, el('details', { class: 'levels' }, el('summary', {}, 'The node, as the client sees it'),
+        el('p', { class: 'tells' }, network?.work), el('p', { class: 'tells' }, `Trusted without proof: ${source.trusts}.`), table),
+      labels(), source.kind === 'server' && action('Use a practice chain in this tab', change.practise));
+      again();
       const clock = setInterval(() => {
         if (session.isClosed) clearInterval(clock);
-        else void refresh(session).catch(() => {});
+        else void look(session).catch(() => {});
       }, LOOK);
     },
   };

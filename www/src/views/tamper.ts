@@ -9,14 +9,14 @@ import { plainly, reasonOf } from '../words.ts';
 
 /** What a node did, in plain words, with the exact rule behind it. */
 function caught({ node, rule }: Fault): HTMLElement {
-  return el('div', { class: 'note bad' },
+  return el('div', { class: 'note good caught' },
     el('p', {}, el('strong', {}, `${node} was caught. `), plainly(rule)),
     el('details', {}, el('summary', {}, 'What the client noted'), el('p', { class: 'mono break' }, rule)));
 }
 
 function wallet(outcome: Outcome, lies: boolean): HTMLElement {
   const believed = lies && outcome.believed !== outcome.proven;
-  return el('div', { class: believed ? 'side bad' : 'side' },
+  return el('div', { class: believed ? 'side lie' : 'side' },
     el('h3', {}, 'An ordinary wallet, connected to Node A'),
     el('p', { class: 'value', id: 'believed' }, outcome.believed),
     el('p', { class: 'small' }, lies ? 'It shows the lie. It has no way to notice: it asked one node, and believed it.' : 'Node A is honest now, so this happens to be true.'));
@@ -26,7 +26,7 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
   const { proven, refusal, faults } = outcome;
   const fault = faults.at(-1);
   const value = proven === undefined
-    ? el('p', { class: 'value', id: 'answered' }, el('span', { class: 'badge bad' }, 'refused'), ' No answer')
+    ? el('p', { class: 'value', id: 'answered' }, el('span', { class: 'badge good' }, 'lie refused'), ' No answer')
     : el('p', { class: 'value', id: 'answered' }, proven, ' ', el('span', { class: 'badge good' }, 'verified'));
   const alone = lies && !helped;
   const why = proven === undefined
@@ -39,7 +39,7 @@ function client(outcome: Outcome, lies: boolean, helped: boolean): HTMLElement {
     fault ? caught(fault) : refusal !== undefined && caught({ node: NODES[0], rule: refusal, lie: false }));
 }
 
-export function tamperView(root: HTMLElement, session: Session): void {
+export function tamperView(root: HTMLElement, session: Session | undefined): void {
   const lie = el('input', { type: 'checkbox', role: 'switch', id: 'lie' });
   const help = el('input', { type: 'checkbox', role: 'switch', id: 'help' });
   const result = el('div', { 'aria-live': 'polite', id: 'outcome' });
@@ -51,7 +51,7 @@ export function tamperView(root: HTMLElement, session: Session): void {
     const mine = turn;
     result.setAttribute('aria-busy', 'true');
     try {
-      const outcome = await experiment(await lab(session.source), about, lie.checked, help.checked);
+      const outcome = await experiment(await lab(session?.source), about, lie.checked, help.checked);
       if (mine !== turn) return;
       fill(result, el('p', { class: 'asked' }, 'The question: ', el('strong', {}, outcome.question)),
         el('div', { class: 'versus' }, wallet(outcome, lie.checked), client(outcome, lie.checked, help.checked)));
@@ -72,16 +72,16 @@ export function tamperView(root: HTMLElement, session: Session): void {
   });
   lie.addEventListener('change', () => void run());
   help.addEventListener('change', () => void run());
-  fill(root, el('div', { class: 'card' },
+  fill(root, el('div', { class: 'card demo' },
     el('div', { class: 'switches' },
       el('label', { class: 'switch' }, lie, 'Tamper with Node A'),
       el('label', { class: 'switch calm' }, help, 'Give the client an honest Node B, too')),
     el('fieldset', {}, el('legend', {}, 'What Node A lies about'), el('div', { class: 'choices' }, ...choices)),
     result));
   // On a server's page the chain in this tab is loaded when somebody comes near this section.
-  if (session.source.kind === 'tab') void run();
+  if (session?.source.kind === 'tab') void run();
   else {
-    fill(result, el('p', { class: 'hint' }, 'This section uses a small chain in this tab as its node; your server is left alone.'));
+    fill(result, el('p', { class: 'hint' }, 'This section uses a small chain in this tab as its node; the server is left alone.'));
     const near = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       near.disconnect();

@@ -28,12 +28,14 @@ async function policy() {
 export const startProgram = (...args) => start(PROGRAM, [...args, '--silent', '--http-port', '0']);
 
 /**
- * Serves the folder; POST goes to `upstream`, or is refused without one. `tamper(text, body)` may change the text of an answer.
- * Resolves to {url, stop}.
+ * Serves the folder; POST goes to `upstream`, or is refused without one. `tamper(text, body)` may change the text of an answer;
+ * `gate(response)` may answer a POST itself, and then returns true.
+ * Resolves to {url, practice, stop}; `practice` if there is no node, so that only a practice chain can be shown.
  */
-export async function serveFolder(upstream, tamper = (text) => text) {
+export async function serveFolder(upstream, tamper = (text) => text, gate = () => false) {
   const csp = await policy();
   const server = createServer(async (request, response) => {
+    if (request.method === 'POST' && gate(response, request)) return undefined;
     if (request.method === 'POST' && upstream) {
       const body = await new Response(request).text();
       const answer = await fetch(new URL(request.url, upstream), { method: 'POST', headers: { 'content-type': 'application/json' }, body }).catch(() => undefined);
@@ -50,7 +52,7 @@ export async function serveFolder(upstream, tamper = (text) => text) {
     }
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) };
+  return { url: `http://127.0.0.1:${server.address().port}`, practice: !upstream, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) };
 }
 
 /** The page of a running program: {url, node, stop}. */

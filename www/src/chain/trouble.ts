@@ -1,0 +1,55 @@
+// Why a server gives no chain that can be proven. An absent answer is never taken for another answer.
+import { serverKey } from './key.ts';
+
+export type TroubleKind = 'key' | 'refused' | 'down' | 'hanging' | 'syncing' | 'network' | 'absent' | 'unproven';
+
+/** How far a server is that synchronizes, as the server says it. */
+export interface Progress {
+  readonly current: number;
+  readonly highest: number;
+  readonly secondsLeft: number | undefined;
+}
+
+export class Trouble extends Error {
+  readonly kind: TroubleKind;
+  readonly progress: Progress | undefined;
+
+  constructor(kind: TroubleKind, detail: string, progress?: Progress) {
+    super(detail);
+    this.kind = kind;
+    this.progress = progress;
+  }
+}
+
+/** Statuses of servers of files, which take no POST. */
+const FILES = new Set([404, 405, 501]);
+
+/** What an exchange's error says about the server. */
+export function troubleOf(error: unknown): Trouble {
+  if (error instanceof Trouble) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  const status = Number(/HTTP status (\d+)/.exec(text)?.[1] ?? 0);
+  if (status === 401 || status === 403) return new Trouble(serverKey() === '' ? 'key' : 'refused', `HTTP status ${status}`);
+  if (FILES.has(status)) return new Trouble('absent', `HTTP status ${status}`);
+  if (status > 0) return new Trouble('down', `HTTP status ${status}`);
+  if (error instanceof DOMException && error.name === 'TimeoutError') return new Trouble('hanging', 'no answer within 10 s');
+  if (error instanceof SyntaxError) return new Trouble('absent', 'the answer is no JSON');
+  return new Trouble('down', 'nobody answers there');
+}
+
+/** Blocks that a server may lack and still be of use. */
+const BEHIND = 120;
+
+type Ask = (method: string) => Promise<unknown>;
+
+/** How far the server is, if the server itself says that it is not ready. */
+export async function synchronizing(ask: Ask): Promise<Progress | undefined> {
+  const own = (await ask('rootlight_syncStatus').catch(() => undefined)) as Record<string, unknown> | null | undefined;
+  const status = own ?? ((await ask('eth_syncing').catch(() => false)) as Record<string, unknown> | false | null);
+  if (!status || typeof status !== 'object' || status['synced'] === true) return undefined;
+  const [current, highest] = [Number(status['currentBlock']), Number(status['highestBlock'])];
+  if (!Number.isSafeInteger(current) || !Number.isSafeInteger(highest)) return undefined;
+  if (highest > 0 && highest - current <= BEHIND) return undefined;
+  const left = status['secondsLeft'];
+  return { current, highest, secondsLeft: typeof left === 'number' ? left : undefined };
+}

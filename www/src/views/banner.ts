@@ -1,0 +1,91 @@
+// The state of the source where it is not simply at work: what is wrong, what happens next, and what a visitor can do.
+import { keepKey } from '../chain/key.ts';
+import { type Trouble, type TroubleKind } from '../chain/trouble.ts';
+import { grouped, safeText } from '../bytes.ts';
+import { action, el, field, fill, form } from '../dom.ts';
+
+/** What the banner's buttons do. */
+export interface Ways {
+  readonly again: () => void;
+  readonly practise: () => void;
+}
+
+/** Seconds before the server is asked again, by how often it was asked. */
+const PAUSES = [5, 10, 20, 40, 60];
+/** Seconds between two looks at a server that synchronizes. */
+const SYNCING = 3;
+/** States that no waiting changes. */
+const LASTING: ReadonlySet<TroubleKind> = new Set<TroubleKind>(['key', 'refused', 'absent']);
+
+/** The state in words: what is so, and what to do. */
+export function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [string, string] {
+  const detail = safeText(message).slice(0, 300);
+  switch (kind) {
+    case 'key': return [`${host} asks for an API key (${detail}).`, 'Write the key that its operator gave you. Until then nothing of its chain is shown.'];
+    case 'refused': return [`${host} refuses the API key (${detail}).`, 'Look for a mistyped letter, or ask the operator for another key.'];
+    case 'down': return [`${host} does not answer: ${detail}.`, 'The node may be down, or the way to it is cut.'];
+    case 'hanging': return [`${host} takes questions and gives no answer: ${detail}.`, 'The node may be too busy.'];
+    case 'network': return [`${host} serves chain ${detail}, which is no network of Rootstock.`, 'This page proves Rootstock (30), its testnet (31), devnet (32) and development chains (33).'];
+    case 'absent': return [`There is no node at ${host} (${detail}).`, 'The page came from plain files. A practice chain in this tab shows how everything works.'];
+    case 'unproven': return [`${host} answers, and proves nothing of it.`, `Nothing unproven is shown. The reason: ${detail}.`];
+    case 'syncing': {
+      const { current = 0, highest = 0, secondsLeft } = progress ?? {};
+      const left = secondsLeft === undefined ? '' : `, about ${grouped(Math.ceil(secondsLeft))} s left`;
+      return [`${host} is synchronizing: ${highest === 0 ? 'it has not begun to count' : `block ${grouped(current)} of ${grouped(highest)}${left}`}.`, 'The page follows as soon as the node is ready.'];
+    }
+  }
+}
+
+function keyForm({ again }: Ways): HTMLElement {
+  const input = el('input', { autocomplete: 'off', spellcheck: 'false', required: true, name: 'key' });
+  const connect = async () => {
+    if (input.value.trim() === '') return input.focus();
+    keepKey(input.value);
+    again();
+  };
+  return form({ class: 'key' }, connect, field('API key', input), el('button', { class: 'button main' }, 'Connect'));
+}
+
+/** Counts down to the next attempt. Returns what stops it. */
+function countdown(shown: HTMLElement, seconds: number, again: () => void): () => void {
+  let left = seconds;
+  const tell = () => {
+    shown.textContent = `The page asks again in ${left} s.`;
+  };
+  tell();
+  const clock = setInterval(() => {
+    left -= 1;
+    if (left > 0) return tell();
+    clearInterval(clock);
+    shown.textContent = 'Asking again…';
+    again();
+  }, 1000);
+  return () => clearInterval(clock);
+}
+
+/** Shows what is wrong with the server. Returns what ends the countdown. */
+export function troubleView(root: HTMLElement, trouble: Trouble, failures: number, ways: Ways): () => void {
+  const [what, next] = troubleWords(trouble, location.host || 'this address');
+  const wants = trouble.kind === 'key' || trouble.kind === 'refused';
+  const shown = el('p', { class: 'small', 'aria-live': 'off' });
+  const { progress } = trouble;
+  const bar = progress && progress.highest > 0
+    && el('progress', { max: String(progress.highest), value: String(progress.current), 'aria-label': 'Blocks that the node has checked' });
+  root.dataset['trouble'] = trouble.kind;
+  fill(root, el('div', { class: `banner ${trouble.kind === 'unproven' || trouble.kind === 'network' ? 'bad' : 'warn'}` },
+    el('p', {}, el('strong', {}, what), ' ', next), bar,
+    wants && keyForm(ways), shown,
+    el('div', { class: 'row' }, action('Try now', ways.again), action('Use a practice chain in this tab', ways.practise))));
+  if (LASTING.has(trouble.kind)) return () => {};
+  const pause = trouble.kind === 'syncing' ? SYNCING : PAUSES[Math.min(failures, PAUSES.length) - 1] ?? SYNCING;
+  return countdown(shown, pause, ways.again);
+}
+
+/** Says that the chain is one for practice, by the visitor's own choice. */
+export function practiceView(root: HTMLElement, again: () => void): void {
+  root.dataset['trouble'] = 'none';
+  const back = /^https?:$/.test(location.protocol) && action(`Ask ${location.host} instead`, again);
+  fill(root, el('div', { class: 'banner practice' },
+    el('p', {}, el('strong', {}, 'This is a practice chain in this tab, not Rootstock.'), ' You chose it. Its coins are worth nothing, and its work cost nothing.'),
+    back && el('div', { class: 'row' }, back)));
+}
