@@ -6,12 +6,15 @@ import { serverSource, type Source, tabSource } from './chain/source.ts';
 import { Trouble, troubleOf } from './chain/trouble.ts';
 import { breath, byId, el, fill } from './dom.ts';
 import { holdLinkedSections } from './links.ts';
+import { followAddress, route } from './router.ts';
 import { theme } from './theme.ts';
 import { practiceView, troubleView } from './views/banner.ts';
 import { chainView } from './views/chain.ts';
+import { demoView } from './views/demo.ts';
 import { explorerView } from './views/explorer.ts';
 import { playgroundView } from './views/playground.ts';
 import { proofView } from './views/proof.ts';
+import { searchView } from './views/search.ts';
 import { statusView } from './views/status.ts';
 import { tamperView } from './views/tamper.ts';
 import { reasonOf } from './words.ts';
@@ -72,6 +75,7 @@ async function follow(source: Source, mine: number): Promise<void> {
   if (source.kind === 'tab') practiceView(byId('source'), ask);
   else fill(byId('source'));
   status.ready(session);
+  void route(session);
   for (const show of sections(session)) {
     await breath();
     if (mine !== turn) return;
@@ -87,6 +91,7 @@ async function failed(kind: Source['kind'], error: unknown, mine: number): Promi
   if (mine !== turn) return;
   clear();
   fill(byId('status'));
+  void route(undefined);
   delete document.documentElement.dataset['chain'];
   failures += 1;
   if (kind === 'server') stopWaiting = troubleView(byId('source'), troubleOf(trouble), failures, { again: ask, practise });
@@ -116,6 +121,10 @@ addEventListener('hashchange', () => {
   if (takeKey()) ask();
 });
 holdLinkedSections();
+followAddress(() => running);
+demoView(byId('demo'), () => running?.source);
+searchView(byId('search'));
+void route(undefined);
 allowWorkers();
 // The browser draws the page first.
 void breath().then(ask);

@@ -1,6 +1,7 @@
 // The key of a server. A fragment brings it; links of the page would lose it there, so that it moves to this tab's memory.
 
-const PLACE = `rootlight-key ${location.pathname}`;
+/** Where this tab keeps it: servers of one origin may have keys of their own. */
+const place = (): string => `rootlight-key ${location.pathname}`;
 
 let key = '';
 
@@ -19,8 +20,8 @@ export const serverKey = (): string => key;
 export function keepKey(given: string): void {
   key = given.trim();
   try {
-    if (key === '') stored()?.removeItem(PLACE);
-    else stored()?.setItem(PLACE, key);
+    if (key === '') stored()?.removeItem(place());
+    else stored()?.setItem(place(), key);
   } catch {
     // The page itself remembers it.
   }
@@ -30,7 +31,7 @@ export function keepKey(given: string): void {
 export function takeKey(): boolean {
   const given = new URLSearchParams(location.hash.slice(1)).get('key');
   if (given === null) {
-    key ||= stored()?.getItem(PLACE) ?? '';
+    key ||= stored()?.getItem(place()) ?? '';
     return false;
   }
   keepKey(given);

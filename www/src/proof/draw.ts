@@ -1,6 +1,7 @@
 // The merge-mining proof as a drawing: Bitcoin header, Merkle branch, coinbase, Rootstock header.
 import { digits, grouped, reversed, short } from '../bytes.ts';
 import { breath, el } from '../dom.ts';
+import { rove } from '../roving.ts';
 import { type Check, type MiningProof, TAG } from './mining.ts';
 import { Explainer, type Field, verdict } from './strip.ts';
 
@@ -65,7 +66,7 @@ function merkleBranch(proof: MiningProof, explain: Explainer): HTMLElement {
       explain.field({ name: 'its neighbour', bytes: step.right, tells: 'The hash of all other transactions on this side. The proof brings it along.', kind: 'dim' }));
   });
   return stage(2, title, 'A Bitcoin block folds all its transactions into one hash, two by two. To show that one transaction is among thousands, its neighbours on the way up are enough.',
-    el('div', { class: 'folds' }, ...rows),
+    rove(el('div', { class: 'folds' }, ...rows)),
     verdict(holds(proof, 'branch'), 'The top equals the Merkle root in the Bitcoin header, recomputed here.', 'The top differs from the Merkle root in the Bitcoin header.'));
 }
 

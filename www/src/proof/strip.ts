@@ -1,6 +1,7 @@
 // Bytes that can be pointed at: each field is a button, and fields that must be equal light up together.
 import { digits } from '../bytes.ts';
 import { el } from '../dom.ts';
+import { rove } from '../roving.ts';
 
 /** A run of bytes with a name and an explanation. */
 export interface Field {
@@ -35,7 +36,7 @@ export class Explainer {
 
   /** What the panel says while nothing is pointed at. */
   rest(): void {
-    this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes, or move through them with Tab: equal bytes light up together, and their meaning is written here.'));
+    this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes, or move through them with the arrow keys: equal bytes light up together, and their meaning is written here.'));
   }
 
   show(field: Field): void {
@@ -62,7 +63,7 @@ export class Explainer {
   }
 
   strip(fields: readonly Field[]): HTMLElement {
-    return el('div', { class: 'strip' }, ...fields.map((field) => this.field(field)));
+    return rove(el('div', { class: 'strip' }, ...fields.map((field) => this.field(field))));
   }
 }
 

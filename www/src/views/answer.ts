@@ -48,10 +48,13 @@ export function standing(level: string | undefined, verification: Verification |
     verification && evidenceView(verification));
 }
 
-/** What a comparison of both sides comes to; a lie is counted. */
-async function comparison(session: Session, { lines, block }: AnswerCard): Promise<HTMLElement | false> {
+/**
+ * What a comparison of both sides comes to; a lie is counted. `branches` says whether the node may mean another block by the
+ * number, so that it is asked for its hash first.
+ */
+export async function comparison(session: Session, { lines, block }: Pick<AnswerCard, 'lines' | 'block'>, branches = true): Promise<HTMLElement | false> {
   const false_ = lines.filter(({ claimed, proven }) => claimed !== undefined && claimed !== proven);
-  if (false_.length > 0 && !(await session.sharesBlock(block))) {
+  if (false_.length > 0 && branches && !(await session.sharesBlock(block))) {
     return el('p', { class: 'note warn' }, verdictBadge('unprovable'), ` The node names another block ${grouped(Number(block.number))} than the one that is proven here, and speaks about that one. The two cannot be compared.`);
   }
   if (false_.length > 0) {

@@ -3,6 +3,7 @@ import type { Block, Session } from '../chain/session.ts';
 import { ago, grouped, quantity, short } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
 import { reasonOf } from '../words.ts';
+import { rove } from '../roving.ts';
 import { levelBadge } from './answer.ts';
 
 /** Blocks that are shown. */
@@ -45,6 +46,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const focused = list.contains(document.activeElement) ? document.activeElement?.querySelector('strong')?.textContent : undefined;
     const shown = [...blocks.values()].sort((a, b) => Number(b.number) - Number(a.number)).slice(0, SHOWN);
     fill(list, ...shown.map(card));
+    rove(list);
     if (focused) [...list.querySelectorAll('button')].find((button) => button.querySelector('strong')?.textContent === focused)?.focus();
   };
 
@@ -61,7 +63,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const depth = Number(verification.depth);
     const row = (name: string, ...value: (Node | string)[]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
     fill(about, el('dl', { class: 'facts' },
-      row('Block', `#${grouped(number)} `, levelBadge(undefined, verification)),
+      row('Block', el('a', { href: `#/block/${number}` }, `#${grouped(number)}`), ' ', levelBadge(undefined, verification)),
       row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${trusted(depth)}`),
       row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
     el('dl', { class: 'facts wide' },

@@ -30,9 +30,9 @@ async function trails(session: Session, block: Block, contract: string, cells: r
   return [...drawn, accountTrail(block, contract, proof, 'Proof of the contract')];
 }
 
-export function tokenForm(session: Session): HTMLElement {
-  const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
-  const holder = el('input', { value: session.source.account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+export function tokenForm(session: Session, token = session.source.token, owner = session.source.account): HTMLElement {
+  const contract = el('input', { value: token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+  const holder = el('input', { value: owner ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
   const show = shower(result, session);
   const ask = () => show(async () => {

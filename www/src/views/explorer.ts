@@ -1,6 +1,7 @@
 // The explorer: one form at a time.
 import type { Session } from '../chain/session.ts';
 import { el, fill } from '../dom.ts';
+import { rove } from '../roving.ts';
 import { accountForm } from './account.ts';
 import { callForm, tokenForm } from './contract.ts';
 import { logsForm } from './logs.ts';
@@ -29,6 +30,6 @@ export function explorerView(root: HTMLElement, session: Session): void {
   session.onChange(() => {
     if (session.lacksState && !isChosen) tabs.at(-1)?.click();
   });
-  fill(root, el('div', { class: 'row' }, el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to ask for' }, ...tabs)), body);
+  fill(root, el('div', { class: 'row' }, rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to ask for' }, ...tabs))), body);
   tabs.at(session.lacksState ? -1 : 0)?.click();
 }

@@ -9,7 +9,7 @@ import { valueOf } from './account.ts';
 import { heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
 
-interface Log {
+export interface Log {
   readonly address: string;
   readonly blockNumber: string;
   readonly blockHash: string;
@@ -24,7 +24,8 @@ interface Log {
 const BLOCKS = 2000;
 const SHOWN = 50;
 
-function meaning(log: Log): string {
+/** What a log says, as far as that can be told. */
+export function meaning(log: Log): string {
   const [event, from, to] = log.topics;
   if (event === TRANSFER && from && to) {
     const amount = number(log.data);
@@ -64,8 +65,8 @@ function row(session: Session, log: Log, claimed: string | undefined): HTMLEleme
     show, proof);
 }
 
-export function logsForm(session: Session): HTMLElement {
-  const contract = el('input', { value: session.source.token ?? '', autocomplete: 'off', spellcheck: 'false' });
+export function logsForm(session: Session, address = session.source.token): HTMLElement {
+  const contract = el('input', { value: address ?? '', autocomplete: 'off', spellcheck: 'false' });
   const count = el('input', { value: '100', inputmode: 'numeric', autocomplete: 'off' });
   const result = el('div');
   const show = shower(result, session);

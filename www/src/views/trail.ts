@@ -37,6 +37,10 @@ function step(node: PathNode, index: number, last: boolean, found: boolean): HTM
   return el('li', {}, el('p', {}, el('strong', {}, `Node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${tells(node, last, found)}`), marked(node));
 }
 
+/** The nodes of a path, one after the other. */
+export const nodeViews = (path: TriePath): HTMLElement =>
+  el('ol', { class: 'trail' }, ...path.nodes.map((node, at) => step(node, at, at === path.nodes.length - 1, path.found)));
+
 /** Draws a path; folded at first, because it is long. */
 export function trailView(trail: Trail): HTMLDetailsElement {
   const { block, path, root } = trail;

@@ -5,11 +5,12 @@ import { openPage, ready } from './browser.mjs';
 /** Chooses the practice chain, as a visitor does. */
 export const practise = (page) => page.getByRole('button', { name: 'Use a practice chain in this tab' }).click();
 
-/** Runs work with the page of a site, then checks that the page broke no rule. `hash` is the address's fragment. */
-export async function onPage(browser, site, work, { hash = '', ...options } = {}) {
+/** Runs work with the page of a site, then checks that the page broke no rule. `hash` is the address's fragment, `choose`
+ * how the practice chain is chosen where there is no node. */
+export async function onPage(browser, site, work, { hash = '', choose = practise, ...options } = {}) {
   const tab = await openPage(browser, `${site.url}/${hash}`, options);
   try {
-    if (site.practice) await practise(tab.page);
+    if (site.practice) await choose(tab.page);
     await ready(tab.page);
     await work(tab.page, tab);
     assert.deepEqual(tab.complaints, [], 'errors and foreign requests');

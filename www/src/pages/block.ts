@@ -1,0 +1,82 @@
+// A block: what is in it, and why it counts.
+import { networkOf } from '../chain/networks.ts';
+import type { Block, Session } from '../chain/session.ts';
+import { ago, digits, grouped, InputError, quantity, safeText, short } from '../bytes.ts';
+import { el } from '../dom.ts';
+import { draw } from '../proof/draw.ts';
+import type { MiningProof } from '../proof/mining.ts';
+import { comparison, refusalView, said } from '../views/answer.ts';
+import { evidenceView } from '../views/evidence.ts';
+import { ladderView, type Step } from '../views/ladder.ts';
+import { bytesView, factsView, headingView, later, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+
+/** Most transactions that are listed. */
+const LISTED = 200;
+
+/** A block by its number, its hash, or the word `latest`. */
+export async function blockOf(session: Session, id: string): Promise<Block> {
+  if (/^0x[0-9a-f]{64}$/.test(id)) {
+    const found = (await session.request('eth_getBlockByHash', id, false)) as Block | null;
+    if (!found) throw new Error(`block ${short(id)} is not known`);
+    return found;
+  }
+  if (id !== 'latest' && !/^\d{1,15}$/.test(id)) throw new InputError('a block is a number or a hash');
+  const number = id === 'latest' ? session.head : Number(id);
+  if (number > session.head) throw new InputError(`block ${grouped(number)} does not exist yet: the newest proven one is ${grouped(session.head)}`);
+  const block = await session.block(quantity(number));
+  if (!block) throw new Error(`block ${grouped(number)} is not known: this client proves blocks from its start on`);
+  return block;
+}
+
+function steps(session: Session, block: Block, proof: MiningProof | undefined, depth: number): Step[] {
+  const above = { title: `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`, holds: true, open: () => [tellsView('Each block above names the hash of the one below, so that all of them would have to be made again.')] };
+  const [work, names] = workSteps(session, block, proof);
+  if (!work || !names || !proof) return [work, names, above].filter((step) => step !== undefined);
+  const good = (name: string) => proof.checks.some((check) => check.name === name && check.holds);
+  return [
+    work,
+    { title: `${proof.steps.length} Merkle step${proof.steps.length === 1 ? '' : 's'} to the coinbase`, holds: good('branch'), open: () => [tellsView('The hash of the coinbase, and the neighbours that lead up to the header’s Merkle root.'), bytesView(proof.coinbaseHash), ...proof.steps.map(({ right }) => bytesView(right))] },
+    { ...names, title: `The coinbase names block ${grouped(Number(block.number))}` },
+    { title: `The block’s hash …${digits(proof.header.hash).slice(-4)}`, holds: good('hash'), open: () => [tellsView('Keccak-256 of the header, computed here from its fields:'), bytesView(proof.header.hash)] },
+    above,
+  ];
+}
+
+export async function blockPage(session: Session, id = 'latest'): Promise<HTMLElement> {
+  const block = await blockOf(session, id);
+  const number = Number(block.number);
+  const [verification, proof, claim] = await Promise.all([session.verification(block.number), miningProof(session, block), said(session, 'eth_getBlockByNumber', block.number, false)]);
+  const told = claim as Partial<Block> | null | undefined;
+  const line = (name: string, key: keyof Block) => ({ name, claimed: told ? safeText(String(told[key])) : undefined, proven: String(block[key]) });
+  const compared = await comparison(session, { lines: [line('Hash', 'hash'), line('State', 'stateRoot'), line('Time', 'timestamp')], block }, false);
+  const { transactions } = block;
+  const isMined = networkOf(session.source.chainId)?.isMined ?? false;
+  return el('article', {},
+    headingView(`Block ${grouped(number)}`, block.hash, verification),
+    el('p', { class: 'row' }, number > 0 && link('block', String(number - 1), '← the one before'), number < session.head && link('block', String(number + 1), 'the next one →')),
+    factsView(
+      ['Made', number === 0 ? 'the beginning' : `${ago(Number(block.timestamp))} (${new Date(1000 * Number(block.timestamp)).toISOString().replace('.000Z', ' UTC').replace('T', ' ')})`],
+      ['Miner', link('address', block.miner)],
+      ['Parent', number === 0 ? 'none' : link('block', String(number - 1), short(block.parentHash, 6, 6))],
+      ['Gas', `${grouped(Number(block.gasUsed))} of ${grouped(Number(block.gasLimit))}`],
+      ['Difficulty', grouped(BigInt(block.difficulty))],
+      ['Uncles', grouped(block.uncles.length)]),
+    verification && evidenceView(verification),
+    ladderView(steps(session, block, proof, Number(verification?.depth ?? 0))),
+    el('section', { class: 'card', 'aria-label': 'Transactions' },
+      el('h3', {}, `${grouped(transactions.length)} transaction${transactions.length === 1 ? '' : 's'}`),
+      el('ol', { class: 'hashes' }, ...transactions.slice(0, LISTED).map((hash) => el('li', {}, link('tx', hash, short(hash, 12, 12))))),
+      transactions.length > LISTED && el('p', { class: 'small' }, `The first ${LISTED} are listed.`)),
+    toolsView(session, compared, claim, ['eth_getBlockByNumber', block.number, false], { subject: 'header', document: block, name: `block-${number}.json` }),
+    proof && drawing(proof, isMined));
+}
+
+/** The proof of work with all its bytes, folded. */
+function drawing(proof: MiningProof, isMined: boolean): HTMLElement {
+  const body = el('div');
+  const folded = el('details', { class: 'path' }, el('summary', {}, 'The proof of work, byte by byte'), body);
+  folded.addEventListener('toggle', () => {
+    if (folded.open && body.childElementCount === 0) later(body, draw(proof, isMined), refusalView);
+  });
+  return folded;
+}

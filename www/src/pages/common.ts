@@ -1,0 +1,123 @@
+// What the pages of blocks, transactions and accounts share: facts, links, tools, and the first steps of a ladder.
+import { serverKey } from '../chain/key.ts';
+import { networkOf } from '../chain/networks.ts';
+import type { Block, Session, Verification } from '../chain/session.ts';
+import { digits, grouped, reversed, safeText, short, toHex } from '../bytes.ts';
+import { action, type Child, el, fill } from '../dom.ts';
+import { type MiningProof, prove } from '../proof/mining.ts';
+import { levelBadge } from '../views/answer.ts';
+import type { Step } from '../views/ladder.ts';
+
+/** A link to a page of its own. */
+export const link = (kind: 'block' | 'tx' | 'address' | 'token', id: string, text = kind === 'block' ? `#${grouped(Number(id))}` : short(id, 4, 4)): HTMLElement =>
+  el('a', { href: `#/${kind}/${id}`, class: 'mono', title: id }, text);
+
+/** Puts text on the clipboard, and says whether that worked. */
+export function copyButton(text: string, label = 'Copy'): HTMLElement {
+  const button = action(label, async () => {
+    const done = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    button.textContent = done ? 'Copied' : 'The browser refuses: select and copy';
+    setTimeout(() => { button.textContent = label; }, 2_000);
+  }, 'quiet');
+  return button;
+}
+
+export type Fact = readonly [string, ...Child[]];
+
+export const factsView = (...facts: readonly Fact[]): HTMLElement =>
+  el('dl', { class: 'facts table' }, ...facts.map(([name, ...value]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value))));
+
+/** The heading of a page: what it is about, and how sure that is. */
+export function headingView(title: string, id: string, verification: Verification | null): HTMLElement {
+  const depth = Number(verification?.depth ?? 0);
+  return el('header', { class: 'page-head' },
+    el('h2', {}, title),
+    el('p', {}, el('span', { class: 'mono break' }, id), ' ', copyButton(id), levelBadge(undefined, verification),
+      el('span', { class: 'small' }, depth === 0 ? ' in the newest block' : ` ${grouped(depth)} block${depth === 1 ? '' : 's'} on top`)));
+}
+
+/** What a proof file is for `rootlight verify`. */
+export interface ProofFile {
+  readonly subject: 'header' | 'receipt' | 'account';
+  readonly document: unknown;
+  readonly name: string;
+}
+
+function save({ document: content, name }: ProofFile): void {
+  const address = URL.createObjectURL(new Blob([JSON.stringify(content, null, 1)], { type: 'application/json' }));
+  el('a', { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** The command that asks the server the same; `undefined` for a chain in the tab, which no command reaches. */
+function curl(session: Session, method: string, params: readonly unknown[]): string | undefined {
+  if (session.source.kind === 'tab') return undefined;
+  const place = new URL(`./${serverKey() ? 'YOUR-KEY' : ''}`, new URL(location.pathname, location.origin));
+  return `curl -sS ${place.href} -H 'content-type: application/json' -d '${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}'`;
+}
+
+/** Longest raw answer that is shown. */
+const LONGEST = 20_000;
+
+/** What the node said, and how to check everything elsewhere. */
+export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [string, ...unknown[]], file: ProofFile): HTMLElement {
+  const [method, ...params] = question;
+  const command = curl(session, method, params);
+  const network = networkOf(session.source.chainId)?.option ?? 'mainnet';
+  const check = `rootlight verify ${file.subject} ${file.name}${network === 'mainnet' ? '' : ` --network ${network}`}`;
+  const raw = JSON.stringify(claim, null, 1) ?? 'no answer';
+  return el('section', { class: 'card', 'aria-label': 'What the node said' },
+    el('h3', {}, 'What the node said'),
+    compared || el('p', { id: 'same' }, claim === undefined || claim === null ? 'Nothing to compare.' : 'The same as what is proven here.'),
+    el('details', {}, el('summary', {}, 'Its raw JSON'), el('pre', { class: 'mono raw', tabindex: '0' }, safeLines(raw.slice(0, LONGEST)))),
+    el('div', { class: 'row' },
+      action('Proof as file', () => save(file)),
+      command && copyButton(command, 'Copy as curl')),
+    el('p', { class: 'small' }, 'The file is checked offline by ', el('code', { class: 'mono break' }, check), '.'));
+}
+
+/** Escaped, but with its lines. */
+const safeLines = (text: string): string => text.split('\n').map(safeText).join('\n');
+
+/** The proof of work of a block; `undefined` for blocks that have none that can be shown. */
+export async function miningProof(session: Session, block: Block): Promise<MiningProof | undefined> {
+  try {
+    const rawHeader = String(await session.request('rsk_getRawBlockHeaderByNumber', block.number));
+    return prove({
+      number: Number(block.number), hash: block.hash, rawHeader, coinbase: block.bitcoinMergedMiningCoinbaseTransaction,
+      merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+export const bytesView = (bytes: Uint8Array | string): HTMLElement => el('p', { class: 'mono break' }, typeof bytes === 'string' ? bytes : toHex(bytes));
+export const tellsView = (text: string): HTMLElement => el('p', { class: 'tells' }, text);
+
+/** The first two steps of every ladder: the work, and the block that it names. */
+export function workSteps(session: Session, block: Block, proof: MiningProof | undefined): Step[] {
+  const number = grouped(Number(block.number));
+  if (!proof) {
+    return [
+      { title: 'The start of the chain', holds: undefined, open: () => [tellsView('This block shows no work that can be drawn here: it is the block where the chain starts, or an early one. It is trusted, or the blocks above it prove it by naming its hash.')] },
+      { title: `Block ${number}`, holds: undefined, open: () => [bytesView(block.hash)] },
+    ];
+  }
+  const good = (...names: string[]) => proof.checks.every(({ name, holds }) => holds || !names.includes(name));
+  const network = networkOf(session.source.chainId);
+  return [
+    { title: `${network?.step ?? 'Somebody worked on a header'} …${digits(reversed(proof.bitcoinHash)).slice(-4)}`, holds: good('work', 'branch'), open: () => [
+      tellsView(network?.work ?? ''), tellsView('The header of 80 bytes, its hash, and the limit that the hash is below:'),
+      bytesView(proof.header.bitcoinHeader), bytesView(`0x${digits(reversed(proof.bitcoinHash))}`), bytesView(`0x${proof.target.toString(16).padStart(64, '0')}`)] },
+    { title: `The header names Rootstock block ${number}`, holds: good('coinbase', 'commitment', 'hash'), open: () => [
+      tellsView('The coinbase transaction below the header contains these 32 bytes, which follow from the block’s header; the block’s own hash is below.'),
+      bytesView(proof.commitment), bytesView(block.hash)] },
+  ];
+}
+
+/** Leaves out pages' own errors: a part that cannot be made says why at its place. */
+export function later(root: HTMLElement, work: Promise<Node>, problem: (error: unknown) => Node): HTMLElement {
+  void work.then((made) => fill(root, made), (error) => fill(root, problem(error)));
+  return root;
+}

@@ -1,0 +1,89 @@
+// A transaction: what it did, and the receipt that proves it.
+import type { Session } from '../chain/session.ts';
+import { equal, fromHex, grouped, InputError, rbtc, safeText, short } from '../bytes.ts';
+import { el } from '../dom.ts';
+import { keccak } from '../proof/hash.ts';
+import { follow, receiptKey } from '../proof/trie.ts';
+import { valueOf } from '../views/account.ts';
+import { comparison, said } from '../views/answer.ts';
+import { ladderView } from '../views/ladder.ts';
+import { type Log, meaning } from '../views/logs.ts';
+import { nodeViews } from '../views/trail.ts';
+import { blockOf, blockPage } from './block.ts';
+import { bytesView, factsView, headingView, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+
+interface Transaction {
+  readonly from: string;
+  readonly to: string | null;
+  readonly value: string;
+  readonly gasPrice: string;
+  readonly nonce: string;
+  readonly input: string;
+}
+
+interface Receipt {
+  readonly transactionHash: string;
+  readonly transactionIndex: string;
+  readonly blockNumber: string;
+  readonly blockHash: string;
+  readonly status: string;
+  readonly gasUsed: string;
+  readonly contractAddress: string | null;
+  readonly logs: readonly Log[];
+}
+
+/** Most logs that are listed. */
+const LISTED = 100;
+
+const resultOf = ({ status, logs }: Receipt): string => `${status === '0x1' ? 'succeeded' : 'reverted: nothing changed except the fee'} · ${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}`;
+
+/** What a node says about a receipt, which may be anything. */
+function told(claim: unknown, words: (receipt: Receipt) => string): string | undefined {
+  if (claim === undefined || claim === null) return undefined;
+  try {
+    return safeText(words(claim as Receipt));
+  } catch {
+    return 'nothing that makes sense';
+  }
+}
+
+export async function transactionPage(session: Session, hash = ''): Promise<HTMLElement> {
+  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw new InputError('a transaction is 0x and 64 hexadecimal digits');
+  const receipt = (await session.request('eth_getTransactionReceipt', hash)) as Receipt | null;
+  // The same digits may be a block's.
+  if (!receipt) return blockPage(session, hash).catch(() => { throw new Error(`no proven block has a transaction or is a block with the hash ${short(hash)}: not known`); });
+  const block = await blockOf(session, String(Number(receipt.blockNumber)));
+  const [transaction, verification, proof, nodes, raw, claim] = await Promise.all([
+    session.request('eth_getTransactionByHash', hash) as Promise<Transaction>, session.verification(block.number), miningProof(session, block),
+    session.request('rsk_getTransactionReceiptNodesByHash', block.hash, hash) as Promise<string[]>,
+    session.request('rsk_getRawTransactionReceiptByHash', hash) as Promise<string>, said(session, 'eth_getTransactionReceipt', hash),
+  ]);
+  const path = follow(block.receiptsRoot, receiptKey(Number(receipt.transactionIndex)), nodes.map(fromHex));
+  const bytes = fromHex(raw);
+  // Long values are in the node by their hash, followed by their length.
+  const holds = equal(valueOf(path), bytes) || equal(valueOf(path).subarray(0, 32), keccak(bytes));
+  const compared = await comparison(session, { block, lines: [
+    { name: 'Result', claimed: told(claim, resultOf), proven: resultOf(receipt) },
+    { name: 'Gas', claimed: told(claim, ({ gasUsed }) => String(Number(gasUsed))), proven: String(Number(receipt.gasUsed)) },
+    { name: 'Logs', claimed: told(claim, ({ logs }) => logs.map(meaning).join()), proven: safeText(receipt.logs.map(meaning).join()) },
+  ] });
+  const number = grouped(Number(block.number));
+  return el('article', {},
+    headingView('Transaction', hash, verification),
+    factsView(
+      ['From', link('address', transaction.from)],
+      ['To', transaction.to ? link('address', transaction.to) : receipt.contractAddress ? el('span', {}, 'a new contract, ', link('address', receipt.contractAddress)) : 'nobody'],
+      ['Amount', rbtc(BigInt(transaction.value))],
+      ['Fee', rbtc(BigInt(transaction.gasPrice) * BigInt(receipt.gasUsed))],
+      ['Result', resultOf(receipt)],
+      ['Place', link('block', String(Number(block.number))), `, ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
+    ladderView([
+      ...workSteps(session, block, proof),
+      { title: 'The block names all its receipts', holds: true, open: () => [tellsView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
+      { title: `${path.nodes.length} node${path.nodes.length === 1 ? '' : 's'} of a trie`, holds: path.linked, open: () => [tellsView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
+      { title: 'This receipt', holds, open: () => [tellsView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
+    ]),
+    receipt.logs.length > 0 && el('section', { class: 'card', 'aria-label': 'Logs' }, el('h3', {}, 'Logs'),
+      el('ol', { class: 'hashes' }, ...receipt.logs.slice(0, LISTED).map((log) => el('li', {}, `${safeText(meaning(log))} · `, link('address', log.address))))),
+    toolsView(session, compared, claim, ['eth_getTransactionReceipt', hash], { subject: 'receipt', document: { receipt, nodes, header: block }, name: `receipt-${hash.slice(2, 14)}.json` }));
+}

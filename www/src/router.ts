@@ -1,0 +1,53 @@
+// Pages with addresses of their own, such as `#/block/123`. All other fragments are sections of the first page.
+import type { Session } from './chain/session.ts';
+import { safeText } from './bytes.ts';
+import { byId, el, fill } from './dom.ts';
+import { addressPage } from './pages/address.ts';
+import { blockPage } from './pages/block.ts';
+import { logsPage, tokenPage } from './pages/forms.ts';
+import { transactionPage } from './pages/transaction.ts';
+import { refusalView } from './views/answer.ts';
+
+/** Makes a page from what follows its name in the address. */
+export type Page = (session: Session, ...rest: string[]) => Promise<HTMLElement>;
+
+const PAGES: Readonly<Record<string, Page>> = { block: blockPage, tx: transactionPage, address: addressPage, token: tokenPage, logs: logsPage };
+
+/** The parts of the address; `undefined` for the first page. */
+const parts = (): string[] | undefined => (location.hash.startsWith('#/') ? location.hash.slice(2).split('/') : undefined);
+
+let turn = 0;
+
+/** Shows the page that the address names. */
+export async function route(session: Session | undefined): Promise<void> {
+  turn += 1;
+  const mine = turn;
+  const [name = '', ...rest] = parts() ?? [];
+  const root = byId('page');
+  const isPage = parts() !== undefined;
+  const was = document.documentElement.dataset['view'];
+  document.documentElement.dataset['view'] = isPage ? 'page' : 'home';
+  if (!isPage) {
+    fill(root);
+    // The section was hidden when the browser looked for it.
+    if (was === 'page') document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    return;
+  }
+  const make = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
+  if (!make) return fill(root, el('h2', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
+  if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
+  fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
+  const before = await session.lies();
+  const made = await make(session, ...rest).catch(async (error: unknown) => refusalView(error, (await session.lies()) > before));
+  if (mine !== turn || session.isClosed) return;
+  fill(root, el('p', {}, el('a', { href: '#top' }, '← First page')), made);
+  const heading = root.querySelector<HTMLElement>('h2');
+  heading?.setAttribute('tabindex', '-1');
+  heading?.focus({ preventScroll: true });
+  root.scrollIntoView();
+}
+
+/** Follows the address. `session` gives the running client. */
+export function followAddress(session: () => Session | undefined): void {
+  addEventListener('hashchange', () => void route(session()));
+}

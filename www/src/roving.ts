@@ -1,0 +1,36 @@
+// One Tab stop for a strip of buttons: arrow keys move within it.
+
+/** Where each key leads from a position among `count` buttons. */
+const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
+  ArrowRight: (at, count) => (at + 1) % count,
+  ArrowDown: (at, count) => (at + 1) % count,
+  ArrowLeft: (at, count) => (at + count - 1) % count,
+  ArrowUp: (at, count) => (at + count - 1) % count,
+  Home: () => 0,
+  End: (_, count) => count - 1,
+};
+
+/** Makes the buttons of an element one Tab stop, also those that are added later if this is called again. */
+export function rove<Strip extends HTMLElement>(strip: Strip): Strip {
+  const buttons = () => [...strip.querySelectorAll<HTMLElement>('button')];
+  const stop = (chosen: HTMLElement) => {
+    for (const button of buttons()) button.tabIndex = button === chosen ? 0 : -1;
+  };
+  const [first] = buttons();
+  if (first) stop(buttons().find((button) => button.getAttribute('aria-pressed') === 'true') ?? first);
+  if (strip.dataset['roves']) return strip;
+  strip.dataset['roves'] = 'yes';
+  strip.addEventListener('focusin', ({ target }) => {
+    const button = (target as HTMLElement).closest<HTMLElement>('button');
+    if (button) stop(button);
+  });
+  strip.addEventListener('keydown', (event) => {
+    const move = MOVES[event.key];
+    const all = buttons();
+    const at = all.findIndex((button) => button === event.target);
+    if (!move || at < 0) return;
+    event.preventDefault();
+    all[move(at, all.length)]?.focus();
+  });
+  return strip;
+}

@@ -1,0 +1,48 @@
+// The first thing to see: a node lies, and somebody notices.
+import { experiment, type Outcome } from '../chain/experiment.ts';
+import { lab } from '../chain/lab.ts';
+import type { Source } from '../chain/source.ts';
+import { action, el, fill } from '../dom.ts';
+import { plainly, reasonOf } from '../words.ts';
+
+const pill = (kind: string, text: string) => el('span', { class: `badge ${kind}` }, text);
+
+function cards({ believed, proven, faults }: Outcome, lies: boolean): HTMLElement {
+  const fault = faults.at(-1);
+  const isWrong = lies && believed !== proven;
+  return el('div', { class: 'versus' },
+    el('div', { class: isWrong ? 'side lie' : 'side' },
+      el('h2', {}, 'A wallet that trusts its node ', isWrong && pill('bad', 'wrong')),
+      el('p', { class: 'value', id: 'shown' }, believed),
+      el('p', {}, isWrong ? 'The wallet shows the lie. It cannot notice.' : 'The node is honest now, so the wallet happens to be right.')),
+    el('div', { class: 'side good' },
+      el('h2', {}, 'This page ', pill('good', lies && fault ? 'liar caught' : 'proven')),
+      el('p', { class: 'value', id: 'noticed' }, proven ?? 'No answer: the page refuses the lie'),
+      el('p', {}, lies && fault ? `${fault.node} was caught. ` : 'Every step of the proof fits.'),
+      lies && fault && el('details', {}, el('summary', {}, 'Show me the step'), el('p', {}, plainly(fault.rule)), el('p', { class: 'mono break small' }, fault.rule))));
+}
+
+/** What the two cards say before anybody pressed the button. */
+const before = (): HTMLElement => el('div', { class: 'versus' },
+  el('div', { class: 'side' }, el('h2', {}, 'A wallet that trusts its node'), el('p', {}, 'It asks one node and shows whatever the node says.')),
+  el('div', { class: 'side' }, el('h2', {}, 'This page'), el('p', {}, 'It asks the same node, demands a proof, and checks each step.')));
+
+/** Shows the experiment. Its chain is one in this tab, which starts with the first press. */
+export function demoView(root: HTMLElement, source: () => Source | undefined): void {
+  const shown = el('div', { 'aria-live': 'polite' });
+  let lies = false;
+  const run = async () => {
+    try {
+      const outcome = await experiment(await lab(source()), 'balance', !lies, true);
+      lies = !lies;
+      fill(shown, el('p', { class: 'small asked' }, `The question: ${outcome.question} Asked of a small chain in this tab, whose Node A ${lies ? 'lies now' : 'is honest'}.`), cards(outcome, lies));
+      button.textContent = lies ? 'Make the node honest again' : 'Make a node lie';
+    } catch (error) {
+      fill(shown, el('p', { class: 'note warn', role: 'alert' }, `The experiment cannot run in this browser: ${reasonOf(error)}.`));
+    }
+  };
+  const button = action('Make a node lie', run, 'main');
+  button.id = 'make-lie';
+  fill(shown, before());
+  fill(root, shown, el('div', { class: 'row' }, button, el('a', { href: '#tamper' }, 'Other lies: a token, a payment, a whole block')));
+}

@@ -1,0 +1,54 @@
+// The functions of a contract as buttons, from an ABI that a visitor pastes.
+import { type ContractFunction, functionsOf, signatureOf } from '../contracts/interface.ts';
+import { callData } from '../contracts/abi.ts';
+import type { Session } from '../chain/session.ts';
+import { safeText } from '../bytes.ts';
+import { action, type Child, el, field, fill, form } from '../dom.ts';
+import { pinned } from './account.ts';
+import { answerView, clipped, heard, read, refusalView, said, shower } from './answer.ts';
+import { readings } from './contract.ts';
+
+/** A function with a field for each argument. `ways` are the buttons and what they do with the call data. */
+export function functionView(given: ContractFunction, ways: readonly (readonly [string, (data: () => string) => Promise<unknown>])[], result?: Child): HTMLElement {
+  const inputs = given.inputs.map(() => el('input', { autocomplete: 'off', spellcheck: 'false' }));
+  const data = () => callData(signatureOf(given), inputs.map(({ value }) => value));
+  const [main, ...others] = ways;
+  return form({ class: 'function' }, async () => main?.[1](data),
+    el('p', {}, el('code', { class: 'mono break' }, safeText(signatureOf(given)))),
+    inputs.length > 0 && el('div', { class: 'two' }, ...inputs.map((input, at) => field(safeText(given.inputs[at]?.name || `argument ${at + 1}`), input, given.inputs[at]?.type))),
+    el('div', { class: 'row' }, main && el('button', { class: 'button' }, main[0]), ...others.map(([name, work]) => action(name, () => work(data)))),
+    result);
+}
+
+/** Asks for an ABI, then offers its functions, each with a proven answer. */
+export function functionsView(session: Session, address: string): HTMLElement {
+  const abi = el('textarea', { class: 'short', spellcheck: 'false', autocomplete: 'off' });
+  const list = el('div', { class: 'functions' });
+  const one = (given: ContractFunction) => {
+    const result = el('div');
+    const show = shower(result, session);
+    return functionView(given, [['Ask and prove', (data) => show(async () => {
+      const block = await pinned(session);
+      const call = [{ to: address, data: data() }, block.number] as const;
+      const answer = await session.answer('eth_call', ...call);
+      const claimed = await said(session, 'eth_call', ...call);
+      return answerView(session, {
+        lines: [
+          { name: 'In words', claimed: heard(claimed, readings), proven: read(answer.result, readings) },
+          { name: 'Bytes', claimed: heard(claimed, clipped), proven: read(answer.result, clipped), mono: true },
+        ],
+        level: answer.level, block, verification: await session.verification(block.number), trails: [],
+      });
+    })]], result);
+  };
+  const open = async () => {
+    try {
+      fill(list, ...functionsOf(abi.value).map(one));
+    } catch (error) {
+      fill(list, refusalView(error));
+    }
+  };
+  return el('section', { class: 'card', 'aria-label': 'Functions' }, el('h3', {}, 'Functions'),
+    el('p', { class: 'tells' }, 'The chain knows a contract’s bytes, not the names of its functions. Paste the ABI from its author: the names are the author’s word, the answers are proven.'),
+    form({ class: 'form' }, open, field('ABI', abi), el('div', {}, el('button', { class: 'button' }, 'Show the functions'))), list);
+}

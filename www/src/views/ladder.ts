@@ -1,0 +1,38 @@
+// Why an answer can be believed: five steps from the work to the answer. Each opens its bytes.
+import { el, fill } from '../dom.ts';
+import { rove } from '../roving.ts';
+
+export interface Step {
+  readonly title: string;
+  /** Whether the step was found to hold here; `undefined` if it is trusted. */
+  readonly holds: boolean | undefined;
+  /** The bytes and what they mean; made when the step is opened. */
+  readonly open: () => Node[];
+}
+
+let ladders = 0;
+
+/** The mark of a step and its name for screen readers. */
+const MARKS = new Map<boolean | undefined, readonly [string, string]>([[true, ['✓', 'fits']], [false, ['✗', 'does not fit']], [undefined, ['○', 'trusted']]]);
+
+export function ladderView(steps: readonly Step[]): HTMLElement {
+  ladders += 1;
+  const id = `ladder-${ladders}`;
+  const panel = el('div', { id, class: 'ladder-panel', 'aria-live': 'polite' });
+  const buttons = steps.map((step, at) => {
+    const [mark, word] = MARKS.get(step.holds) ?? ['○', 'trusted'];
+    const button = el('button', { type: 'button', class: `rung ${step.holds === false ? 'bad' : step.holds ? 'good' : 'warn'}`, 'aria-expanded': 'false', 'aria-controls': id },
+      el('span', { class: 'step', 'aria-hidden': 'true' }, at + 1), `${step.title} `, el('span', { role: 'img', 'aria-label': word }, mark));
+    button.addEventListener('click', () => {
+      const opens = button.getAttribute('aria-expanded') !== 'true';
+      for (const other of buttons) other.setAttribute('aria-expanded', String(opens && other === button));
+      fill(panel, ...(opens ? [el('h3', {}, `${at + 1}. ${step.title}`), ...step.open()] : []));
+    });
+    return button;
+  });
+  const fits = steps.every(({ holds }) => holds !== false);
+  return el('section', { class: 'card why', 'aria-label': 'Why you can believe this' },
+    el('h3', {}, fits ? 'Why you can believe this' : 'Why you should not believe this'),
+    el('p', { class: 'small' }, 'Five steps from the work to the answer. Open one to see its bytes; arrow keys move between steps.'),
+    rove(el('div', { class: 'ladder', role: 'group', 'aria-label': 'Steps' }, ...buttons)), panel);
+}

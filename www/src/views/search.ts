@@ -1,0 +1,32 @@
+// One field for everything that has a page of its own.
+import { InputError } from '../bytes.ts';
+import { el, field, fill, form } from '../dom.ts';
+import { reasonOf } from '../words.ts';
+import { verdictBadge } from './answer.ts';
+
+/** The address on this page of what somebody looks for; throws for what is nothing of the kind. */
+export function routeOf(text: string): string {
+  const given = text.trim().replaceAll(/[\s,]/g, '').replace(/^#/, '').toLowerCase();
+  if (given === 'latest' || given === 'newest') return '#/block/latest';
+  if (/^\d{1,15}$/.test(given)) return `#/block/${Number(given)}`;
+  if (/^0x[0-9a-f]{40}$/.test(given)) return `#/address/${given}`;
+  if (/^0x[0-9a-f]{64}$/.test(given)) return `#/tx/${given}`;
+  if (/^0x[0-9a-f]{1,12}$/.test(given)) return `#/block/${Number(given)}`;
+  if (/^0x[0-9a-f]*$/.test(given)) throw new InputError(`an address has 40 hexadecimal digits after 0x, a transaction 64; here are ${given.length - 2}`);
+  throw new InputError('write an address or a transaction (0x and hexadecimal digits), or a block’s number');
+}
+
+export function searchView(root: HTMLElement): void {
+  const input = el('input', { autocomplete: 'off', spellcheck: 'false', placeholder: '0x… or 9000000', type: 'search' });
+  const wrong = el('div', { 'aria-live': 'polite' });
+  const find = async () => {
+    fill(wrong);
+    try {
+      location.hash = routeOf(input.value);
+    } catch (error) {
+      const reason = reasonOf(error);
+      fill(wrong, el('p', { class: 'note input' }, verdictBadge('input'), ` ${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`));
+    }
+  };
+  fill(root, form({ class: 'search', role: 'search' }, find, field('Address, transaction or block', input), el('button', { class: 'button main' }, 'Prove it')), wrong);
+}
