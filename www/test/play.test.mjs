@@ -40,6 +40,9 @@ test('payments, contracts, calls, traces and snapshots work, and the blocks abov
     assert.ok(instructions.includes('SSTORE') && instructions.at(-1) === 'STOP', instructions.join(' '));
     await button(page, 'Back to block 7').click();
     await page.waitForFunction(() => document.querySelector('#height')?.textContent === '7');
+    await page.locator('#playground .log').locator('li', { hasText: 'increment() in block 8' }).getByRole('button', { name: 'Trace' }).click();
+    await line(page, 'the chain no longer has this transaction');
+    await page.waitForFunction(() => document.querySelector('#height')?.textContent === '7');
     await button(page, 'Ask').click();
     await line(page, 'number() answers 0');
     // The light client keeps the branch with more work, and follows the new one when it has more.
@@ -54,6 +57,12 @@ test('code with a mistake is refused with its line, and bytes of a compiler are 
   t.after(site.stop);
   await onPage(browser, site, async (page) => {
     await page.waitForSelector('#playground textarea');
+    for (const empty of ['', ' ; nothing', '0x']) {
+      await page.locator('#playground textarea').fill(empty);
+      await button(page, 'Deploy').click();
+      await line(page, 'there is no code');
+      await page.locator('#playground .log li').first().evaluate((each) => each.remove());
+    }
     await page.locator('#playground textarea').fill('PUSH 1\nJUMPP');
     await button(page, 'Deploy').click();
     await line(page, 'line 2: JUMPP is no instruction');

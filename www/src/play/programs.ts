@@ -1,5 +1,5 @@
 // Contracts: written in assembly, deployed, and called.
-import { grouped, short, toHex, fromHex } from '../bytes.ts';
+import { grouped, InputError, short, toHex, fromHex } from '../bytes.ts';
 import { assemble, deployment } from '../contracts/assemble.ts';
 import { callData } from '../contracts/abi.ts';
 import { COUNTER, SUPPLY, tokenSource } from '../contracts/samples.ts';
@@ -25,6 +25,7 @@ const SAMPLES: readonly Sample[] = [
 /** The data that deploys what is written: assembly of a contract's code, or deployment bytes in hexadecimal. */
 function deployable(source: string, first = ''): string {
   const plain = source.replaceAll(/;.*/g, '').replaceAll(/\s+/g, '');
+  if (plain === '' || plain === '0x') throw new InputError('there is no code: write instructions, or the bytes that a compiler gives');
   return plain.startsWith('0x') ? toHex(fromHex(plain)) : toHex(deployment(assemble(source), first));
 }
 

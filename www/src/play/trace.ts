@@ -28,7 +28,8 @@ function table(steps: readonly Step[]): HTMLElement {
 
 /** Shows what a transaction did. */
 async function show(bench: Bench, hash: string): Promise<void> {
-  const trace = (await bench.ask('debug_traceTransaction', hash)) as { structLogs: readonly Step[] };
+  const trace = (await bench.ask('debug_traceTransaction', hash)) as { structLogs: readonly Step[] } | null;
+  if (!trace) throw new Error('the chain no longer has this transaction: a snapshot took it back');
   const steps = trace.structLogs;
   const root = byId('trace');
   fill(root, el('h3', {}, 'Trace'),
