@@ -99,7 +99,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   whenOnline(life, () => client?.wake());
   return {
     methods: JSON.parse(methods()),
-    send: (text, quiet, method, heard) => life.now(() => client.request(text, heard), quiet),
+    send: (text, quiet, method, heard, caller) =>
+      life.now(() => (caller ? client.requestFrom(...caller, text, heard) : client.request(text, heard)), quiet),
     takeChanged: () => client?.takeChanged(),
     closed,
   };

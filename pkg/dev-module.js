@@ -34,7 +34,10 @@ export async function openChain(life, options) {
   });
   return {
     methods: JSON.parse(methods()),
-    send: (message, quiet, method, heard) => life.now(() => chain.request(message, heard), quiet),
+    send: (message, quiet, method, heard, caller) =>
+      life.now(() => (caller ? chain.requestFrom(...caller, message, heard) : chain.request(message, heard)), quiet),
+    /** The accounts whose keys the chain holds at its start: of each the 20 bytes of its address and the 32 of its key. */
+    keys: () => chain.keys(),
     takeChanged: () => chain?.takeChanged(),
   };
 }

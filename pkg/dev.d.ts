@@ -21,10 +21,14 @@ export interface DevChainOptions {
   readonly hardfork?: string;
   /** `regtest` for the regtest genesis of the reference node, or an allocation in its format. */
   readonly genesis?: 'regtest' | object;
+  /** Time of block 0, in seconds since 1970; 0 by default, so that the chain is the same each time. Not used with `genesis`. */
+  readonly genesisTime?: number;
   /** Number of blocks below the head whose states are kept; 10,000 by default. */
   readonly history?: number;
   /** Most calls in one batch of a caller, from 1 to 10,000; 1,000 by default. */
   readonly batchLimit?: number;
+  /** What `web3_clientVersion` answers; the network helpers of hardhat work only if it begins with `anvil`. */
+  readonly clientVersion?: string;
   /** The WebAssembly module, or where to load it from; by default the file of this package. */
   readonly module?: ProviderOptions['module'];
   /**

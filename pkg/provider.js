@@ -17,8 +17,9 @@ const TRY_LATER = 1013;
  * A client or a development chain.
  * @typedef {object} Link
  * @property {import('./verification.js').Methods} methods
- * @property {(message: string, quiet?: boolean, method?: string, heard?: Heard) => string | undefined | Promise<string | undefined>} send
- * answers a JSON-RPC request with this method, at once if it can; `quiet` if no caller waits for the answer
+ * @property {(message: string, quiet?: boolean, method?: string, heard?: Heard, caller?: readonly unknown[]) => string | undefined | Promise<string | undefined>} send
+ * answers a JSON-RPC request with this method, at once if it can; `quiet` if no caller waits for the answer; `caller` is one of a server
+ * (bin/server.js), and only the module of dev-module.js knows any
  * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
  * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
  *
@@ -26,6 +27,7 @@ const TRY_LATER = 1013;
  * @callback Heard
  * @param {string} id
  * @param {boolean} isMade
+ * @param {boolean} isSubscription
  *
  * Opens a client. What it starts ends with `life`, and it ends `life` if it fails.
  * @callback Open

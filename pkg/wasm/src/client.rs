@@ -2,10 +2,12 @@
 
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
 use js_sys::Function;
+use rootlight::rpc::Connection;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
@@ -108,14 +110,7 @@ impl Client {
     /// to be fetched, otherwise with a promise. `heard(id, made)` is called before that for each filter or subscription that
     /// the message has made or ended.
     pub fn request(&self, message: &str, heard: Option<Function>) -> JsValue {
-        match self.driver.begin(message.as_bytes(), heard.as_ref()) {
-            FirstRun::Done(answer) => answer.into(),
-            FirstRun::Fetches(session, requests) => {
-                let driver = self.driver.clone();
-                let rest = async move { Ok(driver.finish(session, requests, heard.as_ref()).await.into()) };
-                future_to_promise(rest).into()
-            }
-        }
+        self.answer(self.own(), message, heard)
     }
 
     /// Whether a request since the last call of this method may have caused events for subscribers: a transaction was sent.
@@ -137,6 +132,30 @@ impl Client {
     /// Stops following the chain.
     pub fn close(&self) {
         self.closed.set(true);
+    }
+}
+
+impl Client {
+    /// The connection of messages of the provider.
+    pub(crate) fn own(&self) -> Arc<Connection> {
+        self.driver.connection()
+    }
+
+    /// Answers a message of a connection, as [`Self::request`] does.
+    pub(crate) fn answer(
+        &self,
+        connection: Arc<Connection>,
+        message: &str,
+        heard: Option<Function>,
+    ) -> JsValue {
+        match self.driver.begin(connection, message.as_bytes(), heard.as_ref()) {
+            FirstRun::Done(answer) => answer.into(),
+            FirstRun::Fetches(session, requests) => {
+                let driver = self.driver.clone();
+                let rest = async move { Ok(driver.finish(session, requests, heard.as_ref()).await.into()) };
+                future_to_promise(rest).into()
+            }
+        }
     }
 }
 

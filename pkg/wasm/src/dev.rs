@@ -5,12 +5,13 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use alloy_primitives::{B256, keccak256};
 use js_sys::Function;
 use rootlight::dev::{
-    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, rbtc,
+    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, PrivateKey, rbtc,
 };
 use rootlight::engine::{DevNode, HostInput, MAX_FILTERS};
 use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
@@ -25,8 +26,18 @@ use crate::options::OptionMembers;
 const TICK: f64 = 200.0;
 
 /// The names of the options.
-const OPTIONS: [&str; 8] =
-    ["accounts", "balance", "mnemonic", "blockTime", "hardfork", "genesis", "history", "batchLimit"];
+const OPTIONS: [&str; 10] = [
+    "accounts",
+    "balance",
+    "mnemonic",
+    "blockTime",
+    "hardfork",
+    "genesis",
+    "history",
+    "batchLimit",
+    "clientVersion",
+    "genesisTime",
+];
 
 /// Randomness for messages, derived from one secret of the host.
 struct Entropy {
@@ -66,6 +77,8 @@ struct OpenDevChain {
 pub struct DevChain {
     /// `None` once it is closed.
     running: Rc<RefCell<Option<OpenDevChain>>>,
+    /// The keys that the chain holds at its start.
+    keys: Vec<PrivateKey>,
 }
 
 impl core::fmt::Debug for DevChain {
@@ -79,7 +92,7 @@ impl DevChain {
     /// Starts a chain at its genesis.
     ///
     /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`,
-    /// `batchLimit`, with the meaning of the command line's flags. `secret` is 32 random bytes.
+    /// `batchLimit`, `clientVersion`, `genesisTime`, with the meaning of the command line's flags. `secret` is 32 random bytes.
     ///
     /// # Errors
     /// Which option is wrong, and why.
@@ -87,13 +100,13 @@ impl DevChain {
     pub fn new(options: &JsValue, secret: &[u8]) -> Result<DevChain, String> {
         let options = OptionMembers::of(options, "options", &OPTIONS)?;
         let mut entropy = Entropy::new(secret)?;
-        let node = node(&options, entropy.moment())?;
+        let (node, keys) = node(&options, entropy.moment())?;
         let client = LocalClient::new(Box::new(node));
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(options.batch_limit()?));
         let running =
             OpenDevChain { dispatcher: client.dispatcher(), client, connection, entropy, changed: false };
-        let chain = Self { running: Rc::new(RefCell::new(Some(running))) };
+        let chain = Self { running: Rc::new(RefCell::new(Some(running))), keys };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
     }
@@ -101,15 +114,15 @@ impl DevChain {
     /// Answers a JSON-RPC message. Returns `None` if the message needs no answer, or if the chain is closed.
     /// `heard(id, made)` is called for each filter or subscription that the message has made or ended.
     pub fn request(&self, message: &str, heard: Option<Function>) -> Option<String> {
-        let mut running = self.running.borrow_mut();
-        let OpenDevChain { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
-        let message = LocalMessage::read_from(dispatcher, connection.clone(), message.as_bytes());
-        *changed |= message.changes_chain();
-        let deadline = Deadline::start();
-        let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
-        drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
-        effects::tell(&reply, heard.as_ref());
-        reply.into_text()
+        self.answer(self.own()?, message, heard)
+    }
+
+    /// The accounts whose keys the chain holds at its start: of each the 20 bytes of its address and the 32 of its key.
+    pub fn keys(&self) -> Vec<u8> {
+        self.keys
+            .iter()
+            .flat_map(|key| [key.address().as_slice(), key.to_bytes().as_slice()].concat())
+            .collect()
     }
 
     /// Whether a request since the last call of this method may have caused events for subscribers, because it may have
@@ -125,11 +138,36 @@ impl DevChain {
     }
 }
 
+impl DevChain {
+    /// The connection of messages of the provider.
+    pub(crate) fn own(&self) -> Option<Arc<Connection>> {
+        Some(self.running.borrow().as_ref()?.connection.clone())
+    }
+
+    /// Answers a message of a connection, as [`Self::request`] does.
+    pub(crate) fn answer(
+        &self,
+        connection: Arc<Connection>,
+        message: &str,
+        heard: Option<Function>,
+    ) -> Option<String> {
+        let mut running = self.running.borrow_mut();
+        let OpenDevChain { client, dispatcher, entropy, changed, .. } = running.as_mut()?;
+        let message = LocalMessage::read_from(dispatcher, connection, message.as_bytes());
+        *changed |= message.changes_chain();
+        let deadline = Deadline::start();
+        let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
+        drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
+        effects::tell(&reply, heard.as_ref());
+        reply.into_text()
+    }
+}
+
 fn unusable(option: &str, reason: impl core::fmt::Display) -> String {
     format!("{option}: {reason}")
 }
 
-fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<DevNode, String> {
+fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<(DevNode, Vec<PrivateKey>), String> {
     let mut accounts = DevAccounts::default();
     let count = options.number("accounts")?.map_or(Ok(DEFAULT_ACCOUNTS), u32::try_from);
     accounts.count = count.map_err(|_| unusable("accounts", "too many"))?;
@@ -146,13 +184,17 @@ fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<DevNode, String> 
         accounts,
         hardfork: hardfork.as_deref(),
         genesis: genesis.as_deref(),
-        // Pages get the same chain each time; the clock of block 1 is the present.
-        genesis_time: None,
+        // By default pages get the same chain each time; the clock of block 1 is the present.
+        genesis_time: options.number("genesisTime")?,
         mining: mining.map_err(|e| unusable("blockTime", e))?,
     };
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
     config.history = Some(options.number("history")?.unwrap_or(DEFAULT_HISTORY));
-    DevNode::new(config, now).map_err(|e| e.to_string())
+    if let Some(version) = options.text("clientVersion")? {
+        config.version = version;
+    }
+    let keys = config.keys.clone();
+    Ok((DevNode::new(config, now).map_err(|e| e.to_string())?, keys))
 }
 
 fn option_of(error: &DevOptionError) -> &'static str {

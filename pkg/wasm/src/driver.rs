@@ -55,7 +55,7 @@ pub(crate) enum FirstRun {
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: Client,
-    /// Where all messages come from.
+    /// Where messages of the provider come from.
     connection: Arc<Connection>,
     restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<JsUpstream>,
@@ -306,11 +306,21 @@ impl Driver {
         answers
     }
 
-    /// Runs one message as far as the known facts allow.
-    pub(crate) fn begin(&self, message: &[u8], heard: Option<&Function>) -> FirstRun {
+    /// Where messages of the provider come from.
+    pub(crate) fn connection(&self) -> Arc<Connection> {
+        self.connection.clone()
+    }
+
+    /// Runs one message of a connection as far as the known facts allow.
+    pub(crate) fn begin(
+        &self,
+        connection: Arc<Connection>,
+        message: &[u8],
+        heard: Option<&Function>,
+    ) -> FirstRun {
         let now = moment();
-        let message = self.client.read(message, &self.connection);
-        let mut session = self.client.open_from(self.connection.clone(), message, now);
+        let message = self.client.read(message, &connection);
+        let mut session = self.client.open_from(connection, message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
             SessionStep::Fetch(requests) => FirstRun::Fetches(Box::new(session), requests),
             SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply, heard)),

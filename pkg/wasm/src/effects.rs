@@ -6,16 +6,19 @@ use js_sys::Function;
 use rootlight::rpc::{Effect, Reply};
 use wasm_bindgen::JsValue;
 
-/// Calls `heard(id, made)` for each filter or subscription that a message has made or ended.
+/// Calls `heard(id, made, notified)` for each filter or subscription that a message has made or ended; `notified` says that it is
+/// a subscription.
 pub(crate) fn tell(reply: &Reply, heard: Option<&Function>) {
     let Some(heard) = heard else { return };
     for effect in reply.effects() {
-        let (id, made) = match effect {
-            Effect::Filter(id) | Effect::Subscribed(id) => (id, true),
-            Effect::Uninstalled(id) | Effect::Unsubscribed(id) => (id, false),
+        let (id, made, notified) = match effect {
+            Effect::Filter(id) => (id, true, false),
+            Effect::Subscribed(id) => (id, true, true),
+            Effect::Uninstalled(id) => (id, false, false),
+            Effect::Unsubscribed(id) => (id, false, true),
             Effect::Sent(_) | Effect::About(_) => continue,
         };
-        // The function of `pkg/host.js` does not throw.
-        let _ = heard.call2(&JsValue::NULL, &format!("{id:#x}").into(), &made.into());
+        // The functions of `pkg/host.js` and `pkg/bin/sockets.js` do not throw.
+        let _ = heard.call3(&JsValue::NULL, &format!("{id:#x}").into(), &made.into(), &notified.into());
     }
 }

@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "dev")]
+mod callers;
 #[cfg(feature = "light")]
 mod alarm;
 #[cfg(feature = "light")]

@@ -1,0 +1,71 @@
+//! Messages of the callers of a server in Node.js (`pkg/bin`). They differ: pages of other origins may call fewer methods, and
+//! each WebSocket has subscriptions of its own.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use js_sys::Function;
+use rootlight::rpc::Connection;
+use wasm_bindgen::prelude::*;
+
+use crate::client::Client;
+use crate::dev::DevChain;
+
+/// Most subscriptions of a WebSocket, as in the native server.
+const SUBSCRIPTIONS: usize = 100;
+
+/// The bit of `kind` of a WebSocket.
+const SOCKET: u8 = 1;
+
+/// The bit of `kind` of a page that may use keys although it is of another origin.
+const ADMITTED: u8 = 2;
+
+/// The connection of a caller, with the limit of batches of the host's `own` one. `asker` identifies the caller, `number` the
+/// request or the WebSocket.
+fn connection(
+    own: &Connection,
+    origin: Option<String>,
+    asker: f64,
+    number: f64,
+    kind: u8,
+) -> Arc<Connection> {
+    let connection = Connection::new(asker as u64, number as u64)
+        .from_foreign_page(origin, number as u64)
+        .admitting_all_pages(kind & ADMITTED != 0)
+        .with_batch_limit(own.batch_limit());
+    Arc::new(if kind & SOCKET != 0 { connection.with_subscriptions(SUBSCRIPTIONS) } else { connection })
+}
+
+#[wasm_bindgen]
+impl Client {
+    /// As [`Client::request`], for a message of a caller. `origin` is that of a page that may not call every method.
+    #[wasm_bindgen(js_name = requestFrom)]
+    pub fn request_from(
+        &self,
+        origin: Option<String>,
+        asker: f64,
+        number: f64,
+        kind: u8,
+        message: &str,
+        heard: Option<Function>,
+    ) -> JsValue {
+        self.answer(connection(&self.own(), origin, asker, number, kind), message, heard)
+    }
+}
+
+#[wasm_bindgen]
+impl DevChain {
+    /// As [`DevChain::request`], for a message of a caller. `origin` is that of a page that may not call every method.
+    #[wasm_bindgen(js_name = requestFrom)]
+    pub fn request_from(
+        &self,
+        origin: Option<String>,
+        asker: f64,
+        number: f64,
+        kind: u8,
+        message: &str,
+        heard: Option<Function>,
+    ) -> Option<String> {
+        self.answer(connection(&*self.own()?, origin, asker, number, kind), message, heard)
+    }
+}
