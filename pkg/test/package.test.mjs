@@ -32,16 +32,17 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const tool = (file, args) => run(process.execPath, [`node_modules/${file}`, ...args]);
 
 const CODE = [
-  'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
+  'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'first-block', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
   'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'secrets', 'state-proofs', 'store', 'transport', 'verification',
-  'verify', 'wallet', 'websocket', 'window-pages', 'worker',
+  'verify', 'vite', 'wallet', 'websocket', 'window-pages', 'worker',
 ].map((name) => `${name}.js`);
-const TYPES = ['dev', 'dev-worker', 'index', 'verify', 'worker'].map((name) => `${name}.d.ts`);
+const PROGRAM = ['access', 'commands', 'dev', 'flags', 'http', 'light', 'rootlight', 'server', 'sockets', 'verify'].map((name) => `bin/${name}.js`);
+const TYPES = ['dev', 'dev-worker', 'index', 'verify', 'vite', 'worker'].map((name) => `${name}.d.ts`);
 const MODULES = ['', '_dev', '_verify'].flatMap((name) => [`dist/rootlight${name}.js`, `dist/rootlight${name}_bg.wasm`]);
 const DOCUMENTS = ['CHANGELOG.md', 'LICENSE-APACHE', 'LICENSE-MIT'];
 
 test('the published files are these, and no others', () => {
-  assert.deepEqual(names, ['README.md', 'package.json', 'dist/SHA256SUMS', ...DOCUMENTS, ...CODE, ...TYPES, ...MODULES].sort());
+  assert.deepEqual(names, ['README.md', 'package.json', 'dist/SHA256SUMS', ...DOCUMENTS, ...CODE, ...PROGRAM, ...TYPES, ...MODULES].sort());
 });
 
 /** The unpacked package. */
@@ -101,7 +102,8 @@ test('every export exists and can be imported by its name', async () => {
 
 test('only the workers\' files do anything when they are imported', () => {
   assert.deepEqual(manifest.sideEffects, ['./worker.js', './dev-worker.js']);
-  assert.equal(manifest.dependencies, undefined);
+  // Pages load no other package: bin.test.mjs shows that only the program reaches it.
+  assert.deepEqual(Object.keys(manifest.dependencies), ['ws']);
 });
 
 test('publint finds nothing', () => {

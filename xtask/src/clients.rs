@@ -44,6 +44,10 @@ const SHARED: [&str; 6] = [
 /// Tests of the npm package with the libraries, and of its types beside theirs.
 const PACKAGE: [&str; 2] = ["tests/clients/provider.test.mjs", "tests/clients/types.test.mjs"];
 
+/// Those of [`SHARED`] that the program of the npm package passes too: it has no API keys, and no `rpc.discover`.
+pub(crate) const OF_PACKAGE: [&str; 3] =
+    ["tests/clients/ethers.test.mjs", "tests/clients/events.test.mjs", "tests/clients/viem.test.mjs"];
+
 /// The same as [`SHARED`] in Python.
 const PYTHON: [&str; 2] = ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"];
 
@@ -72,6 +76,11 @@ impl Built {
             .limit(5 * 60)
     }
 
+    /// Tells a command that the program is that of the npm package.
+    pub(crate) fn with_package(&self, cmd: Cmd) -> Cmd {
+        self.with(cmd).env("ROOTLIGHT", root().join("pkg/bin/rootlight.js"))
+    }
+
     /// A command that runs test files against a service: two backends, three front ends without keys and three with them.
     pub(crate) fn in_service(&self, files: &[&str]) -> Cmd {
         self.with(Cmd::new("node tests/clients/service.mjs").args(files)).env("PYTHON", python())
@@ -83,6 +92,8 @@ pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
     let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
     log.run(built.with(node.args(&SHARED).args(&PACKAGE)))?;
+    let node = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
+    log.run(built.with_package(node.args(&OF_PACKAGE)))?;
     for file in PYTHON {
         log.run(built.with(Cmd::program(&python()).args(&[file, "-v"])))?;
     }

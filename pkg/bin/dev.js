@@ -1,0 +1,80 @@
+// `rootlight dev`: a development chain over HTTP and WebSocket.
+import { readFileSync } from 'node:fs';
+import { openChain } from '../dev-module.js';
+import { disconnected, newLife } from '../life.js';
+import { Usage } from './flags.js';
+import { serve } from './server.js';
+
+/** Milliseconds between two looks for news of subscriptions, because the chain may mine by the clock. */
+const LOOK = 200;
+
+/** The default mnemonic and number of accounts. */
+const MNEMONIC = 'test test test test test test test test test test test junk';
+const ACCOUNTS = 10;
+
+function genesisOf(file) {
+  if (file === undefined || file === 'regtest') return file;
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Usage(`--genesis ${file}: ${error.message}`);
+  }
+}
+
+/** The text that the program prints at its start. */
+async function banner(chain, flags, version, { http, websockets }) {
+  const ask = async (method, ...params) => JSON.parse(await chain.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))).result;
+  const keys = keysOf(chain.keys());
+  const isReference = flags.genesis === 'regtest';
+  const shown = isReference ? keys : keys.slice(0, flags.accounts ?? ACCOUNTS);
+  const origin = isReference ? 'keys are keccak-256 of "cow", "cow1" .. "cow9"' : `m/44'/60'/0'/0/n of: ${flags.mnemonic ?? MNEMONIC}`;
+  const wei = shown.length > 0 ? BigInt(await ask('eth_getBalance', shown[0][0], 'latest')) : 0n;
+  const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
+  return [
+    `Rootlight ${version}: a Rootstock development chain in Node.js`, '',
+    'Accounts (keys are public knowledge: never send anything of value to them)',
+    ...shown.map(([address, key], index) => `  (${index}) ${address}  ${key}`),
+    `  ${rbtc(wei)} RBTC each, ${origin}`,
+    ...(keys.length > shown.length ? [`  and ${keys.length - shown.length} accounts of the reference node, see eth_accounts`] : []), '',
+    `Chain id ${Number(await ask('eth_chainId'))} (regtest), genesis ${hash}`,
+    `HTTP       ${http}`,
+    `WebSocket  ${websockets.join(', ')}`, '',
+  ].join('\n');
+}
+
+/** Bytes of an account's address, and of the address with its key. */
+const ADDRESS = 20;
+const ACCOUNT = 52;
+
+/** The addresses of accounts with their keys, in hexadecimal. */
+function keysOf(bytes) {
+  const hex = (from, to) => `0x${Buffer.from(bytes.subarray(from, to)).toString('hex')}`;
+  return Array.from({ length: bytes.length / ACCOUNT }, (_, index) => index * ACCOUNT).map((at) => [hex(at, at + ADDRESS), hex(at + ADDRESS, at + ACCOUNT)]);
+}
+
+const rbtc = (wei) => `${wei / 10n ** 18n}.${String(wei % 10n ** 18n).padStart(18, '0')}`.replace(/\.?0+$/, '');
+
+/** Runs the command until Ctrl-C. */
+export async function run(flags, _, version) {
+  const life = newLife();
+  const options = {
+    accounts: flags.accounts,
+    balance: flags.balance,
+    mnemonic: flags.mnemonic,
+    blockTime: flags['block-time'],
+    hardfork: flags.hardfork,
+    genesis: genesisOf(flags.genesis),
+    // Fixtures of tests reckon from the time of the newest block.
+    genesisTime: flags['genesis-time'] ?? Math.floor(Date.now() / 1_000),
+    history: flags.history,
+    batchLimit: flags['batch-limit'],
+    clientVersion: flags['client-version'],
+  };
+  const chain = await openChain(life, options).catch((error) => {
+    throw new Usage(error.message);
+  });
+  const announce = flags.silent ? undefined : async (endpoints) => console.log(await banner(chain, flags, version, endpoints));
+  await serve(chain, life, flags, { interval: LOOK, announce });
+  life.end(disconnected('the program ends'));
+  return 0;
+}

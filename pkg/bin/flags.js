@@ -1,0 +1,74 @@
+// Reads the flags of a command, from the command line and from the environment, and prints help.
+import { parseArgs } from 'node:util';
+
+/** The error of a wrong command line. */
+export class Usage extends Error {}
+
+/** The environment variable of a flag. */
+const variable = (name) => `ROOTLIGHT_${name.toUpperCase().replaceAll('-', '_')}`;
+
+/** The error for a flag that the command does not have. It does not repeat a value, which may be a secret. */
+function unknown(command, flags, name) {
+  const word = name.replace(/^-+/, '').split('=')[0].slice(0, 40);
+  const near = word === '' ? [] : Object.keys(flags).filter((known) => known.includes(word));
+  const hint = near.length > 0 ? `; there is ${near.map((known) => `--${known}`).join(' and ')}` : '';
+  return new Usage(`${command}: unknown flag --${word}${hint}: rootlight ${command} --help lists the flags`);
+}
+
+/** A flag's value as its kind wants it. */
+function converted(name, { kind }, text) {
+  if (kind !== 'number') return text;
+  if (!/^\d{1,15}$/.test(text)) throw new Usage(`--${name}: '${text.slice(0, 40)}' is not a whole number`);
+  return Number(text);
+}
+
+/**
+ * Reads the arguments of a command.
+ * @param {string} name
+ * @param {{flags: object, words?: string}} command
+ * @param {string[]} args
+ * @returns {{flags: Record<string, any>, words: string[]}}
+ */
+export function read(name, { flags, words }, args) {
+  const type = (flag) => (flag.value ? 'string' : 'boolean');
+  const known = Object.entries({ ...flags, help: { short: 'h' } });
+  const options = Object.fromEntries(known.map(([flag, of]) => [flag, { type: type(of), multiple: of.many ?? false, ...(of.short && { short: of.short }) }]));
+  // Not strict at first, because the parser's own error has the whole argument.
+  const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
+  const given = { flags: {}, words: [] };
+  for (const token of tokens) {
+    if (token.kind === 'positional') given.words.push(token.value);
+    if (token.kind !== 'option') continue;
+    const flag = options[token.name] && { ...flags[token.name] };
+    if (!flag) throw unknown(name, flags, token.rawName);
+    if (flag.value && (token.value === undefined || (!token.inlineValue && token.value.startsWith('--')))) throw new Usage(`--${token.name} needs a value: ${flag.value}`);
+    if (!flag.value && token.value !== undefined) throw new Usage(`--${token.name} takes no value`);
+    const value = flag.value ? converted(token.name, flag, token.value) : true;
+    if (flag.many) (given.flags[token.name] ??= []).push(value);
+    else given.flags[token.name] = value;
+  }
+  if (!words && given.words.length > 0) throw new Usage(`${name}: '${given.words[0].slice(0, 40)}' is not a flag: rootlight ${name} --help lists them`);
+  for (const [flag, of] of Object.entries(flags)) {
+    const text = process.env[variable(flag)];
+    if (text === undefined || flag in given.flags) continue;
+    const value = of.value ? converted(flag, of, text) : text === 'true';
+    given.flags[flag] = of.many ? [value] : value;
+  }
+  return given;
+}
+
+/** The help text of a command, or of the program. */
+export function help(commands, name) {
+  if (!name) {
+    const list = Object.entries(commands).map(([command, { text }]) => `  ${command.padEnd(8)} ${text}`);
+    return [
+      'Rootstock development chain and light client in Node.js', '',
+      'Usage: rootlight [COMMAND] [FLAGS]', '', 'Commands:', ...list, '',
+      'rootlight COMMAND --help lists the flags of a command. Each can also be given as environment variable ROOTLIGHT_<FLAG>.',
+      'Exit codes: 0 ok, 1 failed or not verified, 2 wrong usage.',
+    ].join('\n');
+  }
+  const { text, flags, words } = commands[name];
+  const list = Object.entries(flags).flatMap(([flag, of]) => [`  --${flag}${of.value ? ` <${of.value}>` : ''}`, `      ${of.text}`]);
+  return [text, '', `Usage: rootlight ${name} [FLAGS]${words ? ` ${words}` : ''}`, '', 'Flags:', ...list, '  -h, --help', '      Print this'].join('\n');
+}

@@ -1,0 +1,128 @@
+// JSON-RPC over HTTP: methods, content types, sizes, CORS and status codes, as docs/server.md states them for the native server.
+import { createServer } from 'node:http';
+
+/** Longest body of a request, in bytes. */
+export const MESSAGE_BYTES = 5 * 2 ** 20;
+
+/** Bytes of bodies that are being read or answered at the same time. */
+const BODIES = 64 * 2 ** 20;
+
+/** Most open connections. */
+const CONNECTIONS = 1_024;
+
+/** Longest request head, in bytes. */
+const HEAD_BYTES = 16 * 1_024;
+
+/** Time limits of a head, of a whole request, and of an idle connection, in milliseconds. */
+const TIMES = { headersTimeout: 20_000, requestTimeout: 30_000, keepAliveTimeout: 20_000 };
+
+const VERBS = 'GET, POST, OPTIONS';
+const INVALID_REQUEST = -32_600;
+const LIMIT_EXCEEDED = -32_005;
+const INTERNAL_ERROR = -32_603;
+
+/** An HTTP error with a JSON-RPC error as its body, so that clients that read bodies see the reason. */
+export const errorBody = (code, message) => JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
+
+function send(response, status, headers, body) {
+  const type = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  response.writeHead(status, { ...headers, ...type });
+  response.end(body);
+}
+
+/** Answers `OPTIONS` with the headers that a browser requires before it lets a page POST JSON. */
+function preflight({ headers }) {
+  if (headers.origin === undefined) return { allow: VERBS };
+  return {
+    allow: VERBS,
+    'access-control-allow-methods': VERBS,
+    'access-control-allow-headers': 'content-type, accept',
+    'access-control-max-age': '86400',
+    // Chrome asks before a public page may reach a private address.
+    ...(headers['access-control-request-private-network'] && { 'access-control-allow-private-network': 'true' }),
+  };
+}
+
+/** Whether the answer to a message is the error of one that is not JSON-RPC at all. */
+function isUnusable(message, answer, batchLimit) {
+  if (!answer.startsWith('{"jsonrpc":"2.0","id":null,"error"')) return false;
+  try {
+    const parsed = JSON.parse(message);
+    return parsed === null || typeof parsed !== 'object' || (Array.isArray(parsed) && parsed.length > batchLimit);
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * A server that is not listening yet.
+ * @param {{access: ReturnType<typeof import('./access.js').accessOf>, batchLimit: number, callerOf: Function, answer: Function, health: () => Promise<object>}} service
+ */
+export function httpServer({ access, batchLimit, callerOf, answer, health }) {
+  let bodies = 0;
+
+  /** Reads a body; `undefined` after it was refused. */
+  function body(request, refuse) {
+    return new Promise((resolve) => {
+      const pieces = [];
+      let size = 0;
+      const stop = (...refusal) => {
+        request.removeAllListeners('data');
+        // The rest of the body is unread, so the connection cannot be used again.
+        request.resume();
+        refuse(...refusal);
+        resolve(undefined);
+      };
+      if (Number(request.headers['content-length']) > MESSAGE_BYTES) return stop(413, LIMIT_EXCEEDED, `Request size limit of ${MESSAGE_BYTES} bytes exceeded`);
+      request.on('data', (piece) => {
+        size += piece.length;
+        bodies += piece.length;
+        pieces.push(piece);
+        if (size > MESSAGE_BYTES) stop(413, LIMIT_EXCEEDED, `Request size limit of ${MESSAGE_BYTES} bytes exceeded`);
+        else if (bodies > BODIES) stop(503, LIMIT_EXCEEDED, 'no memory for the request at the moment');
+      });
+      request.on('end', () => resolve(Buffer.concat(pieces).toString()));
+      request.on('error', () => resolve(undefined));
+      request.on('close', () => {
+        bodies -= size;
+        size = 0;
+      });
+      return undefined;
+    });
+  }
+
+  async function post(request, response, page, cors) {
+    const refuse = (status, code, text) => send(response, status, { ...cors, connection: 'close' }, errorBody(code, text));
+    const [type] = (request.headers['content-type'] ?? '').split(';');
+    if (!/^application\/json(?:-rpc)?$/i.test(type.trim())) return refuse(415, INVALID_REQUEST, 'content type must be application/json');
+    const message = await body(request, refuse);
+    if (message === undefined) return undefined;
+    const text = await answer(callerOf(request, page), message);
+    if (text === undefined) return send(response, 204, cors);
+    return send(response, isUnusable(message, text, batchLimit) ? 400 : 200, cors, text);
+  }
+
+  async function handle(request, response) {
+    const page = access.check(request.headersDistinct);
+    if (page.refused) return send(response, 403, { connection: 'close' }, errorBody(INVALID_REQUEST, page.refused));
+    const cors = access.cors(request.headersDistinct);
+    const [path] = request.url.split('?');
+    if (request.method === 'POST') return post(request, response, page, cors);
+    if (request.method === 'OPTIONS') return send(response, 204, { ...cors, ...preflight(request) });
+    if (request.method === 'GET' && path === '/livez') return send(response, 200, cors, '{}');
+    if (request.method === 'GET' && ['/health', '/readyz'].includes(path)) {
+      const state = await health();
+      return send(response, state.ready ? 200 : 503, cors, JSON.stringify(state));
+    }
+    return send(response, 405, { ...cors, allow: VERBS }, errorBody(INVALID_REQUEST, 'send JSON-RPC requests with POST'));
+  }
+
+  const server = createServer({ ...TIMES, maxHeaderSize: HEAD_BYTES }, (request, response) => {
+    handle(request, response).catch(() => {
+      // What failed is for the log of the operator, not for callers.
+      if (!response.headersSent) send(response, 500, { connection: 'close' }, errorBody(INTERNAL_ERROR, 'Internal server error'));
+    });
+  });
+  server.maxConnections = CONNECTIONS;
+  return server;
+}

@@ -1,0 +1,66 @@
+// `rootlight verify`: checks a file offline, and says what it proves.
+import { readFileSync } from 'node:fs';
+import { INVALID_REQUEST } from '../message.js';
+import * as verify from '../verify.js';
+import { Usage } from './flags.js';
+
+const SUBJECTS = ['header', 'receipt', 'account'];
+
+/** Longest file, in bytes. */
+const MAX_BYTES = 64 * 2 ** 20;
+
+/** Columns of the names in a report. */
+const WIDTH = 12;
+
+function read(file) {
+  const bytes = readFileSync(file === '-' ? 0 : file);
+  if (bytes.length > MAX_BYTES) throw new Error(`${file}: longer than ${MAX_BYTES} bytes`);
+  const text = bytes.toString().trim();
+  try {
+    return JSON.parse(text);
+  } catch {
+    // An RLP in hexadecimal.
+    return text;
+  }
+}
+
+/** The subject of a document, by its members. */
+function subjectOf(document) {
+  const inner = document?.result ?? document;
+  const has = (name) => inner !== null && typeof inner === 'object' && name in inner;
+  if (has('receipt') || has('rawReceipt')) return 'receipt';
+  return has('accountProof') || has('proof') ? 'account' : 'header';
+}
+
+const line = (kind, text, by) => `  ${kind.padEnd(WIDTH)}${text}${by ? `\n  ${' '.repeat(WIDTH)}by ${by}` : ''}`;
+
+/** The report as lines. */
+function words(subject, network, { checks, facts, notProven }, failed) {
+  return [
+    `${subject} on ${network}`,
+    ...checks.map(({ shown, rule }) => line('proven', shown, rule)),
+    ...Object.entries(facts ?? {}).map(([name, value]) => line('fact', `${name} ${value}`)),
+    ...(failed ? [line('failed', failed)] : (notProven ?? []).map((text) => line('not proven', text))),
+    failed ? 'not verified' : 'verified',
+  ].join('\n');
+}
+
+/** Runs the command; returns the exit code. */
+export async function run(flags, given) {
+  const [file, named, ...more] = [...given].reverse();
+  if (file === undefined || more.length > 0) throw new Usage('verify: give a file, or - for standard input: rootlight verify --help');
+  if (named === 'block') throw new Usage('verify: only the native program checks whole blocks; their headers are checked by: rootlight verify header FILE');
+  if (named !== undefined && !SUBJECTS.includes(named)) throw new Usage(`verify: '${named.slice(0, 40)}' is neither ${SUBJECTS.join(', ')}`);
+  const document = read(file);
+  const [subject, network] = [named ?? subjectOf(document), flags.network ?? 'mainnet'];
+  try {
+    const report = await verify[subject](document, { network });
+    console.log(flags.json ? JSON.stringify({ verified: true, ...report }, null, 2) : words(subject, network, report));
+    return 0;
+  } catch (error) {
+    if (!(error instanceof verify.VerificationError)) throw error.code === INVALID_REQUEST ? new Usage(error.message) : error;
+    const { passed: checks, message, rule, what } = error;
+    console.log(flags.json ? JSON.stringify({ verified: false, checks, failed: { rule, what, message } }, null, 2) : words(subject, network, { checks }, message));
+    return 1;
+  }
+}

@@ -1,0 +1,171 @@
+// The server of the package's program over HTTP and WebSocket, as strangers meet it.
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { WebSocket } from 'ws';
+import { ask, startProgram } from './lib/program.mjs';
+import { LIMIT, until } from './lib/wait.mjs';
+
+let chain, account;
+before(async () => {
+  chain = await startProgram(['dev', '--http-port', '0', '--silent', '--batch-limit', '3']);
+  [account] = (await ask(chain.url, 'eth_accounts')).result;
+});
+after(() => chain?.stop());
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const CALL = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}';
+
+async function post(body, headers = JSON_TYPE, path = '/') {
+  const response = await fetch(new URL(path, chain.url), { method: 'POST', headers, body });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text && JSON.parse(text) };
+}
+
+/** Sends the lines of a request as they are, because fetch sets some of them itself. */
+function raw(lines) {
+  const { hostname, port } = new URL(chain.url);
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, hostname, () => socket.write(`${lines.join('\r\n')}\r\n\r\n`));
+    socket.setEncoding('utf8').on('data', (data) => (text += data)).on('error', reject).on('close', () => resolve(text));
+  });
+}
+
+test('statuses are those of the native server', LIMIT, async () => {
+  const status = async (...args) => (await post(...args)).status;
+  assert.equal(await status(CALL), 200);
+  assert.equal(await status(CALL, { 'content-type': 'Application/JSON-rpc; charset=utf-8' }), 200);
+  assert.equal(await status(CALL, { 'content-type': 'text/plain' }), 415);
+  assert.equal(await status('{"jsonrpc":"2.0","method":"eth_blockNumber"}'), 204);
+  for (const unusable of ['{', '5', `[${Array(4).fill(CALL)}]`]) assert.equal(await status(unusable), 400, unusable);
+  assert.equal(await status('{"id":1}'), 200, 'an object is a request, if a wrong one');
+  assert.equal(await status(`[${Array(3).fill(CALL)}]`), 200);
+  const long = await post(`"${'x'.repeat(5 * 2 ** 20)}"`);
+  assert.deepEqual([long.status, long.body.error.code], [413, -32005]);
+  const get = async (path) => (await fetch(new URL(path, chain.url))).status;
+  assert.deepEqual(await Promise.all(['/health', '/livez', '/readyz', '/', '/other'].map(get)), [200, 200, 200, 405, 405]);
+  const { ready, blockNumber } = await (await fetch(new URL('/health', chain.url))).json();
+  assert.deepEqual([ready, blockNumber], [true, 0]);
+});
+
+test('a body that is announced too long is refused before it is read', LIMIT, async () => {
+  const { host } = new URL(chain.url);
+  const text = await raw(['POST / HTTP/1.1', `host: ${host}`, 'content-type: application/json', `content-length: ${6 * 2 ** 20}`]);
+  assert.match(text, /^HTTP\/1\.1 413 /);
+  const endless = await raw(['POST / HTTP/1.1', `host: ${host}`, 'content-type: application/json', 'transfer-encoding: chunked', '', `600000\r\n${'x'.repeat(0x60_0000)}`]);
+  assert.match(endless, /^HTTP\/1\.1 413 /);
+});
+
+test('a name that was made to lead here is refused, over HTTP and WebSocket', LIMIT, async () => {
+  const upgrade = ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='];
+  for (const lines of [['POST / HTTP/1.1', 'content-type: application/json', 'content-length: 0', 'connection: close'], ['GET / HTTP/1.1', ...upgrade]]) {
+    const [first, ...rest] = lines;
+    const refused = await raw([first, 'host: evil.example', ...rest]);
+    assert.match(refused, /^HTTP\/1\.1 403 /, first);
+    assert.match(refused, /host not allowed/);
+  }
+});
+
+test('pages of other origins use no keys, and own pages may', LIMIT, async () => {
+  const from = (origin) => ({ ...JSON_TYPE, origin });
+  const accounts = CALL.replace('eth_blockNumber', 'eth_accounts');
+  const foreign = await post(accounts, from('https://evil.example'));
+  assert.deepEqual([foreign.status, foreign.body.error.code], [200, 4100]);
+  assert.match(foreign.body.error.message, /--cors https:\/\/evil\.example/);
+  assert.equal(foreign.headers.get('access-control-allow-origin'), '*');
+  for (const [method, params] of [['evm_mine', []], ['anvil_setBalance', [account, '0x1']], ['personal_sign', ['0x00', account]], ['eth_sendTransaction', [{ from: account }]]]) {
+    assert.equal((await ask(chain.url, method, params, { origin: 'null' })).error.code, 4100, method);
+  }
+  assert.equal((await post(CALL, from('https://evil.example'))).body.result, '0x0');
+  assert.ok((await post(accounts, from('http://localhost:3000'))).body.result.length >= 10);
+  const preflight = await fetch(chain.url, { method: 'OPTIONS', headers: { origin: 'https://evil.example', 'access-control-request-private-network': 'true' } });
+  assert.deepEqual(['access-control-allow-methods', 'access-control-allow-private-network'].map((name) => preflight.headers.get(name)), ['GET, POST, OPTIONS', 'true']);
+  assert.equal(preflight.status, 204);
+});
+
+test('a page has filters of its own', LIMIT, async () => {
+  const page = { origin: 'https://page.example' };
+  const { result: id } = await ask(chain.url, 'eth_newBlockFilter', [], page);
+  assert.deepEqual((await ask(chain.url, 'eth_getFilterChanges', [id], page)).result, []);
+  for (const headers of [{}, { origin: 'https://other.example' }]) assert.equal((await ask(chain.url, 'eth_getFilterChanges', [id], headers)).error.code, -32000);
+});
+
+test('with --cors others are refused, and all pages are admitted by *', LIMIT, async () => {
+  const listed = await startProgram(['dev', '--http-port', '0', '--silent', '--cors', 'https://a.example']);
+  const open = await startProgram(['dev', '--http-port', '0', '--silent', '--cors', '*']);
+  try {
+    const response = (url, origin) => fetch(url, { method: 'POST', headers: { ...JSON_TYPE, origin }, body: CALL.replace('eth_blockNumber', 'eth_accounts') });
+    const admitted = await response(listed.url, 'https://a.example');
+    assert.deepEqual([admitted.status, admitted.headers.get('access-control-allow-origin'), admitted.headers.get('vary')], [200, 'https://a.example', 'origin']);
+    assert.equal((await response(listed.url, 'https://b.example')).status, 403);
+    assert.ok((await (await response(open.url, 'https://b.example')).json()).result.length >= 10);
+    assert.equal((await ask(open.url, 'txpool_content', [], { origin: 'https://b.example' })).error.code, 4100);
+  } finally {
+    await Promise.all([listed.stop(), open.stop()]);
+  }
+});
+
+/** A WebSocket with what it has received. */
+async function socket(options) {
+  const opened = new WebSocket(chain.socket, options);
+  const heard = [];
+  opened.on('message', (data) => heard.push(JSON.parse(data)));
+  await new Promise((resolve, reject) => opened.once('open', resolve).once('error', reject));
+  let next = 0;
+  const call = async (method, ...params) => {
+    const id = (next += 1);
+    opened.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    return until(() => heard.find((message) => message.id === id), method);
+  };
+  return { opened, heard, call, told: () => heard.filter(({ method }) => method === 'eth_subscription') };
+}
+
+test('subscriptions report blocks, logs and pending transactions, each to its own WebSocket', LIMIT, async () => {
+  const [a, b] = [await socket(), await socket()];
+  const { result: heads } = await a.call('eth_subscribe', 'newHeads');
+  const { result: pending } = await a.call('eth_subscribe', 'newPendingTransactions');
+  // A contract whose creation logs nothing but one event without data.
+  const { result: hash } = await ask(chain.url, 'eth_sendTransaction', [{ from: account, gas: '0x30d40', data: '0x60006000a000' }]);
+  const logs = await b.call('eth_subscribe', 'logs', {});
+  await ask(chain.url, 'eth_sendTransaction', [{ from: account, gas: '0x30d40', data: '0x60006000a000' }]);
+  await until(() => a.told().filter(({ params }) => params.subscription === heads).length === 2, 'two heads');
+  await until(() => a.told().some(({ params }) => params.subscription === pending && params.result === hash), 'the pending transaction');
+  await until(() => b.told().length === 1 && b.told()[0].params.subscription === logs.result, 'one log');
+  const { result: head } = await ask(chain.url, 'eth_getBlockByNumber', ['latest', false]);
+  assert.equal(a.told().filter(({ params }) => params.subscription === heads)[1].params.result.hash, head.hash);
+  // Its id means nothing to others, and nothing comes after its end.
+  assert.equal((await b.call('eth_unsubscribe', heads)).result, false);
+  assert.equal((await a.call('eth_unsubscribe', heads)).result, true);
+  const before = a.told().filter(({ params }) => params.subscription === heads).length;
+  await ask(chain.url, 'evm_mine');
+  await a.call('eth_blockNumber');
+  assert.equal(a.told().filter(({ params }) => params.subscription === heads).length, before);
+  assert.equal((await ask(chain.url, 'eth_subscribe', ['newHeads'])).error.code, -32601, 'HTTP has no notifications');
+  for (const { opened } of [a, b]) opened.close();
+});
+
+test('the subscriptions of a WebSocket end with it', LIMIT, async () => {
+  const most = 100;
+  for (let round = 0; round < 3; round += 1) {
+    const one = await socket();
+    const answers = await Promise.all(Array.from({ length: most }, () => one.call('eth_subscribe', 'newHeads')));
+    assert.ok(answers.every(({ result }) => result), JSON.stringify(answers.find(({ error }) => error)));
+    assert.equal((await one.call('eth_subscribe', 'newHeads')).error.code, -32005);
+    one.opened.close();
+    await new Promise((resolve) => one.opened.once('close', resolve));
+  }
+});
+
+test('a WebSocket of another page uses no keys, and long messages end it', LIMIT, async () => {
+  const page = await socket({ origin: 'https://evil.example' });
+  assert.equal((await page.call('eth_accounts')).error.code, 4100);
+  assert.ok((await page.call('eth_blockNumber')).result);
+  page.opened.send('{');
+  await until(() => page.heard.some(({ error }) => error?.code === -32700), 'an error for what is not JSON');
+  page.opened.send('x'.repeat(5 * 2 ** 20 + 1));
+  assert.equal(await new Promise((resolve) => page.opened.once('close', resolve)), 1009);
+  const elsewhere = new WebSocket(`${chain.socket}/elsewhere`);
+  const [status] = await new Promise((resolve) => elsewhere.once('unexpected-response', (_, response) => resolve([response.statusCode])).on('error', () => {}));
+  assert.equal(status, 404);
+});

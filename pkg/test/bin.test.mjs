@@ -1,0 +1,163 @@
+// The program of the package: commands, flags, exit codes, and which files need its library.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { ask, runProgram, startProgram } from './lib/program.mjs';
+import { LIMIT } from './lib/wait.mjs';
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
+let folder;
+before(() => (folder = mkdtempSync(join(tmpdir(), 'rootlight-bin-'))));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test('the development chain prints accounts, keys and addresses, and ends with Ctrl-C', LIMIT, async () => {
+  const program = await startProgram(['dev', '--http-port', '0', '--accounts', '3', '--balance', '5', '--client-version', 'anvil/x']);
+  const text = program.lines.join('\n');
+  assert.match(text, /\(0\) 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266 {2}0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80/);
+  assert.match(text, /\(2\) 0x.*\n {2}5 RBTC each, m\/44'.* of: test test/);
+  assert.ok(text.includes(`HTTP       ${program.url}\n`) && text.includes(`WebSocket  ${program.socket}\n`), text);
+  assert.match(text, /Chain id 33 \(regtest\), genesis 0x[0-9a-f]{64}/);
+  assert.equal((await ask(program.url, 'web3_clientVersion')).result, 'anvil/x');
+  const { code, signal } = await program.stop();
+  assert.deepEqual({ code, signal }, { code: 0, signal: null });
+  await assert.rejects(fetch(program.url));
+});
+
+test('flags come from the environment too, and those of the command line count first', LIMIT, async () => {
+  const program = await startProgram(['--http-port', '0', '--accounts', '1'], { ROOTLIGHT_ACCOUNTS: '7', ROOTLIGHT_BLOCK_TIME: 'manual', ROOTLIGHT_SILENT: 'true' });
+  try {
+    assert.deepEqual(program.lines, [`listening ${program.url} ${program.socket}`]);
+    const [from] = (await ask(program.url, 'eth_accounts')).result;
+    await ask(program.url, 'eth_sendTransaction', [{ from, to: from }]);
+    assert.equal((await ask(program.url, 'eth_blockNumber')).result, '0x0', 'nothing is mined by itself');
+  } finally {
+    await program.stop('SIGTERM');
+  }
+});
+
+test('wrong usage is told with what to do', LIMIT, async () => {
+  for (const [args, words] of [
+    [['dev', '--chain-id', '5'], /^error: dev: unknown flag --chain-id: rootlight dev --help lists the flags$/],
+    [['dev', '--port=8545'], /unknown flag --port; there is --http-port and --ws-port: rootlight dev --help/],
+    [['--nothing'], /unknown flag --nothing/],
+    [['dev', '--accounts', 'x'], /--accounts: 'x' is not a whole number/],
+    [['dev', '--mnemonic'], /--mnemonic needs a value: WORDS/],
+    [['dev', '--silent=1'], /--silent takes no value/],
+    [['dev', 'now'], /'now' is not a flag/],
+    [['dev', '--hardfork', 'london'], /hardfork: "london" is not one of/],
+    [['dev', '--http-port', '70000'], /70000 is not a port/],
+    [['serve'], /there is no command 'serve' in the npm package: rootlight --help/],
+    [['toString'], /there is no command 'toString'/],
+    [['light'], /--upstream is needed/],
+    [['light', '--upstream', 'node/KEY'], /--upstream number 1 is not a URL/],
+    [['light', '--upstream', 'ftp://node/KEY'], /neither http, https, ws nor wss/],
+    [['light', '--upstream', 'http://127.0.0.1:1/KEY', '--network', 'moon'], /network: 'moon' is not known/],
+    [['verify'], /give a file/],
+    [['verify', 'block', 'x'], /only the native program checks whole blocks/],
+  ]) {
+    const { code, stdout, stderr } = await runProgram(args);
+    assert.deepEqual({ code, stdout }, { code: 2, stdout: '' }, `${args}: ${stderr}`);
+    assert.match(stderr.trim(), words, String(args));
+    assert.doesNotMatch(stderr, /KEY|5$/m, 'no value that may be a secret');
+  }
+});
+
+test('help names every command and flag', LIMIT, async () => {
+  const { code, stdout } = await runProgram(['--help']);
+  assert.equal(code, 0);
+  for (const command of ['dev', 'light', 'verify']) {
+    assert.ok(stdout.includes(`  ${command} `), command);
+    const { stdout: own } = await runProgram([command, '--help']);
+    assert.ok(own.includes(`Usage: rootlight ${command}`) && /--\w/.test(own), own);
+  }
+  assert.match((await runProgram(['--version'])).stdout, /^rootlight \d+\.\d+\.\d+\n$/);
+});
+
+test('an upstream that cannot be reached is named without its secrets', LIMIT, async () => {
+  const { code, stderr } = await runProgram(['light', '--http-port', '0', '--upstream', 'http://user:PASSWORD@127.0.0.1:1/SECRETKEY', '--checkpoint', `0:${'11'.repeat(32)}`]);
+  assert.equal(code, 1, stderr);
+  assert.doesNotMatch(stderr, /PASSWORD|SECRETKEY/);
+  assert.match(stderr, /error: .*no response/);
+});
+
+test('a port that is in use is named', LIMIT, async () => {
+  const first = await startProgram(['dev', '--http-port', '0', '--silent']);
+  try {
+    const port = new URL(first.url).port;
+    const { code, stderr } = await runProgram(['dev', '--http-port', port]);
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port} is in use: choose another port with --http-port`));
+  } finally {
+    await first.stop();
+  }
+});
+
+test('a light client of the development chain proves it, and serves what it has proven', LIMIT, async () => {
+  const chain = await startProgram(['dev', '--http-port', '0', '--silent']);
+  const { result: first } = await ask(chain.url, 'eth_getBlockByNumber', ['0x0', false]);
+  const light = await startProgram(['light', '--network', 'regtest', '--upstream', chain.url, '--checkpoint', `0:${first.hash}`, '--max-age', '0', '--http-port', '0']);
+  try {
+    const [account] = (await ask(chain.url, 'eth_accounts')).result;
+    assert.equal((await ask(light.url, 'eth_getBalance', [account, 'latest'])).result, (await ask(chain.url, 'eth_getBalance', [account, 'latest'])).result);
+    const { result } = await ask(light.url, 'rootlight_verification', ['latest']);
+    assert.deepEqual([result.start, result.blockHash], ['checkpoint', first.hash]);
+    assert.deepEqual((await ask(light.url, 'eth_accounts')).result, []);
+    // Pages of others do not learn who the upstreams are.
+    const page = { origin: 'https://page.example' };
+    assert.equal((await ask(light.url, 'rootlight_upstreams', [], page)).error.code, 4100);
+    assert.ok((await ask(light.url, 'rootlight_upstreams')).result[0].name.startsWith('http://127.0.0.1'));
+  } finally {
+    assert.equal((await light.stop()).code, 0);
+    await chain.stop();
+  }
+});
+
+test('a file is checked offline: what it proves, or which check fails', LIMIT, async () => {
+  const chain = await startProgram(['dev', '--http-port', '0', '--silent']);
+  const [holder] = (await ask(chain.url, 'eth_accounts')).result;
+  await ask(chain.url, 'evm_mine');
+  const { result: block } = await ask(chain.url, 'eth_getBlockByNumber', ['0x1', false]);
+  const { result: proof } = await ask(chain.url, 'eth_getProof', [holder, [], '0x1']);
+  await chain.stop();
+  const file = (name, document) => {
+    writeFileSync(join(folder, name), JSON.stringify(document));
+    return join(folder, name);
+  };
+  const header = await runProgram(['verify', file('header.json', { jsonrpc: '2.0', id: 1, result: block }), '--network', 'regtest']);
+  assert.deepEqual([header.code, header.stderr], [0, ''], header.stdout);
+  assert.match(header.stdout, new RegExp(`^header on regtest\n  proven      block 1 has the hash ${block.hash}\n[^]*\nverified\n$`));
+  const account = await runProgram(['verify', file('account.json', { ...proof, stateRoot: block.stateRoot }), '--json', '--network', 'regtest']);
+  assert.equal(JSON.parse(account.stdout).verified, true, account.stdout);
+  const lie = { ...block, stateRoot: `0x${'11'.repeat(32)}` };
+  for (const args of [[], ['--json']]) {
+    const failed = await runProgram(['verify', 'header', file('lie.json', lie), '--network', 'regtest', ...args]);
+    assert.equal(failed.code, 1, failed.stdout);
+    assert.match(failed.stdout, args.length > 0 ? /"verified": false/ : /not verified\n$/);
+  }
+  const piped = await runProgram(['verify', '-', '--network', 'regtest'], JSON.stringify(block));
+  assert.equal(piped.stdout, header.stdout);
+  assert.equal((await runProgram(['verify', join(folder, 'none.json')])).code, 1);
+});
+
+/** The files that a file of the package reaches, and the packages. */
+function reached(from, seen = new Set()) {
+  if (seen.has(from)) return seen;
+  seen.add(from);
+  if (!from.startsWith(PACKAGE)) return seen;
+  for (const [, name] of readFileSync(from, 'utf8').matchAll(/(?:from|import\(?)\s*'([^']+)'/g)) {
+    reached(name.startsWith('.') ? join(dirname(from), name) : name, seen);
+  }
+  return seen;
+}
+
+test('what pages load reaches neither the program nor its library', () => {
+  for (const entry of ['index.js', 'dev.js', 'verify.js', 'worker.js', 'dev-worker.js']) {
+    const files = [...reached(join(PACKAGE, entry))];
+    assert.ok(files.length > 5, entry);
+    assert.deepEqual(files.filter((file) => file.includes('/bin/') || !file.startsWith(PACKAGE)), [], entry);
+  }
+  assert.ok(reached(join(PACKAGE, 'bin/rootlight.js')).has('ws'));
+});
