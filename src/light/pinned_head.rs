@@ -103,6 +103,7 @@ pub struct PinnedHead {
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
     pub(crate) untrusted_start: Option<&'static str>,
+    start_shown: bool,
     pub(crate) announced: u64,
     /// The host's wall clock, in seconds since 1970.
     pub(crate) now: u64,
@@ -147,6 +148,7 @@ impl PinnedHead {
             fault: sync.fault().cloned(),
             start: sync.start(),
             untrusted_start: sync.untrusted_start(),
+            start_shown: sync.is_start_shown(),
             announced: sync.announced(),
             now: now.unix,
             roster,
@@ -231,6 +233,12 @@ impl PinnedHead {
     /// How the chain starts if no trusted block leads to it: `work` or `window`.
     pub fn untrusted_start(&self) -> Option<&'static str> {
         self.untrusted_start
+    }
+
+    /// Where the trust in the chain comes from: `work` or `window`, the block that the upstreams have shown (`upstream`), or
+    /// `checkpoint`.
+    pub(crate) fn trusted_start(&self) -> &'static str {
+        self.untrusted_start.unwrap_or(if self.start_shown { "upstream" } else { "checkpoint" })
     }
 
     /// The block that the chain starts at: trusted, or accepted for the work above it.

@@ -42,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "checkpoint or null",
         "The block from which everything else is proven: a trusted one, or one that the work above \
-         it supports.",
+         it supports. On a chain that is executed here it is block 0, which a light client of this chain starts from.",
         checkpoint,
     ),
     Method::read(
@@ -72,7 +72,7 @@ struct SyncStatus {
     stale: Option<u64>,
     low_work: Option<LowWork>,
     uncles_complete: bool,
-    /// `checkpoint`, or `work` or `window` if no block is trusted; null on a local chain.
+    /// `checkpoint`, `upstream`, or `work` or `window` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
     /// After a start by work: the least work that a forgery of the whole chain needs.
     attack_cost: Option<U256>,
@@ -134,16 +134,12 @@ fn light_status(light: &PinnedHead) -> SyncStatus {
             percent: low.percent,
         }),
         uncles_complete: light.is_settled(),
-        start: Some(start_of(light)),
+        start: Some(light.trusted_start()),
         attack_cost: attack_cost(light, 0),
         headers_to_prove: light.to_prove(),
         bitcoin: BitcoinStatus::of(light),
         fault: light.fault().map(|fault| format!("{fault}")),
     }
-}
-
-fn start_of(light: &PinnedHead) -> &'static str {
-    light.untrusted_start().unwrap_or("checkpoint")
 }
 
 /// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
@@ -244,15 +240,26 @@ struct CheckpointStatus {
 }
 
 fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
-    let status = view.light().map(|light| {
-        let checkpoint = light.checkpoint();
-        let lowest = light.chain().map_or(checkpoint.number, |chain| chain.lowest());
-        CheckpointStatus {
-            number: quantity(checkpoint.number),
-            hash: checkpoint.hash,
-            total_difficulty: checkpoint.total_difficulty,
-            linked_below: checkpoint.number.saturating_sub(lowest),
-        }
+    let Some(light) = view.light() else { return first_block(view) };
+    let checkpoint = light.checkpoint();
+    let lowest = light.chain().map_or(checkpoint.number, |chain| chain.lowest());
+    let status = CheckpointStatus {
+        number: quantity(checkpoint.number),
+        hash: checkpoint.hash,
+        total_difficulty: checkpoint.total_difficulty,
+        linked_below: checkpoint.number.saturating_sub(lowest),
+    };
+    done(&status, Level::Local)
+}
+
+/// Block 0 of a chain that is executed here; null if it is not known.
+fn first_block(view: &dyn View) -> Result<HandlerOutput, Failure> {
+    let status = view.header_by_number(0)?.map(|header| CheckpointStatus {
+        number: quantity(0),
+        hash: header.hash(),
+        // Nothing is below it.
+        total_difficulty: Some(header.difficulty.value()),
+        linked_below: 0,
     });
     done(&status, Level::Local)
 }
@@ -272,7 +279,7 @@ struct Verification {
     work_on_top: Option<U256>,
     /// Header work proven since the checkpoint: a lower bound of the growth of the total difficulty.
     header_work: Option<U256>,
-    /// `checkpoint`, or `work` or `window` if no block is trusted; null on a local chain.
+    /// `checkpoint`, `upstream`, or `work` or `window` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
     /// After a start by work: the least header work that a forgery of this block and all above it needs.
     attack_cost: Option<U256>,
@@ -302,7 +309,7 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         }
         Some(Origin::Mined(_)) => ("verified", "mined"),
         Some(Origin::OwnNode) => ("unproven", "own node"),
-        Some(Origin::Trusted) => ("verified", view.light().map_or("checkpoint", start_of)),
+        Some(Origin::Trusted) => ("verified", view.light().map_or("checkpoint", PinnedHead::trusted_start)),
         Some(Origin::HashLinked) => ("verified", "hash link"),
         _ => ("local", "built here"),
     };
@@ -315,7 +322,7 @@ fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failu
         depth: quantity(depth),
         work_on_top: chain.filter(|_| canonical).and_then(|chain| chain.work_above(block.number)),
         header_work: chain.and_then(|chain| chain.header_work(&block.hash)),
-        start: view.light().map(start_of),
+        start: view.light().map(PinnedHead::trusted_start),
         attack_cost: view.light().filter(|_| canonical).and_then(|light| attack_cost(light, block.number)),
         fork_detection_complete: evidence.is_none_or(|evidence| evidence.fork_detection.is_complete()),
         uncles_proven: chain.is_some_and(|chain| chain.uncles(&block.hash).is_some()),

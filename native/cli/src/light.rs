@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
-use rootlight::light::{SyncOptions, UnprovenPolicy};
+use rootlight::light::{MAX_AGE, SyncOptions, UnprovenPolicy};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::{LightOptions, LightService, LightStart, start};
+use rootlight_node::light::{
+    FirstBlockError, LightOptions, LightService, LightStart, awaited_first_block, start,
+};
 use rootlight_upstream::bitcoin::BitcoinSourceConfig;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::args::LightArgs;
 use super::error::CommandError;
@@ -23,6 +25,9 @@ use super::{bitcoin, discovery, peers, run_server, verify};
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
 /// synchronization continues after the line, and answers report its progress.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause before the upstreams of a development chain are asked for its block 0 again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
@@ -72,8 +77,12 @@ pub(super) fn options(args: &SourceArgs, limits: Arc<Limits>) -> LightOptions {
     LightOptions {
         min_depth: args.min_depth,
         min_bitcoin: args.min_bitcoin,
-        max_age: args.max_age,
-        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        max_age: args.max_age.unwrap_or(if args.starts_at_shown_block() { 0 } else { MAX_AGE }),
+        sync: SyncOptions {
+            work_floor: args.min_work,
+            shown_start: args.starts_at_shown_block(),
+            ..SyncOptions::default()
+        },
         limits,
         ..LightOptions::default()
     }
@@ -117,15 +126,23 @@ fn serve(
     mut upstreams: Vec<SharedUpstream>,
     options: LightOptions,
 ) -> Result<(), CommandError> {
-    let start = start_of(&args.sources, &network)?;
+    let mut start = start_of(&args.sources, &network)?;
     let opened = args.server.admission.open()?;
     runtime()?.block_on(async {
+        if args.sources.starts_at_shown_block() {
+            let told = |error: &FirstBlockError| warn!("{error}; asking again until one does");
+            let block = awaited_first_block(&network, &upstreams, RETRY, told).await;
+            start = LightStart::At(block.map_err(CommandError::failed)?);
+        }
         upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         let for_others = args.server.admission.is_for_others();
         upstreams = upstreams.into_iter().map(|upstream| upstream::redacted(upstream, for_others)).collect();
         match &start {
+            LightStart::At(block) if args.sources.starts_at_shown_block() => {
+                info!("starting from the block 0 that the upstreams show, {}, which is trusted", block.hash);
+            }
             LightStart::At(checkpoint) => {
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
             }

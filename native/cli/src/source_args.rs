@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rootlight::light::MAX_AGE;
 use rootlight::light::bitcoin::COUNTED_BLOCKS;
 use rootlight_upstream::p2p::PeerAddress;
 
@@ -36,8 +35,8 @@ pub struct SourceArgs {
     /// Where to start: "window" trusts no block, starts from the heaviest chain of recent headers that the upstreams prove,
     /// stores its headers and continues from them; "work" does so too and stores none; "built-in" trusts the newest
     /// built-in checkpoint, if it is less than a year old, and waits for all headers since; a block trusts that block;
-    /// "none" starts from genesis [default: window, or built-in where work proves nothing: testnets, regtest,
-    /// --min-work 0]
+    /// "none" starts from genesis [default: window, or built-in where work proves nothing: testnets, --min-work 0; on
+    /// regtest the block 0 that the upstreams show]
     #[arg(long, value_name = "window|work|built-in|NUMBER:HASH[:TD]|none")]
     pub checkpoint: Option<String>,
     /// With a start by window: fetch all headers since the newest built-in checkpoint as well, behind answers. Once it
@@ -48,9 +47,9 @@ pub struct SourceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,
     /// Refuse answers while the newest verified block is older than this many seconds by the local clock; 0
-    /// accepts any age
-    #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
-    pub max_age: u64,
+    /// accepts any age [default: 3600; 0 where the upstreams show block 0]
+    #[arg(long, value_name = "S")]
+    pub max_age: Option<u64>,
     /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
     /// that the checkpoint promises, or without one of the network's least difficulty; 0 turns the check off
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
@@ -69,4 +68,11 @@ pub struct SourceArgs {
     /// by window a folder below the user's caches, else none]
     #[arg(long, value_name = "DIR|none")]
     pub data_dir: Option<PathBuf>,
+}
+
+impl SourceArgs {
+    /// Whether the client starts at the block 0 that its upstreams show: every development chain has its own.
+    pub(super) fn starts_at_shown_block(&self) -> bool {
+        self.network == "regtest" && self.checkpoint.is_none() && !self.upstream.is_empty()
+    }
 }

@@ -77,6 +77,11 @@ impl HeaderSync {
         matches!(self.start, ChainStart::Elected { .. })
     }
 
+    /// Whether the trusted checkpoint is a block that the upstreams have shown ([`SyncOptions::shown_start`]).
+    pub(crate) fn is_start_shown(&self) -> bool {
+        self.options.shown_start && !self.is_by_work()
+    }
+
     /// How the chain starts if no trusted block leads to it: `work` or `window`.
     pub fn untrusted_start(&self) -> Option<&'static str> {
         let rule = self.start.rule().filter(|_| self.store.linked != Some(self.followed.checkpoint.hash));

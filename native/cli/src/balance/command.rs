@@ -7,7 +7,7 @@ use std::time::Duration;
 use rootlight::consensus::Network;
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::{LightOptions, LightStart};
+use rootlight_node::light::{LightOptions, LightStart, first_block};
 use rootlight_upstream::SharedUpstream;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -74,11 +74,15 @@ impl BalanceRun<'_> {
     async fn prove(&self, named: Vec<SharedUpstream>, options: LightOptions) -> Result<(), CommandError> {
         let (started, sources, notes) =
             (Instant::now(), &self.args.sources, Arc::new(SourceNotes::default()));
+        let start = match sources.starts_at_shown_block() {
+            true => LightStart::At(first_block(&self.network, &named).await.map_err(CommandError::failed)?),
+            false => self.start,
+        };
         let mut upstreams = named.clone();
-        upstreams.extend(peers::upstreams(sources, &self.network, &self.start, &options.limits).await?);
+        upstreams.extend(peers::upstreams(sources, &self.network, &start, &options.limits).await?);
         let upstreams =
             upstreams.into_iter().map(|upstream| NotedUpstream::wrap(upstream, notes.clone())).collect();
-        let service = light::launch(sources, self.network.clone(), self.start, upstreams, options)?;
+        let service = light::launch(sources, self.network.clone(), start, upstreams, options)?;
         let prover = Prover {
             service: &service,
             account: self.account.address,

@@ -357,3 +357,70 @@ async fn a_follower_serves_proofs_and_witnesses() {
     assert!(witness["nodes"].as_array().unwrap().len() > 3, "{witness}");
     assert_eq!(dev.call("evm_mine", json!([])).await.unwrap_err()["code"], -32601);
 }
+
+/// Runs a light client of development chains with the default start.
+fn light_of(upstreams: &[&str]) -> DevProgram {
+    let upstreams: Vec<&str> = upstreams.iter().flat_map(|url| ["--upstream", url]).collect();
+    DevProgram::start(&[&["light", "--network", "regtest"], &upstreams[..]].concat())
+}
+
+#[tokio::test]
+async fn a_light_client_starts_at_the_block_0_that_its_upstream_shows() {
+    // The newest block is years old.
+    let dev = DevProgram::start(&["dev", "--genesis-time", "1700000000", "--silent"]);
+    let light = light_of(&[&dev.url]);
+    let status = light.call("rootlight_syncStatus", json!([])).await.unwrap();
+    assert_eq!((&status["synced"], &status["start"]), (&json!(true), &json!("upstream")), "{status}");
+    let proof = light.call("rootlight_verification", json!(["0x0"])).await.unwrap();
+    assert_eq!((&proof["origin"], &proof["start"]), (&json!("upstream"), &json!("upstream")), "{proof}");
+    let account = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+    for (method, params) in [
+        ("eth_getBalance", json!([account, "latest"])),
+        ("eth_getBlockByNumber", json!(["0x0", false])),
+        ("rootlight_checkpoint", json!([])),
+    ] {
+        let (own, proven) = (dev.call(method, params.clone()).await, light.call(method, params).await);
+        assert!(own.as_ref().is_ok_and(|own| !own.is_null()), "{method}: {own:?}");
+        assert_eq!(own, proven, "{method}");
+    }
+    let balance = run(&["balance", account, "--network", "regtest", "--upstream", &dev.url, "--silent"]);
+    let told = String::from_utf8_lossy(&balance.stdout).into_owned();
+    assert!(balance.status.success() && told.contains("10000"), "{told}");
+    // A block that the user names is a checkpoint.
+    let first = dev.call("rootlight_checkpoint", json!([])).await.unwrap();
+    let named = format!("0:{}", first["hash"].as_str().unwrap());
+    let light = ["light", "--network", "regtest", "--upstream", &dev.url, "--checkpoint", &named];
+    let status = DevProgram::start(&light).call("rootlight_syncStatus", json!([])).await.unwrap();
+    assert_eq!(status["start"], "checkpoint");
+}
+
+#[test]
+fn upstreams_of_different_development_chains_are_refused_by_name() {
+    let chains = ["5", "6"].map(|time| DevProgram::start(&["dev", "--genesis-time", time]));
+    let [one, other] = [&chains[0].url, &chains[1].url];
+    for command in [&["light"][..], &["balance", TO]] {
+        let sources = ["--network", "regtest", "--upstream", one, "--upstream", other];
+        let output = run(&[command, &sources].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("different chains"), "{said}");
+        assert!(said.contains(&**one) && said.contains(&**other), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_light_client_waits_for_a_development_chain_and_does_without_an_upstream_that_is_not_there() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let url = format!("http://{address}");
+    let light = std::thread::spawn(move || light_of(&[&url]));
+    // The first question fails for certain.
+    drop(silent.accept().unwrap());
+    drop(silent);
+    let dev = ["dev", "--ws-port", &address.port().to_string()];
+    let dev = DevProgram::start(&dev);
+    let light = light.join().unwrap();
+    assert_eq!(light.height().await, dev.height().await);
+    let other = light_of(&[&dev.url, "http://127.0.0.1:9"]);
+    assert_eq!(other.height().await, dev.height().await);
+}

@@ -1,0 +1,105 @@
+//! Block 0 of a development chain. No block of such a chain is known in advance, so that its upstreams show it.
+
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::light::{RequestFailure, UpstreamRequest, prove};
+use rootlight_upstream::SharedUpstream;
+use tokio::time::{sleep, timeout};
+
+/// Time that the other upstreams have once one has shown its block.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Why there is no block to start at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FirstBlockError {
+    /// No upstream shows a block 0; the text names each with its reason.
+    #[error("no upstream shows block 0 of a development chain: {0}")]
+    None(String),
+    /// Two upstreams show different blocks.
+    #[error(
+        "the upstreams are of different chains: {}, {}; give those of one chain, or its block 0 with --checkpoint",
+        shows(.0), shows(.1)
+    )]
+    Different(Box<(String, Checkpoint)>, Box<(String, Checkpoint)>),
+}
+
+fn shows((name, block): &(String, Checkpoint)) -> String {
+    format!("{name} shows block 0 {}", block.hash)
+}
+
+/// The checkpoint of a client whose upstreams are a development chain: the block 0 that they show. An upstream that does not
+/// answer does not count if another one does.
+///
+/// # Errors
+/// No upstream shows a block 0, or two show different ones.
+pub async fn first_block(
+    network: &Network,
+    upstreams: &[SharedUpstream],
+) -> Result<Checkpoint, FirstBlockError> {
+    let mut asked: FuturesUnordered<_> = upstreams
+        .iter()
+        .map(|upstream| async { (upstream.name(), shown_by(network, upstream).await) })
+        .collect();
+    let (mut blocks, mut failures) = (Vec::new(), Vec::new());
+    loop {
+        let next = match blocks.is_empty() {
+            true => asked.next().await,
+            false => timeout(GRACE, asked.next()).await.unwrap_or_default(),
+        };
+        match next {
+            Some((name, Ok(block))) => blocks.push((name.to_owned(), block)),
+            Some((name, Err(reason))) => failures.push(format!("{name}: {reason}")),
+            None => break,
+        }
+    }
+    let Some(first) = blocks.first() else { return Err(FirstBlockError::None(failures.join("; "))) };
+    match blocks.iter().find(|(_, block)| block.hash != first.1.hash) {
+        Some(other) => Err(FirstBlockError::Different(first.clone().into(), other.clone().into())),
+        None => Ok(first.1),
+    }
+}
+
+/// As [`first_block`], for a program that runs on: while no upstream shows a block it asks again after `pause`, and tells the
+/// reason once.
+///
+/// # Errors
+/// Two upstreams show different blocks.
+pub async fn awaited_first_block(
+    network: &Network,
+    upstreams: &[SharedUpstream],
+    pause: Duration,
+    tell: impl FnOnce(&FirstBlockError),
+) -> Result<Checkpoint, FirstBlockError> {
+    let mut tell = Some(tell);
+    loop {
+        match first_block(network, upstreams).await {
+            Err(error @ FirstBlockError::None(_)) => {
+                if let Some(tell) = tell.take() {
+                    tell(&error);
+                }
+            }
+            settled => return settled,
+        }
+        sleep(pause).await;
+    }
+}
+
+/// The block that one upstream shows, whose hash is that of its header. The error is the reason, in words.
+async fn shown_by(network: &Network, upstream: &SharedUpstream) -> Result<Checkpoint, String> {
+    let request = UpstreamRequest::new("eth_getBlockByNumber", r#"["0x0",false]"#.to_owned());
+    let (results, _held) = upstream.request_reserved(vec![request]).await;
+    let result = results.into_iter().next().ok_or("no response")?;
+    let block = result.map_err(|error| RequestFailure::from(error).to_string())?;
+    if block.get() == "null" {
+        return Err("it has no block 0".to_owned());
+    }
+    let header = prove::header(block.get(), None, network).map_err(|error| error.to_string())?;
+    if header.number != 0 {
+        return Err(format!("asked for block 0, got block {}", header.number));
+    }
+    // Nothing is below block 0, so that its difficulty is the total one.
+    Ok(Checkpoint { number: 0, hash: header.hash(), total_difficulty: Some(header.difficulty.value()) })
+}
