@@ -1,5 +1,6 @@
 // A light client on this thread. The caller passes the module that contains it.
 import { connection, exchangeOver } from './exchange.js';
+import { firstBlock, isShown } from './first-block.js';
 import { instance } from './instance.js';
 import { disconnected } from './life.js';
 import { withOptions } from './message.js';
@@ -78,9 +79,12 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   const exchanges = reached.map(({ transport, mask, host }, index) =>
     exchangeOver(transport, life, () => pages?.room(), line(index), mask, host));
   const names = reached.map(({ name }) => name);
+  const isDev = isShown(config);
+  if (isDev) Object.assign(config, { checkpoint: await firstBlock(exchanges, names, life), maxAge: config.maxAge ?? 0 });
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
-  // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
-  if (config.checkpoint !== 'work') {
+  // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start. A development
+  // chain begins anew with each start of its program.
+  if (config.checkpoint !== 'work' && !isDev) {
     const told = { onError: heard.storeError, onTurn: (first) => client?.keepAgain(first) };
     pages = pagesIn(storage, config, { ...told, isWindow: client.isByWindow() });
   }

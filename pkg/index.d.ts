@@ -101,7 +101,7 @@ export interface Evidence {
   readonly blockHash: string;
   /** `verified`, with a remark on networks where work is nearly free, or `local` on a development chain. */
   readonly level: string;
-  /** Why the header is accepted: `mined`, `checkpoint`, `window`, `work`, `hash link` or `built here`. */
+  /** Why the header is accepted: `mined`, `checkpoint`, `upstream`, `window`, `work`, `hash link` or `built here`. */
   readonly origin: string;
   /** Whether the block is on the heaviest proven chain. */
   readonly canonical: boolean;
@@ -111,7 +111,7 @@ export interface Evidence {
   readonly workOnTop: string | null;
   /** Proven work since the start. */
   readonly headerWork: string | null;
-  readonly start: 'checkpoint' | UntrustedStart | null;
+  readonly start: 'checkpoint' | 'upstream' | UntrustedStart | null;
   /** If no block is trusted: the least work of making up this block and those on top. */
   readonly attackCost: string | null;
   readonly forkDetectionComplete: boolean;
@@ -338,6 +338,8 @@ export interface ProviderOptions {
    *   prove, says so with every answer (`start`), and stores them, so that a restart asks for what is new. Headers of two days are
    *   verified before the first answer (7 MB). A later window may not be older than what an earlier visit has proven, nor contradict it
    *   with less work; where that visit was deceived, or its clock was ahead, delete the site's data or the storage.
+   * - on `regtest` by default the block 0 that the upstreams show, because every development chain has its own: it is trusted, says so
+   *   (`start: 'upstream'`), and nothing is stored. Upstreams that show different ones are refused.
    * - `'built-in'`, the default elsewhere and with `minWork: 0`: the newest built-in block (genesis on networks without any), which is
    *   refused once it is more than a year old. On mainnet that is some 440,000 headers (500 MB) before the first answer.
    * - `'work'`: as `'window'`, but nothing is stored.
@@ -353,7 +355,8 @@ export interface ProviderOptions {
   readonly batchLimit?: number;
   /** Refuse answers about blocks with fewer blocks on top; 0 by default. */
   readonly minDepth?: number;
-  /** Refuse answers if the newest verified block is older than this many seconds; 3600 by default, 0 accepts any age. */
+  /** Refuse answers if the newest verified block is older than this many seconds; 3600 by default, 0 accepts any age, which is the default where the
+   * upstreams show block 0. */
   readonly maxAge?: number;
   /**
    * Least share, in percent, of the work promised by the checkpoint's difficulty that every 2, 6 and 24 hours of the chain

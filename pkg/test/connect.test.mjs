@@ -10,7 +10,7 @@ beforeEach(() => {
   globalThis.WebSocket = FakeSocket;
 });
 
-const OPTIONS = { network: 'regtest', upstreams: async () => new Uint8Array(0) };
+const OPTIONS = { network: 'devnet', upstreams: async () => new Uint8Array(0) };
 
 /** Connects to a module that does `work` first; returns the provider, and the calls and options that the module got. */
 async function start({ behind = [], ...options } = {}, work = async () => {}) {
@@ -80,8 +80,8 @@ test('the module gets its options in its own units', async () => {
   const given = { minDepth: 2, unproven: 'trust', checkpoint: { number: 1, hash: '0x1' } };
   const { seen } = await start({ ...given, pollSeconds: 1.5, module: 'bytes', store: null, onProgress: () => {} });
   assert.equal(seen.source, 'bytes');
-  assert.deepEqual(seen.settings, { network: 'regtest', ...given, names: ['upstream 0'], pollMillis: 1_500 });
-  assert.deepEqual((await start()).seen.settings, { network: 'regtest', names: ['upstream 0'] });
+  assert.deepEqual(seen.settings, { network: 'devnet', ...given, names: ['upstream 0'], pollMillis: 1_500 });
+  assert.deepEqual((await start()).seen.settings, { network: 'devnet', names: ['upstream 0'] });
 });
 
 test('upstreams are named by their origin without keys, and reached by the transport of their scheme', async (t) => {
@@ -175,7 +175,7 @@ test('pages of a window are stored with its record, in places that later pages t
   first.seen.keep(0, []);
   await settled();
   first.provider.close();
-  const name = 'rootlight-v1-regtest-window';
+  const name = 'rootlight-v1-devnet-window';
   assert.deepEqual([...values.keys()], [`${name}/113`, `${name}/114`, `${name}/0`]);
   const { seen, provider } = await start(options);
   assert.deepEqual(seen.record, record);
@@ -267,7 +267,7 @@ test('a result that is less than proven has a level', async () => {
 });
 
 test('the remaining stored headers are proven in the background, with the pages that the module wants', async () => {
-  const values = new Map([1, 2, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
+  const values = new Map([1, 2, 3].map((byte, index) => [`rootlight-v1-devnet-newest/${index}`, Uint8Array.of(byte)]));
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   // The last page is missing, which ends this.
   const { seen, provider } = await start({ store, behind: [2, 0, 9, 1] });
@@ -278,12 +278,12 @@ test('the remaining stored headers are proven in the background, with the pages 
 });
 
 test('stored pages are used up to the first invalid one', async () => {
-  const values = new Map([1, 2, 0, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
+  const values = new Map([1, 2, 0, 3].map((byte, index) => [`rootlight-v1-devnet-newest/${index}`, Uint8Array.of(byte)]));
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const { seen, provider } = await start({ store });
   assert.deepEqual(seen.restored.map(([byte]) => byte), [1, 2, 0, 1, 2]);
   await settled();
-  assert.equal(values.get('rootlight-v1-regtest-newest/2').length, 0);
+  assert.equal(values.get('rootlight-v1-devnet-newest/2').length, 0);
   provider.close();
 });
 
@@ -296,13 +296,13 @@ test('a client that becomes the writer gets the pages again that it could not wr
   second.seen.keep(1, [Uint8Array.of(3)]);
   second.seen.keep(2, [Uint8Array.of(4)]);
   await settled();
-  assert.deepEqual(values.get('rootlight-v1-regtest-newest/1'), Uint8Array.of(2));
+  assert.deepEqual(values.get('rootlight-v1-devnet-newest/1'), Uint8Array.of(2));
   first.provider.close();
   await settled();
   assert.deepEqual([first.seen.again, second.seen.again], [[], [1]]);
   second.seen.keep(1, [Uint8Array.of(3), Uint8Array.of(4)]);
   await settled();
-  assert.deepEqual(values.get('rootlight-v1-regtest-newest/2'), Uint8Array.of(4));
+  assert.deepEqual(values.get('rootlight-v1-devnet-newest/2'), Uint8Array.of(4));
   second.provider.close();
 });
 

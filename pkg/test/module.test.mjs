@@ -176,7 +176,7 @@ test('without a checkpoint a client starts by window, from the newest built-in b
     [{ network: 'mainnet', minWork: 0 }, builtIn],
     [{ network: 'mainnet', checkpoint: 'built-in' }, builtIn],
     [{ network: 'testnet' }, builtIn],
-    [{ network: 'regtest' }, anyBlock],
+    [{ network: 'devnet' }, anyBlock],
   ]) {
     await assert.rejects(createProvider({ ...options, upstream, store: null }), { message: first }, JSON.stringify(options));
   }

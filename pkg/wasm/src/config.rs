@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use alloy_primitives::U256;
+use js_sys::Reflect;
 use rootlight::consensus::{Checkpoint, Network, WorkStart, checkpoint};
 use rootlight::light::{MAX_AGE, SyncOptions, UnprovenPolicy};
 use wasm_bindgen::JsValue;
@@ -43,7 +44,7 @@ const WINDOW: &str = "window";
 const BUILT_IN: &str = "built-in";
 
 /// The names of a checkpoint's members.
-const BLOCK: [&str; 3] = ["number", "hash", "totalDifficulty"];
+const BLOCK: [&str; 4] = ["number", "hash", "totalDifficulty", "shown"];
 
 /// The block at which a client starts.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +62,8 @@ pub(crate) enum ClientStart {
 pub(crate) struct Config {
     pub(crate) network: Arc<Network>,
     pub(crate) start: ClientStart,
+    /// Whether the upstreams have shown the block at which the client starts.
+    pub(crate) shown_start: bool,
     pub(crate) poll_millis: u64,
     pub(crate) batch: usize,
     pub(crate) batch_limit: usize,
@@ -80,12 +83,15 @@ impl Config {
         if min_work > 100 {
             return Err("minWork: a percentage, at most 100".into());
         }
-        let start = start(&options.raw("checkpoint"), &network, min_work)?;
+        let checkpoint = options.raw("checkpoint");
+        let start = start(&checkpoint, &network, min_work)?;
+        let shown_start = Reflect::get(&checkpoint, &"shown".into()).is_ok_and(|shown| shown.is_truthy());
         let unproven = options.text("unproven")?.map_or(Ok(UnprovenPolicy::default()), |text| text.parse());
         let batch = options.number("batch")?.and_then(|batch| batch.try_into().ok());
         Ok(Self {
             network: Arc::new(network),
             start,
+            shown_start,
             poll_millis: options.number("pollMillis")?.map_or(POLL, |pause| pause.max(LEAST_POLL)),
             batch: batch.unwrap_or(BATCH).max(1),
             batch_limit: options.batch_limit()?,

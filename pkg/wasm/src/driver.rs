@@ -92,6 +92,7 @@ impl Driver {
             poll: config.poll_millis,
             batch: config.batch.saturating_mul(4),
             work_floor: config.min_work,
+            shown_start: config.shown_start,
             ..SyncOptions::default()
         };
         let network = config.network.clone();
