@@ -25,6 +25,9 @@ const isLocalhost = (name) => /(?:^|\.)localhost$/i.test(name);
 
 const isLoopback = (name) => isIP(name) !== 0 && loopback.check(name, isIPv4(name) ? 'ipv4' : 'ipv6');
 
+/** Whether other machines can reach a server that listens at this host. */
+export const isExposed = (host) => !isLocalhost(host) && !isLoopback(host);
+
 /** Whether a page comes from this machine, over HTTP or HTTPS, on any port. */
 function isOfThisMachine(origin) {
   const [, host] = /^https?:\/\/(.*)$/is.exec(origin) ?? [];

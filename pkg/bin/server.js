@@ -1,6 +1,6 @@
 // A server of JSON-RPC over HTTP and WebSocket, in front of a client or a chain of this package.
 import { createHash } from 'node:crypto';
-import { accessOf } from './access.js';
+import { accessOf, isExposed } from './access.js';
 import { Usage } from './flags.js';
 import { httpServer } from './http.js';
 import { webSockets } from './sockets.js';
@@ -83,6 +83,11 @@ export async function serve(link, life, flags, { interval, announce, hear }) {
   const timer = setInterval(sockets.changed, interval);
   hear?.(sockets.changed);
   const all = [main, ...more];
+  if (isExposed(host)) {
+    console.error(
+      `warning: LISTENING ON ${main.address}: every machine that reaches this address may call every method without a password, and may use the keys of a development chain. The Host header of requests must be an IP address or a name given by --allow-host.`,
+    );
+  }
   await announce?.({ http: `http://${main.address}`, websockets: all.map(({ address }) => `ws://${address}`) });
   // Scripts wait for this line.
   console.log(`listening http://${main.address} ws://${main.address}`);

@@ -83,6 +83,14 @@ test('an upstream that cannot be reached is named without its secrets', LIMIT, a
   assert.match(stderr, /error: .*no response/);
 });
 
+test('an address that other machines reach is warned of', LIMIT, async () => {
+  for (const [host, isLoud] of [['0.0.0.0', true], ['127.0.0.1', false]]) {
+    const program = await startProgram(['dev', '--http-port', '0', '--silent', '--host', host]);
+    const { errors } = await program.stop();
+    assert.equal(errors.includes('LISTENING ON') && errors.includes('--allow-host'), isLoud, errors);
+  }
+});
+
 test('a port that is in use is named', LIMIT, async () => {
   const first = await startProgram(['dev', '--http-port', '0', '--silent']);
   try {

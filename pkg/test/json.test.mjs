@@ -86,6 +86,7 @@ test('the module tells which filters and subscriptions a request makes and ends'
   ask('eth_blockNumber');
   for (let times = 0; times < 2; times += 1) ask('eth_uninstallFilter', filter);
   ask('eth_unsubscribe', subscription);
-  assert.deepEqual(told, [[filter, true], [subscription, true], [filter, false], [subscription, false]]);
+  // The last value says whether it is a subscription.
+  assert.deepEqual(told, [[filter, true, false], [subscription, true, true], [filter, false, false], [subscription, false, true]]);
   life.end();
 });
