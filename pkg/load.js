@@ -1,6 +1,14 @@
 // Loads a module: with fetch on a page or in a worker, from disk in Node.js.
 
+import { disconnected } from './life.js';
+
 const FILES = 'node:fs/promises';
+
+/** What to do about some statuses. Vite's development server refuses files outside the project, such as those of a linked folder. */
+const ADVICE = {
+  403: "; in Vite's development server, add the plugin of rootlight/vite.js",
+  404: '; serve the folder dist of the package beside its scripts, or name the file with the option `module`',
+};
 
 /**
  * Compiles a module.
@@ -18,7 +26,7 @@ export async function load(url, source) {
   if (given instanceof WebAssembly.Module) return given;
   if (given instanceof ArrayBuffer || ArrayBuffer.isView(given)) return WebAssembly.compile(given);
   const response = given instanceof Response ? given : await fetch(given);
-  if (!response.ok) throw new Error(`the WebAssembly module cannot be loaded: HTTP status ${response.status}`);
+  if (!response.ok) throw disconnected(`the WebAssembly module cannot be loaded: HTTP status ${response.status}${ADVICE[response.status] ?? ''}`);
   // Engines refuse streaming compilation of other content types, which servers send that do not know `.wasm`.
   const streams = response.headers.get('content-type') === 'application/wasm';
   return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());

@@ -23,7 +23,8 @@ test('a module is loaded from disk in Node.js, by its address in a page, or from
   assert.equal(fetched.mock.callCount(), 1);
   isModule(await load(here, 'https://cdn.example/module.wasm'));
   assert.deepEqual(fetched.mock.calls.map(({ arguments: [asked] }) => String(asked)), [there.href, 'https://cdn.example/module.wasm']);
-  await assert.rejects(load(there, response('text/plain', 404)), /HTTP status 404/);
+  await assert.rejects(load(there, response('text/plain', 404)), { code: 4900, message: /HTTP status 404; serve the folder dist/ });
+  await assert.rejects(load(there, response('text/plain', 403)), { code: 4900, message: /HTTP status 403; .* rootlight\/vite\.js$/ });
   await assert.rejects(load(there, new Uint8Array(8)), WebAssembly.CompileError);
 });
 
