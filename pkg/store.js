@@ -72,9 +72,19 @@ export function pagesIn(store, config, { isWindow = false, ...told } = {}) {
     return keptIn(place, locks);
   }
   if (store) return keptIn(keyed(store, name), locksOf(store));
-  if (store === null || !globalThis.indexedDB) return undefined;
+  if (store === null || !hasDatabases(told)) return undefined;
   const shared = globalThis.navigator?.locks;
   return keptIn(database(name, shared !== undefined), shared ? tidying(shared) : pageLocks);
+}
+
+/** Whether the runtime has IndexedDB. Where the page may not have it, already the look at it may throw. */
+function hasDatabases({ onError }) {
+  try {
+    return Boolean(globalThis.indexedDB);
+  } catch (error) {
+    onError?.(error);
+    return false;
+  }
 }
 
 /** Web Locks whose holder deletes the databases that nobody reads any more: a site may otherwise fill its quota with former chains. */

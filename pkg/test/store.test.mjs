@@ -65,6 +65,15 @@ async function isSettled(promise) {
 
 const MIB = 2 ** 20;
 
+test('a page that may not look at IndexedDB gets a client without a store, and the reason', async (t) => {
+  const denied = new Error('denied');
+  Object.defineProperty(globalThis, 'indexedDB', { configurable: true, get: () => { throw denied; } });
+  t.after(() => delete globalThis.indexedDB);
+  const told = [];
+  assert.equal(pagesIn(undefined, { network: 'regtest' }, { onError: (error) => told.push(error) }), undefined);
+  assert.deepEqual(told, [denied]);
+});
+
 test('synchronization waits for a slow store, which limits the bytes that wait to be written', async () => {
   const puts = [];
   const store = { get: () => Uint8Array.of(1), put: () => new Promise((resolve) => puts.push(resolve)) };
