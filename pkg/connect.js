@@ -34,9 +34,9 @@ const settings = ({ pollSeconds, network, checkpoint, ...rest }, names) => ({
   pollMillis: pollSeconds && Math.round(pollSeconds * 1000),
 });
 
-/** Converts the module's figures to {@link import('./index.js').SyncProgress}. */
+/** Converts the module's figures to {@link import('./index.js').SyncProgress}. Before an upstream has said how far its chain goes there are none. */
 const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
-  onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
+  highestBlock > 0 && onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
 
 /**
  * A provider whose client runs on this thread.

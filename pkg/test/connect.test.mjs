@@ -241,6 +241,8 @@ test('progress is reported to a listener', async () => {
   assert.equal((await start()).seen.progress, undefined);
   const told = [];
   const { seen } = await start({ onProgress: (progress) => told.push(progress) });
+  // Nothing is known yet.
+  seen.progress(0, 0, 0, 0, null);
   seen.progress(1, 2, 3, 4, 5);
   seen.progress(1, 2, 3, 0, null);
   const way = { startingBlock: 1, currentBlock: 2, highestBlock: 3 };
