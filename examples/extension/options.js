@@ -16,9 +16,17 @@ if (settings) {
   port.postMessage({ id: 1, method: 'rootlight_syncStatus', params: [] });
 }
 
+/** Whether a text is the whole address of a node. */
+const isAddress = (text) => URL.canParse(text) && /^(?:https?|wss?):$/.test(new URL(text).protocol);
+
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
   const list = upstreams.value.split('\n').map((line) => line.trim()).filter(Boolean);
+  const wrong = list.find((line) => !isAddress(line));
+  if (wrong !== undefined || list.length === 0) {
+    saved.value = `Not saved: ${wrong === undefined ? 'name a node' : `${wrong} is not an address: it begins with http, https, ws or wss`}.`;
+    return;
+  }
   await chrome.storage.local.set({ settings: { network: network.value, upstreams: list } });
   saved.value = 'Saved.';
 });

@@ -50,8 +50,11 @@ after(async () => {
 const save = async (node) => {
   document.getElementById('network').value = 'regtest';
   document.getElementById('upstreams').value = node;
+  const saved = document.getElementById('saved');
+  saved.value = '';
   document.querySelector('button').click();
-  while (!document.getElementById('saved').value) await new Promise((resolve) => setTimeout(resolve, 20));
+  while (!saved.value) await new Promise((resolve) => setTimeout(resolve, 20));
+  return saved.value;
 };
 
 /** In a page: finds the extension's provider with a discovery library. */
@@ -74,7 +77,11 @@ test('a page finds the provider, gets proven answers and events, and signs with 
   assert.equal((await browser.run(ask, 'eth_blockNumber', [])).code, 4900, 'without settings');
 
   await browser.open(`chrome-extension://${idOf(folder)}/options.html`);
-  await browser.run(save, served.url);
+  for (const [wrong, words] of [[new URL(served.url).host, /^Not saved: 127.* is not an address/], ['ftp://node', /^Not saved: ftp/], [' ', /name a node/]]) {
+    assert.match(await browser.run(save, wrong), words);
+  }
+  assert.equal(await browser.run(async () => (await chrome.storage.local.get('settings')).settings === undefined), true);
+  assert.equal(await browser.run(save, served.url), 'Saved.');
   // The form has no field for this: the test need not wait for the usual ten seconds.
   await browser.run(async () => {
     const { settings } = await chrome.storage.local.get('settings');
