@@ -66,9 +66,15 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
     return new Promise((resolve) => {
       const pieces = [];
       let size = 0;
+      const release = () => {
+        bodies -= size;
+        size = 0;
+        pieces.length = 0;
+      };
       const stop = (...refusal) => {
         request.removeAllListeners('data');
-        // The rest of the body is unread, so the connection cannot be used again.
+        release();
+        // The rest is read and dropped, until the time for the request is over: a client that still sends would not see the answer.
         request.resume();
         refuse(...refusal);
         resolve(undefined);
@@ -84,15 +90,15 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
       request.on('end', () => resolve(Buffer.concat(pieces).toString()));
       request.on('error', () => resolve(undefined));
       request.on('close', () => {
-        bodies -= size;
-        size = 0;
+        release();
+        resolve(undefined);
       });
       return undefined;
     });
   }
 
   async function post(request, response, page, cors) {
-    const refuse = (status, code, text) => send(response, status, { ...cors, connection: 'close' }, errorBody(code, text));
+    const refuse = (status, code, text) => send(response, status, cors, errorBody(code, text));
     const [type] = (request.headers['content-type'] ?? '').split(';');
     if (!/^application\/json(?:-rpc)?$/i.test(type.trim())) return refuse(415, INVALID_REQUEST, 'content type must be application/json');
     const message = await body(request, refuse);
@@ -104,7 +110,7 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
 
   async function handle(request, response) {
     const page = access.check(request.headersDistinct);
-    if (page.refused) return send(response, 403, { connection: 'close' }, errorBody(INVALID_REQUEST, page.refused));
+    if (page.refused) return send(response, 403, {}, errorBody(INVALID_REQUEST, page.refused));
     const cors = access.cors(request.headersDistinct);
     const [path] = request.url.split('?');
     if (request.method === 'POST') return post(request, response, page, cors);

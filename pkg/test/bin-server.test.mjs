@@ -28,7 +28,13 @@ function raw(lines) {
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect(port, hostname, () => socket.write(`${lines.join('\r\n')}\r\n\r\n`));
-    socket.setEncoding('utf8').on('data', (data) => (text += data)).on('error', reject).on('close', () => resolve(text));
+    socket.setEncoding('utf8').on('error', reject).on('data', (data) => {
+      text += data;
+      const [, head, length] = /^([^]*?content-length: (\d+)[^]*?\r\n\r\n)/i.exec(text) ?? [];
+      if (head === undefined || text.length < head.length + Number(length)) return;
+      socket.destroy();
+      resolve(text);
+    });
   });
 }
 
