@@ -66,6 +66,7 @@ impl DevChain {
         message: &str,
         heard: Option<Function>,
     ) -> Option<String> {
-        self.answer(connection(&*self.own()?, origin, asker, number, kind), message, heard)
+        let own = self.own()?;
+        self.answer(connection(&own, origin, asker, number, kind), message, heard)
     }
 }
