@@ -41,8 +41,9 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// Tests of the npm package with the libraries, and of its types beside theirs.
-const PACKAGE: [&str; 2] = ["tests/clients/provider.test.mjs", "tests/clients/types.test.mjs"];
+/// Tests of the npm package with the libraries, of its types beside theirs, and of what documents tell users to do.
+const PACKAGE: [&str; 3] =
+    ["tests/clients/provider.test.mjs", "tests/clients/types.test.mjs", "tests/clients/documents.test.mjs"];
 
 /// Those of [`SHARED`] that the program of the npm package passes too: it has no API keys, and no `rpc.discover`.
 pub(crate) const OF_PACKAGE: [&str; 3] =

@@ -49,10 +49,12 @@ pub(crate) fn hardhat(log: &mut StepOutput) -> StepResult {
 /// Runs the projects in `examples/` with the package's tarball and packages of the registry, in Node.js and in a browser.
 pub(crate) fn examples(log: &mut StepOutput) -> StepResult {
     let built = Built::new(log)?;
-    let mut run = built.with(Cmd::new("node tests/clients/examples.mjs"));
-    if let Some(browser) = tools::browser() {
-        run = run.env("CHROMIUM", browser);
-    }
+    let in_browser = |run: Cmd| match tools::browser() {
+        Some(browser) => built.with(run).env("CHROMIUM", browser),
+        None => built.with(run),
+    };
+    log.run(in_browser(Cmd::new("node --test --test-reporter=tap tests/clients/vite.test.mjs")))?;
+    let run = in_browser(Cmd::new("node tests/clients/examples.mjs"));
     // They install several hundred packages and build with five bundlers.
     log.run(run.env("CARGO_TARGET_DIR", target_dir()).limit(20 * 60))?;
     Ok(String::new())
