@@ -200,7 +200,7 @@ fn a_restart_waits_for_dates_only_if_they_are_needed() {
     follow(&mut second, &mut mined, 0);
     assert!(second.sync().is_synced(), "{:?}", second.sync().fault());
 
-    let (mut short, now) = (dated(1, Arc::new(AllDated)), mined.now());
+    let (short, now) = (dated(1, Arc::new(AllDated)), mined.now());
     while !short.sync().is_synced() {
         let SyncStep::Fetch(calls) = short.sync_next(0, now) else { panic!("nothing is asked") };
         short.sync_feed(0, calls.iter().map(|call| mined.answer(call)).collect(), now);

@@ -6,10 +6,10 @@
 
 extern crate alloc;
 
-#[cfg(feature = "dev")]
-mod callers;
 #[cfg(feature = "light")]
 mod alarm;
+#[cfg(feature = "dev")]
+mod callers;
 #[cfg(feature = "light")]
 mod client;
 #[cfg(feature = "light")]
