@@ -99,11 +99,11 @@ impl Client {
     /// The header that does not verify, and why.
     pub async fn start(&self) -> Result<(), String> {
         // The future owns everything that it needs, so that JavaScript may drop the object meanwhile.
-        let driver = self.driver.clone();
+        let (driver, closed) = (self.driver.clone(), self.closed.clone());
         for index in 0..driver.upstreams() {
             spawn_local(follow(driver.clone(), index, self.closed.clone()));
         }
-        driver.reach_head().await
+        driver.reach_head(|| closed.get()).await
     }
 
     /// Answers a JSON-RPC message with a text, or with `undefined` if the message needs no answer: at once if nothing has

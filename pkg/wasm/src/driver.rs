@@ -262,9 +262,10 @@ impl Driver {
         }
     }
 
-    /// Waits until the head is verified. The error is the reason why no upstream leads there.
-    pub(crate) async fn reach_head(&self) -> Result<(), String> {
-        loop {
+    /// Waits until the head is verified, or `closed` returns `true`: pauses of a closed client last no time. The error is the
+    /// reason why no upstream leads there.
+    pub(crate) async fn reach_head(&self, closed: impl Fn() -> bool) -> Result<(), String> {
+        while !closed() {
             if self.client.sync().is_synced() {
                 return Ok(());
             }
@@ -273,6 +274,7 @@ impl Driver {
             }
             sleep(LOOK).await;
         }
+        Err("the client was closed".into())
     }
 
     /// Sends each request to the upstream that it names; returns the responses in the order of the requests.

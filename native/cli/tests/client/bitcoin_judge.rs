@@ -101,19 +101,24 @@ impl World {
 
 /// What the client says of Bitcoin once it says this about its chain.
 async fn status(light: &LightService, verdict: &str) -> Value {
+    status_where(light, verdict, |status| status["verdict"] == verdict).await
+}
+
+/// What is said of Bitcoin once it is as expected.
+async fn status_where(light: &LightService, expected: &str, is: impl Fn(&Value) -> bool) -> Value {
     let mut last = Value::Null;
     let said = tokio::time::timeout(PATIENCE, async {
         loop {
             last =
                 common::outcome(light, "rootlight_syncStatus", json!([])).await.unwrap()["bitcoin"].clone();
-            if last["verdict"] == verdict {
+            if is(&last) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
     if said.await.is_err() {
-        panic!("expected {verdict}: {last:#}");
+        panic!("expected {expected}: {last:#}");
     }
     last
 }
@@ -363,8 +368,10 @@ async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
     }
     assert_eq!(status(&world.light(&urls[..1], None), "unavailable").await["tip"], Value::Null);
     urls.push(format!("rootlight+{}", honest.url("/")));
-    let all = status(&world.light(&urls, None), "held").await;
-    assert_eq!((&all["tip"]["height"], &all["tags"]["own"]), (&json!(300), &json!(72)), "{all:#}");
+    // Some coinbases have none of the changed letters: the honest source fills in the others after them.
+    let all = world.light(&urls, None);
+    let whole = |status: &Value| status["verdict"] == "held" && status["tags"]["own"] == 72;
+    assert_eq!(status_where(&all, "held by 72 blocks", whole).await["tip"]["height"], 300);
 }
 
 #[tokio::test]
