@@ -1,11 +1,12 @@
 //! Asks upstreams for Bitcoin's chain: those that are Rootlights and follow it answer. These requests are not part of the phases:
-//! an upstream is asked between them.
+//! they are sent beside those of a phase, or alone between two.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 use super::{
     bitcoin_dates::BitcoinDates,
     bitcoin_search::{BitcoinAsk, NextAsk},
+    options::SyncStep,
     phase::Phase,
     proposal::{ChainStart, Proposal, ProposalStage},
     state::HeaderSync,
@@ -34,41 +35,64 @@ impl HeaderSync {
         self.peers.iter_mut().for_each(|peer| peer.bitcoin.not_before = time);
     }
 
-    /// What an upstream is to be asked of Bitcoin's chain now. The same request is returned until it is answered.
-    pub(super) fn ask_bitcoin(&mut self, upstream: usize) -> Option<Vec<UpstreamRequest>> {
-        let (peer, follower) = (self.peers.get_mut(upstream)?, self.bitcoin.as_ref()?);
+    /// Chooses what an upstream is asked of Bitcoin's chain, if it is time for that.
+    pub(super) fn begin_bitcoin(&mut self, upstream: usize) {
+        let Some((peer, follower)) = self.peers.get_mut(upstream).zip(self.bitcoin.as_ref()) else { return };
         let search = &mut peer.bitcoin;
-        if search.asked.is_none() {
-            if search.due? > self.now.millis || !matches!(peer.phase, Phase::Idle(_)) {
-                return None;
-            }
+        let is_due = search.due.is_some_and(|due| due <= self.now.millis);
+        if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
             search.asked = Some(match follower.tip() {
                 Some(tip) => BitcoinAsk::headers(tip.height.saturating_add(1)),
                 None => BitcoinAsk::TIP,
             });
         }
-        Some(alloc::vec![search.asked?.request()])
     }
 
-    /// Takes the response to [`Self::ask_bitcoin`]. Returns whether there was such a request.
-    pub(super) fn take_bitcoin(&mut self, upstream: usize, responses: &[UpstreamResponse]) -> bool {
-        let (now, network) = (self.now, self.followed.network.bitcoin);
-        let Some((peer, follower)) = self.peers.get_mut(upstream).zip(self.bitcoin.as_mut()) else {
-            return false;
+    /// The request for Bitcoin's chain that an upstream has not answered yet, if it was sent without others.
+    pub(super) fn lone_bitcoin(&self, upstream: usize) -> Option<UpstreamRequest> {
+        let search = &self.peers.get(upstream)?.bitcoin;
+        search.asked.filter(|_| search.is_alone).map(BitcoinAsk::request)
+    }
+
+    /// Adds what an upstream is asked of Bitcoin's chain to its next step: it costs no round trip of its own.
+    pub(super) fn with_bitcoin(&mut self, upstream: usize, step: SyncStep) -> SyncStep {
+        let Some(peer) = self.peers.get_mut(upstream).filter(|peer| !peer.is_resting()) else { return step };
+        let Some(asked) = peer.bitcoin.asked else { return step };
+        let (mut requests, is_alone) = match step {
+            SyncStep::Fetch(requests) => (requests, false),
+            SyncStep::Wait(_) => (Vec::new(), true),
         };
-        let Some(asked) = peer.bitcoin.asked.take() else { return false };
-        let text: Option<String> = match responses.first() {
-            Some(Ok(raw)) => serde_json::from_str(raw.get()).ok().flatten(),
-            Some(Err(RequestFailure::NotRecorded)) => None,
+        peer.bitcoin.is_alone = is_alone;
+        requests.push(asked.request());
+        SyncStep::Fetch(requests)
+    }
+
+    /// Takes the response about Bitcoin's chain, the last one, from the others. Returns whether there are others.
+    pub(super) fn take_bitcoin(&mut self, upstream: usize, responses: &mut Vec<UpstreamResponse>) -> bool {
+        let Some(search) = self.peers.get_mut(upstream).map(|peer| &mut peer.bitcoin) else { return false };
+        let Some(asked) = search.asked.take() else { return true };
+        let is_alone = core::mem::take(&mut search.is_alone);
+        if let Some(response) = responses.pop() {
+            self.take_bitcoin_response(upstream, asked, &response);
+        }
+        !is_alone
+    }
+
+    fn take_bitcoin_response(&mut self, upstream: usize, asked: BitcoinAsk, response: &UpstreamResponse) {
+        let (now, network) = (self.now, self.followed.network.bitcoin);
+        let Some((peer, follower)) = self.peers.get_mut(upstream).zip(self.bitcoin.as_mut()) else { return };
+        let text: Option<String> = match response {
+            Ok(raw) => serde_json::from_str(raw.get()).ok().flatten(),
+            Err(RequestFailure::NotRecorded) => None,
             // Nodes refuse unknown methods with other codes, too; that of a server which has shown its chain says nothing of that.
-            Some(Err(RequestFailure::Rpc { code, .. }))
+            Err(RequestFailure::Rpc { code, .. })
                 if *code == METHOD_NOT_FOUND || follower.tip().is_none() =>
             {
                 None
             }
             _ => {
                 peer.bitcoin.pause(now);
-                return true;
+                return;
             }
         };
         let next = match text.zip(network) {
@@ -89,7 +113,6 @@ impl HeaderSync {
         if has_none && self.peers.iter().all(|peer| peer.bitcoin.is_over()) {
             self.give_up_bitcoin();
         }
-        true
     }
 
     /// No upstream has Bitcoin's chain: nothing dates work, and proposals for dated work begin again.

@@ -48,12 +48,12 @@ impl Client {
         mut answer: impl FnMut(&UpstreamRequest) -> UpstreamResponse,
     ) -> Vec<String> {
         let mut asked = Vec::new();
+        // The Rootstock chain is not what is tested.
+        self.sync.peers[upstream].phase = Phase::Idle(u64::MAX);
         loop {
             let now = Now { unix: NOW, millis: self.millis };
             let SyncStep::Fetch(requests) = self.sync.next(upstream, now) else { return asked };
             let Some(name) = requests[0].method.strip_prefix("rootlight_getBitcoin") else {
-                // The Rootstock chain is not what is tested.
-                self.sync.peers[upstream].phase = Phase::Idle(u64::MAX);
                 return asked;
             };
             let request = &requests[0];
@@ -239,34 +239,73 @@ fn by_window(upstreams: usize) -> HeaderSync {
     sync
 }
 
-/// The next request to an upstream.
-fn request(sync: &mut HeaderSync, upstream: usize) -> String {
-    let SyncStep::Fetch(requests) = sync.next(upstream, Now::default()) else { panic!("nothing is asked") };
-    format!("{}{}", requests[0].method, requests[0].params)
+/// The next requests to an upstream.
+fn requests(sync: &mut HeaderSync, upstream: usize, millis: u64) -> Vec<String> {
+    match sync.next(upstream, Now { unix: NOW, millis }) {
+        SyncStep::Fetch(requests) => {
+            requests.iter().map(|request| format!("{}{}", request.method, request.params)).collect()
+        }
+        SyncStep::Wait(_) => Vec::new(),
+    }
+}
+
+/// Whether an upstream has Bitcoin's chain.
+const HAS_BITCOIN: &str = r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#;
+const HEIGHT: &str = "eth_blockNumber[]";
+
+fn unknown() -> UpstreamResponse {
+    Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })
 }
 
 #[test]
 fn without_bitcoins_chain_a_start_is_undated_at_once() {
     let mut sync = by_window(2);
-    let none = || vec![Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })];
-    let height = || vec![respond("0x64".into())];
+    let height = || respond("0x64".into());
     let from = |number: u32| format!(r#"rootlight_getHeaders["{number:#x}","0x1"]"#);
     let now = Now::default();
-    assert_eq!(request(&mut sync, 0), r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#);
-    sync.feed(0, none(), now);
+    assert_eq!(requests(&mut sync, 0, 0), [HEIGHT, HAS_BITCOIN]);
+    sync.feed(0, vec![height(), unknown()], now);
     // The other upstream may still have it.
-    assert_eq!(request(&mut sync, 0), "eth_blockNumber[]");
-    sync.feed(0, height(), now);
-    assert_eq!(request(&mut sync, 0), from(90));
-    assert_eq!(request(&mut sync, 1), r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#);
+    assert_eq!(requests(&mut sync, 0, 0), [from(90)]);
+    assert_eq!(requests(&mut sync, 1, 0), [HEIGHT, HAS_BITCOIN]);
     assert!(sync.bitcoin().is_some());
-    sync.feed(1, none(), now);
+    sync.feed(1, vec![height(), unknown()], now);
     assert!(sync.bitcoin().is_none());
-    for upstream in [1, 0] {
-        assert_eq!(request(&mut sync, upstream), "eth_blockNumber[]");
-        sync.feed(upstream, height(), now);
-        assert_eq!(request(&mut sync, upstream), from(60), "{upstream}");
+    assert_eq!(requests(&mut sync, 1, 0), [from(60)], "its height is known");
+    assert_eq!(requests(&mut sync, 0, 0), [HEIGHT]);
+    sync.feed(0, vec![height()], now);
+    assert_eq!(requests(&mut sync, 0, 0), [from(60)]);
+}
+
+#[test]
+fn bitcoins_chain_is_asked_for_beside_other_requests() {
+    let (server, mut client) = (Server::new(10), Client::new(1));
+    let base = "rootlight_getHeaders[\"0x0\",\"0x1\"]";
+    assert_eq!(requests(&mut client.sync, 0, 0), [base, HAS_BITCOIN]);
+    assert_eq!(requests(&mut client.sync, 0, 0), [base, HAS_BITCOIN], "until both are answered");
+    let now = Now { unix: NOW, millis: 0 };
+    let SyncStep::Fetch(asked) = client.sync.next(0, now) else { unreachable!() };
+    client.sync.feed(0, vec![unknown(), server.answer(&asked[1])], now);
+    // What follows of Bitcoin's chain is beside what follows of the other.
+    let asked = requests(&mut client.sync, 0, 0);
+    assert_eq!(
+        (asked.len(), asked[1].as_str()),
+        (2, r#"rootlight_getBitcoinHeaders["0x1","0x7e0"]"#),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn an_upstream_that_is_left_alone_is_not_asked_for_bitcoins_chain() {
+    let mut client = Client::new(1);
+    let pause = || Err(RequestFailure::Busy { seconds: Some(120) });
+    let asked = requests(&mut client.sync, 0, 0);
+    assert_eq!(asked.len(), 2);
+    client.sync.feed(0, vec![pause(), pause()], Now { unix: NOW, millis: 0 });
+    for millis in [0, minutes(1), minutes(2) - 1] {
+        assert_eq!(requests(&mut client.sync, 0, millis), [""; 0], "{millis}");
     }
+    assert_eq!(requests(&mut client.sync, 0, minutes(2)), asked);
 }
 
 #[test]

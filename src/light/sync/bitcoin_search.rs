@@ -27,6 +27,8 @@ const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
 pub(super) struct BitcoinSearch {
     /// What it was asked, until it answers.
     pub(super) asked: Option<BitcoinAsk>,
+    /// Whether that was sent without other requests.
+    pub(super) is_alone: bool,
     /// When it is asked next, on the monotonic clock; `None` if it is not asked.
     pub(super) due: Option<u64>,
     /// When its headers are asked for at the earliest, on the monotonic clock; until then only whether it has any.

@@ -81,9 +81,16 @@ impl HeaderSync {
     /// The next step for an upstream. The same requests are returned until they are answered.
     pub fn next(&mut self, upstream: usize, now: Now) -> SyncStep {
         self.now = now;
-        if let Some(requests) = self.ask_bitcoin(upstream) {
-            return SyncStep::Fetch(requests);
+        if let Some(request) = self.lone_bitcoin(upstream) {
+            return SyncStep::Fetch(alloc::vec![request]);
         }
+        self.begin_bitcoin(upstream);
+        let step = self.step(upstream);
+        self.with_bitcoin(upstream, step)
+    }
+
+    /// The next step towards the chain of an upstream.
+    fn step(&mut self, upstream: usize) -> SyncStep {
         let none = SyncStep::Wait(self.options.poll);
         let Some(mut exchange) = self.exchange(upstream) else { return none };
         if let Some(wait) = exchange.begin() {
@@ -129,14 +136,13 @@ impl HeaderSync {
     }
 
     /// Takes the responses to the requests of an upstream's last [`SyncStep::Fetch`], in order.
-    pub fn feed(&mut self, upstream: usize, responses: Vec<UpstreamResponse>, now: Now) {
+    pub fn feed(&mut self, upstream: usize, mut responses: Vec<UpstreamResponse>, now: Now) {
         self.now = now;
-        if self.take_bitcoin(upstream, &responses) {
-            return self.settle();
+        if self.take_bitcoin(upstream, &mut responses) {
+            let Some(mut exchange) = self.exchange(upstream) else { return };
+            exchange.feed(responses);
+            self.compare(upstream);
         }
-        let Some(mut exchange) = self.exchange(upstream) else { return };
-        exchange.feed(responses);
-        self.compare(upstream);
         self.settle();
     }
 
