@@ -246,3 +246,32 @@ fn a_prepended_header_must_match_the_parent_hash_and_number() {
         assert!(matches!(error, ChainError::NotTheParent { number: START, .. }), "{error}");
     }
 }
+
+/// The makers of a false window choose its first header. Where they leave the honest chain, that header follows from the honest
+/// one below it.
+#[test]
+fn the_base_must_follow_from_its_parent() {
+    let network = network();
+    let below =
+        mine(Header { difficulty: U256::from(4_000).into(), ..super::testing::header(&network, START) });
+    let prepended = |first: Header| {
+        let first = mine(first);
+        let checkpoint =
+            super::Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
+        let mut chain = HeaderChain::from_checkpoint(network.clone().into(), &checkpoint, first).unwrap();
+        let result = chain.prepend(below.clone());
+        assert_eq!(chain.view().lowest(), if result.is_ok() { START } else { START + 1 });
+        result
+    };
+    let honest = child(&network, &below);
+    assert!(prepended(honest.clone()).is_ok());
+    let easier = Header { difficulty: U256::from(4).into(), ..honest.clone() };
+    // The difficulty of another time.
+    let later = Header { timestamp: honest.timestamp + 3_600, ..honest.clone() };
+    let gas = Header { gas_limit: U256::from(9_000_000).into(), ..honest };
+    for (first, words) in [(easier, "difficulty"), (later, "difficulty"), (gas, "gaslimit")] {
+        let error = prepended(first).unwrap_err();
+        assert!(matches!(error, ChainError::Rule { number, .. } if number == START + 1), "{error}");
+        assert!(error.is_misbehaviour() && error.to_string().to_lowercase().contains(words), "{error}");
+    }
+}

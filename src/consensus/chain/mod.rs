@@ -20,11 +20,12 @@ use thiserror::Error;
 use self::entry::{ChainEntry, skip_height};
 use self::side::SideHeaders;
 pub use self::view::{Base, ChainView};
+use super::candidate::HeaderCandidate;
 use super::checkpoint::Checkpoint;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::persistent_map::PersistentMap;
-use super::rules::RuleError;
+use super::rules::{RuleError, RuleInput};
 use super::uncles::UncleError;
 use super::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, SealedHeader, U256};
@@ -257,7 +258,8 @@ impl HeaderChain {
         self.view.total_difficulty(hash)
     }
 
-    /// Adds the parent of the lowest header, whose hash that header commits to; neither work nor rules are checked.
+    /// Adds the parent of the lowest header, whose hash that header commits to; neither its work nor its rules are checked.
+    /// The chain's base must follow from its own parent by the rules of all headers, which a base that was elected may not.
     /// With the 449 headers below a checkpoint, fork detection data are compared completely from its first child on;
     /// for headers that were inserted before, call [`Self::recheck_fork_detection`].
     pub fn prepend(&mut self, header: SealedHeader) -> Result<VerifiedHeader, ChainError> {
@@ -272,6 +274,13 @@ impl HeaderChain {
         let (number, hash, child) = (verified.number, verified.hash(), lowest.hash());
         if number.checked_add(1) != Some(lowest.number) {
             return Err(not_the_parent);
+        }
+        if lowest.number == self.view.base.number {
+            let base = HeaderCandidate::from(lowest.sealed().clone());
+            let mut check = RuleInput::new(&base, &self.view.network, None);
+            check.parent = Some((verified.header(), hash));
+            let broken = |rule| ChainError::Rule { number: lowest.number, hash: child, rule };
+            check.linked().map_err(broken)?;
         }
         self.view.entries.insert(hash, Arc::new(ChainEntry::unchecked(verified.clone())));
         self.view.canonical.insert(number, hash);
