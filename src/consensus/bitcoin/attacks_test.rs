@@ -2,10 +2,11 @@
 
 use super::branches::MAX_BRANCH_HEADERS;
 use super::chain_test::{EASY, NOW, START, chain_of, changing, insert_all};
+use super::error::MORE_HELD;
 use super::hash::{HEADER_LEN, header_hash};
 use super::target::PERIOD;
 use super::testing::{mine, mine_on};
-use super::{BitcoinChain, BitcoinChainError, BitcoinInserted};
+use super::{BitcoinChain, BitcoinChainError, BitcoinInserted, HELD_BITCOIN_HEADERS};
 use crate::types::B256;
 
 /// Eight hashes make a block.
@@ -159,7 +160,7 @@ fn a_branch_that_leaves_too_deep_is_refused() {
     let deep = branch(&chain, fork, 1, 1);
     let error = BitcoinChainError::Deep { height: fork + 1, fork };
     assert_eq!(chain.insert(&deep[0], NOW), Err(error));
-    assert!(error.to_string().contains("more than 2016 blocks below the tip"), "{error}");
+    assert!(error.to_string().contains("more than the work of 2016 blocks below the tip"), "{error}");
     // One that was not too deep when it left is dropped once it is.
     let side = branch(&chain, fork + 1, 1, 3);
     insert_all(&mut chain, &side);
@@ -169,6 +170,65 @@ fn a_branch_that_leaves_too_deep_is_refused() {
     assert_eq!(chain.branches().len(), 0);
     let next = mine(header_hash(&side[2]), 1, NOW as u32 - 1, EASY);
     assert!(matches!(chain.insert(&next, NOW), Err(BitcoinChainError::Unlinked { .. })));
+}
+
+/// Mines `count` headers on the tip, each with the target that the chain demands, and inserts them.
+fn grow(chain: &mut BitcoinChain, salt: u64, seconds: u32, count: u32) -> Vec<[u8; HEADER_LEN]> {
+    let mut mined = Vec::new();
+    while mined.len() < count as usize {
+        let tip = chain.tip();
+        let next = chain.checkpoint_at(tip.height).map_or(tip.bits, |end| end.next_bits);
+        let left = (count as usize - mined.len()).min((PERIOD - (tip.height + 1) % PERIOD) as usize);
+        let headers = mine_on(tip.hash, salt, tip.time.max(START), seconds, next, left);
+        insert_all(chain, &headers);
+        mined.extend(headers);
+    }
+    mined
+}
+
+/// A chain that a false time at the end of a period made cheap, of three more periods, and the branch with more work that
+/// it left. Sixteen hashes make an honest block, four a false one.
+#[test]
+fn blocks_of_little_work_do_not_make_a_branch_deep() {
+    let mut honest = BitcoinChain::new(changing(0x200f_ffff));
+    grow(&mut honest, 0, 600, PERIOD - 1);
+    let (mut deceived, fork) = (honest.clone(), honest.tip());
+    let honest_headers = grow(&mut honest, 0, 600, 1_600);
+    insert_all(&mut deceived, &[mine(fork.hash, 1, fork.time + 5_000_000, fork.bits)]);
+    grow(&mut deceived, 1, 600, 3 * PERIOD);
+    let false_tip = deceived.tip();
+    let share = (deceived.work_of(fork.height + 2..) / (deceived.work_of(fork.height + 1..=fork.height + 1)))
+        .to::<u32>();
+    assert!((1_500..1_520).contains(&share), "{share}");
+    // The false blocks are no checkpoint of the client's own, and sources are asked for those below.
+    assert_eq!(deceived.personal_checkpoint(), *deceived.start());
+    assert!(deceived.locator().any(|height| height <= fork.height));
+    insert_all(&mut deceived, &honest_headers[..1_400]);
+    assert_eq!(deceived.tip(), false_tip);
+    insert_all(&mut deceived, &honest_headers[1_400..]);
+    assert_eq!(deceived.tip(), honest.tip());
+    assert_eq!(deceived.personal_checkpoint(), honest.personal_checkpoint());
+}
+
+/// Headers are held while a branch may leave below them, and their number has a limit.
+#[test]
+fn a_difficulty_that_falls_for_ever_takes_bounded_memory() {
+    // Sixty-four hashes make a block at first, then sixteen, four and two.
+    let mut chain = BitcoinChain::new(changing(0x2003_ffff));
+    grow(&mut chain, 0, 2_400, 3 * PERIOD);
+    let most = HELD_BITCOIN_HEADERS + MORE_HELD;
+    let lowest = chain.lowest() - 1;
+    grow(&mut chain, 0, 600, most - 3 * PERIOD);
+    assert_eq!((chain.tip().height, chain.lowest() - 1), (lowest + most, lowest));
+    let tip = chain.tip();
+    let light = Err(BitcoinChainError::Light { height: tip.height + 1 });
+    let on_top = |hash, time: u32| mine(hash, 3, time + 600, tip.bits);
+    assert_eq!(chain.insert(&on_top(tip.hash, tip.time), NOW), light);
+    // Neither does a branch grow further.
+    let below = chain.at(tip.height - 1).unwrap();
+    let beside = on_top(below.hash, below.time);
+    assert!(chain.insert(&beside, NOW).is_ok());
+    assert_eq!(chain.insert(&on_top(header_hash(&beside), tip.time), NOW), light);
 }
 
 /// A branch of a branch has its fork where the whole leaves the chain, before and after a reorganisation.

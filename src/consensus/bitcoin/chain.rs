@@ -6,7 +6,7 @@ use core::ops::{Bound, RangeBounds};
 use super::block::{BitcoinBlock, BitcoinInserted};
 use super::branches::Branches;
 use super::entry::Entry;
-use super::error::{BitcoinChainError, MAX_REORGANISATION};
+use super::error::{BitcoinChainError, MORE_HELD};
 use super::hash::{HEADER_LEN, hash_number, header_hash};
 use super::header::{BitcoinHeader, HashedHeader};
 use super::main_chain::{MEDIAN_BLOCKS, MainChain};
@@ -15,7 +15,8 @@ use super::target::{PERIOD, retarget, target_of, work_of_target};
 use crate::types::{B256, U256};
 
 /// Headers of the heaviest chain that are held: three periods, so that a branch of a whole period has all that the change of
-/// its target needs, and a stored tip the two periods that it consists of. About 1 MB.
+/// its target needs, and a stored tip the two periods that it consists of. About 1 MB; more are held, up to 6 MB, while
+/// these show less work than a reorganisation may remove.
 pub const HELD_BITCOIN_HEADERS: u32 = 3 * PERIOD;
 /// Headers that a server holds for clients that start at the built-in block: those of two and a half years, 20 MB.
 pub const SERVED_BITCOIN_HEADERS: u32 = 64 * PERIOD;
@@ -31,6 +32,9 @@ pub struct BitcoinChain {
     /// Most headers below the tip.
     held: usize,
     period: TargetOfBits,
+    /// Most work that a reorganisation may remove: that of a period at the greatest difficulty since the start. Blocks of little
+    /// work after a false change of the target do not make a branch deep.
+    most_removed: U256,
 }
 
 /// A target in compact form, and what follows from it.
@@ -48,6 +52,11 @@ impl TargetOfBits {
         let target = target_of(bits).unwrap_or_default();
         Self { bits, target, work: work_of_target(target) }
     }
+
+    /// Work of the blocks of a period.
+    fn work_of_period(&self) -> U256 {
+        self.work.saturating_mul(U256::from(PERIOD))
+    }
 }
 
 /// The parent of a header to be checked.
@@ -62,11 +71,13 @@ impl BitcoinChain {
     /// A chain of the network's checkpoint alone.
     #[must_use]
     pub fn new(network: BitcoinNetwork) -> Self {
+        let period = TargetOfBits::new(network.checkpoint.next_bits);
         Self {
             main: MainChain::new(Entry::checkpoint(&network.checkpoint)),
             branches: Branches::default(),
             held: HELD_BITCOIN_HEADERS as usize,
-            period: TargetOfBits::new(network.checkpoint.next_bits),
+            most_removed: period.work_of_period(),
+            period,
             network,
         }
     }
@@ -168,7 +179,7 @@ impl BitcoinChain {
         }
         let parent = self.find(&previous).ok_or(BitcoinChainError::Unlinked { hash, previous })?;
         let (fork, tip) = (parent.fork, self.main.tip());
-        if tip.height.saturating_sub(fork) > MAX_REORGANISATION {
+        if fork < self.lowest_fork() {
             return Err(BitcoinChainError::Deep { height: parent.entry.height.saturating_add(1), fork });
         }
         let entry = self.check(header, hash, parent, now)?;
@@ -192,7 +203,7 @@ impl BitcoinChain {
     /// Drops branches that are too old or too many, after the header `newest` was inserted.
     fn limit_branches(&mut self, newest: &B256) {
         if !self.branches.is_empty() {
-            let lowest = self.main.tip().height.saturating_sub(MAX_REORGANISATION);
+            let lowest = self.lowest_fork();
             self.branches.limit(lowest, newest);
         }
     }
@@ -202,8 +213,26 @@ impl BitcoinChain {
         let bits = self.main.tip().fields().bits();
         if bits != self.period.bits {
             self.period = TargetOfBits::new(bits);
+            self.most_removed = self.most_removed.max(self.period.work_of_period());
         }
-        self.main.limit(self.held);
+        while self.main.len() > self.held && self.needs_no_lowest() {
+            self.main.drop_lowest();
+        }
+    }
+
+    /// The lowest height at which a branch may leave the heaviest chain.
+    pub(super) fn lowest_fork(&self) -> u32 {
+        self.main.height_of_work(self.main.tip().work.saturating_sub(self.most_removed))
+    }
+
+    /// Whether branches and a checkpoint of one's own need no block as low as the lowest that is held: no branch leaves below an end
+    /// of a period that is more than a period above it.
+    fn needs_no_lowest(&self) -> bool {
+        let start = self.start().height;
+        let above = self.main.lowest().saturating_sub(start).saturating_add(PERIOD);
+        let end = above.saturating_sub(above % PERIOD).saturating_add(PERIOD).saturating_add(start);
+        let (tip, end) = (self.main.tip(), self.main.at(end));
+        end.is_some_and(|end| end.work.saturating_add(self.most_removed) <= tip.work)
     }
 
     fn find(&self, hash: &B256) -> Option<Parent<'_>> {
@@ -232,6 +261,10 @@ impl BitcoinChain {
         let fields = BitcoinHeader::from(header);
         let (time, bits) = (fields.time(), fields.bits());
         let height = parent.entry.height.saturating_add(1);
+        let most = self.main.lowest().saturating_add(self.held as u32).saturating_add(MORE_HELD);
+        if height > most {
+            return Err(BitcoinChainError::Light { height });
+        }
         let expected = self.next_bits(parent);
         if bits != expected {
             return Err(BitcoinChainError::Bits { height, found: bits, expected });
@@ -273,7 +306,7 @@ impl BitcoinChain {
         if !self.network.retargets || !above.is_multiple_of(PERIOD) {
             return bits;
         }
-        // The first block of the period is held: branches leave at most one period below the tip, and three are held.
+        // The first block of the period is held: one period more than branches need.
         let first = self.down_from(parent).nth(PERIOD.saturating_sub(1) as usize);
         let last_time = parent.entry.fields().time();
         let first_time = first.map_or(last_time, |first| first.fields().time());
@@ -353,7 +386,7 @@ impl BitcoinChain {
     /// further below it, down to the lowest that a branch may leave at.
     pub fn locator(&self) -> impl Iterator<Item = u32> {
         let tip = self.main.tip().height;
-        let lowest = tip.saturating_sub(MAX_REORGANISATION).max(self.main.lowest());
+        let lowest = self.lowest_fork();
         let depths = successors(Some(0u32), |depth| depth.checked_mul(2).map(|next| next.max(1)));
         let inner =
             depths.map(move |depth| tip.saturating_sub(depth)).take_while(move |height| *height > lowest);

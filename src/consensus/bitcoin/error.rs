@@ -6,8 +6,9 @@ use super::hash::reversed;
 use super::target::PERIOD;
 use crate::types::B256;
 
-/// Most blocks that a reorganisation may remove: a period. Bitcoin has never seen more than a few.
-pub(super) const MAX_REORGANISATION: u32 = PERIOD;
+/// Most headers that are held beside the usual number, because they show less work than a reorganisation may remove. Bitcoin's
+/// difficulty would have to fall to a sixteenth.
+pub(super) const MORE_HELD: u32 = 16 * PERIOD;
 
 /// Why a Bitcoin header is refused. Hashes are in internal byte order; messages show them reversed, as Bitcoin's tools do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -18,10 +19,13 @@ pub enum BitcoinChainError {
     #[error("Bitcoin header {}: its parent {} is not in the chain", reversed(hash), reversed(previous))]
     Unlinked { hash: B256, previous: B256 },
     #[error(
-        "Bitcoin header {height}: its branch leaves the chain after block {fork}, more than {MAX_REORGANISATION} blocks \
+        "Bitcoin header {height}: its branch leaves the chain after block {fork}, more than the work of {PERIOD} blocks \
          below the tip"
     )]
     Deep { height: u32, fork: u32 },
+    /// The difficulty fell so far that no room is left: the branch is false, or the difficulty of an earlier one was.
+    #[error("Bitcoin header {height}: the headers below it show too little work for their number")]
+    Light { height: u32 },
     #[error("Bitcoin header {height}: nBits {found:#010x}, the period has {expected:#010x}")]
     Bits { height: u32, found: u32, expected: u32 },
     #[error("Bitcoin header {height}: hash {} above the target {bits:#010x}", reversed(hash))]

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::entry::{Entry, NO_HEIGHT};
-use crate::types::B256;
+use crate::types::{B256, U256};
 
 /// Number of buckets that hashes fall into; 32 kB stay in a core's own cache.
 const BUCKETS: usize = 1 << 13;
@@ -54,6 +54,17 @@ impl MainChain {
         let newest = self.down_from(self.tip.height).map(|entry| entry.fields().time());
         times.iter_mut().rev().zip(newest).for_each(|(to, time)| *to = time);
         self.newest_times = times;
+    }
+
+    /// Number of entries below the tip.
+    pub(super) fn len(&self) -> usize {
+        self.below.len()
+    }
+
+    /// Height of the lowest entry up to which the chain has at least this work.
+    pub(super) fn height_of_work(&self, work: U256) -> u32 {
+        let lighter = self.below.partition_point(|entry| entry.work < work);
+        self.lowest().saturating_add(lighter as u32)
     }
 
     /// Height of the lowest entry.
@@ -111,10 +122,8 @@ impl MainChain {
         Some(removed)
     }
 
-    /// Removes the lowest entries until at most `most` are below the tip.
-    pub(super) fn limit(&mut self, most: usize) {
-        while self.below.len() > most {
-            self.below.pop_front();
-        }
+    /// Removes the lowest entry, unless it is the tip.
+    pub(super) fn drop_lowest(&mut self) {
+        self.below.pop_front();
     }
 }

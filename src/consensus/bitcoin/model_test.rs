@@ -101,6 +101,7 @@ fn word(error: BitcoinChainError) -> &'static str {
     match error {
         BitcoinChainError::Unlinked { .. } => "link",
         BitcoinChainError::Deep { .. } => "deep",
+        BitcoinChainError::Light { .. } => "light",
         BitcoinChainError::Bits { .. } => "bits",
         BitcoinChainError::HashAboveTarget { .. } => "work",
         BitcoinChainError::EarlyTime { .. } => "early",

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::chain::{BitcoinChain, SERVED_BITCOIN_HEADERS};
-use super::error::{BitcoinChainError, MAX_REORGANISATION};
+use super::error::BitcoinChainError;
 use super::hash::{HEADER_LEN, double_sha256};
 use super::header::{BitcoinHeader, HashedHeader};
 use super::network::{BitcoinCheckpoint, BitcoinNetwork};
@@ -45,9 +45,7 @@ pub enum StoredBitcoinError {
         "stored Bitcoin chain: block {height} with the next nBits {next_bits:#010x} cannot follow the built-in checkpoint"
     )]
     Checkpoint { height: u32, next_bits: u32 },
-    #[error(
-        "stored Bitcoin chain: {count} headers above block {height}, expected at least {MAX_REORGANISATION}"
-    )]
+    #[error("stored Bitcoin chain: {count} headers above block {height}, expected at least {PERIOD}")]
     Shallow { height: u32, count: u32 },
     #[error("stored Bitcoin chain: {0}")]
     Packed(#[from] PackedHeadersError),
@@ -56,11 +54,13 @@ pub enum StoredBitcoinError {
 }
 
 impl BitcoinChain {
-    /// The newest end of a period that is at least a period below the tip: deep enough for a checkpoint of one's own.
+    /// The newest end of a period that is at least a period below the tip, and below which no branch leaves: deep enough for a
+    /// checkpoint of one's own.
     #[must_use]
     pub fn personal_checkpoint(&self) -> BitcoinCheckpoint {
         let start = self.start();
-        let deep = self.tip().height.saturating_sub(start.height).saturating_sub(MAX_REORGANISATION);
+        let deep =
+            self.tip().height.saturating_sub(PERIOD).min(self.lowest_fork()).saturating_sub(start.height);
         let height = start.height.saturating_add(deep).saturating_sub(deep % PERIOD);
         self.checkpoint_at(height).unwrap_or(*start)
     }
@@ -123,7 +123,7 @@ impl BitcoinChain {
             chain.extend(&header?, now)?;
         }
         let (height, count) = (checkpoint.height, chain.tip().height.saturating_sub(checkpoint.height));
-        if checkpoint != network.checkpoint && count < MAX_REORGANISATION {
+        if checkpoint != network.checkpoint && count < PERIOD {
             return Err(StoredBitcoinError::Shallow { height, count });
         }
         Ok(chain.holding(count))
