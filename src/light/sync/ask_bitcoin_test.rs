@@ -10,7 +10,7 @@ use crate::{
     consensus::{
         Checkpoint, Network,
         bitcoin::{
-            BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
+            BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
             coinbase_proof_test::{block, coinbase, tag},
             testing::{mine_on, mine_with_root},
         },
@@ -195,6 +195,26 @@ fn the_heavier_of_two_chains_is_followed() {
         }
     }
     assert!(client.sync.upstreams().iter().all(|state| state.record.lies == 0));
+}
+
+/// A server's heights are its own statement: blocks far above the client's tip are not more work for that.
+#[test]
+fn a_chain_at_heights_far_above_needs_more_work_too() {
+    let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
+    let (honest, mut client) = (Server::new(4_100), Client::new(2));
+    client.ask(0, |request| honest.answer(request));
+    for blocks in [2_016, 2_017] {
+        let headers = mine_on(checkpoint.hash, 1, START, 600, limit, blocks);
+        let first = 100 * 2_016 + 1;
+        let far = BitcoinChain::begin(BitcoinNetwork::REGTEST, first, &headers, NOW).unwrap();
+        let far = Server(BitcoinFollower::resume(far));
+        client.millis += minutes(1);
+        let asked = client.ask(1, |request| far.answer(request));
+        assert!(asked.len() > 2, "{asked:?}");
+        // The client counts its own newest period.
+        let followed = if blocks == 2_016 { &honest } else { &far };
+        assert_eq!(client.tip(), followed.0.chain().tip().height);
+    }
 }
 
 #[test]

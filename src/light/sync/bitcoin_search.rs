@@ -22,6 +22,9 @@ const POLL: u64 = 60_000;
 /// Headers with which a chain is complete: there are at most 4,031, and those of blocks that were found meanwhile.
 const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
 
+/// Blocks between two changes of Bitcoin's target: as many as a server gives at once.
+const PERIOD: u32 = MAX_SERVED_HEADERS;
+
 /// How an upstream is asked for Bitcoin's chain.
 #[derive(Debug, Default)]
 pub(super) struct BitcoinSearch {
@@ -148,7 +151,10 @@ impl BitcoinSearch {
         match BitcoinChain::begin(network, first, &core::mem::take(&mut self.begun), now.unix) {
             Ok(chain) => {
                 let held = follower.chain();
-                let lowest = chain.lowest().max(held.lowest());
+                // Each counts with its newest period at least: a server may say any heights.
+                let period =
+                    |chain: &BitcoinChain| chain.tip().height.saturating_sub(PERIOD.saturating_sub(1));
+                let lowest = chain.lowest().max(held.lowest()).min(period(&chain)).min(period(held));
                 if chain.work_of(lowest..) > held.work_of(lowest..) {
                     *follower = Arc::new(BitcoinFollower::resume(chain));
                 }
@@ -190,8 +196,6 @@ fn take_coinbases(asked: BitcoinAsk, text: &str, follower: &mut Arc<BitcoinFollo
 
 /// The height from which a client without a header asks for them: two changes of the target below the tip.
 fn first_of(built_in: u32, tip: u32) -> u32 {
-    // As many as a period has.
-    const PERIOD: u32 = MAX_SERVED_HEADERS;
     let deep = tip.saturating_sub(built_in).saturating_sub(PERIOD);
     built_in.saturating_add(deep).saturating_sub(deep % PERIOD).saturating_add(1)
 }
