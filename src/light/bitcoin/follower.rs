@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::coinbases::Coinbases;
+use super::coinbases::{Coinbases, KEPT_COINBASES};
 use super::commitments::COUNTED_BLOCKS;
 use super::evidence::BlockEvidence;
 use super::judge::{BitcoinJudge, BitcoinReport};
 use super::tags::JUDGED_TAGS;
-use super::verdict::BitcoinVerdict;
+use super::verdict::{BitcoinVerdict, CLOSE_RIVAL};
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
@@ -158,7 +158,10 @@ impl BitcoinFollower {
         let top = self.chain.tip().height;
         // One more than is judged, because the tip itself has no block on top and does not count.
         let judged = JUDGED_TAGS.into_iter().max().unwrap_or_default();
-        let lowest = top.saturating_sub(judged).max(self.chain.lowest());
+        // Tags are judged from where a close rival leaves, but for a rival so deep that no more coinbases are kept.
+        let deepest = top.saturating_sub((KEPT_COINBASES as u32).saturating_sub(judged).saturating_sub(1));
+        let fork = self.chain.rival_fork(CLOSE_RIVAL).unwrap_or(top).max(deepest);
+        let lowest = fork.saturating_sub(judged).max(self.chain.lowest());
         let mut missing: Vec<u32> = self.coinbases.wanted(&self.chain, lowest, top).collect();
         missing.reverse();
         missing

@@ -143,6 +143,25 @@ fn coinbases_are_read_back_and_prove_the_same_tags() {
     assert_eq!(client.missing_coinbases(), [] as [u32; 0]);
 }
 
+/// The tags judged are those below the block where a branch leaves that may still replace the tip.
+#[test]
+fn coinbases_are_asked_for_from_where_a_close_rival_leaves() {
+    let headers = mined(300);
+    let beside = |fork: u32, count| {
+        let mut client = followed(&headers);
+        let parent = client.chain().at(fork).unwrap();
+        client.insert(&mine_on(parent.hash, 1, parent.time, 600, parent.bits, count), NOW).unwrap();
+        let missing = client.missing_coinbases();
+        assert!(missing.len() <= KEPT_COINBASES && missing.first() == Some(&300), "{missing:?}");
+        missing.last().copied()
+    };
+    assert_eq!(followed(&headers).missing_coinbases().last(), Some(&228));
+    assert_eq!(beside(280, 19), Some(208));
+    assert_eq!(beside(280, 17), Some(228), "three blocks behind");
+    // Those of a deep rival would have no room.
+    assert_eq!(beside(100, 199), Some(157));
+}
+
 #[test]
 fn a_coinbase_that_is_kept_makes_a_new_report_due() {
     let (server, network) = (server(40), Arc::new(Network::regtest()));
