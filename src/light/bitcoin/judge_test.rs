@@ -2,8 +2,8 @@
 
 use super::testing::hash;
 use super::{
-    AttackCost, BitcoinFollower, BitcoinJudge, BitcoinReport, BitcoinVerdict, Coinbases, MAX_TIP_AGE,
-    TagFault, WeakReason,
+    AttackCost, BitcoinFollower, BitcoinJudge, BitcoinReport, BitcoinVerdict, BranchRange, Coinbases,
+    MAX_TIP_AGE, TagFault, WeakReason,
 };
 use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, BitcoinHeader, CoinbaseBytes, CoinbaseProof};
 use crate::consensus::bitcoin::{BitcoinNetwork, ProvenCoinbase, Tag};
@@ -310,9 +310,57 @@ fn tags_of_blocks_below_those_of_their_time_are_of_another_branch() {
         let mut judge = BitcoinJudge::new(START + 65);
         judge.follow(world.rootstock.view(), &world.bitcoin());
         let report = world.report_of(&judge, world.now());
-        assert_eq!(report.verdict, BitcoinVerdict::Weak(WeakReason::Tags(TagFault::Foreign)), "{report:?}");
+        assert_eq!(report.verdict, anywhere_below(&world), "{report:?}");
         assert_eq!((report.tags.own, report.tags.foreign), (12, 24));
+        assert_eq!(report.hidden.map(|hidden| hidden.tags), Some(24));
     }
+}
+
+/// What is said of a branch that has no block in common with the chain.
+fn anywhere_below(world: &World) -> BitcoinVerdict {
+    let until = world.rootstock.head().number;
+    BitcoinVerdict::Contested(BranchRange { after: None, until })
+}
+
+/// The same with a window whose numbers are lower than those of the honest chain.
+#[test]
+fn tags_of_blocks_far_above_those_of_their_time_are_of_another_branch() {
+    let with_tags = |agreeing: bool| {
+        let mut world = World::new();
+        world.run(16, 4, 90);
+        for block in 0..78u8 {
+            let last = world.extend(4);
+            let number = u32::try_from(last.number + 10_000).unwrap();
+            let cpv = if agreeing { [9; 7] } else { [block; 7] };
+            match block % 6 {
+                0 => world.bitcoin_block(Some(&last)),
+                1 | 3 => world.tagged_block(Tag { hash20: [block; 20], cpv, uncles: 0, number }),
+                _ => world.bitcoin_block(None),
+            }
+        }
+        world.extend(1);
+        (world.judge().1, world)
+    };
+    let (report, world) = with_tags(true);
+    assert_eq!(report.verdict, anywhere_below(&world), "{report:?}");
+    assert_eq!((report.tags.own, report.tags.foreign, report.tags.ahead), (12, 24, 0));
+    // Garbage does not agree.
+    let (report, _) = with_tags(false);
+    assert_eq!(report.verdict, BitcoinVerdict::Weak(WeakReason::Tags(TagFault::Foreign)), "{report:?}");
+    assert_eq!(report.hidden, None);
+}
+
+/// A chain that upstreams cut off is not past Bitcoin's newest blocks, so that their tags may be of blocks on top of it.
+#[test]
+fn tags_of_blocks_that_are_withheld_are_ahead() {
+    let mut world = World::new();
+    world.run(90, 4, 3);
+    let number = world.rootstock.head().number as u32 + 5_000;
+    for block in 0..3u8 {
+        world.tagged_block(Tag { hash20: [block; 20], cpv: [7; 7], uncles: 0, number });
+    }
+    let (_, report) = world.judge();
+    assert_eq!((report.tags.ahead, report.tags.foreign, report.hidden), (2, 0, None), "{report:?}");
 }
 
 /// Tags of Bitcoin blocks from before the oldest header say nothing of the chain.

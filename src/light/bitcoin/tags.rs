@@ -202,8 +202,9 @@ pub struct TagReport {
 /// Classes the tags of the newest Bitcoin blocks up to `top` and judges them. `top` should have a block on top of it, so that
 /// no stale block counts.
 ///
-/// A tag of a block below those that the chain had at that time, by the dates of its headers, is of another branch, whatever
-/// its commitments are: the numbers of a false window are its makers' choice, and so are the headers below it, without work.
+/// A tag whose block is below those that the chain had at that time, by the dates of its headers, or far above them, is of
+/// another branch, whatever its commitments are: the numbers of a false window are its makers' choice, and so are the headers
+/// below it, without work.
 #[must_use]
 pub fn judge_tags(
     chain: &impl ShownChain,
@@ -218,10 +219,12 @@ pub fn judge_tags(
         None => TagClass::Withheld,
         Some(None) => TagClass::None,
         Some(Some(tag)) => {
-            let class = if dated.is_below(u64::from(tag.number), height) {
+            let (number, class) = (u64::from(tag.number), classify(tag, chain));
+            let is_compared = matches!(class, TagClass::Own | TagClass::Foreign(_));
+            let class = if dated.is_below(number, height) || !is_compared && dated.is_above(number, height) {
                 TagClass::Foreign(BranchRange { after: None, until: chain.head() })
             } else {
-                classify(tag, chain)
+                class
             };
             if let TagClass::Foreign(range) = class {
                 foreign.push((*tag, range));

@@ -163,7 +163,8 @@ pub(super) struct Seen<'a> {
 enum Class {
     Own,
     Kin,
-    Foreign,
+    /// A tag of another branch, and whether that has no block in common with the chain, as far as it tells.
+    Foreign(bool),
     Ahead,
     None,
 }
@@ -200,13 +201,20 @@ impl Seen<'_> {
 
     /// The height of the newest Bitcoin block that dates a header, and the work of the headers on each.
     fn works(&self, bitcoin: &Heaviest<'_>) -> (Option<u32>, BTreeMap<u32, u64>) {
+        let dates = self.dates(bitcoin);
+        let mut works: BTreeMap<u32, u64> = BTreeMap::new();
+        dates.iter().for_each(|(_, height)| *works.entry(*height).or_default() += 4);
+        (dates.last().map(|(_, height)| *height), works)
+    }
+
+    /// The headers that Bitcoin blocks date, with the heights of these, lowest first.
+    fn dates(&self, bitcoin: &Heaviest<'_>) -> Vec<(u64, u32)> {
         let times: BTreeMap<u32, u64> = bitcoin
             .heights
             .iter()
             .map(|(hash, height)| (*height, u64::from(bitcoin.known.entries[hash].time)))
             .collect();
-        let mut newest = None;
-        let mut works: BTreeMap<u32, u64> = BTreeMap::new();
+        let (mut newest, mut dates) = (None, Vec::new());
         for (number, header) in self.verified() {
             let Some(height) = bitcoin.heights.get(&header.previous()) else { continue };
             let time = self.header(number).unwrap().timestamp;
@@ -215,15 +223,18 @@ impl Seen<'_> {
                 continue;
             }
             newest = Some(*height);
-            *works.entry(*height).or_default() += 4;
+            dates.push((number, *height));
         }
-        (newest, works)
+        dates
     }
 
-    fn class(&self, tag: &Tag, height: u32, lowest_parent: Option<u32>) -> Class {
+    fn class(&self, tag: &Tag, height: u32, dates: &[(u64, u32)]) -> Class {
+        let lowest_parent = dates.first().map(|(_, parent)| *parent);
+        let later = dates.iter().find(|(_, parent)| *parent >= height);
+        let is_apart = later.is_some_and(|(later, _)| later + 8 < u64::from(tag.number));
         let first = self.verified().next().map(|(number, _)| number);
         if lowest_parent.is_some_and(|parent| height > parent + 1) && first > Some(u64::from(tag.number)) {
-            return Class::Foreign;
+            return Class::Foreign(true);
         }
         let named = self.header(u64::from(tag.number));
         let uncles = self.uncles().filter(|uncle| uncle.number == u64::from(tag.number));
@@ -235,7 +246,8 @@ impl Seen<'_> {
             .filter_map(|(number, byte)| self.byte(number).map(|own| own == byte))
             .collect();
         match compared.as_slice() {
-            all if all.contains(&false) => Class::Foreign,
+            all if all.contains(&false) => Class::Foreign(!all[all.len() - 1]),
+            _ if is_apart => Class::Foreign(true),
             _ if u64::from(tag.number) > self.head + 8 => Class::Ahead,
             [] => Class::None,
             _ => Class::Kin,
@@ -243,12 +255,14 @@ impl Seen<'_> {
     }
 
     /// Whether two foreign tags are of one branch.
-    fn agree(&self, a: &Tag, b: &Tag) -> bool {
+    fn agree(&self, (a, a_apart): &(Tag, bool), (b, b_apart): &(Tag, bool)) -> bool {
         let other: BTreeMap<u64, u8> = Self::commitments(b).into_iter().collect();
         let both: Vec<(u64, u8)> =
             Self::commitments(a).into_iter().filter(|(number, _)| other.contains_key(number)).collect();
         both.iter().all(|(number, byte)| other[number] == *byte)
-            && both.iter().any(|(number, byte)| self.byte(*number).is_some_and(|own| own != *byte))
+            && both.iter().any(|(number, byte)| {
+                (*a_apart && *b_apart) || self.byte(*number).is_some_and(|own| own != *byte)
+            })
     }
 
     /// What dated work says, at this time in seconds, of a chain that reaches back at least this many Bitcoin blocks.
@@ -303,7 +317,7 @@ impl Seen<'_> {
     ) -> (Classes, &'static str) {
         let (mut classes, mut foreign) = (Classes::default(), Vec::new());
         let (mut accepted, mut contested) = (true, false);
-        let lowest_parent = self.works(bitcoin).1.keys().next().copied();
+        let dates = self.dates(bitcoin);
         for below in 1..=72 {
             let height = bitcoin.judged - below;
             let proven =
@@ -311,13 +325,13 @@ impl Seen<'_> {
             let count = match proven.map(|hash| tags[hash]) {
                 None => &mut classes.withheld,
                 Some(None) => &mut classes.none,
-                Some(Some(tag)) => match self.class(&tag, height, lowest_parent) {
+                Some(Some(tag)) => match self.class(&tag, height, &dates) {
                     Class::Own => &mut classes.own,
                     Class::Kin => &mut classes.kin,
                     Class::Ahead => &mut classes.ahead,
                     Class::None => &mut classes.none,
-                    Class::Foreign => {
-                        foreign.push(tag);
+                    Class::Foreign(apart) => {
+                        foreign.push((tag, apart));
                         &mut classes.foreign
                     }
                 },
@@ -330,7 +344,7 @@ impl Seen<'_> {
                 accepted &= holds;
             }
         }
-        let pair = |tag: &Tag| foreign.iter().filter(|other| self.agree(tag, other)).count() > 1;
+        let pair = |tag: &(Tag, bool)| foreign.iter().filter(|other| self.agree(tag, other)).count() > 1;
         if contested && foreign.iter().any(pair) {
             return (classes, "contested");
         }
