@@ -1,5 +1,5 @@
-//! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, projects of Hardhat
-//! on the development chain, and the example projects of the npm package.
+//! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, a script of foundry's
+//! forge and projects of Hardhat on the development chain, and the example projects of the npm package.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::tools;
 /// The release of Node.js for Hardhat 3, which needs 22.13 or newer.
 const NODE: &str = "22.23.3";
 
-/// Tests web3.js and cast with an API key in the path, and web3.js over the npm package's providers.
+/// Tests web3.js and cast with an API key in the path, web3.js over the npm package's providers, and a script of forge.
 pub(crate) fn keyed(log: &mut StepOutput) -> StepResult {
     foundry(log, "cast")?;
     packages(log, "web3js", None)?;
@@ -24,6 +24,11 @@ pub(crate) fn keyed(log: &mut StepOutput) -> StepResult {
     log.run(built.in_service(&files).env("CAST", &program))?;
     let provider = Cmd::new("node --test --test-reporter=tap --test-timeout=120000");
     log.run(built.with(provider.arg("tests/clients/web3js/provider.test.mjs")))?;
+    foundry(log, "forge")?;
+    let program = target_dir().join("forge/node_modules").join(foundry_package("forge")).join("bin/forge");
+    let script =
+        Cmd::new("node --test --test-reporter=tap --test-timeout=120000 tests/clients/forge.test.mjs");
+    log.run(built.with(script).env("FORGE", &program))?;
     Ok(String::new())
 }
 

@@ -85,7 +85,7 @@ const FULL: [SuiteStep; 16] = [
     part("tests: core in WebAssembly", engines::core),
     part("tests: package in Firefox", engines::package_in_firefox),
     part("tests: client libraries, service", clients::service),
-    part("tests: web3.js and cast", projects::keyed),
+    part("tests: web3.js, cast and forge", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
     part("tests: example projects", projects::examples),
     part("tests: page in the program", page::test_embedded),
