@@ -10,6 +10,7 @@ use rootlight_server::keys::{Command, CommandReply, KeyChange, KeyError, KeySumm
 use super::admission::{PAUSE, TRIES};
 use super::error::CommandError;
 use super::print::say;
+use super::utc::utc;
 
 /// Flags of `keys`.
 #[derive(Debug, Args)]
@@ -250,11 +251,12 @@ fn send_command_once(path: &Path, command: &Command) -> Result<CommandReply, Key
 /// Prints a key in a few lines.
 pub(super) fn print(key: &KeySummary) {
     let state = match (key.revoked, key.rules.expires) {
-        (Some(at), _) => format!("revoked at {at}"),
-        (None, Some(at)) => format!("until {at}"),
+        (Some(at), _) => format!("revoked at {}", utc(at)),
+        (None, Some(at)) => format!("until {}", utc(at)),
         (None, None) => "valid".to_owned(),
     };
-    say!("{}  {}  {state}", cell(&key.id), cell(if key.name.is_empty() { "-" } else { &key.name }));
+    let name = cell(if key.name.is_empty() { "-" } else { &key.name });
+    say!("{}  {name}  made {}, {state}", cell(&key.id), utc(key.created));
     say!("    limits: {}", limits(key));
     let usage = &key.usage;
     let classes: Vec<String> =

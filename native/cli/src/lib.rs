@@ -82,6 +82,7 @@ mod service_call;
 mod sidecar;
 mod source_args;
 mod systemd;
+mod utc;
 mod verify;
 
 use std::ffi::OsString;

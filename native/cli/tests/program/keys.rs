@@ -128,6 +128,8 @@ async fn commands_take_effect_while_the_server_runs_and_survive_its_restart() {
     server.stop();
     let shown = keys.text(&["list"]);
     assert!(shown.contains("late") && shown.contains("3 a day") && shown.contains("revoked at"), "{shown}");
+    let times = shown.lines().filter(|line| line.contains("made 2") && line.ends_with(" UTC"));
+    assert_eq!(times.count(), 2, "{shown}");
     // Nothing that is logged, listed or stored holds a secret.
     let log = std::fs::read_to_string(&server.log).unwrap();
     assert!(log.contains("stopping"), "the log is complete: {log}");
