@@ -36,6 +36,13 @@ impl AdmissionRules {
         (rest.is_empty() || rest.starts_with('/')).then_some(rest)
     }
 
+    /// The refusal of a path at which there is no service, with the one at which it is.
+    fn not_found(&self) -> RequestRefusal {
+        let key = if self.keys.is_some() { "/API_KEY" } else { "" };
+        let path = format!("{}{key}", self.base_path);
+        RequestRefusal::NotFound(if path.is_empty() { "/".to_owned() } else { path })
+    }
+
     /// Checks the path, and the key in it if the service needs one. Nothing of the request's body is read before.
     pub(crate) async fn admit(
         &self,
@@ -43,9 +50,9 @@ impl AdmissionRules {
         headers: &HeaderMap,
         source: &RequestSource,
     ) -> Result<Option<KeyCaller>, RequestRefusal> {
-        let rest = self.below_base_path(path).ok_or(RequestRefusal::NotFound)?;
+        let rest = self.below_base_path(path).ok_or_else(|| self.not_found())?;
         let Some(access) = &self.keys else { return Ok(None) };
-        let Some(segment) = key_segment(rest)? else {
+        let Some(segment) = key_segment(rest).map_err(|NoService| self.not_found())? else {
             let open = access.anonymous && source.is_local();
             return if open { Ok(None) } else { Err(RequestRefusal::Missing) };
         };
@@ -118,8 +125,12 @@ fn is_direct(headers: &HeaderMap, source: &RequestSource) -> bool {
     source.is_local() && !OF_PROXIES.iter().any(|name| headers.contains_key(name))
 }
 
+/// No service is at a path.
+#[derive(Debug, PartialEq, Eq)]
+struct NoService;
+
 /// The segment of a path that is the key; `None` if it is missing.
-fn key_segment(rest: &str) -> Result<Option<&str>, RequestRefusal> {
+fn key_segment(rest: &str) -> Result<Option<&str>, NoService> {
     let mut segments = rest.strip_prefix('/').unwrap_or(rest).split('/');
     let mut first = segments.next().unwrap_or_default();
     if first == "websocket" {
@@ -131,7 +142,7 @@ fn key_segment(rest: &str) -> Result<Option<&str>, RequestRefusal> {
         Some(last) => last.is_empty() && segments.next().is_none() && !first.is_empty(),
     };
     if !ends || RESERVED.contains(&first) {
-        return Err(RequestRefusal::NotFound);
+        return Err(NoService);
     }
     Ok(Some(first).filter(|first| !first.is_empty()))
 }
@@ -177,7 +188,7 @@ mod tests {
             "/websocket/websocket",
             "/metrics/",
         ] {
-            assert!(matches!(key_segment(path), Err(RequestRefusal::NotFound)), "{path}");
+            assert_eq!(key_segment(path), Err(NoService), "{path}");
         }
     }
 

@@ -63,8 +63,9 @@ pub(crate) enum RequestRefusal {
     /// The rights of the key have changed since the connection was opened.
     #[error("Forbidden: the rights of the key have changed, connect again")]
     Changed,
-    #[error("no service at this path: send requests to /API_KEY")]
-    NotFound,
+    /// No service is at the path; the field is the path at which it is.
+    #[error("no service at this path: send JSON-RPC by POST to {0}")]
+    NotFound(String),
     /// The place where the keys are cannot be reached.
     #[error("Service unavailable: API keys cannot be checked at the moment")]
     Unavailable,
@@ -87,7 +88,7 @@ impl RequestRefusal {
             // An error of the call, as the reference node gives it.
             Self::StateOverride => StatusCode::OK,
             Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -103,7 +104,7 @@ impl RequestRefusal {
             | Self::Changed
             | Self::StateOverride => Rejection::Forbidden,
             Self::Limit(_) | Self::Sockets(_) => Rejection::Limit,
-            Self::NotFound => Rejection::Path,
+            Self::NotFound(_) => Rejection::Path,
             Self::Unavailable => Rejection::NoRoom,
         }
     }
@@ -112,7 +113,7 @@ impl RequestRefusal {
         match self {
             Self::StateOverride => INVALID_PARAMS,
             Self::Limit(_) | Self::Sockets(_) => LIMIT_EXCEEDED,
-            Self::NotFound => INVALID_REQUEST,
+            Self::NotFound(_) => INVALID_REQUEST,
             Self::Unavailable => INTERNAL_ERROR,
             _ => UNAUTHORIZED,
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{RunningServer, client, config, start};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, ORIGIN};
 use reqwest::{Method, Response, StatusCode};
-use rootlight_server::Origins;
+use rootlight_server::{AdmissionRules, Origins, ServerConfig};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -141,7 +141,22 @@ async fn other_http_methods_are_405() {
         let response = client().request(verb.clone(), server.url("/")).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{verb}");
         assert_eq!(response.headers()["allow"], "GET, POST, OPTIONS");
+        if verb != Method::HEAD {
+            assert_eq!(response.headers()["content-type"], "application/json");
+            assert_eq!(error(response).await, (-32600, "send JSON-RPC by POST".to_owned()), "{verb}");
+        }
     }
+}
+
+#[tokio::test]
+async fn a_path_without_a_service_is_told_the_path_that_has_one() {
+    let rules = AdmissionRules { base_path: "/v1".into(), ..AdmissionRules::default() };
+    let server = start(ServerConfig { admission: rules, ..config() }).await;
+    let response = client().post(server.url("/v2")).header(CONTENT_TYPE, "application/json");
+    let response = response.body(r#"{"id":7,"method":"eth_chainId"}"#).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+    assert_eq!(body["error"]["message"], "no service at this path: send JSON-RPC by POST to /v1");
 }
 
 #[tokio::test]

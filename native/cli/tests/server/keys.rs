@@ -277,6 +277,8 @@ async fn names_of_own_paths_and_further_segments_are_404() {
     ] {
         let seen = keyed.post(&path, &number()).await;
         assert_eq!((seen.status, &seen.body["error"]["code"]), (404, &json!(-32600)), "{path}");
+        let text = seen.body["error"]["message"].as_str().unwrap();
+        assert_eq!(text, "no service at this path: send JSON-RPC by POST to /API_KEY", "{path}");
     }
     let health = client().get(keyed.server.url("/health")).send().await.unwrap();
     assert_eq!(health.status(), 200, "probes need no key");
