@@ -18,7 +18,7 @@ use crate::{
 /// it has none, [`Refusal::Stale`] if its head is older than the host accepts.
 pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
     let Some(chain) = pinned.chain().filter(|_| pinned.is_synced()) else {
-        return Err(pinned.fault().cloned().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
+        return Err(pinned.stopped().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
     };
     if let Some(low) = pinned.low_work() {
         return Err(Refusal::LowWork(*low));
@@ -30,7 +30,10 @@ pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
         return Err(Refusal::Bitcoin(verdict));
     }
     match pinned.too_old() {
-        Some(age) => Err(Refusal::Stale { number: chain.head().number, age, most: pinned.config.max_age }),
+        Some(age) => {
+            let (number, most) = (chain.head().number, pinned.config.max_age);
+            Err(Refusal::Stale { number, age, most, upstreams: pinned.told_names() })
+        }
         None => Ok(chain),
     }
 }
@@ -44,7 +47,7 @@ pub fn newest_allowed(pinned: &PinnedHead) -> Option<u64> {
 /// The refusal of a chain that is still synchronizing.
 pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
     let head = pinned.chain().map_or(0, |chain| chain.head().number);
-    Refusal::Syncing { verified: head.saturating_sub(pinned.start) }
+    Refusal::Syncing { verified: head.saturating_sub(pinned.start), upstreams: pinned.told_names() }
 }
 
 /// A header of the pinned chain, if it is as deep as the host requires. Off the heaviest chain the depth is 0,

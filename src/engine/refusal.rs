@@ -1,5 +1,7 @@
 //! Why the engine refuses to answer rather than give an unproven answer.
 
+use alloc::string::String;
+
 use alloy_primitives::{Address, B256};
 use thiserror::Error;
 
@@ -7,7 +9,7 @@ use thiserror::Error;
 use super::BlockHeader;
 #[cfg(feature = "light")]
 use crate::light::{
-    FactFailure, LowWork, SyncFault,
+    FactFailure, LowWork,
     bitcoin::{BitcoinVerdict, WeakReason},
 };
 use crate::trie::StoreFault;
@@ -24,8 +26,10 @@ use crate::{
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum Refusal {
     /// The head of the chain is not known yet.
-    #[error("Resource unavailable: still synchronizing, {verified} headers verified; ask again later")]
-    Syncing { verified: u64 },
+    #[error(
+        "Resource unavailable: still synchronizing with {upstreams}, {verified} headers verified; ask again later"
+    )]
+    Syncing { verified: u64, upstreams: String },
     /// The block is younger than the host accepts.
     #[error(
         "Resource unavailable: block {number} has {depth} blocks on top, at least {wanted} are asked for; ask for an older block"
@@ -61,13 +65,13 @@ pub enum Refusal {
     /// The head of the chain is older than the host accepts: newer blocks may be hidden.
     #[error(
         "Resource unavailable: the newest verified block {number} is {age} s old, at most {most} s are accepted \
-         (--max-age); ask again when upstreams show newer blocks, or ask other upstreams"
+         (--max-age, maxAge), and none newer is shown by {upstreams}; ask again later, or add other upstreams"
     )]
-    Stale { number: u64, age: u64, most: u64 },
+    Stale { number: u64, age: u64, most: u64, upstreams: String },
     /// Synchronization stopped on data that does not verify.
     #[cfg(feature = "light")]
     #[error("Resource unavailable: synchronization stopped: {0}")]
-    SyncFailed(SyncFault),
+    SyncFailed(String),
     /// An upstream could not supply or prove what the answer needs.
     #[cfg(feature = "light")]
     #[error("Resource unavailable: {0}")]
@@ -200,14 +204,14 @@ pub enum Refusal {
 
 /// The text of a refusal without the words that name its code.
 #[cfg(all(feature = "light", feature = "local"))]
-fn bare(refusal: &Refusal) -> alloc::string::String {
+fn bare(refusal: &Refusal) -> String {
     let text = alloc::format!("{refusal}");
     text.strip_prefix("Resource unavailable: ").map(Into::into).unwrap_or(text)
 }
 
 /// What to do where too few Bitcoin blocks stand behind a block.
 #[cfg(feature = "light")]
-fn newest_to_ask(newest: Option<u64>) -> alloc::string::String {
+fn newest_to_ask(newest: Option<u64>) -> String {
     match newest {
         Some(newest) => alloc::format!("ask for block {newest} or an older one of the chain"),
         None => "ask again later".into(),
@@ -215,7 +219,7 @@ fn newest_to_ask(newest: Option<u64>) -> alloc::string::String {
 }
 
 /// The names of the first facts.
-fn list(facts: &Facts) -> alloc::string::String {
+fn list(facts: &Facts) -> String {
     let names: alloc::vec::Vec<_> = facts.iter().take(3).map(|fact| alloc::format!("{fact}")).collect();
     names.join(", ")
 }

@@ -128,7 +128,11 @@ impl Fetch {
                 match self.current.next_attempt(cause, &parts) {
                     Ok(()) => FetchOutcome::Again(Box::new(self)),
                     Err(failure) => {
-                        self.failures.extend(failure.attempts);
+                        let name = |attempt: AttemptFailure| AttemptFailure {
+                            name: pinned.told_name(attempt.upstream),
+                            ..attempt
+                        };
+                        self.failures.extend(failure.attempts.into_iter().map(name));
                         seen.extend(self.doubt.take());
                         self.next_upstream(pinned, known)
                     }

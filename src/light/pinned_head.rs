@@ -1,6 +1,6 @@
 //! The light client at one moment, as a session sees it: one head, even if synchronization goes on meanwhile.
 
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, str::FromStr};
 
 use thiserror::Error;
@@ -8,7 +8,6 @@ use thiserror::Error;
 use super::{
     bitcoin::{BitcoinFollower, BitcoinVerdict, DatedSuffix},
     clock::Now,
-    fault::SyncFault,
     meter::Progress,
     prove::ProofContext,
     sync::{HeaderSync, UpstreamState},
@@ -100,7 +99,6 @@ pub struct PinnedHead {
     pub(crate) synced: bool,
     /// Whether the uncles of all blocks are proven or known to be unavailable.
     pub(crate) settled: bool,
-    pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
     pub(crate) untrusted_start: Option<&'static str>,
     start_shown: bool,
@@ -117,8 +115,21 @@ pub struct PinnedHead {
     /// The newest block that as many Bitcoin blocks stand behind as the host asks for.
     newest_behind: Option<u64>,
     states: Vec<UpstreamState>,
+    /// Whether errors tell upstreams by number.
+    numbered: bool,
     age: Option<u64>,
     to_prove: u64,
+}
+
+/// Most upstreams that an error names.
+const NAMED: usize = 3;
+
+/// The first few texts.
+fn first_of(texts: &[String], between: &str) -> String {
+    match texts.get(..NAMED).filter(|_| texts.len() > NAMED) {
+        Some(first) => format!("{}{between}...", first.join(between)),
+        None => texts.join(between),
+    }
 }
 
 /// Age in seconds above which a head is stale: on mainnet one block in some ten thousand takes longer.
@@ -145,7 +156,7 @@ impl PinnedHead {
             chain: sync.chain().map(|chain| chain.snapshot()),
             synced: sync.is_synced(),
             settled: sync.is_settled(),
-            fault: sync.fault().cloned(),
+            numbered: false,
             start: sync.start(),
             untrusted_start: sync.untrusted_start(),
             start_shown: sync.is_start_shown(),
@@ -323,14 +334,42 @@ impl PinnedHead {
         self.settled
     }
 
-    /// Why no upstream is usable, if all of them have failed.
-    pub fn fault(&self) -> Option<&SyncFault> {
-        self.fault.as_ref()
+    /// Why no upstream is usable, each by its name, if all of them have failed.
+    pub fn stopped(&self) -> Option<String> {
+        let fault = |(upstream, state): (usize, &UpstreamState)| {
+            let (_, fault) = state.resting.as_ref()?;
+            Some(format!("{}: {fault}", self.told_name(upstream)))
+        };
+        let faults: Option<Vec<String>> = self.states.iter().enumerate().map(fault).collect();
+        faults.filter(|faults| !faults.is_empty()).map(|faults| first_of(&faults, "; "))
     }
 
     /// The same moment as a page of another origin sees it, which learns nothing of the upstreams.
-    pub(crate) fn redacted(self) -> Self {
-        Self { fault: self.fault.map(SyncFault::redacted), ..self }
+    pub(crate) fn redacted(mut self) -> Self {
+        for state in &mut self.states {
+            state.resting = state.resting.take().map(|(millis, fault)| (millis, fault.redacted()));
+        }
+        self.numbered()
+    }
+
+    /// The same moment, whose errors tell upstreams by number: their names are addresses of the operator's network.
+    #[must_use]
+    pub fn numbered(self) -> Self {
+        Self { numbered: true, ..self }
+    }
+
+    /// The name of an upstream in errors; a number if the caller may not know its name.
+    pub(crate) fn told_name(&self, upstream: usize) -> String {
+        match self.upstream_name(upstream).filter(|_| !self.numbered) {
+            Some(name) => name.into(),
+            None => format!("upstream {}", upstream.saturating_add(1)),
+        }
+    }
+
+    /// The names of the upstreams in errors.
+    pub(crate) fn told_names(&self) -> String {
+        let names: Vec<String> = (0..self.states.len()).map(|upstream| self.told_name(upstream)).collect();
+        first_of(&names, ", ")
     }
 
     /// The upstreams to ask, best first.

@@ -47,7 +47,7 @@ pub enum RequestFailure {
     #[error("no response: {0}")]
     Transport(String),
     /// The upstream asks for fewer requests (HTTP 429 or 503), and for a pause of this many seconds if it gives one.
-    #[error("no response: the upstream asks for a pause")]
+    #[error("no response: the upstream asks for a pause: ask again later, or add another upstream")]
     Busy {
         /// Seconds, as in `Retry-After`.
         seconds: Option<u64>,
@@ -248,7 +248,8 @@ fn id_of(id: Option<&RawValue>) -> Option<u64> {
 }
 
 /// The failure for bytes that are not a response.
-const NOT_A_RESPONSE: RequestFailure = RequestFailure::Malformed("not a JSON-RPC response");
+const NOT_A_RESPONSE: RequestFailure =
+    RequestFailure::Malformed("not a JSON-RPC response; check that the address is that of a node");
 
 /// Takes the response to the request at an index of a batch.
 pub type OnResponse<'p, 'a> = &'p mut dyn FnMut(usize, RawResponse<'a>);
@@ -266,7 +267,7 @@ pub fn read_batch<'a>(
     count: usize,
     put: OnResponse<'_, 'a>,
 ) -> Result<Option<RawResponse<'a>>, RequestFailure> {
-    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| RequestFailure::Malformed("not JSON"))?;
+    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| NOT_A_RESPONSE)?;
     let text = raw.get();
     let mut place = |response: RawResponse<'a>| {
         let index = match response.id() {
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn different_failures_give_different_errors() {
-        assert_eq!(texts(b"nonsense", 1, 2), [const { Err(RequestFailure::Malformed("not JSON")) }; 2]);
+        assert_eq!(texts(b"nonsense", 1, 2), [const { Err(NOT_A_RESPONSE) }; 2]);
         assert_eq!(texts(b"{}", 1, 1), [Err(RequestFailure::Malformed("neither result nor error"))]);
         assert_eq!(
             texts(br#"{"id":2,"result":1}"#, 1, 1),
@@ -349,7 +350,7 @@ mod tests {
             texts(br#"{"id":1,"error":{"code":-32601,"message":"method\nnot found"}}"#, 1, 1),
             [Err(RequestFailure::Rpc { code: -32601, message: "methodnot found".into() })]
         );
-        assert_eq!(texts(br#"{"id":1,"result":1"#, 1, 1), [Err(RequestFailure::Malformed("not JSON"))]);
+        assert_eq!(texts(br#"{"id":1,"result":1"#, 1, 1), [Err(NOT_A_RESPONSE)]);
     }
 
     /// An array would be read as the members in the order in which they are declared.
@@ -385,7 +386,7 @@ mod tests {
         assert_eq!(texts(text.as_bytes(), 1, 1), [Ok(r#""a""#.into())]);
         assert_eq!(
             texts(&text.as_bytes()[..text.len() - 1], 1, 1),
-            [Err(RequestFailure::Malformed("not JSON"))],
+            [Err(NOT_A_RESPONSE)],
             "an array without an end"
         );
     }

@@ -87,11 +87,12 @@ impl fmt::Display for FactFailure {
         let silence = self.is_silence();
         let what = if silence { "no response about" } else { "no proof of" };
         write!(f, "{what} {}", self.target)?;
-        let several = self.attempts.windows(2).any(|pair| matches!(pair, [a, b] if a.upstream != b.upstream));
+        let mut named = "";
         for (index, attempt) in self.attempts.iter().enumerate() {
             f.write_str(if index == 0 { ": " } else { "; " })?;
-            if several {
-                write!(f, "upstream {} ", attempt.upstream)?;
+            if attempt.name != named {
+                named = &attempt.name;
+                write!(f, "{named}: ")?;
             }
             write!(f, "{}: {}", attempt.method, attempt.cause)?;
         }
@@ -110,6 +111,8 @@ impl fmt::Display for FactFailure {
 pub struct AttemptFailure {
     /// The number of the upstream that was asked.
     pub upstream: usize,
+    /// The upstream's name as the caller may know it; empty if it does not matter which one was asked.
+    pub name: String,
     /// The JSON-RPC method that was called.
     pub method: &'static str,
     /// What was wrong with the response.
@@ -427,7 +430,7 @@ impl UpstreamFetch {
         let method = self.requests.first().map_or("-", |request| request.method);
         // A silent upstream is not asked in other forms.
         let silent = self.silence().is_some();
-        self.failures.push(AttemptFailure { upstream: self.upstream, method, cause });
+        self.failures.push(AttemptFailure { upstream: self.upstream, name: String::new(), method, cause });
         self.attempt = self.attempt.saturating_add(1);
         if !silent && self.ask(parts) {
             return Ok(());

@@ -238,7 +238,11 @@ impl<S: LockKind> SharedClient<S> {
     /// The chain as a message of this connection sees it.
     pub fn pin_for(&self, connection: &Connection, now: Now) -> PinnedHead {
         let pinned = self.pin(now);
-        if connection.foreign_page().is_some() { pinned.redacted() } else { pinned }
+        match connection.foreign_page() {
+            Some(_) => pinned.redacted(),
+            None if connection.is_selected() => pinned.numbered(),
+            None => pinned,
+        }
     }
 
     /// Sets the chain that messages see from now on: one that this client has verified before, or, with `None`, the

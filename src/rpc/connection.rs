@@ -68,6 +68,11 @@ impl Connection {
         Self { select: Some(select), ..self }
     }
 
+    /// Whether the host chooses the rows: a service, whose callers need not know the operator's network.
+    pub(super) fn is_selected(&self) -> bool {
+        self.select.is_some()
+    }
+
     /// The row that serves a method for this connection; `None` if the connection does not have the method.
     pub(super) fn row(&self, row: &'static Method) -> Option<&'static Method> {
         match self.select {

@@ -309,10 +309,10 @@ pub enum RpcError {
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// No upstream accepted a transaction; the field is the most telling failure.
+    /// No upstream accepted a transaction; the fields are the most telling failure, and the upstream's name.
     #[cfg(feature = "light")]
-    #[error("{}", not_sent(.0))]
-    NotSent(RequestFailure),
+    #[error("{}", not_sent(.0, .1))]
+    NotSent(RequestFailure, String),
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
     /// A web page of another origin called a method that uses keys or changes the chain directly.
@@ -344,10 +344,10 @@ fn narrower(fits: Option<(u64, u64)>) -> String {
 }
 
 #[cfg(feature = "light")]
-fn not_sent(failure: &RequestFailure) -> String {
+fn not_sent(failure: &RequestFailure, name: &str) -> String {
     match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),
-        silent => alloc::format!("Resource unavailable: the transaction was not passed on: {silent}"),
+        silent => alloc::format!("Resource unavailable: the transaction was not passed on: {name}: {silent}"),
     }
 }
 
@@ -435,9 +435,9 @@ impl RpcError {
             Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),
             #[cfg(feature = "light")]
-            Self::NotSent(RequestFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
+            Self::NotSent(RequestFailure::Rpc { code, .. }, _) => i32::try_from(*code).unwrap_or(-32010),
             #[cfg(feature = "light")]
-            Self::NotSent(_) => -32002,
+            Self::NotSent(..) => -32002,
             Self::NoUpstream => -32002,
         }
     }

@@ -1,6 +1,6 @@
 //! When fetching the facts that a message misses is pointless: limits, and facts that no upstream could prove.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
 use crate::{
     engine::Refusal,
@@ -50,7 +50,7 @@ pub(super) fn fetch_refusal(
     // A fact that was proven and is still missing would be requested without end.
     let open = facts.iter().find(|fact| fetched.contains(fact))?;
     let cause = Cause::Refuted("it was fetched and proven, but is still missing".into());
-    let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
+    let attempts = alloc::vec![AttemptFailure { upstream: 0, name: String::new(), method: "-", cause }];
     Some(Refusal::Unproven(FactFailure { target: alloc::format!("{open}"), attempts }))
 }
 

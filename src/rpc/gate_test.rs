@@ -22,6 +22,11 @@ use crate::{
     types::{Header, SealedHeader, U256, uncles_hash},
 };
 
+#[path = "../../tests/support/errors.rs"]
+mod errors;
+
+use errors::is_documented;
+
 /// Every form of block parameter for a chain of twenty blocks.
 fn block_params(mined: &Mined) -> Vec<Value> {
     let (header, side) = (&mined.blocks[5].0, &mined.side[0]);
@@ -201,6 +206,8 @@ fn no_method_answers_before_synchronization() {
     mined.follow(&mut client);
     assert!(client.sync().chain().unwrap().head().number == START + 20 && !client.sync().is_synced());
     // No filter can have been installed before.
+    let words = mined.ask(&mut client, "eth_blockNumber", json!([]))["error"].to_string();
+    assert!(is_documented("synchronizing", "miner, miner", &words), "{words}");
     assert_eq!(escapes(&mut mined, &mut client, &[], &["still synchronizing"]), BTreeSet::new());
 }
 
@@ -214,7 +221,9 @@ fn no_method_answers_from_a_stale_chain() {
         mined.ask_at(client, "eth_getBlockTransactionCountByNumber", params, now)["error"].to_string()
     };
     assert!(!later(&mut client, 200).contains("s old"));
-    assert!(later(&mut client, 201).contains("201 s old, at most 200 s are accepted (--max-age)"));
+    let stale = later(&mut client, 201);
+    assert!(stale.contains("201 s old, at most 200 s are accepted (--max-age, maxAge)"), "{stale}");
+    assert!(is_documented("too old", "miner", &stale), "{stale}");
     client.sync_next(0, Now { unix: unix + 201, millis: 1 });
     assert_eq!(escapes(&mut mined, &mut client, &filters, &["s old"]), BTreeSet::new());
 }

@@ -162,7 +162,7 @@ impl UpstreamPoll {
         let answered: Vec<(&RoutedRequest, UpstreamResponse)> = self.requests.iter().zip(answers).collect();
         let counted = match self.kind {
             PollKind::Send(transaction) => {
-                let outcome = sent(transaction.hash, &answered, seen);
+                let outcome = sent(transaction.hash, &answered, pinned, seen);
                 let sent = outcome.is_ok().then_some(transaction);
                 PollOutcome { sent, ..PollOutcome::new(outcome, false) }
             }
@@ -259,7 +259,12 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
 
 /// The hash of the transaction if any upstream has accepted it; else the error of the best upstream. Only a caller says
 /// that the transaction can be taken, so silence is a fault only if another upstream took it.
-fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut Vec<Observation>) -> Outcome {
+fn sent(
+    hash: B256,
+    answered: &[(&RoutedRequest, UpstreamResponse)],
+    pinned: &PinnedHead,
+    seen: &mut Vec<Observation>,
+) -> Outcome {
     let (mut taken, mut error, mut silent) = (false, None, Vec::new());
     for (request, answer) in answered {
         let observation = |cause| {
@@ -274,8 +279,8 @@ fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut 
                     silent.push(observation(Cause::Call(failure.clone())));
                 }
                 let worse = matches!(failure, RequestFailure::Rpc { .. });
-                if error.is_none() || (worse && !matches!(error, Some(RequestFailure::Rpc { .. }))) {
-                    error = Some(failure.clone());
+                if error.is_none() || (worse && !matches!(error, Some((RequestFailure::Rpc { .. }, _)))) {
+                    error = Some((failure.clone(), pinned.told_name(request.upstream)));
                 }
             }
         }
@@ -284,8 +289,9 @@ fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut 
         seen.append(&mut silent);
         return Ok(serde_json::value::to_raw_value(&hash)?);
     }
-    let silent = RequestFailure::Transport("no upstream took the transaction".into());
-    Err(RpcError::NotSent(error.unwrap_or(silent)))
+    let refuted = || (RequestFailure::Malformed("another hash than the transaction's"), pinned.told_names());
+    let (failure, name) = error.unwrap_or_else(refuted);
+    Err(RpcError::NotSent(failure, name))
 }
 
 /// The response on which enough domains agree.
@@ -415,7 +421,7 @@ mod tests {
             let asked: Vec<RoutedRequest> = requests(&call, 0..answers.len());
             let answered: Vec<(&RoutedRequest, UpstreamResponse)> =
                 asked.iter().zip(answers.iter().cloned()).collect();
-            sent(B256::ZERO, &answered, &mut seen).unwrap_err().to_string()
+            sent(B256::ZERO, &answered, &pin(&[]), &mut seen).unwrap_err().to_string()
         };
         let first = told(&[rpc("nonce too low")]);
         assert!(first.contains("nonce too low"), "{first}");
@@ -423,7 +429,7 @@ mod tests {
             assert_eq!(told(&others), first);
         }
         assert_eq!(told(&[rpc("nonce too low"), rpc("too cheap")]), first);
-        assert!(told(&[silent("first"), silent("second")]).contains("first"));
+        assert!(told(&[silent("first"), silent("second")]).contains("upstream 1: no response: first"));
     }
 
     #[test]

@@ -138,7 +138,7 @@ fn light_status(light: &PinnedHead) -> SyncStatus {
         attack_cost: attack_cost(light, 0),
         headers_to_prove: light.to_prove(),
         bitcoin: BitcoinStatus::of(light),
-        fault: light.fault().map(|fault| format!("{fault}")),
+        fault: light.stopped(),
     }
 }
 

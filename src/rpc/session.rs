@@ -7,7 +7,7 @@
 //! ```
 //! All requests of a message see the same head.
 
-use alloc::{borrow::ToOwned as _, collections::BTreeSet, sync::Arc, vec::Vec};
+use alloc::{borrow::ToOwned as _, collections::BTreeSet, string::String, sync::Arc, vec::Vec};
 
 use super::{
     auxiliary::AuxiliarySource,
@@ -200,8 +200,8 @@ impl Session {
                     }
                 },
                 ConnectOutcome::Refused(cause) => {
-                    let attempts =
-                        alloc::vec![AttemptFailure { upstream: 0, method: "eth_getBlockByHash", cause }];
+                    let (upstream, name, method) = (0, String::new(), "eth_getBlockByHash");
+                    let attempts = alloc::vec![AttemptFailure { upstream, name, method, cause }];
                     FactFailure { target: alloc::format!("{fact}"), attempts }
                 }
             };

@@ -9,6 +9,7 @@ use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, Upstream
 use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::DevClient,
+    errors::is_documented,
     light::{ExecutedUpstream, Light},
 };
 
@@ -69,6 +70,9 @@ fn an_unproven_answer_is_refused_with_advice() {
         text.contains("no proof of account") && text.contains("add an upstream that gives proofs"),
         "{text}"
     );
+    for name in [ONE, TWO] {
+        assert!(is_documented("no proofs", name, text), "{text}");
+    }
     assert!(!text.contains("rootlight follow"), "{text}");
     assert_eq!(error["code"], -32002);
     assert!(!light.asked().contains(&"eth_getBalance"), "no upstream is asked for an unproven answer");
@@ -181,6 +185,9 @@ fn upstreams_that_are_down_are_told_from_upstreams_without_proofs() {
     let text = error["message"].as_str().unwrap();
     assert!(text.contains("no response about") && text.contains("connection refused"), "{text}");
     assert!(text.contains("check that the upstreams can be reached") && !text.contains("proof"), "{text}");
+    for name in [ONE, TWO] {
+        assert!(text.contains(&format!("{name}: eth_getProof: no response")), "{text}");
+    }
 }
 
 /// An upstream that records the transactions it gets and answers with `answer`.

@@ -4,6 +4,7 @@
 pub mod calls;
 pub mod chain;
 pub mod dev;
+pub mod errors;
 pub mod executed;
 pub mod light;
 pub mod lists;

@@ -1,7 +1,7 @@
 //! The asynchronous loops: one follows the chain at each upstream, one answers each request.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -269,8 +269,8 @@ impl Driver {
             if self.client.sync().is_synced() {
                 return Ok(());
             }
-            if let Some(fault) = self.client.sync().fault() {
-                return Err(fault.to_string());
+            if self.client.sync().fault().is_some() {
+                return Err(self.client.pin(moment()).stopped().unwrap_or_default());
             }
             sleep(LOOK).await;
         }

@@ -505,10 +505,11 @@ impl Service for LightService {
 
     fn health(&self) -> Health {
         // Evaluated as for a request that arrives now.
-        let pinned = self.shared.client.pin(self.shared.now());
+        // Whoever reaches the port may probe, so that upstreams are told by number.
+        let pinned = self.shared.client.pin(self.shared.now()).numbered();
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();
-        let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
+        let stopped = pinned.stopped().map(|faults| format!("synchronization stopped: {faults}"));
         let shut = self.gate.refusal().map(str::to_owned);
         Health {
             ready: refusal.is_none() && shut.is_none(),
