@@ -41,7 +41,8 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         )));
     }
     let limits = Limits::new();
-    let upstreams = open_upstreams(&args.sources, &network, &limits)?;
+    let upstreams = open_upstreams(&args.sources, &network, &limits)?.into_iter();
+    let upstreams = upstreams.map(|one| upstream::of_network(one, network.chain_id)).collect();
     let options = LightOptions {
         policy: args.calls.policy(),
         unproven: args.unproven,

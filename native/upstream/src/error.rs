@@ -5,6 +5,8 @@ use rootlight::light::RequestFailure;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::words;
+
 /// The result of one request: the JSON text of the result as it was sent, or an error.
 pub type UpstreamResult = Result<Box<RawValue>, UpstreamError>;
 
@@ -105,6 +107,7 @@ impl From<RequestFailure> for UpstreamError {
             RequestFailure::False(reason) => Self::False(reason),
             RequestFailure::NotHeld(reason) => Self::NotHeld(reason),
             RequestFailure::Unasked(reason) => Self::Unasked(reason),
+            RequestFailure::Transport(words) => Self::Transport(words),
             other => Self::Transport(other.to_string()),
         }
     }
@@ -132,7 +135,10 @@ impl From<UpstreamError> for RequestFailure {
             UpstreamError::False(reason) => Self::False(reason),
             UpstreamError::NotHeld(reason) => Self::NotHeld(reason),
             UpstreamError::Unasked(reason) => Self::Unasked(reason),
-            UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
+            UpstreamError::Malformed(_) => Self::Malformed(words::NOT_JSON_RPC),
+            UpstreamError::Transport(words) => Self::Transport(words),
+            UpstreamError::Timeout(_) => Self::Transport(words::TIME_OVER.into()),
+            UpstreamError::Status(status) => Self::Transport(words::status(status)),
             other => Self::Transport(other.to_string()),
         }
     }

@@ -19,6 +19,7 @@ use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
 use super::error::redact;
 use super::last_address::LastAddress;
 use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, room_of};
+use super::words::{self, describe};
 use super::{ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker, tls};
 
 /// Id of the first request in a batch.
@@ -205,12 +206,6 @@ impl HttpUpstream {
         self.intake.admit(bytes, reserved).map_err(no_room)
     }
 
-    /// The host of the URL, with its port if that is not the usual one.
-    fn host(&self) -> String {
-        let host = self.url.host_str().unwrap_or_default();
-        self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-
     /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be
     /// running it, and would run it once more.
     fn transport(&self, failure: reqwest::Error) -> FailedAttempt {
@@ -219,9 +214,10 @@ impl HttpUpstream {
         let error = if failure.is_timeout() {
             UpstreamError::Timeout(self.config.timeout.as_millis())
         } else {
-            let advice = if failure.is_connect() { ": start the node, or check its address" } else { "" };
-            // The URL may hold a key, its host does not.
-            UpstreamError::Transport(format!("{}: {}{advice}", self.host(), describe(&failure.without_url())))
+            let is_open = !failure.is_connect();
+            // The URL may hold a key.
+            let failure = failure.without_url();
+            UpstreamError::Transport(if is_open { describe(&failure) } else { words::unopened(&failure) })
         };
         FailedAttempt { error, retry }
     }
@@ -275,17 +271,6 @@ pub(super) fn client(limit: Duration) -> Result<reqwest::Client, String> {
         .tls_backend_preconfigured(ClientConfig::clone(&tls::config()))
         .build()
         .map_err(|failure| failure.without_url().to_string())
-}
-
-/// Describes an error with its causes, which name the actual connection failure.
-pub(super) fn describe(failure: &dyn std::error::Error) -> String {
-    let mut text = failure.to_string();
-    let mut source = failure.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// Reads `Retry-After` in seconds. Its date form is ignored, because JSON-RPC gateways do not use it.

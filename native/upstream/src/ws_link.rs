@@ -21,7 +21,7 @@ use super::last_address::LastAddress;
 use super::source_quota::{NoRoom, ReceivedBytes, SourceQuota};
 use super::ws_frames::Frames;
 use super::ws_open::{Duplex, UpstreamSocket, open};
-use super::{HttpConfig, UpstreamError};
+use super::{HttpConfig, UpstreamError, words};
 
 /// Id of the subscription request; other requests have ids from 1.
 const SUBSCRIPTION: u64 = 0;
@@ -408,7 +408,7 @@ impl WsConnection {
             // Errors of the way in come through the library.
             tungstenite::Error::Io(error) => error
                 .downcast::<UpstreamError>()
-                .unwrap_or_else(|error| UpstreamError::Transport(tungstenite::Error::Io(error).to_string())),
+                .unwrap_or_else(|error| UpstreamError::Transport(words::unopened(&error))),
             other => UpstreamError::Transport(other.to_string()),
         }
     }

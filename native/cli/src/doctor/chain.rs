@@ -202,11 +202,10 @@ impl<'a> ChainReader<'a> {
         if reached.last < reached.highest {
             seen.push_str(&format!("; the newest is said to be {}", reached.highest));
         }
-        if let Some(fault) = status["fault"].as_str() {
-            seen.push_str(&format!("; stopped: {fault}"));
-        }
-        if outcome == StepOutcome::Failed {
-            seen.extend(complaints(&upstreams).map(|text| format!("; {text}")));
+        match (outcome, status["fault"].as_str()) {
+            (StepOutcome::Failed, _) => seen.extend(complaints(&upstreams).map(|text| format!("; {text}"))),
+            (_, Some(faults)) => seen.push_str(&format!("; stopped: {faults}")),
+            (_, None) => {}
         }
         let details = json!({
             "start": kind, "headers": verified, "bytes": bytes, "waited": waits, "sync": status, "upstreams": upstreams,

@@ -16,7 +16,7 @@ use rootlight::types::json::RpcBlock;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-struct LightProgram {
+pub(crate) struct LightProgram {
     child: Child,
     output: BufReader<ChildStdout>,
     http: String,
@@ -44,7 +44,7 @@ impl LightProgram {
     }
 
     /// Starts a light client of one upstream.
-    fn light(network: &str, upstream: &str, checkpoint: &str, more: &[&str]) -> Self {
+    pub(crate) fn light(network: &str, upstream: &str, checkpoint: &str, more: &[&str]) -> Self {
         let from = ["light", "--network", network, "--upstream", upstream, "--checkpoint", checkpoint];
         Self::start(&[&from, more].concat())
     }
@@ -58,7 +58,7 @@ impl LightProgram {
     }
 
     /// Sends a message as a page of this origin.
-    async fn send_from(&self, origin: Option<&str>, message: Value) -> Value {
+    pub(crate) async fn send_from(&self, origin: Option<&str>, message: Value) -> Value {
         let request =
             client().post(&self.http).header(CONTENT_TYPE, "application/json").body(message.to_string());
         let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));

@@ -7,6 +7,7 @@ mod cli;
 mod closed_log;
 mod dev;
 mod doctor;
+mod errors;
 #[cfg(feature = "cluster")]
 mod index;
 mod keys;

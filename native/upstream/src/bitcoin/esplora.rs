@@ -11,8 +11,9 @@ use serde::Deserialize;
 
 use super::hex::shown_hash;
 use crate::UpstreamError;
-use crate::http::{client, describe, retry_after};
+use crate::http::{client, retry_after};
 use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, room_of};
+use crate::words::describe;
 
 /// Blocks of one response.
 const PAGE: u32 = 10;

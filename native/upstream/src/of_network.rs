@@ -1,0 +1,137 @@
+//! Upstreams that are asked for their network: one of another network is told with both chain ids.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::{BoxFuture, join};
+use rootlight::light::UpstreamRequest;
+use rootlight_limits::budget::Reservation;
+
+use super::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, words};
+
+/// An upstream whose responses count only if it is of the network with this chain id.
+struct UpstreamOfNetwork {
+    upstream: SharedUpstream,
+    chain_id: u64,
+    /// Whether the upstream has shown that it is of the network, or that it tells no chain id.
+    is_settled: AtomicBool,
+}
+
+/// Wraps an upstream so that the requests to one of another network fail with both chain ids. The chain id is asked for beside
+/// the first requests, and again beside each further one while it is that of another network or not known.
+pub fn of_network(upstream: SharedUpstream, chain_id: u64) -> SharedUpstream {
+    Arc::new(UpstreamOfNetwork { upstream, chain_id, is_settled: AtomicBool::new(false) })
+}
+
+impl UpstreamOfNetwork {
+    /// The chain id of the upstream if it is another one.
+    async fn other_network(&self) -> Option<u64> {
+        let asked = UpstreamRequest::new("eth_chainId", "[]".into());
+        let given = self.upstream.request(vec![asked]).await.into_iter().next()?;
+        let found = match &given {
+            Ok(id) => chain_id(id.get()),
+            // A node that does not tell its chain id is judged by its headers.
+            Err(UpstreamError::Rpc { .. } | UpstreamError::NotRecorded(_)) => None,
+            Err(_) => return None,
+        };
+        let other = found.filter(|id| *id != self.chain_id);
+        self.is_settled.store(other.is_none(), Ordering::Relaxed);
+        other
+    }
+}
+
+/// Reads a chain id as nodes give it.
+fn chain_id(json: &str) -> Option<u64> {
+    u64::from_str_radix(json.trim_matches('"').strip_prefix("0x")?, 16).ok()
+}
+
+impl Upstream for UpstreamOfNetwork {
+    fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+        Box::pin(async move {
+            if self.is_settled.load(Ordering::Relaxed) {
+                return self.upstream.request_reserved(requests).await;
+            }
+            let count = requests.len();
+            let (given, other) = join(self.upstream.request_reserved(requests), self.other_network()).await;
+            let Some(found) = other else { return given };
+            let refused = || -> UpstreamResult {
+                Err(UpstreamError::Silent(words::other_network(found, self.chain_id)))
+            };
+            (std::iter::repeat_with(refused).take(count).collect(), Reservation::default())
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.upstream.name()
+    }
+
+    fn inner(&self) -> Option<&dyn Upstream> {
+        Some(&*self.upstream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::value::RawValue;
+
+    use super::super::unreserved;
+    use super::*;
+
+    /// Answers each request with the next of these results, and counts the questions for the chain id.
+    struct Told {
+        results: Mutex<Vec<UpstreamResult>>,
+        asked: Mutex<usize>,
+    }
+
+    fn json(text: &str) -> UpstreamResult {
+        Ok(RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    impl Upstream for Told {
+        fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
+            let is_id = requests[0].method == "eth_chainId";
+            let result = if is_id { self.results.lock().unwrap().remove(0) } else { json("1") };
+            *self.asked.lock().unwrap() += usize::from(is_id);
+            Box::pin(unreserved(std::future::ready(vec![result])))
+        }
+
+        fn name(&self) -> &str {
+            "told"
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_fail_while_the_upstream_is_of_another_network() {
+        let silent = || Err(UpstreamError::Timeout(1));
+        let told = Arc::new(Told {
+            results: Mutex::new(vec![json("\"0x1e\""), silent(), json("\"0x1e\""), json("\"0x21\"")]),
+            asked: Mutex::default(),
+        });
+        let upstream = of_network(told.clone(), 33);
+        let mut told_ids = Vec::new();
+        for _ in 0..6 {
+            let request = UpstreamRequest::new("eth_blockNumber", "[]".into());
+            let error = upstream.request(vec![request]).await.remove(0).err();
+            told_ids
+                .push(error.map(|error| error.to_string().contains("chain id 30, not 33: give an upstream")));
+        }
+        assert_eq!(told_ids, [Some(true), None, Some(true), None, None, None]);
+        assert_eq!(*told.asked.lock().unwrap(), 4, "not asked again once it is of the network");
+    }
+
+    #[tokio::test]
+    async fn an_upstream_that_tells_no_chain_id_is_judged_by_its_headers() {
+        let unknown = UpstreamError::Rpc { code: -32601, message: "no".into(), data: None };
+        for answer in [json("null"), Err(unknown), Err(UpstreamError::NotRecorded(String::new()))] {
+            let told = Arc::new(Told { results: Mutex::new(vec![answer]), asked: Mutex::default() });
+            let upstream = of_network(told.clone(), 33);
+            for _ in 0..2 {
+                let request = UpstreamRequest::new("eth_blockNumber", "[]".into());
+                assert!(upstream.request(vec![request]).await[0].is_ok());
+            }
+            assert_eq!(*told.asked.lock().unwrap(), 1);
+        }
+    }
+}
