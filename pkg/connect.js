@@ -8,7 +8,7 @@ import { provide } from './provider.js';
 import { maskOf, withoutSecrets } from './secrets.js';
 import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
-import { withNetworks } from './upstream-words.js';
+import { unreachable, withNetworks } from './upstream-words.js';
 import { webSocketTransport } from './websocket.js';
 
 /**
@@ -19,10 +19,8 @@ function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
   const url = new URL(upstream);
   // Paths may contain API keys.
-  const common = { name: url.origin, mask: maskOf(url), own: true };
-  // What is told of a WebSocket names its host.
-  if (/^wss?:$/.test(url.protocol)) return { ...common, transport: webSocketTransport(url) };
-  return { ...common, transport: httpTransport(url), host: url.host };
+  const common = { name: url.origin, mask: maskOf(url), own: true, explain: unreachable };
+  return { ...common, transport: /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url) };
 }
 
 /** The options of the module, in its own units: plain objects of this realm, whose members are read now. */
@@ -75,10 +73,10 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     if (list.length > 0) pages?.save(first, list, record);
     heard.changed();
   };
-  const line = connection(reached.length, (reason) => heard.connection?.(reason));
-  const exchanges = reached.map(({ transport, mask, host }, index) =>
-    exchangeOver(transport, life, () => pages?.room(), line(index), mask, host));
   const names = reached.map(({ name }) => name);
+  const line = connection(names, (reason) => heard.connection?.(reason));
+  const exchanges = reached.map(({ transport, mask, explain }, index) =>
+    exchangeOver(transport, life, () => pages?.room(), line(index), mask, explain));
   const isDev = isShown(config);
   if (isDev) Object.assign(config, { checkpoint: await firstBlock(exchanges, names, life), maxAge: config.maxAge ?? 0 });
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));

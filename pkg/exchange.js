@@ -3,7 +3,7 @@
 
 import { isBytes } from './message.js';
 import { masked, withoutSecrets } from './secrets.js';
-import { unreachable } from './upstream-words.js';
+import { TIME_OVER } from './upstream-words.js';
 
 /**
  * Most exchanges with one upstream in progress for requests of callers. Synchronization has as many of its own, so that it
@@ -25,10 +25,10 @@ const MAX_REASON = 200;
 const SILENCE = 1_000;
 
 /** A transport's failure in the form that the module expects: a number of seconds if the upstream asks for a pause, otherwise a text. */
-function reasonOf(error, mask, host) {
+function reasonOf(error, mask, explain) {
   const pause = error?.retryAfter;
   if (pause !== undefined) return pause ?? NaN;
-  const text = host === undefined ? (typeof error === 'string' ? error : error?.message) : unreachable(host, error);
+  const text = typeof error === 'string' ? error : explain(error);
   const words = mask(typeof text === 'string' ? text : 'unknown failure');
   return [...words.replaceAll(/\p{Cc}/gu, '')].slice(0, MAX_REASON).join('');
 }
@@ -36,13 +36,13 @@ function reasonOf(error, mask, host) {
 /**
  * Whether any upstream answers. `tell` is called with the reason of the last failure once all of them have failed for {@link SILENCE},
  * and without one as soon as one answers again.
- * @param {number} count the number of upstreams
+ * @param {string[]} names those of the upstreams
  * @param {(reason?: string) => void} tell
  * @returns {(index: number) => (reason?: string) => void} for each upstream, what its exchanges report: a failure, or a response
  */
-export function connection(count, tell) {
+export function connection(names, tell) {
   /** When each upstream began to fail. */
-  const since = Array.from({ length: count });
+  const since = names.map(() => undefined);
   let isLost = false;
   return (index) => (reason) => {
     const now = performance.now();
@@ -50,7 +50,7 @@ export function connection(count, tell) {
     const isGone = since.every((begin) => begin !== undefined && (isLost || now - begin >= SILENCE));
     if (isGone === isLost) return;
     isLost = isGone;
-    tell(reason);
+    tell(reason === undefined ? undefined : `${names[index]}: ${reason}`);
   };
 }
 
@@ -60,10 +60,10 @@ export function connection(count, tell) {
  * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
  * @param {(reason?: string) => void} [report] told the reason of each failure, and nothing for a response: see {@link connection}
  * @param {(text: string) => string} [mask] removes the secrets of the upstream's address from its words
- * @param {string} [host] the host of an upstream over HTTP, which the words about a failure name
+ * @param {(error: unknown) => string} [explain] says why an exchange failed
  * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
  */
-export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets, host = undefined) {
+export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets, explain = (error) => error?.message) {
   const lines = [line(PARALLEL), line(PARALLEL)];
   return async (body, following) => {
     const { enter, leave } = lines[Number(following)];
@@ -77,7 +77,7 @@ export function exchangeOver(transport, life, room = () => undefined, report = (
       bytes = masked(bytes, mask);
     } catch (error) {
       leave();
-      const reason = reasonOf(error, mask, host);
+      const reason = reasonOf(error, mask, explain);
       // A node that asks for a pause is there.
       if (typeof reason === 'string') report(reason);
       return reason;
@@ -110,7 +110,7 @@ function line(places) {
 /** Runs some work with a time limit. */
 function inTime(work) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no response in ${LONGEST / 1000} s`)), LONGEST);
+    const timer = setTimeout(() => reject(new Error(TIME_OVER)), LONGEST);
     timer.unref?.();
     const over = (how) => (value) => {
       clearTimeout(timer);

@@ -1,31 +1,42 @@
-// What is wrong with an upstream over HTTP, in words: which one, why, and what to do. No text has more of its address than the host.
+// What is wrong with an upstream, in words: the cause, and what to do. Its name stands before them, and has no more of its address than
+// scheme, host and port. docs/errors.md lists the same words, and the program has them in native/upstream/src/words.rs.
 import { failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';
 
+/** No host of this name: its name does not resolve. */
+const NO_HOST = 'there is no such host: check the address';
+
 /** The causes that Node.js names. */
 const CAUSES = {
-  ECONNREFUSED: (host) => `nobody listens at ${host}: start the node, or check its address`,
-  ENOTFOUND: (host) => `there is no host ${host}: check the address`,
+  ECONNREFUSED: 'nobody listens there: start the node, or check its address',
+  ENOTFOUND: NO_HOST,
+  EAI_AGAIN: NO_HOST,
 };
 
 /** What to do for some HTTP statuses. */
 const STATUSES = {
   401: 'check the key in its address',
-  403: 'check the key in its address, or allow this origin there',
+  403: 'check the key in its address, or allow this client there',
   404: 'check the path of its address',
 };
 
-/** What is known of a failed exchange with the upstream at this host. */
-export function unreachable(host, error) {
+/** The time limit of an exchange is over. */
+export const TIME_OVER = 'the time limit is over: ask again later, or add another upstream';
+
+/** A WebSocket does not say why it is not opened. */
+export const NO_CONNECTION = 'no connection: start the node, or check its address';
+
+/** Why an exchange with an upstream failed. */
+export function unreachable(error) {
   const { message: text = 'unknown failure', name, status, cause } = error ?? {};
-  if (status !== undefined) return `${host}: HTTP status ${status}: ${STATUSES[status] ?? 'ask again later, or add another upstream'}`;
-  if (name === 'TimeoutError') return `${host} does not respond in time: ask again later, or add another upstream`;
-  if (CAUSES[cause?.code]) return CAUSES[cause.code](host);
+  if (status !== undefined) return `HTTP status ${status}: ${STATUSES[status] ?? 'ask again later, or add another upstream'}`;
+  if (name === 'TimeoutError') return TIME_OVER;
+  if (CAUSES[cause?.code]) return CAUSES[cause.code];
   // A browser does not tell a page why a request failed.
   if (name === 'TypeError' && globalThis.location) {
-    return `${host} cannot be reached: start the node, check its address, or allow pages of ${globalThis.location.origin} there (CORS)`;
+    return `not reached: start the node, check its address, or allow pages of ${globalThis.location.origin} there (CORS)`;
   }
-  return `${host}: ${text}`;
+  return text;
 }
 
 /**
@@ -50,6 +61,6 @@ export function checkScheme(given) {
 export async function withNetworks(reason, expected, upstreams) {
   const told = await Promise.all(upstreams.map(async ({ name, ask }) => ({ name, id: await ask().catch(() => undefined) })));
   const foreign = told.filter(({ id }) => /^0x[\da-f]{1,16}$/.test(id) && BigInt(id) !== BigInt(expected));
-  const words = foreign.map(({ name, id }) => `${name} is of the network with chain id ${BigInt(id)}, not ${BigInt(expected)}`);
+  const words = foreign.map(({ name, id }) => `${name}: it is of the network with chain id ${BigInt(id)}, not ${BigInt(expected)}`);
   return words.length > 0 ? `${reason}; ${words.join('; ')}: give an upstream of the network, or the network of the upstream` : reason;
 }

@@ -2,6 +2,7 @@
 // verifies them.
 import { checkMembers } from './message.js';
 import { meter } from './meter.js';
+import { NO_CONNECTION, TIME_OVER } from './upstream-words.js';
 
 /** Time limit of one exchange, in milliseconds. */
 const TIMEOUT = 20_000;
@@ -39,7 +40,7 @@ export function webSocketTransport(url, options = {}) {
   checkMembers(options, 'webSocketTransport', ['timeout', 'maxLength', 'WebSocket']);
   const { timeout = TIMEOUT, maxLength = MAX_LENGTH, WebSocket = globalThis.WebSocket } = options;
   if (!WebSocket) throw new Error('this runtime has no WebSocket: give webSocketTransport one');
-  const host = hostOf(url);
+  checkAddress(url);
   /** Pending exchanges, oldest first, by the first id of each. */
   const waiting = new Map();
   let socket;
@@ -61,14 +62,14 @@ export function webSocketTransport(url, options = {}) {
     try {
       return new WebSocket(url);
     } catch (error) {
-      throw new Error(`no connection to ${host}: ${error.name}`);
+      throw new Error(`${error.name}: ${NO_CONNECTION}`);
     }
   }
 
   function connection() {
     if (socket) return socket;
     if (closed) throw new Error('the transport is closed');
-    if (performance.now() < notBefore) throw new Error(`no connection to ${host}`);
+    if (performance.now() < notBefore) throw new Error(NO_CONNECTION);
     const opening = opened();
     socket = opening;
     opening.onopen = () => {
@@ -77,7 +78,7 @@ export function webSocketTransport(url, options = {}) {
     };
     opening.onmessage = ({ data }) => socket === opening && take(data);
     opening.onclose = () => socket === opening && lost(new Error('connection lost'));
-    opening.onerror = () => socket === opening && lost(new Error(`no connection to ${host}`));
+    opening.onerror = () => socket === opening && lost(new Error(NO_CONNECTION));
     return opening;
   }
 
@@ -146,7 +147,7 @@ export function webSocketTransport(url, options = {}) {
       const socket = connection();
       const first = calls[0].id;
       asked = Math.max(asked, first + calls.length);
-      const timer = setTimeout(() => lost(new Error(`no response in ${timeout} ms`)), timeout);
+      const timer = setTimeout(() => lost(new Error(TIME_OVER)), timeout);
       timer.unref?.();
       const end = (error, bytes) => {
         clearTimeout(timer);
@@ -175,9 +176,9 @@ export function webSocketTransport(url, options = {}) {
 /** The member of a response that names its call. */
 const ID = /"id"\s*:\s*(\d+)/g;
 
-function hostOf(url) {
+function checkAddress(url) {
   try {
-    return new URL(url, globalThis.location?.href).host;
+    void new URL(url, globalThis.location?.href);
   } catch {
     throw new TypeError('the upstream\'s address is not a URL');
   }

@@ -87,7 +87,7 @@ test('an exchange ends after a minute, or with its client', async (t) => {
   const late = exchange('', false);
   await settled();
   t.mock.timers.tick(60_000);
-  assert.equal(await late, 'no response in 60 s');
+  assert.equal(await late, 'the time limit is over: ask again later, or add another upstream');
   const under = [exchange('', false), exchange('', true)];
   life.end(new Error('closed'));
   assert.deepEqual(await Promise.all(under), ['closed', 'closed']);

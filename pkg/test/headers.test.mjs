@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { checkWords } from './lib/documented.mjs';
 import { follow } from './lib/headers-scenario.mjs';
 import { HeaderNode, rawHeader, readHeaders } from './lib/headers.mjs';
 import { inPage } from './lib/in-page.mjs';
@@ -54,6 +55,23 @@ function check({ head, proofs, header, block }, headers) {
   assert.equal(header, rawHeader(last.rlp));
   assert.match(block.refused, /no proof of transactions/);
 }
+
+test('a head that is too old is told with the upstream and what to do', { skip }, async () => {
+  const { createProvider } = await import('../index.js');
+  const headers = readHeaders(file);
+  const upstream = await serveNode(new HeaderNode(headers, 'binary'));
+  const provider = await createProvider({ ...start(headers), maxAge: undefined, upstream: upstream.url, store: null });
+  try {
+    await assert.rejects(provider.request({ method: 'eth_blockNumber', params: [] }), ({ code, message }) => {
+      assert.equal(code, -32002);
+      checkWords('too old', upstream.url, message);
+      return true;
+    });
+  } finally {
+    provider.close();
+    await upstream.close();
+  }
+});
 
 test('from a checkpoint to the head in Node.js, headers in every form', { skip }, async () => {
   const rootlight = await import('../index.js');

@@ -169,7 +169,7 @@ test('wrong options are named', LIMIT, async () => {
 
 test('without a checkpoint a client starts by window, from the newest built-in block, or from genesis', LIMIT, async () => {
   const upstream = async () => Promise.reject(new Error('down'));
-  const [anyBlock, builtIn] = [/^block 0: no response/, /^block [1-9]\d{6}: no response/];
+  const [anyBlock, builtIn] = [/^upstream 0: block 0: no response/, /^upstream 0: block [1-9]\d{6}: no response/];
   for (const [options, first] of [
     // No block is asked for before a height is known.
     [{ network: 'mainnet' }, anyBlock],

@@ -1,14 +1,27 @@
-// What is told of an upstream that gives no response: which one, why, and what to do, and no more of its address than the host.
+// What is told of an upstream that is of no use: which one, why, and what to do, in the words of docs/errors.md, and no more of its address
+// than scheme, host and port.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { createDevChain } from '../dev.js';
-import { createProvider } from '../index.js';
+import { exchangeOver } from '../exchange.js';
+import { createProvider, httpTransport } from '../index.js';
+import { newLife } from '../life.js';
+import { unreachable } from '../upstream-words.js';
+import { serveChain } from './lib/chain-server.mjs';
 import { transportTo } from './lib/chain-transport.mjs';
+import { WORDS, checkWords } from './lib/documented.mjs';
 import { listen } from './lib/upstream.mjs';
 
 const HASH = `0x${'11'.repeat(32)}`;
 const BASE = { network: 'regtest', checkpoint: { number: 0, hash: HASH }, store: null };
+const SECRET = 'SECRET-KEY-1234';
+
+/** As {@link checkWords}, of an upstream whose address has a secret. */
+function check(cause, name, message) {
+  checkWords(cause, name, message);
+  assert.doesNotMatch(message, /SECRET/);
+}
 
 /** The error of a start with this upstream. */
 const failed = (upstream, more) => createProvider({ ...BASE, ...more, upstream }).then(
@@ -20,27 +33,51 @@ const failed = (upstream, more) => createProvider({ ...BASE, ...more, upstream }
 );
 
 /** A server that responds with a status. */
-const answering = (status) => listen(createServer((request, response) => response.writeHead(status).end()));
+const answering = (status, headers = {}, body = '') => listen(createServer((request, response) => response.writeHead(status, headers).end(body)));
 
-test('each cause is told with the host and what to do, without the key', async () => {
+test('each cause is told with the upstream and what to do, without the key', async () => {
   const gone = await answering(200);
   await gone.close();
-  const cases = [[gone.url, /nobody listens at HOST: start the node, or check its address/]];
-  const servers = [];
-  for (const [status, advice] of [[401, 'check the key'], [404, 'check the path'], [500, 'ask again later']]) {
-    const server = await answering(status);
-    servers.push(server);
-    cases.push([server.url, new RegExp(`HOST: HTTP status ${status}: ${advice}`)]);
-  }
+  const servers = new Map([
+    ['no key, or a wrong one', await answering(401)],
+    ['refused', await answering(403)],
+    ['wrong path', await answering(404)],
+    ['broken node', await answering(500)],
+    ['busy node', await answering(503, { 'retry-after': '1' })],
+    ['no node', await answering(200, {}, '<html>')],
+  ]);
+  const causes = [['no program listens', gone.url], ['no such host', 'http://no-such-host.invalid'], ...[...servers].map(([cause, { url }]) => [cause, url])];
   try {
-    for (const [url, words] of cases) {
-      const { host } = new URL(url);
-      const { message } = await failed(`${url}/SECRET-KEY-1234?key=SECRET-KEY-1234`);
-      assert.match(message, new RegExp(words.source.replace('HOST', host)));
-      assert.doesNotMatch(message, /SECRET/);
+    for (const [cause, url] of causes) {
+      const { origin } = new URL(url);
+      check(cause, origin, (await failed(`${url}/${SECRET}?key=${SECRET}`)).message);
     }
+    check('WebSocket in the package', gone.url.replace('http', 'ws'), (await failed(`${gone.url.replace('http', 'ws')}/${SECRET}`)).message);
   } finally {
-    await Promise.all(servers.map(({ close }) => close()));
+    await Promise.all([...servers.values()].map(({ close }) => close()));
+  }
+});
+
+test('a node that is silent is told when the time limit is over', async () => {
+  const silent = await listen(createServer(() => {}));
+  const life = newLife();
+  try {
+    const exchange = exchangeOver(httpTransport(`${silent.url}/${SECRET}`, { timeout: 100 }), life, undefined, undefined, undefined, unreachable);
+    check('slow node', 'name', `name: no response: ${await exchange('{}', false)}`);
+  } finally {
+    life.end(new Error('over'));
+    await silent.close();
+  }
+});
+
+test('a page is told what to do about a node that it cannot reach', () => {
+  globalThis.location = { origin: 'https://page.example' };
+  try {
+    const words = unreachable(new TypeError('Failed to fetch'));
+    check('not reached from a page', 'name', `name: no response: ${words}`);
+    assert.match(words, /pages of https:\/\/page\.example there/);
+  } finally {
+    delete globalThis.location;
   }
 });
 
@@ -56,9 +93,35 @@ test('an upstream of another network is told with both chain ids', async () => {
   const chain = await createDevChain();
   try {
     const { message } = await failed(transportTo(chain), { network: 'testnet', checkpoint: { number: 1, hash: HASH } });
-    assert.match(message, /upstream 0 is of the network with chain id 33, not 31: give an upstream of the network/);
+    check('other network', 'upstream 0', message);
+    assert.match(message, /chain id 33, not 31/);
     assert.doesNotMatch((await failed(transportTo(chain))).message, /chain id/);
   } finally {
     chain.close();
+  }
+});
+
+test('a node without proofs, and one that synchronizes, are told with what to do', async () => {
+  const served = await serveChain(3);
+  const chain = transportTo(served.chain, ['rootlight_getHeaders', 'eth_getProof', 'rsk_getProof', 'rootlight_getWitness', 'rootlight_getBlockWitness']);
+  const provider = await createProvider({ ...served.options, upstream: chain, store: null });
+  const address = `0x${'22'.repeat(20)}`;
+  const balance = (provider) => provider.request({ method: 'eth_getBalance', params: [address, 'latest'] });
+  try {
+    await assert.rejects(balance(provider), ({ message }) => check('no proofs', 'upstream 0', message) ?? true);
+  } finally {
+    provider.close();
+    await served.close();
+  }
+  // A light client's server, before its head is reached.
+  const words = WORDS.get('synchronizing').replace('UPSTREAM', 'https://node.example').replace('…', '7');
+  const error = JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32002, message: `Resource unavailable: ${words}` } });
+  const server = await answering(200, { 'content-type': 'application/json' }, error);
+  try {
+    const { message } = await failed(`${server.url}/${SECRET}`);
+    assert.ok(message.includes(`${server.url}: `), message);
+    check('synchronizing', 'https://node.example', message);
+  } finally {
+    await server.close();
   }
 });
