@@ -1,6 +1,7 @@
 // Block 0 of a development chain. No block of such a chain is known in advance, so that its upstreams show it.
 import { disconnected, failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';
+import { NOT_JSON_RPC } from './upstream-words.js';
 
 /** Milliseconds that the other upstreams have once one has shown its block. */
 const GRACE = 2_000;
@@ -18,10 +19,10 @@ async function shownBy(exchange) {
   try {
     response = JSON.parse(new TextDecoder().decode(taken()));
   } catch {
-    throw new Error('the response is not JSON');
+    throw new Error(NOT_JSON_RPC);
   }
   const { hash, difficulty } = response?.result ?? {};
-  if (!/^0x[\da-f]{64}$/i.test(hash)) throw new Error('it has no block 0');
+  if (!/^0x[\da-f]{64}$/i.test(hash)) throw new Error('it has no block 0: check that it is a development chain');
   return { hash: hash.toLowerCase(), difficulty };
 }
 

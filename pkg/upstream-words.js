@@ -23,6 +23,9 @@ const STATUSES = {
 /** The time limit of an exchange is over. */
 export const TIME_OVER = 'the time limit is over: ask again later, or add another upstream';
 
+/** The response is something else than JSON-RPC. */
+export const NOT_JSON_RPC = 'not a JSON-RPC response; check that the address is that of a node';
+
 /** A WebSocket does not say why it is not opened. */
 export const NO_CONNECTION = 'no connection: start the node, or check its address';
 

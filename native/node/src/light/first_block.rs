@@ -94,7 +94,7 @@ async fn shown_by(network: &Network, upstream: &SharedUpstream) -> Result<Checkp
     let result = results.into_iter().next().ok_or("no response")?;
     let block = result.map_err(|error| RequestFailure::from(error).to_string())?;
     if block.get() == "null" {
-        return Err("it has no block 0".to_owned());
+        return Err("it has no block 0: check that it is a development chain".to_owned());
     }
     let header = prove::header(block.get(), None, network).map_err(|error| error.to_string())?;
     if header.number != 0 {
