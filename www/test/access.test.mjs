@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
 /** Folder for pictures of the page, to be looked at by people. */
 const SCREENSHOTS = process.env.PAGE_SCREENSHOTS;

@@ -55,6 +55,8 @@ test('the first screen: one press, a node lies, a wallet shows the lie, and the 
     await page.waitForFunction(() => document.querySelector('#shown')?.textContent === '1,010,001.6 RBTC');
     assert.equal(await page.textContent('#noticed'), '10,001.6 RBTC');
     assert.match(await page.textContent('#demo .side.lie'), /wrong/);
+    const grounds = await page.evaluate(() => ['.side.lie', '.side.lie .badge'].map((part) => getComputedStyle(document.querySelector(part)).backgroundColor));
+    assert.notEqual(grounds[0], grounds[1], 'the badge stands out from the card');
     assert.match(await page.textContent('#demo .side.good'), /liar caught.*Node A was caught/s);
     await page.getByRole('button', { name: 'Make the node honest again' }).click();
     await page.waitForFunction(() => document.querySelector('#shown')?.textContent === '10,001.6 RBTC');
