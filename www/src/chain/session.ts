@@ -138,6 +138,11 @@ export class Session {
     return typeof claimed?.hash !== 'string' || claimed.hash === hash;
   }
 
+  /** Whether the upstream mines on request. Light clients and nodes of public networks do not know the methods of development chains. */
+  makesBlocks(): Promise<boolean> {
+    return this.claim('anvil_getAutomine').then((answer) => typeof answer === 'boolean', () => false);
+  }
+
   /** A proven answer. */
   async request(method: string, ...params: readonly unknown[]): Promise<unknown> {
     return (await this.answer(method, ...params)).result;

@@ -101,8 +101,9 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     choose(session.head, true);
   });
   tools.append(newest);
-  // On a development chain anybody may mine; the server decides whether this page may.
-  if (session.source.chainId === 33) tools.append(action('Mine a block', () => session.claim('evm_mine').catch((error) => fill(about, el('p', { class: 'note bad' }, reasonOf(error))))));
+  void session.makesBlocks().then((itMay) => {
+    if (itMay) tools.append(action('Mine a block', () => session.claim('evm_mine').catch((error) => fill(about, el('p', { class: 'note bad' }, reasonOf(error))))));
+  });
   session.onHead((head) => void update(head));
   void update(session.head);
   const clock = setInterval(() => {
