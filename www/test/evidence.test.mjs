@@ -37,4 +37,5 @@ test('a start says what is trusted, and since when work counts', () => {
   const time = Date.now() / 1_000 - 2 * 86_400 - 60;
   assert.equal(words.startWords({ kind: 'window', number: 9_434_690, time }), 'No block is trusted: the chain starts by window, and the work since block 9,434,690 (2 days ago) counts.');
   assert.equal(words.startWords({ kind: 'checkpoint', number: 0, time: 0 }), 'Everything since the first block was checked here; that block is trusted.');
+  assert.match(words.startWords({ kind: 'upstream', number: 0, time: 0 }), /^Everything since the first block was checked here; that block is trusted as the node shows it/);
 });

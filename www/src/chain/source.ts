@@ -1,13 +1,13 @@
 // Where the data comes from: the server that this page came from, or a development chain in this tab.
 import type { ChainProvider } from '../../../pkg/dev.js';
-import type { Checkpoint, Provider, ProviderOptions, SyncProgress, Transport } from '../../../pkg/index.js';
+import type { Provider, ProviderOptions, SyncProgress, Transport } from '../../../pkg/index.js';
 import { quantity } from '../bytes.ts';
 import { serverKey } from './key.ts';
 import { networkOf } from './networks.ts';
 import { synchronizing, Trouble, troubleOf } from './trouble.ts';
 import { tokenDeployment } from '../contracts/samples.ts';
 import { callData } from '../contracts/abi.ts';
-import { claim, type Exchange, overChain, overTransport, toTransport } from './upstream.ts';
+import { claim, type Exchange, overChain, overTransport } from './upstream.ts';
 
 /** An untrusted source of data, and how a light client starts on it. */
 export interface Source {
@@ -33,28 +33,18 @@ const BRIDGE = '0x0000000000000000000000000000000001000006';
 /** The server's address: this page's own folder, and the key if there is one. */
 export const serverAddress = (): URL => new URL(`./${encodeURIComponent(serverKey())}`, new URL(location.pathname, location.origin));
 
-/** The block that a light client of a development chain trusts: there is no built-in one. */
-async function firstBlock(exchange: Exchange): Promise<Checkpoint> {
-  const own = (await claim(exchange, 'rootlight_checkpoint').catch(() => null)) as { number: string; hash: string; totalDifficulty?: string } | null;
-  if (own) return { number: Number(own.number), hash: own.hash, ...(own.totalDifficulty ? { totalDifficulty: own.totalDifficulty } : {}) };
-  const block = (await claim(exchange, 'eth_getBlockByNumber', '0x0', false)) as { hash: string; totalDifficulty: string };
-  return { number: 0, hash: block.hash, totalDifficulty: block.totalDifficulty };
-}
-
 /** Milliseconds after which a light client of a development chain gives up: such chains are short. */
 const PATIENCE = 10_000;
 
-/** Options that differ by network. Work is free on a development chain, and its newest block may be old. */
-async function settings(chainId: number, exchange: Exchange): Promise<[Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string]> {
+/** Options that differ by network. A light client of a development chain begins at the block 0 that its upstreams show. */
+function settings(chainId: number): [Pick<ProviderOptions, 'network'> & Partial<ProviderOptions>, string] {
   const network = networkOf(chainId)?.option;
   if (!network) throw new Trouble('network', String(chainId));
   if (network === 'mainnet') {
     return [{ network, pollSeconds: 10 }, 'the heaviest chain of the last two days, by Bitcoin’s proof of work alone'];
   }
-  if (network === 'testnet') return [{ network, pollSeconds: 10 }, 'the newest block that is built into this program'];
-  const checkpoint = await firstBlock(exchange);
-  const trusts = `block ${checkpoint.number}, where this development chain begins`;
-  return [{ network, checkpoint, pollSeconds: 0.5, maxAge: 0, store: null, timeout: PATIENCE }, trusts];
+  if (network !== 'regtest') return [{ network, pollSeconds: 10 }, 'the newest block that is built into this program'];
+  return [{ network, pollSeconds: 0.5, store: null, timeout: PATIENCE }, 'block 0 of this development chain, as the node shows it'];
 }
 
 /** Milliseconds that a server may take for its first answers. */
@@ -71,7 +61,7 @@ export async function serverSource(): Promise<Source> {
   if (!networkOf(chainId)) throw new Trouble('network', String(answer).slice(0, 40));
   const progress = await synchronizing(ask);
   if (progress) throw new Trouble('syncing', 'the server synchronizes', progress);
-  const [options, trusts] = await settings(chainId, exchange).catch((error) => { throw troubleOf(error); });
+  const [options, trusts] = settings(chainId);
   const accounts = await ask('eth_accounts').catch(() => []);
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
   return { kind: 'server', name: location.host, chainId, exchange, trusts, start, account: Array.isArray(accounts) && typeof accounts[0] === 'string' ? accounts[0] : BRIDGE };
@@ -101,7 +91,7 @@ export async function tabSource(): Promise<Source> {
   const chain = await createDevChain({ blockTime: 0, worker: 'dedicated' }).catch(() => createDevChain({ blockTime: 0 }));
   const things = await furnish(chain);
   const exchange = overChain(chain);
-  const [options, trusts] = await settings(33, exchange);
+  const [options, trusts] = settings(33);
   const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
   return { kind: 'tab', name: 'the chain in this tab', chainId: 33, exchange, chain, trusts, start, ...things };
 }
@@ -110,5 +100,3 @@ export const progressOf = (progress: SyncProgress): number => {
   const all = progress.highestBlock - progress.startingBlock;
   return all <= 0 ? 0 : Math.min(1, (progress.currentBlock - progress.startingBlock) / all);
 };
-
-export const asTransport = toTransport;

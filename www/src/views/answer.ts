@@ -34,7 +34,7 @@ export const verdictBadge = (verdict: Verdict): HTMLElement => el('span', { clas
 
 /** The level of a block's contents. What follows from a trusted block is not verified, but trusted. */
 export function levelBadge(level: string | undefined, verification: Verification | null): HTMLElement {
-  if (level === undefined && verification?.origin === 'checkpoint') return el('span', { class: 'badge warn' }, 'trusted');
+  if (level === undefined && /^(checkpoint|upstream)$/.test(verification?.origin ?? '')) return el('span', { class: 'badge warn' }, 'trusted');
   const shown = level ?? verification?.level ?? 'verified';
   return el('span', { class: `badge ${/^(verified|local)/.test(shown) ? 'good' : 'warn'}` }, shown);
 }

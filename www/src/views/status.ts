@@ -54,7 +54,7 @@ function upstreams(reports: readonly UpstreamReport[], source: Source, lies: num
 export function restsOn(verification: Verification | null, isMined: boolean): string {
   const began = verification?.began;
   if (!began) return 'the start of the chain';
-  if (began.kind === 'checkpoint') return began.number === 0 ? 'block 0, which is trusted' : `block ${grouped(began.number)}, which is trusted`;
+  if (began.kind === 'checkpoint' || began.kind === 'upstream') return began.number === 0 ? 'block 0, which is trusted' : `block ${grouped(began.number)}, which is trusted`;
   return isMined ? 'two days of headers that Bitcoin miners worked on' : 'the work of recent headers';
 }
 
