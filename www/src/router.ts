@@ -4,7 +4,8 @@ import { safeText } from './bytes.ts';
 import { byId, el, fill } from './dom.ts';
 import { addressPage } from './pages/address.ts';
 import { blockPage } from './pages/block.ts';
-import { logsPage, tokenPage } from './pages/forms.ts';
+import { logsPage } from './pages/logs.ts';
+import { tokenPage } from './pages/token.ts';
 import { transactionPage } from './pages/transaction.ts';
 import { refusalView } from './views/answer.ts';
 
@@ -34,14 +35,14 @@ export async function route(session: Session | undefined): Promise<void> {
     return;
   }
   const make = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
-  if (!make) return fill(root, el('h2', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
+  if (!make) return fill(root, el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
   if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
   fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
   const before = await session.lies();
-  const made = await make(session, ...rest).catch(async (error: unknown) => refusalView(error, (await session.lies()) > before));
+  const made = await make(session, ...rest).catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'), refusalView(error, (await session.lies()) > before)));
   if (mine !== turn || session.isClosed) return;
   fill(root, el('p', {}, el('a', { href: '#top' }, '← First page')), made);
-  const heading = root.querySelector<HTMLElement>('h2');
+  const heading = root.querySelector<HTMLElement>('h1');
   heading?.setAttribute('tabindex', '-1');
   heading?.focus({ preventScroll: true });
   root.scrollIntoView();

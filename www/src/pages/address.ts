@@ -1,13 +1,29 @@
 // An account or a contract: what it has, and what it answers.
 import type { Session } from '../chain/session.ts';
-import { grouped, rbtc, toAddress, word256 } from '../bytes.ts';
+import { fromHex, grouped, rbtc, toAddress, toHex, word256 } from '../bytes.ts';
 import { el } from '../dom.ts';
+import { keccak } from '../proof/hash.ts';
 import { type AccountProof, accountTrail, pinned, whatItIs } from '../views/account.ts';
 import { comparison, heard, read, said } from '../views/answer.ts';
 import { functionsView } from '../views/functions.ts';
 import { ladderView } from '../views/ladder.ts';
 import { nodeViews } from '../views/trail.ts';
-import { bytesView, factsView, headingView, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+import { bytesView, copyButton, factsView, headingView, link, miningProof, stateStep, tellsView, toolsView, workSteps } from './common.ts';
+
+/** Characters of a contract's code that are written out; the button copies all. */
+const WRITTEN = 20_000;
+
+const hashOf = (code: string): string => toHex(keccak(fromHex(code)));
+
+/** The proven code of a contract, with its bytes folded. */
+const codeView = (code: string): HTMLElement => el('section', { class: 'card', 'aria-label': 'Code' },
+  el('h2', {}, 'Code'),
+  el('p', { class: 'tells' }, 'The program that runs when somebody calls this contract. The state of the block commits to it, so that no node can show another one.'),
+  el('dl', { class: 'facts wide' },
+    el('div', {}, el('dt', {}, 'Size'), el('dd', { id: 'code-size' }, `${grouped(fromHex(code).length)} bytes`)),
+    el('div', {}, el('dt', {}, 'Keccak-256, computed here'), el('dd', { class: 'mono break', id: 'code-hash' }, hashOf(code)))),
+  el('details', {}, el('summary', {}, 'Its bytes'), bytesView(code.length > WRITTEN ? `${code.slice(0, WRITTEN)}…` : code)),
+  el('div', { class: 'row' }, copyButton(code, 'Copy the code')));
 
 export async function addressPage(session: Session, id = ''): Promise<HTMLElement> {
   const address = toAddress(id);
@@ -25,6 +41,7 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     { name: 'Balance', claimed: heard(saidBalance, amount), proven: read(balance, amount) },
     { name: 'Transactions sent', claimed: heard(saidNonce, count), proven: read(nonce, count) },
     { name: 'What it is', claimed: heard(saidCode, kind), proven: read(code, kind) },
+    { name: 'Code', claimed: heard(saidCode, hashOf), proven: read(code, hashOf) },
   ] });
   const { path, holds, value } = accountTrail(block, address, proof, '');
   const isContract = read(code, kind).startsWith('a contract');
@@ -35,10 +52,11 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
       ...(isContract ? [['Also', link('token', address, 'as a token'), ' · ', el('a', { href: `#/logs/${address}` }, 'its logs')] as const] : [])),
     ladderView([
       ...workSteps(session, block, work),
-      { title: 'The block names all its state', holds: true, open: () => [tellsView('The state root in the header of the block: one hash for all accounts.'), bytesView(block.stateRoot)] },
+      stateStep(block),
       { title: `${path.nodes.length} nodes of a trie`, holds: path.linked, open: () => [tellsView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
       { title: path.found ? 'This account' : 'Nothing is here', holds, open: () => [tellsView(path.found ? value : 'The path ends before this address: no such account exists, and that is proven.')] },
     ]),
+    isContract && codeView(String(code)),
     isContract && functionsView(session, address),
     toolsView(session, compared, saidBalance, ['eth_getBalance', address, at], { subject: 'account', document: { proof, header: block }, name: `account-${address.slice(2, 14)}-${Number(at)}.json` }));
 }

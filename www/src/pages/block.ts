@@ -64,19 +64,19 @@ export async function blockPage(session: Session, id = 'latest'): Promise<HTMLEl
     verification && evidenceView(verification),
     ladderView(steps(session, block, proof, Number(verification?.depth ?? 0))),
     el('section', { class: 'card', 'aria-label': 'Transactions' },
-      el('h3', {}, `${grouped(transactions.length)} transaction${transactions.length === 1 ? '' : 's'}`),
+      el('h2', {}, `${grouped(transactions.length)} transaction${transactions.length === 1 ? '' : 's'}`),
       el('ol', { class: 'hashes' }, ...transactions.slice(0, LISTED).map((hash) => el('li', {}, link('tx', hash, short(hash, 12, 12))))),
       transactions.length > LISTED && el('p', { class: 'small' }, `The first ${LISTED} are listed.`)),
     toolsView(session, compared, claim, ['eth_getBlockByNumber', block.number, false], { subject: 'header', document: block, name: `block-${number}.json` }),
-    proof && drawing(proof, isMined));
+    proof && el('section', { class: 'card', 'aria-label': 'Proof of work' }, el('h2', {}, 'Proof of work'), drawing(proof, isMined)));
 }
 
 /** The proof of work with all its bytes, folded. */
 function drawing(proof: MiningProof, isMined: boolean): HTMLElement {
   const body = el('div');
-  const folded = el('details', { class: 'path' }, el('summary', {}, 'The proof of work, byte by byte'), body);
+  const folded = el('details', {}, el('summary', {}, 'The proof of work, byte by byte'), body);
   folded.addEventListener('toggle', () => {
-    if (folded.open && body.childElementCount === 0) later(body, draw(proof, isMined), refusalView);
+    if (folded.open && body.childElementCount === 0) later(body, draw(proof, isMined).then((drawn) => el('div', {}, el('h3', {}, `Why block ${grouped(proof.number)} counts`), drawn)), refusalView);
   });
   return folded;
 }

@@ -3,9 +3,9 @@ import { serverKey } from '../chain/key.ts';
 import { networkOf } from '../chain/networks.ts';
 import type { Block, Session, Verification } from '../chain/session.ts';
 import { digits, grouped, reversed, safeText, short, toHex } from '../bytes.ts';
-import { action, type Child, el, fill } from '../dom.ts';
+import { action, type Child, el, fill, form } from '../dom.ts';
 import { type MiningProof, prove } from '../proof/mining.ts';
-import { levelBadge } from '../views/answer.ts';
+import { levelBadge, refusalView } from '../views/answer.ts';
 import type { Step } from '../views/ladder.ts';
 
 /** A link to a page of its own. */
@@ -31,7 +31,7 @@ export const factsView = (...facts: readonly Fact[]): HTMLElement =>
 export function headingView(title: string, id: string, verification: Verification | null): HTMLElement {
   const depth = Number(verification?.depth ?? 0);
   return el('header', { class: 'page-head' },
-    el('h2', {}, title),
+    el('h1', {}, title),
     el('p', {}, el('span', { class: 'mono break' }, id), ' ', copyButton(id), levelBadge(undefined, verification),
       el('span', { class: 'small' }, depth === 0 ? ' in the newest block' : ` ${grouped(depth)} block${depth === 1 ? '' : 's'} on top`)));
 }
@@ -60,20 +60,20 @@ function curl(session: Session, method: string, params: readonly unknown[]): str
 const LONGEST = 20_000;
 
 /** What the node said, and how to check everything elsewhere. */
-export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [string, ...unknown[]], file: ProofFile): HTMLElement {
+export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [string, ...unknown[]], file?: ProofFile): HTMLElement {
   const [method, ...params] = question;
   const command = curl(session, method, params);
   const network = networkOf(session.source.chainId)?.option ?? 'mainnet';
-  const check = `rootlight verify ${file.subject} ${file.name}${network === 'mainnet' ? '' : ` --network ${network}`}`;
+  const check = file && `rootlight verify ${file.subject} ${file.name}${network === 'mainnet' ? '' : ` --network ${network}`}`;
   const raw = JSON.stringify(claim, null, 1) ?? 'no answer';
   return el('section', { class: 'card', 'aria-label': 'What the node said' },
-    el('h3', {}, 'What the node said'),
+    el('h2', {}, 'What the node said'),
     compared || el('p', { id: 'same' }, claim === undefined || claim === null ? 'Nothing to compare.' : 'The same as what is proven here.'),
     el('details', {}, el('summary', {}, 'Its raw JSON'), el('pre', { class: 'mono raw', tabindex: '0' }, safeLines(raw.slice(0, LONGEST)))),
     el('div', { class: 'row' },
-      action('Proof as file', () => save(file)),
+      file && action('Proof as file', () => save(file)),
       command && copyButton(command, 'Copy as curl')),
-    el('p', { class: 'small' }, 'The file is checked offline by ', el('code', { class: 'mono break' }, check), '.'));
+    el('p', { class: 'small' }, ...(check ? ['The file is checked offline by ', el('code', { class: 'mono break' }, check), '.'] : ['The page of each log’s transaction gives its proof as a file.'])));
 }
 
 /** Escaped, but with its lines. */
@@ -114,6 +114,26 @@ export function workSteps(session: Session, block: Block, proof: MiningProof | u
       tellsView('The coinbase transaction below the header contains these 32 bytes, which follow from the block’s header; the block’s own hash is below.'),
       bytesView(proof.commitment), bytesView(block.hash)] },
   ];
+}
+
+/** The third step where state is proven. */
+export const stateStep = ({ stateRoot }: Block): Step => (
+  { title: 'The block names all its state', holds: true, open: () => [tellsView('The state root in the header of the block: one hash for all accounts.'), bytesView(stateRoot)] });
+
+/** Leads to the page that a visitor's text asks for, or says what is wrong with the text. */
+export async function asked(wrong: HTMLElement, address: () => string): Promise<void> {
+  fill(wrong);
+  try {
+    location.hash = address();
+  } catch (error) {
+    fill(wrong, refusalView(error));
+  }
+}
+
+/** A question whose answer is a page of its own. */
+export function questionView(button: string, address: () => string, ...fields: Child[]): HTMLElement {
+  const wrong = el('div', { 'aria-live': 'polite' });
+  return el('div', {}, form({ class: 'form' }, () => asked(wrong, address), ...fields, el('div', {}, el('button', { class: 'button' }, button))), wrong);
 }
 
 /** Leaves out pages' own errors: a part that cannot be made says why at its place. */

@@ -83,7 +83,7 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
       { title: `${path.nodes.length} node${path.nodes.length === 1 ? '' : 's'} of a trie`, holds: path.linked, open: () => [tellsView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
       { title: 'This receipt', holds, open: () => [tellsView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
     ]),
-    receipt.logs.length > 0 && el('section', { class: 'card', 'aria-label': 'Logs' }, el('h3', {}, 'Logs'),
+    receipt.logs.length > 0 && el('section', { class: 'card', 'aria-label': 'Logs' }, el('h2', {}, 'Logs'),
       el('ol', { class: 'hashes' }, ...receipt.logs.slice(0, LISTED).map((log) => el('li', {}, `${safeText(meaning(log))} · `, link('address', log.address))))),
     toolsView(session, compared, claim, ['eth_getTransactionReceipt', hash], { subject: 'receipt', document: { receipt, nodes, header: block }, name: `receipt-${hash.slice(2, 14)}.json` }));
 }

@@ -4,7 +4,7 @@ import { grouped, rbtc, toAddress, units } from '../bytes.ts';
 import { addressOf, callData, number, text, words } from '../contracts/abi.ts';
 import { el, field, form } from '../dom.ts';
 import { type AccountProof, accountTrail, cellTrail, pinned } from './account.ts';
-import { answerView, clipped, heard, read, said, shower } from './answer.ts';
+import { type AnswerCard, answerView, clipped, heard, read, said, shower } from './answer.ts';
 import type { Trail } from './trail.ts';
 
 /** Most storage cells whose paths are drawn. */
@@ -22,43 +22,59 @@ async function withCells<T>(session: Session, contract: string, key: string, wor
   return [done, cells];
 }
 
-/** The proofs of a contract and of the cells that a call read. */
-async function trails(session: Session, block: Block, contract: string, cells: readonly string[]): Promise<Trail[]> {
-  const shown = cells.slice(0, DRAWN);
-  const proof = (await session.request('eth_getProof', contract, shown, block.number)) as AccountProof;
-  const drawn = proof.storageProof.map((cell) => cellTrail(block, contract, cell, `Proof of what the call read, cell ${cell.key.length > 20 ? `${cell.key.slice(0, 12)}…` : cell.key}`));
-  return [...drawn, accountTrail(block, contract, proof, 'Proof of the contract')];
+/** The proof of a contract and of the first cells that a call read. */
+const proofOf = (session: Session, block: Block, contract: string, cells: readonly string[]): Promise<AccountProof> =>
+  session.request('eth_getProof', contract, cells.slice(0, DRAWN), block.number) as Promise<AccountProof>;
+
+/** The paths to the cells of a proof, and to its contract. */
+function trailsOf(block: Block, contract: string, proof: AccountProof): Trail[] {
+  const cells = proof.storageProof.map((cell) => cellTrail(block, contract, cell, `Proof of what the call read, cell ${cell.key.length > 20 ? `${cell.key.slice(0, 12)}…` : cell.key}`));
+  return [...cells, accountTrail(block, contract, proof, 'Proof of the contract')];
 }
 
-export function tokenForm(session: Session, token = session.source.token, owner = session.source.account): HTMLElement {
+/** What a token says of a holder, twice, and the state that the proven answers were computed from. */
+export interface TokenAnswer extends AnswerCard {
+  readonly proof: AccountProof;
+  /** The question about the balance, and what the node says. */
+  readonly question: readonly ['eth_call', { readonly to: string; readonly data: string }, string];
+  readonly claim: unknown;
+  /** The proven answer in bytes. */
+  readonly bytes: string;
+}
+
+export async function tokenAnswer(session: Session, to: string, who: string): Promise<TokenAnswer> {
+  const block = await pinned(session);
+  const at = block.number;
+  const data = { name: callData('name()', []), symbol: callData('symbol()', []), decimals: callData('decimals()', []), balance: callData('balanceOf(address)', [who]) };
+  const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
+  const claimed = (input: string) => said(session, 'eth_call', { to, data: input }, at);
+  const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
+  const says = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
+  const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
+  const label = (answer: string) => text(answer) ?? 'no text';
+  const amount = (scale: unknown) => (answer: string) => {
+    const [count, places] = [number(answer), number(String(scale)) ?? 0n];
+    return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
+  };
+  const proof = await proofOf(session, block, to, cells);
+  return {
+    lines: [
+      { name: 'Balance', claimed: heard(says[3], amount(says[2])), proven: read(balance, amount(decimals)) },
+      { name: 'Name', claimed: heard(says[0], label), proven: read(name, label) },
+      { name: 'Symbol', claimed: heard(says[1], label), proven: read(symbol, label) },
+    ],
+    level: answers[3]?.level, block, verification: await session.verification(at), trails: trailsOf(block, to, proof), proof,
+    question: ['eth_call', { to, data: data.balance }, at], claim: says[3], bytes: balance ?? '0x',
+  };
+}
+
+export function tokenForm(session: Session): HTMLElement {
+  const { token, account } = session.source;
   const contract = el('input', { value: token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
-  const holder = el('input', { value: owner ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
+  const holder = el('input', { value: account ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
   const result = el('div');
   const show = shower(result, session);
-  const ask = () => show(async () => {
-    const [to, who] = [toAddress(contract.value), toAddress(holder.value)];
-    const block = await pinned(session);
-    const at = block.number;
-    const data = { name: callData('name()', []), symbol: callData('symbol()', []), decimals: callData('decimals()', []), balance: callData('balanceOf(address)', [who]) };
-    const proven = (input: string) => session.answer('eth_call', { to, data: input }, at);
-    const claimed = (input: string) => said(session, 'eth_call', { to, data: input }, at);
-    const [answers, cells] = await withCells(session, to, `${to}${who}`, () => Promise.all([proven(data.name), proven(data.symbol), proven(data.decimals), proven(data.balance)]));
-    const says = await Promise.all([claimed(data.name), claimed(data.symbol), claimed(data.decimals), claimed(data.balance)]);
-    const [name, symbol, decimals, balance] = answers.map(({ result: value }) => String(value));
-    const label = (answer: string) => text(answer) ?? 'no text';
-    const amount = (scale: unknown) => (answer: string) => {
-      const [count, places] = [number(answer), number(String(scale)) ?? 0n];
-      return count === undefined ? 'no number' : places > 77n ? grouped(count) : units(count, Number(places));
-    };
-    return answerView(session, {
-      lines: [
-        { name: 'Balance', claimed: heard(says[3], amount(says[2])), proven: read(balance, amount(decimals)) },
-        { name: 'Name', claimed: heard(says[0], label), proven: read(name, label) },
-        { name: 'Symbol', claimed: heard(says[1], label), proven: read(symbol, label) },
-      ],
-      level: answers[3]?.level, block, verification: await session.verification(at), trails: await trails(session, block, to, cells),
-    });
-  });
+  const ask = () => show(async () => answerView(session, await tokenAnswer(session, toAddress(contract.value), toAddress(holder.value))));
   if (contract.value && holder.value) void ask();
   return el('div', {}, form({ class: 'form' }, ask,
     el('div', { class: 'two' }, field('Address of the token', contract), field('Address of the holder', holder)),
@@ -93,7 +109,7 @@ export function callForm(session: Session): HTMLElement {
         { name: 'In words', claimed: heard(claimed, readings), proven: readings(proven) },
         { name: 'Bytes', claimed: heard(claimed, clipped), proven: clipped(proven), mono: true },
       ],
-      level: answer.level, block, verification: await session.verification(at), trails: await trails(session, block, to, cells),
+      level: answer.level, block, verification: await session.verification(at), trails: trailsOf(block, to, await proofOf(session, block, to, cells)),
     });
   });
   if (contract.value) void ask();

@@ -48,7 +48,7 @@ export function functionsView(session: Session, address: string): HTMLElement {
       fill(list, refusalView(error));
     }
   };
-  return el('section', { class: 'card', 'aria-label': 'Functions' }, el('h3', {}, 'Functions'),
+  return el('section', { class: 'card', 'aria-label': 'Functions' }, el('h2', {}, 'Functions'),
     el('p', { class: 'tells' }, 'The chain knows a contract’s bytes, not the names of its functions. Paste the ABI from its author: the names are the author’s word, the answers are proven.'),
     form({ class: 'form' }, open, field('ABI', abi), el('div', {}, el('button', { class: 'button' }, 'Show the functions'))), list);
 }

@@ -32,7 +32,7 @@ export function ladderView(steps: readonly Step[]): HTMLElement {
   });
   const fits = steps.every(({ holds }) => holds !== false);
   return el('section', { class: 'card why', 'aria-label': 'Why you can believe this' },
-    el('h3', {}, fits ? 'Why you can believe this' : 'Why you should not believe this'),
+    el('h2', {}, fits ? 'Why you can believe this' : 'Why you should not believe this'),
     el('p', { class: 'small' }, 'Five steps from the work to the answer. Open one to see its bytes; arrow keys move between steps.'),
     rove(el('div', { class: 'ladder', role: 'group', 'aria-label': 'Steps' }, ...buttons)), panel);
 }

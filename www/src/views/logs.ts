@@ -1,6 +1,6 @@
 // The explorer's logs: what contracts reported, each proven by its receipt.
-import type { Session } from '../chain/session.ts';
-import { equal, fromHex, grouped, quantity, short, toAddress, units } from '../bytes.ts';
+import type { Session, Verification } from '../chain/session.ts';
+import { equal, fromHex, grouped, InputError, quantity, short, toAddress, units } from '../bytes.ts';
 import { addressOf, number, TRANSFER } from '../contracts/abi.ts';
 import { action, el, field, fill, form } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
@@ -24,6 +24,9 @@ export interface Log {
 const BLOCKS = 2000;
 const SHOWN = 50;
 
+/** Blocks that are asked for unless a visitor says otherwise. */
+export const USUAL = '100';
+
 /** What a log says, as far as that can be told. */
 export function meaning(log: Log): string {
   const [event, from, to] = log.topics;
@@ -36,7 +39,7 @@ export function meaning(log: Log): string {
 }
 
 /** The path from the receipts root to the receipt that contains a log. */
-async function receiptTrail(session: Session, log: Log): Promise<HTMLElement> {
+export async function receiptTrail(session: Session, log: Log): Promise<HTMLElement> {
   const [block, nodes, raw] = await Promise.all([
     session.block(log.blockNumber),
     session.request('rsk_getTransactionReceiptNodesByHash', log.blockHash, log.transactionHash) as Promise<string[]>,
@@ -60,50 +63,82 @@ function row(session: Session, log: Log, claimed: string | undefined): HTMLEleme
   const show = action('Show its proof', () => receiptTrail(session, log).then((made) => fill(proof, made), (error) => fill(proof, refusalView(error))));
   return el('li', {},
     el('p', {}, el('span', { class: 'badge good' }, '✓'), ' ', el('strong', {}, proven)),
-    el('p', { class: 'small' }, `Block ${grouped(Number(log.blockNumber))} · contract ${short(log.address, 4, 4)}`),
+    el('p', { class: 'small' }, `Block ${grouped(Number(log.blockNumber))} · contract ${short(log.address, 4, 4)} · `, el('a', { href: `#/tx/${log.transactionHash}` }, 'its transaction')),
     claimed !== undefined && claimed !== proven && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says: ${claimed}`),
     show, proof);
 }
 
-export function logsForm(session: Session, address = session.source.token): HTMLElement {
-  const contract = el('input', { value: address ?? '', autocomplete: 'off', spellcheck: 'false' });
-  const count = el('input', { value: '100', inputmode: 'numeric', autocomplete: 'off' });
-  const result = el('div');
-  const show = shower(result, session);
-  const ask = () => show(async () => {
-    const blocks = Math.min(BLOCKS, Math.max(1, Math.floor(Number(count.value)) || 1));
-    const filter = {
-      fromBlock: quantity(Math.max(0, session.head - blocks + 1)), toBlock: quantity(session.head),
-      ...(contract.value.trim() ? { address: toAddress(contract.value) } : {}),
-    };
-    const [{ result: found, level }, claim, verification] = await Promise.all([
-      session.answer('eth_getLogs', filter), said(session, 'eth_getLogs', filter), session.verification(quantity(session.head)),
-    ]);
-    const logs = found as Log[];
-    const answers = Array.isArray(claim);
-    const claims = (answers ? claim : []) as Partial<Log>[];
-    const same = (log: Log) => claims.find((other) => other?.transactionHash === log.transactionHash && other.logIndex === log.logIndex);
-    const newest = logs.slice(-SHOWN).reverse();
-    const told = (log: Log): string | undefined => {
-      const other = same(log);
-      return other ? heard(other.data, () => meaning(other as Log)) ?? 'a log without data' : answers ? 'there is no such log' : undefined;
-    };
-    const rows = newest.map((log) => {
-      const other = told(log);
-      if (other !== undefined && other !== meaning(log)) session.caught(`log ${log.transactionHash} ${log.logIndex} ${other}`);
-      return row(session, log, other);
-    });
-    const made = claims.length - logs.length;
-    if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
-    return el('div', {}, standing(level, verification),
-      el('p', {}, logs.length === 0 ? 'There are no logs in these blocks, and that is proven, too: the headers’ blooms and receipts leave room for none.' : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}, the newest first. All receipts of each block were checked.`),
-      made > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(made)} more, which do not exist.`),
-      el('ul', { class: 'log' }, ...rows));
+/** The proven logs of the newest blocks, newest first, and what the node says of them. */
+export interface LogsAnswer {
+  readonly logs: readonly Log[];
+  readonly filter: { readonly fromBlock: string; readonly toBlock: string; readonly address?: string };
+  readonly level: string | undefined;
+  readonly verification: Verification | null;
+  readonly claim: unknown;
+  /** The logs as a list, each beside a lie of the node about it. */
+  readonly list: HTMLElement;
+  /** Whether the node says the same, as far as it says anything. */
+  readonly agrees: boolean;
+}
+
+/** Blocks that a question covers: a whole number from a visitor's text. */
+export function countOf(text: string): number {
+  const count = Number(text.replaceAll(/[\s,]/g, ''));
+  if (!Number.isSafeInteger(count) || count < 1 || count > BLOCKS) throw new InputError(`write how many blocks, from 1 to ${grouped(BLOCKS)}`);
+  return count;
+}
+
+/** Asks for the logs of a contract, or of all, in the newest blocks. Lies of the node are counted. */
+export async function logsAnswer(session: Session, address: string, count: number): Promise<LogsAnswer> {
+  const filter = { fromBlock: quantity(Math.max(0, session.head - count + 1)), toBlock: quantity(session.head), ...(address ? { address } : {}) };
+  const [{ result, level }, claim, verification] = await Promise.all([
+    session.answer('eth_getLogs', filter), said(session, 'eth_getLogs', filter), session.verification(filter.toBlock),
+  ]);
+  const logs = (result as Log[]).slice().reverse();
+  const answers = Array.isArray(claim);
+  const claims = (answers ? claim : []) as Partial<Log>[];
+  const told = (log: Log): string | undefined => {
+    const other = claims.find((each) => each?.transactionHash === log.transactionHash && each.logIndex === log.logIndex);
+    return other ? heard(other.data, () => meaning(other as Log)) ?? 'a log without data' : answers ? 'there is no such log' : undefined;
+  };
+  let lies = 0;
+  const rows = logs.slice(0, SHOWN).map((log) => {
+    const other = told(log);
+    if (other !== undefined && other !== meaning(log)) {
+      lies += 1;
+      session.caught(`log ${log.transactionHash} ${log.logIndex} ${other}`);
+    }
+    return row(session, log, other);
   });
-  if (contract.value) void ask();
-  return el('div', {}, form({ class: 'form' }, ask,
+  const made = claims.length - logs.length;
+  if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
+  const list = el('div', {},
+    el('p', {}, logs.length === 0 ? 'There are no logs in these blocks, and that is proven, too: the headers’ blooms and receipts leave room for none.' : `${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}, the newest first. All receipts of each block were checked.`),
+    logs.length > SHOWN && el('p', { class: 'small' }, `The newest ${SHOWN} are listed.`),
+    made > 0 && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node names ${grouped(made)} more, which do not exist.`),
+    el('ul', { class: 'log' }, ...rows));
+  return { logs, filter, level, verification, claim, list, agrees: lies === 0 && made <= 0 };
+}
+
+/** The fields of a question about logs; `ask` gets what they hold. */
+export function logsQuestion(address: string, count: string, ask: (address: string, count: string) => Promise<unknown>): HTMLFormElement {
+  const contract = el('input', { value: address, autocomplete: 'off', spellcheck: 'false' });
+  const blocks = el('input', { value: count, inputmode: 'numeric', autocomplete: 'off' });
+  return form({ class: 'form' }, () => ask(contract.value.trim(), blocks.value),
     el('div', { class: 'two' },
       field('Address of the contract', contract, 'Empty for all contracts.'),
-      field('How many blocks', count, `The newest ones, up to ${grouped(BLOCKS)}.`)),
-    el('div', {}, el('button', { class: 'button main' }, 'Prove the logs'))), result);
+      field('How many blocks', blocks, `The newest ones, up to ${grouped(BLOCKS)}.`)),
+    el('div', {}, el('button', { class: 'button main' }, 'Prove the logs')));
+}
+
+export function logsForm(session: Session): HTMLElement {
+  const result = el('div');
+  const show = shower(result, session);
+  const ask = (address: string, count: string) => show(async () => {
+    const { level, verification, list } = await logsAnswer(session, address && toAddress(address), countOf(count));
+    return el('div', {}, standing(level, verification), list);
+  });
+  const { token = '' } = session.source;
+  if (token) void ask(token, USUAL);
+  return el('div', {}, logsQuestion(token, USUAL, ask), result);
 }

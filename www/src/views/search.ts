@@ -1,8 +1,7 @@
 // One field for everything that has a page of its own.
 import { InputError } from '../bytes.ts';
 import { el, field, fill, form } from '../dom.ts';
-import { reasonOf } from '../words.ts';
-import { verdictBadge } from './answer.ts';
+import { asked } from '../pages/common.ts';
 
 /** The address on this page of what somebody looks for; throws for what is nothing of the kind. */
 export function routeOf(text: string): string {
@@ -19,14 +18,6 @@ export function routeOf(text: string): string {
 export function searchView(root: HTMLElement): void {
   const input = el('input', { autocomplete: 'off', spellcheck: 'false', placeholder: '0x… or 9000000', type: 'search' });
   const wrong = el('div', { 'aria-live': 'polite' });
-  const find = async () => {
-    fill(wrong);
-    try {
-      location.hash = routeOf(input.value);
-    } catch (error) {
-      const reason = reasonOf(error);
-      fill(wrong, el('p', { class: 'note input' }, verdictBadge('input'), ` ${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`));
-    }
-  };
+  const find = () => asked(wrong, () => routeOf(input.value));
   fill(root, form({ class: 'search', role: 'search' }, find, field('Address, transaction or block', input), el('button', { class: 'button main' }, 'Prove it')), wrong);
 }

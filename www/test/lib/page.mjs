@@ -1,6 +1,10 @@
 // What the tests of the page share.
 import assert from 'node:assert/strict';
 import { openPage, ready } from './browser.mjs';
+import { call, serveFolder, startProgram } from './site.mjs';
+
+/** Screens on which the page is looked at. */
+export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
 /** Chooses the practice chain, as a visitor does. */
 export const practise = (page) => page.getByRole('button', { name: 'Use a practice chain in this tab' }).click();
@@ -26,3 +30,34 @@ export const has = (page, selector, count) =>
 
 /** Opens one of the explorer's forms. */
 export const openForm = (page, name) => page.locator('#explorer .tab', { hasText: name }).click();
+
+/** Looks for something in the search field, and waits for its page. */
+export async function find(page, text, heading) {
+  await page.getByLabel('Address, transaction or block').fill(text);
+  await page.getByRole('button', { name: 'Prove it' }).click();
+  await page.waitForFunction((wanted) => document.querySelector('#page h1')?.textContent === wanted, heading);
+}
+
+/** Opens each step of the ladder, and returns their titles; all must fit. */
+export async function climb(page) {
+  const rungs = page.locator('#page .rung');
+  assert.equal(await rungs.count(), 5);
+  assert.equal(await page.locator('#page .rung.bad').count(), 0);
+  for (let at = 0; at < 5; at += 1) {
+    await rungs.nth(at).click();
+    assert.ok((await page.textContent('#page .ladder-panel')).length > 40, `step ${at + 1} opens`);
+  }
+  return rungs.allTextContents();
+}
+
+/** A development chain with a payment, and its page. */
+export async function withPayment(t, tamper) {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  const [from, to] = await call(program.url, 'eth_accounts');
+  const hash = await call(program.url, 'eth_sendTransaction', { from, to, value: '0xde0b6b3a7640000', gas: '0x5208', gasPrice: '0x3b9aca00' });
+  await call(program.url, 'evm_mine');
+  const site = await serveFolder(program.url, tamper);
+  t.after(site.stop);
+  return { site: { ...site, node: program.url }, from, to, hash };
+}

@@ -1,0 +1,39 @@
+// A token: how much a holder has of it, computed here from proven state.
+import type { Session } from '../chain/session.ts';
+import { safeText, toAddress } from '../bytes.ts';
+import { el, field } from '../dom.ts';
+import { comparison } from '../views/answer.ts';
+import { tokenAnswer } from '../views/contract.ts';
+import { ladderView, type Step } from '../views/ladder.ts';
+import { nodeViews } from '../views/trail.ts';
+import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, tellsView, toolsView, workSteps } from './common.ts';
+
+/** The last two steps: the cells that the token's code read, and what comes out. */
+function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tokenAnswer>>): Step[] {
+  const count = trails.reduce((sum, { path }) => sum + path.nodes.length, 0);
+  const [, { data }] = question;
+  return [
+    { title: `${count} nodes of a trie`, holds: trails.every(({ path }) => path.linked), open: () => [
+      tellsView('The paths to the contract and to the storage cells that its code read. Each node must have the hash that the one above it names; the part that leads on is marked.'),
+      ...trails.flatMap(({ title, value, path }) => [el('h4', {}, title), tellsView(value), nodeViews(path)])] },
+    { title: 'This balance', holds: trails.every(({ holds }) => holds), open: () => [
+      tellsView('The contract’s code was run in this tab on these cells. The question and the answer in bytes:'), bytesView(data), bytesView(bytes), tellsView(`In words: ${lines[0]?.proven ?? ''}`)] },
+  ];
+}
+
+export async function tokenPage(session: Session, contract = '', holder = ''): Promise<HTMLElement> {
+  const token = toAddress(contract);
+  const who = holder === '' ? session.source.account ?? token : toAddress(holder);
+  const answer = await tokenAnswer(session, token, who);
+  const { block, lines, verification, proof, question, claim } = answer;
+  const work = await miningProof(session, block);
+  const compared = await comparison(session, answer);
+  const input = el('input', { value: who, autocomplete: 'off', spellcheck: 'false', required: true });
+  return el('article', {},
+    headingView('Token', token, verification),
+    tellsView('Its name and symbol are what the contract says: anybody may copy another token’s name, nobody its address.'),
+    factsView(...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Holder', link('address', who)], ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
+    questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input)),
+    ladderView([...workSteps(session, block, work), stateStep(block), ...steps(answer)]),
+    toolsView(session, compared, claim, question, { subject: 'account', document: { proof, header: block }, name: `token-${token.slice(2, 14)}-${Number(block.number)}.json` }));
+}

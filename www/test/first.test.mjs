@@ -1,0 +1,63 @@
+// The first screen: a lie, the search, and the line about the chain.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startBrowser } from './lib/browser.mjs';
+import { onPage, withPayment } from './lib/page.mjs';
+import { startSite } from './lib/site.mjs';
+import { openSources } from './lib/source.mjs';
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+test('the first screen: one press, a node lies, a wallet shows the lie, and the page names the liar', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    await page.getByRole('button', { name: 'Make a node lie' }).click();
+    await page.waitForFunction(() => document.querySelector('#shown')?.textContent === '1,010,001.6 RBTC');
+    assert.equal(await page.textContent('#noticed'), '10,001.6 RBTC');
+    assert.match(await page.textContent('#demo .side.lie'), /wrong/);
+    const grounds = await page.evaluate(() => ['.side.lie', '.side.lie .badge'].map((part) => getComputedStyle(document.querySelector(part)).backgroundColor));
+    assert.notEqual(grounds[0], grounds[1], 'the badge stands out from the card');
+    assert.match(await page.textContent('#demo .side.good'), /liar caught.*Node A was caught/s);
+    await page.getByRole('button', { name: 'Make the node honest again' }).click();
+    await page.waitForFunction(() => document.querySelector('#shown')?.textContent === '10,001.6 RBTC');
+    assert.equal(await page.locator('#demo .side.lie').count(), 0);
+    assert.equal(await page.textContent('#honest'), '1 of 1', 'the server is not accused of the lie');
+  });
+});
+
+test('the status line says the newest block, its age, honest nodes, what the chain rests on, and what a forgery costs', async (t) => {
+  const { site } = await withPayment(t);
+  await onPage(browser, site, async (page) => {
+    await page.waitForSelector('#age');
+    assert.match(await page.textContent('#status .strip-line'), /development chain#2 newest block, (just now|\d+ s ago).*1 of 1 node honest.*checked from block 0, which is trusted.*forging it costs next to nothing/);
+  });
+  const sources = await openSources();
+  t.after(sources.close);
+  const { forgery } = await sources.load('views/status.ts');
+  // The work of a header whose bits say 0x1d00ffff is 2^32 tries and a little.
+  const header = `0x${'00'.repeat(72)}ffff001d${'00'.repeat(4)}`;
+  assert.equal(forgery(`0x${(3n * (1n << 32n) + (1n << 20n)).toString(16)}`, header), 'the work of 3.0 Bitcoin blocks');
+  assert.equal(forgery(null, header), undefined);
+  assert.equal(forgery('0x1', '0x12'), undefined);
+});
+
+test('what is looked for leads to its page, and what is nothing of the kind is the visitor’s input', async (t) => {
+  const sources = await openSources();
+  t.after(sources.close);
+  const { routeOf } = await sources.load('views/search.ts');
+  const [address, hash] = [`0x${'aB'.repeat(20)}`, `0x${'12'.repeat(32)}`];
+  assert.deepEqual([' #9,000,000 ', '0x10', 'latest', address, hash].map(routeOf), ['#/block/9000000', '#/block/16', '#/block/latest', `#/address/${address.toLowerCase()}`, `#/tx/${hash}`]);
+  for (const wrong of ['', 'hello', '0x', `${address}0`, '-1', '<img src=x>']) assert.throws(() => routeOf(wrong), wrong === '0x' || wrong.startsWith('0xaB') ? /here are/ : /write an address/, wrong);
+  const site = await startSite('dev');
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    await page.getByLabel('Address, transaction or block').fill('0x1234567890abcdef');
+    await page.keyboard.press('Enter');
+    assert.match(await page.textContent('#search .note.input'), /^your input An address has 40 hexadecimal digits after 0x, a transaction 64; here are 16/);
+  });
+});
