@@ -1,20 +1,20 @@
-// Everybody can use the page: keyboard, colours, small screens; and it stays small.
+// Everybody can see the page: large letters, small screens, both sets of colours, and no storage.
 import assert from 'node:assert/strict';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { openPage, ready, startBrowser } from './lib/browser.mjs';
-import { onPage, practise } from './lib/page.mjs';
-import { FOLDER, serveFolder, startSite } from './lib/site.mjs';
+import { ready, startBrowser } from './lib/browser.mjs';
+import { onPage, practise, SIZES } from './lib/page.mjs';
+import { serveFolder } from './lib/site.mjs';
+
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let browser;
 before(async () => {
   browser = await startBrowser();
 });
 after(() => browser.close());
-
-const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
 /** Folder for pictures of the page, to be looked at by people. */
 const SCREENSHOTS = process.env.PAGE_SCREENSHOTS;
@@ -30,22 +30,81 @@ async function unfold(page) {
   await page.evaluate(() => document.querySelectorAll('details').forEach((each) => { each.open = true; }));
 }
 
-test('axe-core finds nothing, on desktop and phone, dark and light', async (t) => {
-  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  const site = await serveFolder();
-  t.after(site.stop);
+/** Runs axe-core in a page, and names what it finds. */
+async function complaintsOf(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map(({ target }) => target).join('; ')}`);
+}
+
+/** Runs work with the page in each size and with each set of colours. */
+async function everywhere(site, work) {
   for (const [name, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ['light', 'dark']) {
-      await onPage(browser, site, async (page) => {
-        await unfold(page);
-        if (SCREENSHOTS) await page.screenshot({ path: join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
-        await page.evaluate(axe);
-        const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-        const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map(({ target }) => target).join('; ')}`);
-        assert.deepEqual(found, [], `${name}, ${colorScheme}`);
-        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), viewport.width, `${name}: nothing is wider than the screen`);
-      }, { viewport, colorScheme });
+      await onPage(browser, site, (page) => work(page, `${name}-${colorScheme}`), { viewport, colorScheme });
     }
+  }
+}
+
+/** Checks what is shown: nothing for axe-core to find, and nothing wider than the screen. */
+async function check(page, name) {
+  if (SCREENSHOTS) await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+  assert.deepEqual(await complaintsOf(page), [], name);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, `${name}: nothing is wider than the screen`);
+}
+
+test('axe-core finds nothing on the first page, on desktop and phone, dark and light', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await everywhere(site, async (page, name) => {
+    await unfold(page);
+    await check(page, `${name}-first`);
+  });
+});
+
+/** Opens each page that has an address of its own, with all that it can unfold. */
+async function eachPage(page, work) {
+  const { token, account } = await page.evaluate(() => {
+    document.querySelectorAll('#explorer .tab')[1].click();
+    const [token, account] = [...document.querySelectorAll('#explorer input')].map(({ value }) => value);
+    return { token, account };
+  });
+  const pages = [['block/3', 'Block 3'], ['tx', 'Transaction'], [`address/${account}`, 'Account'], [`address/${token}`, 'Contract'], [`token/${token}`, 'Token'], [`logs/${token}`, 'Logs']];
+  for (const [where, heading] of pages) {
+    const hash = where === 'tx' ? await page.getAttribute('#page a[href^="#/tx/"]', 'href') : `#/${where}`;
+    await page.evaluate((to) => { location.hash = to; }, hash);
+    await page.waitForFunction((wanted) => document.querySelector('#page h1')?.textContent === wanted, heading);
+    await page.locator('#page .rung').nth(3).click();
+    await page.evaluate(() => document.querySelectorAll('#page details').forEach((each) => { each.open = true; }));
+    if (heading === 'Contract') {
+      await page.getByLabel('ABI').fill('[{"type":"function","name":"balanceOf","stateMutability":"view","inputs":[{"name":"who","type":"address"}]},{"type":"function","name":"totalSupply","stateMutability":"view","inputs":[]}]');
+      await page.getByRole('button', { name: 'Show the functions' }).click();
+      await page.locator('#page .function').nth(1).getByRole('button').first().click();
+      await page.waitForSelector('#page .function .answer');
+    }
+    await work(heading.toLowerCase().replace(' ', '-'));
+  }
+}
+
+test('axe-core finds nothing on the pages of blocks, transactions, accounts, contracts, tokens and logs', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await everywhere(site, (page, name) => eachPage(page, (kind) => check(page, `${name}-${kind}`)));
+});
+
+test('at 200 % nothing needs a horizontal scroll, whether the page or only its letters are larger', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  // A window of 1,280 pixels at 200 % has 640 pixels of CSS, two of the screen each.
+  const zoomed = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 };
+  const letters = { viewport: SIZES.desktop, script: () => addEventListener('DOMContentLoaded', () => { document.documentElement.style.fontSize = '200%'; }) };
+  for (const [name, options] of Object.entries({ zoomed, letters })) {
+    await onPage(browser, site, async (page) => {
+      const over = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      await unfold(page);
+      assert.equal(await over(), 0, `${name}: first page`);
+      await eachPage(page, async (kind) => assert.equal(await over(), 0, `${name}: ${kind}`));
+    }, options);
   }
 });
 
@@ -91,135 +150,4 @@ test('where storage is denied the page works, and the colours last until it is l
     await page.getByRole('button', { name: 'Dark colours' }).click();
     assert.notEqual(await paper(), dark);
   }, { colorScheme: 'dark', script });
-});
-
-const isAt = (page, selector) => page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector);
-
-/** Presses Tab until an element has the focus. */
-async function tabsTo(page, selector) {
-  for (let steps = 0; steps < 60 && !(await isAt(page, selector)); steps += 1) await page.keyboard.press('Tab');
-  assert.ok(await isAt(page, selector), `Tab reaches ${selector}`);
-}
-
-/** Chooses the practice chain by the keyboard alone. */
-async function practiseByKeyboard(page) {
-  await page.waitForSelector('#source[data-trouble=absent]', { state: 'attached' });
-  await page.keyboard.press('Tab');
-  assert.ok(await isAt(page, '.skip'), 'the first Tab stop skips to the content');
-  await tabsTo(page, '#source .row .button:last-child');
-  await page.keyboard.press('Enter');
-}
-
-test('everything is reached and worked by the keyboard', async (t) => {
-  const site = await serveFolder();
-  t.after(site.stop);
-  await onPage(browser, site, async (page) => {
-    const at = (selector) => isAt(page, selector);
-    const tabTo = (selector) => tabsTo(page, selector);
-    await tabTo('.chain .block');
-    await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('Enter');
-    await page.waitForFunction(() => document.querySelector('#proof .tab')?.textContent.endsWith('block 4'));
-    await tabTo('.bytes');
-    for (let steps = 0; steps < 6 && !(await at('.bytes.key')); steps += 1) await page.keyboard.press('ArrowRight');
-    assert.match(await page.textContent('.explain'), /Merkle root/);
-    assert.ok((await page.locator('.bytes.lit').count()) >= 2);
-    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
-    assert.equal(outline, 'solid', 'focus is visible');
-    await tabTo('#explorer .tab');
-    await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('Space');
-    await page.getByLabel('Address of the token').waitFor();
-    await tabTo('#lie');
-    await page.keyboard.press('Space');
-    await page.waitForFunction(() => document.querySelector('#answered')?.textContent.includes('refused'));
-    await tabTo('#liar input[type=radio]');
-    await page.keyboard.press('ArrowDown');
-    await page.waitForFunction(() => document.querySelector('#believed')?.textContent === '1,000,250 DEMO');
-    await tabTo('#playground form button');
-    await page.keyboard.press('Enter');
-    await page.waitForFunction(() => document.querySelector('#playground .log li')?.textContent.includes('paid 1 RBTC'));
-  }, { choose: practiseByKeyboard });
-});
-
-/** Waits until a section is where a link to it ends: 80 pixels below the top (`scroll-padding-top`), below the bar. */
-const arrives = (page, id) =>
-  page.waitForFunction((id) => Math.abs(document.getElementById(id).getBoundingClientRect().top - 80) < 2, id);
-
-/** Opens the page on a phone's screen. */
-const onPhone = async (t, work, options = {}) => {
-  const site = await serveFolder();
-  t.after(site.stop);
-  await onPage(browser, site, work, { viewport: SIZES.phone, ...options });
-};
-
-/** Makes elements of the page higher, one after the other, with a frame between. */
-const grow = (page, selectors) =>
-  page.evaluate(async (selectors) => {
-    const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-    for (const selector of selectors) {
-      document.querySelector(selector).style.paddingBottom = '400px';
-      await frame();
-    }
-  }, selectors);
-
-test('links to sections end at their headings', async (t) => {
-  await onPhone(t, async (page) => {
-    for (const name of ['Play', 'Blocks', 'Tamper']) {
-      await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name }).click();
-      await arrives(page, name.toLowerCase());
-    }
-  });
-});
-
-test('an address that names a section opens the page there', async (t) => {
-  const site = await startSite('dev');
-  t.after(site.stop);
-  await onPage(browser, site, (page) => arrives(page, 'explore'), { viewport: SIZES.phone, hash: '#explore' });
-});
-
-test('a link to a section holds while what is above it grows', async (t) => {
-  await onPhone(t, async (page) => {
-    await page.evaluate(() => document.querySelector('nav a[href="#play"]').click());
-    await grow(page, ['#status', '#chain', '#explorer']);
-    await arrives(page, 'play');
-    // Without the browser's own anchoring, as in Safari.
-    await page.evaluate(() => document.documentElement.style.setProperty('overflow-anchor', 'none'));
-    await grow(page, ['#top', '#blocks', '#liar']);
-    await arrives(page, 'play');
-  });
-});
-
-test('a visitor who scrolls away from a linked section is left alone', async (t) => {
-  await onPhone(t, async (page) => {
-    await page.evaluate(() => document.querySelector('nav a[href="#tamper"]').click());
-    await arrives(page, 'tamper');
-    await page.mouse.move(200, 400);
-    await page.mouse.wheel(0, -300);
-    await page.waitForFunction(() => document.getElementById('tamper').getBoundingClientRect().top > 200);
-    await page.evaluate(() => document.documentElement.style.setProperty('overflow-anchor', 'none'));
-    const before = await page.evaluate(() => scrollY);
-    await grow(page, ['#status', '#playground']);
-    assert.equal(await page.evaluate(() => scrollY), before);
-  });
-});
-
-test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
-  const site = await startSite('dev');
-  t.after(site.stop);
-  const own = await serveFolder();
-  t.after(own.stop);
-  for (const [name, where, most] of [['from a server', site, 505_000], ['in the tab', own, 655_000]]) {
-    const { page, requests, close } = await openPage(browser, `${where.url}/`);
-    t.after(close);
-    if (where.practice) await practise(page);
-    await page.waitForSelector('#level');
-    const millis = await page.evaluate(() => performance.now());
-    const files = [...new Set(requests.filter(({ method }) => method === 'GET').map(({ url }) => new URL(url).pathname))];
-    const sizes = await Promise.all(files.map(async (path) => (await stat(`${FOLDER}${path === '/' ? '/index.html' : path}.br`)).size));
-    const bytes = sizes.reduce((sum, size) => sum + size, 0);
-    t.diagnostic(`${name}: ${bytes} bytes in ${files.length} files, ${requests.length} requests; first proven answer after ${Math.round(millis)} ms`);
-    assert.ok(bytes < most, `${name}: ${bytes} bytes`);
-    assert.ok(files.length <= 10 && requests.length <= 80, `${name}: ${files.length} files, ${requests.length} requests`);
-  }
 });

@@ -1,0 +1,33 @@
+// The page stays small.
+import assert from 'node:assert/strict';
+import { stat } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { openPage, startBrowser } from './lib/browser.mjs';
+import { practise } from './lib/page.mjs';
+import { FOLDER, serveFolder, startSite } from './lib/site.mjs';
+
+let browser;
+before(async () => {
+  browser = await startBrowser();
+});
+after(() => browser.close());
+
+test('the page stays small: bytes and requests up to the first proven answer', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  const own = await serveFolder();
+  t.after(own.stop);
+  for (const [name, where, most] of [['from a server', site, 505_000], ['in the tab', own, 655_000]]) {
+    const { page, requests, close } = await openPage(browser, `${where.url}/`);
+    t.after(close);
+    if (where.practice) await practise(page);
+    await page.waitForSelector('#level');
+    const millis = await page.evaluate(() => performance.now());
+    const files = [...new Set(requests.filter(({ method }) => method === 'GET').map(({ url }) => new URL(url).pathname))];
+    const sizes = await Promise.all(files.map(async (path) => (await stat(`${FOLDER}${path === '/' ? '/index.html' : path}.br`)).size));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    t.diagnostic(`${name}: ${bytes} bytes in ${files.length} files, ${requests.length} requests; first proven answer after ${Math.round(millis)} ms`);
+    assert.ok(bytes < most, `${name}: ${bytes} bytes`);
+    assert.ok(files.length <= 10 && requests.length <= 80, `${name}: ${files.length} files, ${requests.length} requests`);
+  }
+});
