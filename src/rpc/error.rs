@@ -226,6 +226,9 @@ pub enum RpcError {
     /// The reference node serves the method, and Rootlight does not.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
+    /// A method of Ethereum about what Rootstock does not have.
+    #[error("the method {method} does not exist/is not available: {instead}")]
+    Impossible { method: String, instead: &'static str },
     #[error(
         "the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)"
     )]
@@ -412,6 +415,7 @@ impl RpcError {
             | Self::NotCanonical(_) => -32600,
             Self::MethodNotFound
             | Self::NotAvailable(_)
+            | Self::Impossible { .. }
             | Self::NoNotifications
             | Self::NeedsLocalChain(_)
             | Self::NeedsDevChain => -32601,

@@ -331,6 +331,13 @@ fn merged_mining_below_the_checkpoint_is_shown_where_it_was_checked() {
     let mut client = mined.client();
     let numbers = [START - 5, START - 4, START - 3, START, START + 1];
     assert_eq!(numbers.map(|number| shown(&mut mined, &mut client, number)), [true, false, true, true, true]);
+    // A raw block has the proof too.
+    for (number, is_given) in [(START - 5, true), (START - 4, false), (START - 3, true)] {
+        let answer = mined.ask(&mut client, "debug_getRawBlock", json!([format!("{number:#x}")]));
+        let words = answer["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(answer["result"].is_string(), is_given, "{answer}");
+        assert_eq!(words.contains("no valid Merkle proof"), !is_given, "{answer}");
+    }
     // Other clients get only headers whose proof was checked.
     let batch = |client: &mut Client, first: u64| {
         let answer = ask(client, "rootlight_getHeaders", json!([format!("{first:#x}"), "0x20"]));

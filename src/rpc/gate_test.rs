@@ -113,7 +113,7 @@ fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
 
 /// The methods that read no header: constants, computations, and what the client knows about itself and its
 /// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
-const WITHOUT_HEADERS: [&str; 32] = [
+const WITHOUT_HEADERS: [&str; 33] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
     "eth_accounts",
@@ -143,6 +143,7 @@ const WITHOUT_HEADERS: [&str; 32] = [
     "rpc.discover",
     "rpc_modules",
     "txpool_content",
+    "txpool_contentFrom",
     "txpool_inspect",
     "txpool_status",
     "web3_clientVersion",

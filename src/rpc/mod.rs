@@ -2,6 +2,8 @@
 
 #[cfg(feature = "catalogue")]
 mod access_list;
+#[cfg(feature = "catalogue")]
+mod account;
 #[cfg(feature = "light")]
 mod auxiliary;
 #[cfg(all(feature = "light", feature = "local"))]
@@ -18,6 +20,8 @@ mod call_object;
 mod chain;
 #[cfg(feature = "light")]
 mod client;
+#[cfg(feature = "catalogue")]
+mod config;
 mod connection;
 #[cfg(feature = "local")]
 mod debug;
@@ -73,6 +77,8 @@ mod prefetch;
 mod progress;
 #[cfg(feature = "catalogue")]
 mod proof;
+#[cfg(feature = "catalogue")]
+mod raw;
 mod raw_transaction;
 mod render;
 mod reply;
@@ -138,7 +144,7 @@ pub use revert::reason as revert_reason;
 pub use session::{Session, SessionStep};
 #[cfg(feature = "catalogue")]
 pub use support::{Mode, Support};
-pub use table::{UNAVAILABLE, methods};
+pub use table::{IMPOSSIBLE, UNAVAILABLE, methods};
 #[cfg(feature = "local")]
 pub use trace::{TraceFilter, traced_block};
 #[cfg(feature = "local")]

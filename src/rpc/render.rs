@@ -27,11 +27,16 @@ pub(super) fn block(view: &dyn Chain, header: &BlockHeader, full: bool) -> Resul
     let total_difficulty = view.total_difficulty(header.hash())?;
     let parts =
         BlockParts { transactions, uncles: Some(uncles.headers()), total_difficulty, size: Some(size) };
+    Ok(from_parts(view, header, parts))
+}
+
+/// A block of which these parts are known besides the header.
+pub(super) fn from_parts(view: &dyn Chain, header: &BlockHeader, parts: BlockParts<'_>) -> RpcBlock {
     if header.is_pending() {
-        return Ok(RpcBlock::pending(header, parts));
+        return RpcBlock::pending(header, parts);
     }
     let block = RpcBlock::new(header, parts);
-    Ok(if view.shows_work(header) { block } else { block.without_proof() })
+    if view.shows_work(header) { block } else { block.without_proof() }
 }
 
 /// An uncle: a block without transactions. Its size is that of the header alone, as in the reference node, which has

@@ -38,10 +38,10 @@ impl Request {
     /// Turns a call of a connection into a request.
     ///
     /// # Errors
-    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`],
+    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::Impossible`], [`RpcError::NoNotifications`],
     /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
     pub(super) fn of(call: Call, connection: &Connection) -> Result<Self, RpcError> {
-        let row = call.row.ok_or_else(|| unknown(&call.method))?;
+        let row = call.row.ok_or_else(|| table::unknown(&call.method))?;
         // The operator has these methods under every profile.
         if row.pages == PageAccess::Operator {
             return match connection.is_operator() {
@@ -112,12 +112,4 @@ impl Request {
         let view = snapshot.view_of(asker, now, interrupt);
         self.run(&*view, Some(node.filters()), now)
     }
-}
-
-/// Distinguishes names that the reference node serves and Rootlight does not from unknown names.
-fn unknown(name: &str) -> RpcError {
-    if table::UNAVAILABLE.contains(&name) {
-        return RpcError::NotAvailable(name.into());
-    }
-    RpcError::MethodNotFound
 }

@@ -49,11 +49,11 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// The account that the reference node reports for an address without one; the code hash is zero.
-const NO_ACCOUNT: AccountState =
+pub(super) const NO_ACCOUNT: AccountState =
     AccountState { nonce: 0, balance: U256::ZERO, code_hash: B256::ZERO, code_size: 0 };
 
 /// Reads the state after a block.
-fn read<T>(
+pub(super) fn read<T>(
     view: &dyn State,
     header: &BlockHeader,
     get: impl FnOnce(&dyn StateReader) -> Result<T, StateError>,
@@ -201,7 +201,11 @@ fn account_proof(
 
 /// Hash of the node at the account's storage marker, which has no meaning in consensus; the hash of the empty trie if
 /// there is no storage.
-fn storage_hash(view: &dyn State, header: &BlockHeader, address: &Address) -> Result<B256, StateError> {
+pub(super) fn storage_hash(
+    view: &dyn State,
+    header: &BlockHeader,
+    address: &Address,
+) -> Result<B256, StateError> {
     // The path of every slot leads through the marker, so that a proof of slot 0 contains it.
     let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
     let found = view.node_hash(header, &keys::storage_root_key(address)).map_err(|_| missing)?;

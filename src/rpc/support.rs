@@ -65,19 +65,15 @@ impl Serialize for Support {
     }
 }
 
+/// Methods that list waiting transactions.
+const POOL: &[&str] =
+    &["eth_pendingTransactions", "txpool_content", "txpool_contentFrom", "txpool_inspect", "txpool_status"];
+
 /// Methods that answer within a limit.
 const PARTLY: &[(Mode, &[&str], &str)] = &[
-    (
-        Mode::Follow,
-        &["eth_pendingTransactions", "txpool_content", "txpool_inspect", "txpool_status"],
-        "has no pool: always empty",
-    ),
+    (Mode::Follow, POOL, "has no pool: always empty"),
     (Mode::Follow, &["eth_newPendingTransactionFilter"], "has no pool: never reports a transaction"),
-    (
-        Mode::Light,
-        &["eth_pendingTransactions", "txpool_content", "txpool_inspect", "txpool_status"],
-        "has no pool: always empty",
-    ),
+    (Mode::Light, POOL, "has no pool: always empty"),
     (
         Mode::Light,
         &["eth_newPendingTransactionFilter"],

@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use serde::{Serialize, Serializer};
 
 use super::{
-    blocks, call, chain, filters, headers, logs,
+    blocks, call, chain,
+    error::RpcError,
+    filters, headers, logs,
     method::{Failure, HandlerOutput, Method, done},
     params::Params,
     raw_transaction, state, transactions,
@@ -40,14 +42,20 @@ static METHODS: &[&[Method]] = &[
     // Browser modules leave out the following methods too.
     #[cfg(feature = "catalogue")]
     super::access_list::METHODS,
+    #[cfg(feature = "catalogue")]
+    super::account::METHODS,
     #[cfg(all(feature = "light", feature = "catalogue"))]
     super::bitcoin::METHODS,
     #[cfg(feature = "catalogue")]
     super::bridge::METHODS,
     #[cfg(feature = "catalogue")]
+    super::config::METHODS,
+    #[cfg(feature = "catalogue")]
     &[DISCOVER],
     #[cfg(feature = "catalogue")]
     super::proof::METHODS,
+    #[cfg(feature = "catalogue")]
+    super::raw::METHODS,
     #[cfg(feature = "catalogue")]
     super::work::METHODS,
 ];
@@ -71,6 +79,29 @@ pub const UNAVAILABLE: &[&str] = &[
     "eth_compileSolidity",
     "eth_getCompilers",
 ];
+
+/// What takes the place of fees of EIP-1559.
+const LEGACY: &str = "Rootstock has no EIP-1559 fees. Send a legacy transaction with a gasPrice (cast: --legacy; web3.py: gasPrice)";
+
+/// Methods of Ethereum that Rootstock cannot have, each with what to do. A name that ends in `_` stands for a namespace.
+pub const IMPOSSIBLE: &[(&str, &str)] = &[
+    ("engine_", "Rootstock has miners and no beacon chain"),
+    ("eth_blobBaseFee", "Rootstock has no blobs"),
+    ("eth_feeHistory", LEGACY),
+    ("eth_maxPriorityFeePerGas", LEGACY),
+];
+
+/// The error for the name of a method that is not in the table.
+pub(super) fn unknown(name: &str) -> RpcError {
+    let is = |known: &str| name == known || (known.ends_with('_') && name.starts_with(known));
+    if let Some((_, instead)) = IMPOSSIBLE.iter().find(|(known, _)| is(known)) {
+        return RpcError::Impossible { method: name.into(), instead };
+    }
+    match UNAVAILABLE.contains(&name) {
+        true => RpcError::NotAvailable(name.into()),
+        false => RpcError::MethodNotFound,
+    }
+}
 
 /// Every method of the core, once. A host may have more ([`row`](super::row)).
 pub fn methods() -> impl Iterator<Item = &'static Method> {
@@ -186,6 +217,7 @@ mod tests {
             "eth_accounts",
             "eth_pendingTransactions",
             "txpool_content",
+            "txpool_contentFrom",
             "txpool_inspect",
         ];
         assert_eq!(shown, of_the_host, "other methods that only read are open to every page");

@@ -115,12 +115,20 @@ impl Fixture {
         let word = format!("0x{}", "00".repeat(32));
         match method {
             "web3_sha3" => json!(["0x68656c6c6f"]),
-            "eth_getBalance" | "eth_getTransactionCount" | "eth_getCode" => json!([contract, "latest"]),
+            "eth_getBalance"
+            | "eth_getTransactionCount"
+            | "eth_getCode"
+            | "eth_getAccount"
+            | "eth_getAccountInfo" => json!([contract, "latest"]),
             "eth_getStorageAt" | "ext_getStorageBytesAt" => json!([contract, "0x0", "latest"]),
             "eth_getProof" | "ext_getProof" => json!([contract, [word], "latest"]),
             "eth_getBlockByHash" => json!([block, true]),
             "eth_getBlockByNumber" => json!(["0x2", true]),
             "eth_getBlockReceipts"
+            | "debug_getRawHeader"
+            | "debug_getRawBlock"
+            | "debug_getRawReceipts"
+            | "eth_getHeaderByNumber"
             | "eth_getBlockTransactionCountByNumber"
             | "eth_getUncleCountByBlockNumber"
             | "ext_getRawBlockHeaderByNumber"
@@ -132,6 +140,7 @@ impl Fixture {
             | "eth_getUncleCountByBlockHash"
             | "ext_getRawBlockHeaderByHash"
             | "debug_traceBlockByHash"
+            | "eth_getHeaderByHash"
             | "rootlight_getBlockWitness" => json!([block]),
             "eth_getUncleByBlockHashAndIndex" | "eth_getTransactionByBlockHashAndIndex" => {
                 json!([block, "0x0"])
@@ -141,6 +150,8 @@ impl Fixture {
             }
             "eth_getTransactionByHash"
             | "eth_getTransactionReceipt"
+            | "eth_getRawTransactionByHash"
+            | "debug_getRawTransaction"
             | "ext_getRawTransactionReceiptByHash"
             | "trace_transaction"
             | "debug_traceTransaction" => json!([self.called]),
@@ -211,7 +222,7 @@ impl Fixture {
             }
             "anvil_setStorageAt" => json!([NOBODY, "0x0", word]),
             "anvil_dropTransaction" => json!([word]),
-            "debug_accountTransactionQuota" => json!([BOB]),
+            "debug_accountTransactionQuota" | "txpool_contentFrom" => json!([BOB]),
             "rootlight_getHeaders" | "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" => {
                 json!(["0x1", "0x1"])
             }

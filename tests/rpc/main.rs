@@ -21,6 +21,7 @@ mod modes;
 mod node_methods;
 mod objects;
 mod overrides_recorded;
+mod raw;
 mod specification;
 mod submissions_recorded;
 mod subscriptions_recorded;

@@ -142,6 +142,7 @@ fn a_program_sees_all_waiting_transactions() {
         "eth_getFilterChanges",
         "eth_pendingTransactions",
         "txpool_content",
+        "txpool_contentFrom",
         "txpool_inspect",
         "txpool_status",
     ] {

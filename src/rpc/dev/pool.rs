@@ -36,6 +36,15 @@ pub(super) const METHODS: &[Method] = &[
         "All transactions in the pool: pending ones can be mined, queued ones wait for earlier nonces.",
         |view, _| lists(view, |waiting| alloc::vec![content(waiting)]),
     )),
+    // Browser modules leave it out.
+    #[cfg(feature = "catalogue")]
+    shown_to_named(read(
+        "txpool_contentFrom",
+        &[crate::rpc::method::account_of("address")],
+        "transactions by state and nonce",
+        "The transactions of one sender in the pool.",
+        content_from,
+    )),
     shown_to_named(read(
         "txpool_inspect",
         &[],
@@ -69,9 +78,13 @@ fn pending(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
 type BySender<T> = BTreeMap<String, BTreeMap<u64, T>>;
 
 #[derive(Serialize)]
-struct PoolLists<T> {
-    pending: BySender<T>,
-    queued: BySender<T>,
+struct PoolLists<L> {
+    pending: L,
+    queued: L,
+}
+
+fn nonce(waiting: &WaitingTransaction<'_>) -> u64 {
+    u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX)
 }
 
 fn lists<T: Serialize>(
@@ -82,9 +95,26 @@ fn lists<T: Serialize>(
         let mut listed = BySender::<T>::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
-                let nonce = u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX);
                 let of_sender = listed.entry(hex::encode(waiting.sender)).or_default();
-                of_sender.insert(nonce, show(&waiting));
+                of_sender.insert(nonce(&waiting), show(&waiting));
+            });
+        }
+        listed
+    };
+    done(&PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
+}
+
+/// The lists of one sender. Each nonce has one transaction, as in go-ethereum, which has defined the method.
+#[cfg(feature = "catalogue")]
+fn content_from(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let sender = params.address(0)?;
+    let listed = |part| {
+        let mut listed = BTreeMap::new();
+        if let Some(pool) = view.pool() {
+            pool.visit(part, &mut |waiting| {
+                if waiting.sender == sender {
+                    listed.insert(nonce(&waiting), content(&waiting));
+                }
             });
         }
         listed

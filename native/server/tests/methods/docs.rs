@@ -50,6 +50,13 @@ fn page() -> String {
         rpc::UNAVAILABLE.join(", ")
     )
     .unwrap();
+    page.push_str(
+        "\nMethods of Ethereum that Rootstock cannot have are -32601 too, and the error says what to do:\n",
+    );
+    for (name, instead) in rpc::IMPOSSIBLE {
+        let all = if name.ends_with('_') { "*" } else { "" };
+        writeln!(page, "- `{name}{all}`: {instead}").unwrap();
+    }
     page
 }
 

@@ -1,0 +1,145 @@
+//! Raw blocks, transactions and receipts, and headers alone, under the names that tools for Ethereum use.
+
+use alloc::{format, vec::Vec};
+
+use alloy_primitives::hex;
+use serde_json::{Value, to_value};
+
+use super::{
+    blocks::{by_hash, by_selector},
+    error::RpcError,
+    method::{BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, required, verified},
+    params::Params,
+    render,
+};
+use crate::{
+    engine::{BlockHeader, TransactionPlace, View, both},
+    types::{
+        Header, HeaderForm, Receipt,
+        block::encode_block,
+        json::{BlockParts, RpcTransactions},
+    },
+};
+
+const TRANSACTION: &[Param] = &[required("transactionHash", "HASH")];
+
+/// Members of a block object that need more than the header.
+const NOT_OF_HEADERS: [&str; 5] =
+    ["transactions", "uncles", "size", "totalDifficulty", "cumulativeDifficulty"];
+
+pub(super) const METHODS: &[Method] = &[
+    Method::read(
+        "debug_getRawHeader",
+        &[THE_BLOCK],
+        "DATA or null",
+        "RLP of a header in the form that is hashed: its Keccak-256 is the block hash.",
+        raw_header,
+    )
+    .costs(5),
+    Method::read(
+        "debug_getRawBlock",
+        &[THE_BLOCK],
+        "DATA or null",
+        "RLP of a block: the header with all merged-mining fields, the transactions and the uncles.",
+        raw_block,
+    ),
+    Method::read(
+        "debug_getRawTransaction",
+        TRANSACTION,
+        "DATA or null",
+        "RLP of a transaction, mined or pending.",
+        raw_transaction,
+    ),
+    Method::read(
+        "debug_getRawReceipts",
+        &[THE_BLOCK],
+        "array of DATA or null",
+        "RLP of all receipts of a block, as the receipts trie holds them.",
+        raw_receipts,
+    )
+    .costs(30),
+    Method::read(
+        "eth_getRawTransactionByHash",
+        TRANSACTION,
+        "DATA or null",
+        "RLP of a transaction, mined or pending.",
+        raw_transaction,
+    ),
+    Method::read(
+        "eth_getHeaderByHash",
+        &[BLOCK_HASH],
+        "header object or null",
+        "A header by hash: a block object without what needs the block's body.",
+        |view, params| header(view, by_hash(view, params)?),
+    )
+    .costs(5),
+    Method::read(
+        "eth_getHeaderByNumber",
+        &[THE_BLOCK],
+        "header object or null",
+        "A header of the canonical chain: a block object without what needs the block's body.",
+        |view, params| header(view, by_selector(view, params)?),
+    )
+    .costs(5),
+];
+
+fn raw_header(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    match by_selector(view, params)? {
+        Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Hash))),
+        None => absent(),
+    }
+}
+
+fn raw_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    if !view.shows_work(&header) {
+        return Err(without_work(&header).into());
+    }
+    let (body, uncles) = both(view.body(&header), view.uncles(&header))?;
+    let uncles: Vec<Header> = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
+    verified(&hex::encode_prefixed(encode_block(&header, body.transactions(), &uncles)))
+}
+
+/// From RSKIP-92 on, the hash of a header does not cover two of the fields that are in the block's RLP.
+fn without_work(header: &BlockHeader) -> RpcError {
+    let (number, hash) = (header.number, header.hash());
+    RpcError::Host {
+        code: -32002,
+        text: format!(
+            "Resource unavailable: upstreams gave no valid Merkle proof and coinbase of block {number} ({hash}); \
+             debug_getRawHeader needs neither"
+        ),
+        data: None,
+    }
+}
+
+/// The hash proves the content of a transaction, so that it does not matter who says that one is pending.
+fn raw_transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    match view.locate(params.hash(0, "transaction hash")?, None)? {
+        TransactionPlace::Unknown => absent(),
+        TransactionPlace::Pending(transaction) => verified(&hex::encode_prefixed(transaction.encode())),
+        TransactionPlace::Mined(header, index) => {
+            let body = view.body(&header)?;
+            let raw = body.transactions().get(index).map(|found| hex::encode_prefixed(found.encode()));
+            Ok(verified(&raw)?.about(&header))
+        }
+    }
+}
+
+fn raw_receipts(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    let receipts = view.receipts(&header)?;
+    let encoded = receipts.receipts().iter().map(Receipt::encode);
+    verified(&encoded.map(hex::encode_prefixed).collect::<Vec<_>>())
+}
+
+fn header(view: &dyn View, header: Option<BlockHeader>) -> Result<HandlerOutput, Failure> {
+    let Some(header) = header else { return absent() };
+    let transactions = RpcTransactions::Hashes(Vec::new());
+    let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
+    let mut object = to_value(render::from_parts(view, &header, parts))?;
+    if let Value::Object(members) = &mut object {
+        members.retain(|name, _| !NOT_OF_HEADERS.contains(&name.as_str()));
+    }
+    verified(&object)
+}
