@@ -339,10 +339,10 @@ pub enum RpcError {
     Internal,
 }
 
-/// Proposes a shorter range of blocks.
+/// Proposes a shorter range of blocks, in the words that graph-node and Ponder look for.
 fn narrower(fits: Option<(u64, u64)>) -> String {
     fits.map_or_else(String::new, |(from, to)| {
-        alloc::format!(" Narrow the range: fromBlock {from:#x} to toBlock {to:#x} is within the limit.")
+        alloc::format!(" Try with this block range [{from:#x}, {to:#x}].")
     })
 }
 

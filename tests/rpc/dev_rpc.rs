@@ -619,7 +619,7 @@ fn too_many_logs_of_a_long_range_are_refused_with_a_range_that_works() {
     let refused = |dev: &mut DevClient, (from, to): (u64, u64), proposed: u64, count: usize| {
         let answer = logs(dev, from, to);
         let text = format!(
-            "Filter returned more than 10000 logs. Narrow the range: fromBlock {from:#x} to toBlock {proposed:#x} is within the limit."
+            "Filter returned more than 10000 logs. Try with this block range [{from:#x}, {proposed:#x}]."
         );
         assert_eq!(answer["error"], json!({"code": -32012, "message": text}));
         assert_eq!(logs(dev, from, proposed)["result"].as_array().map(Vec::len), Some(count));
