@@ -5,7 +5,13 @@ import unittest
 
 from eth_account.messages import encode_defunct, encode_typed_data
 from web3 import Web3
-from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, Web3RPCError
+from web3.exceptions import (
+    ContractCustomError,
+    ContractLogicError,
+    ContractPanicError,
+    MethodUnavailable,
+    Web3RPCError,
+)
 
 from chain import TOKEN, Chain, account
 
@@ -47,6 +53,10 @@ class DevChain(unittest.TestCase):
         self.assertEqual([(e["args"]["to"], e["args"]["value"]) for e in events], [(to, 11)])
         logs = self.token.events.Transfer().get_logs(from_block=0, argument_filters={"to": to})
         self.assertIn(receipt["transactionHash"], [log["transactionHash"] for log in logs])
+
+    def test_methods_that_do_not_exist_say_what_to_do(self):
+        with self.assertRaisesRegex(MethodUnavailable, "gasPrice"):
+            self.web3.eth.fee_history(1, "latest", [])
 
     def test_reverts(self):
         poor = account(5).address

@@ -41,9 +41,14 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// Tests of the npm package with the libraries, of its types beside theirs, and of what documents tell users to do.
-const PACKAGE: [&str; 3] =
-    ["tests/clients/provider.test.mjs", "tests/clients/types.test.mjs", "tests/clients/documents.test.mjs"];
+/// Tests of the npm package with the libraries, of its types beside theirs, of the errors of both, and of what documents
+/// tell users to do.
+const PACKAGE: [&str; 4] = [
+    "tests/clients/provider.test.mjs",
+    "tests/clients/types.test.mjs",
+    "tests/clients/errors.test.mjs",
+    "tests/clients/documents.test.mjs",
+];
 
 /// Those of [`SHARED`] that the program of the npm package passes too: it has no API keys, and no `rpc.discover`.
 pub(crate) const OF_PACKAGE: [&str; 3] =
