@@ -6,7 +6,6 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-use super::tags::MAX_AHEAD;
 use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader};
 use crate::consensus::{ChainView, Origin, VerifiedHeader};
 use crate::types::{B256, U256};
@@ -302,11 +301,10 @@ impl DatedWork {
         first.zip(parent).is_some_and(|(first, parent)| number < first && height > parent.saturating_add(1))
     }
 
-    /// Whether the first header that was mined after the Bitcoin block at `height` is far below the Rootstock block `number`.
+    /// Whether the first header that was mined after the Bitcoin block at `height` is below the Rootstock block `number`.
     pub(super) fn is_above(&self, number: u64, height: u32) -> bool {
         let later = self.points.partition_point(|point| point.newest < Some(height));
-        let later = self.points.get(later).map(|point| point.header.number.saturating_add(MAX_AHEAD));
-        later.is_some_and(|later| later < number)
+        self.points.get(later).is_some_and(|point| point.header.number < number)
     }
 
     /// First Rootstock block that is dated.

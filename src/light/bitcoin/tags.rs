@@ -220,11 +220,13 @@ pub fn judge_tags(
         Some(None) => TagClass::None,
         Some(Some(tag)) => {
             let (number, class) = (u64::from(tag.number), classify(tag, chain));
-            let is_compared = matches!(class, TagClass::Own | TagClass::Foreign(_));
-            let class = if dated.is_below(number, height) || !is_compared && dated.is_above(number, height) {
-                TagClass::Foreign(BranchRange { after: None, until: chain.head() })
-            } else {
-                class
+            let is_above = dated.is_above(number.saturating_sub(MAX_AHEAD), height);
+            let elsewhere = TagClass::Foreign(BranchRange { after: None, until: chain.head() });
+            let class = match class {
+                _ if dated.is_below(number, height) => elsewhere,
+                TagClass::Own | TagClass::Foreign(_) => class,
+                _ if is_above => elsewhere,
+                _ => class,
             };
             if let TagClass::Foreign(range) = class {
                 foreign.push((*tag, range));
