@@ -96,6 +96,17 @@ impl BitcoinFollower {
         headers.iter().try_for_each(|header| self.chain.extend(&HashedHeader::new(*header), now))
     }
 
+    /// Follows another Bitcoin chain, which was verified apart. What was seen of the one before is remembered: how deep the
+    /// reorganisation is, and the coinbases of blocks that both have.
+    pub(in crate::light) fn replace_chain(&mut self, chain: BitcoinChain) {
+        if chain.lowest() > self.chain.tip().height {
+            // No block of both is held, so that nothing tells a reorganisation.
+            self.judge = None;
+        }
+        self.chain = chain;
+        self.changes = self.changes.saturating_add(1);
+    }
+
     /// Proves and keeps the coinbase of the block at a height of the chain. One of a block that is not held is ignored.
     ///
     /// # Errors

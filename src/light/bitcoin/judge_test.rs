@@ -233,6 +233,26 @@ fn what_does_not_hold_is_named() {
     assert_eq!(other.report_of(&judge, other.now()).verdict, deep);
 }
 
+/// A page verifies a branch of Bitcoin's chain as a chain of its own, which takes the place of the one before.
+#[test]
+fn a_deep_reorganisation_is_seen_where_a_chain_is_replaced() {
+    let mut world = World::new();
+    world.run(90, 4, 3);
+    world.extend(1);
+    for depth in [5, 6] {
+        let mut follower = BitcoinFollower::resume(world.bitcoin());
+        follower.follow(world.rootstock.view(), world.now());
+        let mut other = world.clone();
+        let newest = other.blocks.iter_mut().rev().take(depth);
+        newest.for_each(|block| block.hash = hash(7_000 + block.height));
+        follower.replace_chain(other.bitcoin());
+        assert!(follower.is_due(world.rootstock.view(), world.now()));
+        follower.follow(world.rootstock.view(), world.now());
+        let deep = BitcoinVerdict::Weak(WeakReason::Reorganised(6));
+        assert_eq!(follower.verdict() == deep, depth == 6, "{:?}", follower.verdict());
+    }
+}
+
 /// Headers of a chain that nobody mines on Bitcoin's newest blocks any more.
 #[test]
 fn too_little_work_is_named() {

@@ -156,7 +156,7 @@ impl BitcoinSearch {
                     |chain: &BitcoinChain| chain.tip().height.saturating_sub(PERIOD.saturating_sub(1));
                 let lowest = chain.lowest().max(held.lowest()).min(period(&chain)).min(period(held));
                 if chain.work_of(lowest..) > held.work_of(lowest..) {
-                    *follower = Arc::new(BitcoinFollower::resume(chain));
+                    Arc::make_mut(follower).replace_chain(chain);
                 }
                 self.coinbases(follower)
             }
