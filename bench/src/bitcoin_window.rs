@@ -32,7 +32,8 @@ impl Skeleton {
     /// Mines some hundred blocks, about a second of hashing.
     #[must_use]
     pub fn mined(blocks: u32) -> Self {
-        let checkpoint = BitcoinCheckpoint { height: START, hash: B256::repeat_byte(0x11), next_bits: BITS };
+        let checkpoint =
+            BitcoinCheckpoint { height: START, hash: B256::repeat_byte(0x11), next_bits: BITS, time: 0 };
         let mut chain = BitcoinChain::new(BitcoinNetwork { checkpoint, limit: BITS, retargets: false });
         let target = target_of(BITS).expect("a target");
         for above in 1..=blocks {

@@ -34,7 +34,7 @@ fn recorded() -> Option<Vec<(u64, [u8; 80])>> {
 /// A chain whose checkpoint is the parent of a header, in a period with the target [`BITS`].
 fn chain_below(header: &[u8; 80]) -> BitcoinChain {
     let hash = BitcoinHeader::from(header).previous();
-    let checkpoint = BitcoinCheckpoint { height: 743_903, hash, next_bits: BITS };
+    let checkpoint = BitcoinCheckpoint { height: 743_903, hash, next_bits: BITS, time: 0 };
     BitcoinChain::new(BitcoinNetwork { checkpoint, ..BitcoinNetwork::MAINNET })
 }
 

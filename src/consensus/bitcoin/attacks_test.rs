@@ -210,6 +210,56 @@ fn blocks_of_little_work_do_not_make_a_branch_deep() {
     assert_eq!(deceived.personal_checkpoint(), honest.personal_checkpoint());
 }
 
+/// A false chain may leave Bitcoin's at any block. A few blocks on an old one have recent times at no cost.
+#[test]
+fn a_few_new_blocks_on_an_old_one_are_slow() {
+    const MONTH: u32 = 30 * 24 * 60 * 60;
+    let (mut chain, _) = chain_of(100);
+    assert!(!chain.is_slow());
+    // A block after a month, and others every ten minutes: 1,440 are a quarter of those that miners find meanwhile.
+    let tip = chain.tip();
+    let after_gap = mine_on(tip.hash, 0, tip.time + MONTH - 600, 600, EASY, 1_450);
+    for (from, to) in [(0, 1), (1, 37), (37, 1_430)] {
+        insert_all(&mut chain, &after_gap[from..to]);
+        assert!(chain.is_slow(), "{to} blocks");
+    }
+    insert_all(&mut chain, &after_gap[1_430..]);
+    assert!(!chain.is_slow());
+}
+
+/// The same on the built-in block, whose header is not held.
+#[test]
+fn a_few_new_blocks_on_the_checkpoint_are_slow() {
+    for (time, is_slow) in [(START - 9_000_000, true), (START - 70_000, false), (0, false)] {
+        let mut network = changing(EASY);
+        network.checkpoint.time = time;
+        let mut chain = BitcoinChain::new(network);
+        grow(&mut chain, 0, 600, 40);
+        assert_eq!(chain.is_slow(), is_slow, "{time}");
+        // The time is not stored, but known where the chain begins at the built-in block.
+        let restored = BitcoinChain::restore(network, &chain.stored(), NOW).unwrap();
+        assert_eq!((restored.is_slow(), restored.start().time), (is_slow, time));
+    }
+}
+
+/// Blocks of a low difficulty count as what they cost.
+#[test]
+fn cheap_blocks_are_as_slow_as_they_are_cheap() {
+    let mut chain = BitcoinChain::new(changing(0x200f_ffff));
+    grow(&mut chain, 0, 600, PERIOD - 2);
+    let honest = chain.tip();
+    // A block after 22 days, and one whose time makes those after it cheap.
+    for after in [1_900_800, 6_000_000] {
+        let block = mine(chain.tip().hash, 1, honest.time + after, honest.bits);
+        insert_all(&mut chain, &[block]);
+    }
+    let end = chain.tip();
+    let bits = chain.checkpoint_at(end.height).unwrap().next_bits;
+    // So many would be enough if each had the work of those before.
+    insert_all(&mut chain, &mine_on(end.hash, 1, honest.time + 1_900_800, 600, bits, 1_300));
+    assert!(chain.is_slow());
+}
+
 /// Headers are held while a branch may leave below them, and their number has a limit.
 #[test]
 fn a_difficulty_that_falls_for_ever_takes_bounded_memory() {

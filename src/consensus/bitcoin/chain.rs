@@ -23,6 +23,11 @@ pub const SERVED_BITCOIN_HEADERS: u32 = 64 * PERIOD;
 /// Seconds that a header may be ahead of the clock.
 const MAX_AHEAD: u64 = 2 * 60 * 60;
 
+/// Fewest blocks of which it is said whether they were slow. At half of Bitcoin's rate, one in a million are.
+const SLOW_BLOCKS: usize = 36;
+/// Seconds in which slow miners find less than one block: four times those that Bitcoin's take.
+const SLOW_BLOCK: u32 = 2_400;
+
 /// Bitcoin's header chain above a checkpoint.
 #[derive(Debug, Clone)]
 pub struct BitcoinChain {
@@ -359,6 +364,7 @@ impl BitcoinChain {
             height,
             hash: entry.hash,
             next_bits: self.next_bits(Parent { entry, fork: height }),
+            time: if height == self.start().height { self.start().time } else { 0 },
         })
     }
 
@@ -391,6 +397,27 @@ impl BitcoinChain {
         let inner =
             depths.map(move |depth| tip.saturating_sub(depth)).take_while(move |height| *height > lowest);
         inner.chain([lowest])
+    }
+
+    /// Whether the newest 36 blocks, or more of them, show less than a quarter of the work that miners do in the time since the block
+    /// below, at the difficulty that it left. A false chain may leave Bitcoin's at an old block, of which a few new blocks
+    /// would be enough otherwise.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        let (tip, start) = (self.main.tip(), self.start());
+        let slow = |time: u32, below: U256, block: U256| {
+            let seconds = tip.fields().time().saturating_sub(time);
+            let shown = tip.work.saturating_sub(below).saturating_mul(U256::from(SLOW_BLOCK));
+            time > 0 && shown < block.saturating_mul(U256::from(seconds))
+        };
+        let first = work_of_target(target_of(start.next_bits).unwrap_or_default());
+        let since_start = tip.height.saturating_sub(start.height) as usize >= SLOW_BLOCKS;
+        let mut above = tip.work;
+        let suffixes = self.main.down_from(tip.height).map(|entry| {
+            let block = core::mem::replace(&mut above, entry.work).saturating_sub(entry.work);
+            slow(entry.fields().time(), entry.work, block)
+        });
+        since_start && slow(start.time, U256::ZERO, first) || suffixes.skip(SLOW_BLOCKS).any(|slow| slow)
     }
 
     /// The lowest height at which a branch leaves the heaviest chain whose work is at most that of `blocks` blocks behind. The

@@ -19,7 +19,8 @@ pub(super) const START: u32 = 1_700_000_000;
 
 /// A network whose target changes; eight hashes make a block at first.
 pub(super) fn changing(next_bits: u32) -> BitcoinNetwork {
-    let checkpoint = BitcoinCheckpoint { height: 4 * PERIOD - 1, hash: B256::repeat_byte(9), next_bits };
+    let checkpoint =
+        BitcoinCheckpoint { height: 4 * PERIOD - 1, hash: B256::repeat_byte(9), next_bits, time: 0 };
     BitcoinNetwork { checkpoint, limit: EASY, retargets: true }
 }
 

@@ -13,6 +13,8 @@ pub struct BitcoinCheckpoint {
     pub hash: B256,
     /// Target of the next period, in compact form.
     pub next_bits: u32,
+    /// Time that its header states, or a later one, in seconds since 1970; zero if none is known.
+    pub time: u32,
 }
 
 /// A Bitcoin network: everything that a verifier of its headers must know in advance.
@@ -34,6 +36,7 @@ impl BitcoinNetwork {
             // The hash 00000000000000000001b315e72169bef4867bf780527aa97c625ee9c001dc5d, reversed.
             hash: b256!("5ddc01c0e95e627ca97a5280f77b86f4be6921e715b301000000000000000000"),
             next_bits: 0x1702_40c3,
+            time: 1_784_000_000,
         },
         limit: 0x1d00_ffff,
         retargets: true,
@@ -45,6 +48,7 @@ impl BitcoinNetwork {
             height: 0,
             hash: b256!("06226e46111a0b59caaf126043eb5bbf28c34f3a5e332a1fc7b2b73cf188910f"),
             next_bits: 0x207f_ffff,
+            time: 0,
         },
         limit: 0x207f_ffff,
         retargets: false,
@@ -61,7 +65,7 @@ mod tests {
     #[test]
     fn the_checkpoint_of_mainnet_is_the_end_of_a_period() {
         let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::MAINNET;
-        let BitcoinCheckpoint { height, hash, next_bits } = checkpoint;
+        let BitcoinCheckpoint { height, hash, next_bits, .. } = checkpoint;
         assert_eq!((height + 1) % PERIOD, 0);
         let target = target_of(next_bits).unwrap();
         assert_eq!(bits_of(target), next_bits);

@@ -106,7 +106,8 @@ impl BitcoinChain {
         let height = first.saturating_sub(1);
         let lowest = headers.first().ok_or(StoredBitcoinError::Shallow { height, count: 0 })?;
         let lowest = BitcoinHeader::from(lowest);
-        let checkpoint = BitcoinCheckpoint { height, hash: lowest.previous(), next_bits: lowest.bits() };
+        let (hash, next_bits) = (lowest.previous(), lowest.bits());
+        let checkpoint = BitcoinCheckpoint { height, hash, next_bits, time: 0 };
         Self::above(checkpoint, network, headers.iter().map(|header| Ok(HashedHeader::new(*header))), now)
     }
 
@@ -117,6 +118,9 @@ impl BitcoinChain {
         headers: impl Iterator<Item = Result<HashedHeader, PackedHeadersError>>,
         now: u64,
     ) -> Result<Self, StoredBitcoinError> {
+        let built_in = network.checkpoint;
+        let time = if checkpoint.height == built_in.height { built_in.time } else { 0 };
+        let checkpoint = BitcoinCheckpoint { time, ..checkpoint };
         check_checkpoint(&checkpoint, &network)?;
         let mut chain = Self::new(BitcoinNetwork { checkpoint, ..network }).holding(SERVED_BITCOIN_HEADERS);
         for header in headers {
@@ -145,7 +149,7 @@ fn parts(stored: &[u8]) -> Result<(BitcoinCheckpoint, &[u8]), StoredBitcoinError
     let (hash, rest) = rest.split_first_chunk().ok_or(cut)?;
     let (next_bits, packed) = rest.split_first_chunk().ok_or(cut)?;
     let (height, next_bits) = (u32::from_le_bytes(*height), u32::from_le_bytes(*next_bits));
-    Ok((BitcoinCheckpoint { height, hash: B256::from(*hash), next_bits }, packed))
+    Ok((BitcoinCheckpoint { height, hash: B256::from(*hash), next_bits, time: 0 }, packed))
 }
 
 /// Checks what can be said of a checkpoint without the headers between the built-in one and it.

@@ -77,7 +77,7 @@ impl BitcoinChain {
 
     fn unchecked(first_height: u32, headers: Vec<([u8; HEADER_LEN], B256)>) -> Self {
         let height = first_height.checked_sub(1).expect("a chain starts above its checkpoint");
-        let checkpoint = BitcoinCheckpoint { height, hash: B256::ZERO, next_bits: 0x207f_ffff };
+        let checkpoint = BitcoinCheckpoint { height, hash: B256::ZERO, next_bits: 0x207f_ffff, time: 0 };
         let mut chain = Self::new(BitcoinNetwork { checkpoint, limit: 0x207f_ffff, retargets: false });
         for (header, hash) in headers {
             let tip = chain.main.tip();

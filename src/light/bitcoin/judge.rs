@@ -83,7 +83,7 @@ impl BitcoinJudge {
         } else if let Some(range) = contested(&tags, hidden) {
             BitcoinVerdict::Contested(range)
         } else {
-            let weak = self.weakness(&dated, counts, &tags, newest.height, tip_age);
+            let weak = self.weakness(&dated, counts, &tags, bitcoin, tip_age);
             weak.map_or(BitcoinVerdict::Held, BitcoinVerdict::Weak)
         };
         BitcoinReport { verdict, dated, counts, tags: tags.counts, hidden, tip_age }
@@ -95,9 +95,10 @@ impl BitcoinJudge {
         dated: &DatedReport,
         counts: Counts,
         tags: &TagReport,
-        tip: u32,
+        bitcoin: &BitcoinChain,
         tip_age: u64,
     ) -> Option<WeakReason> {
+        let tip = bitcoin.tip().height;
         // A reorganisation that was seen, or one that a close rival may still bring.
         let rival = tip.saturating_sub(dated.tip);
         let depth = self.dated.reorganisation(tip).unwrap_or_default().max(rival);
@@ -106,6 +107,9 @@ impl BitcoinJudge {
         }
         if tip_age > MAX_TIP_AGE {
             return Some(WeakReason::OldTip(tip_age));
+        }
+        if bitcoin.is_slow() {
+            return Some(WeakReason::SlowBitcoin);
         }
         if dated.lags() {
             return Some(WeakReason::Lags(dated.lag));

@@ -9,6 +9,10 @@ use crate::consensus::bitcoin::{BitcoinBlock, BitcoinChain, BitcoinHeader, Coinb
 use crate::consensus::bitcoin::{BitcoinNetwork, ProvenCoinbase, Tag};
 use crate::consensus::testing::{Bitcoin, chain, child, easy_network};
 use crate::consensus::{HeaderCandidate, HeaderChain, difficulty};
+use crate::light::{
+    Now,
+    sync::{BitcoinDates, WindowJudge, WindowVerdict},
+};
 use crate::types::{B256, Header, SealedHeader, uncles_hash};
 
 /// Number of the Rootstock block at which the chains start.
@@ -251,6 +255,24 @@ fn a_deep_reorganisation_is_seen_where_a_chain_is_replaced() {
         let deep = BitcoinVerdict::Weak(WeakReason::Reorganised(6));
         assert_eq!(follower.verdict() == deep, depth == 6, "{:?}", follower.verdict());
     }
+}
+
+/// Without an honest source, Bitcoin's chain may be false above an old block. It dates no window then.
+#[test]
+fn few_new_blocks_of_bitcoin_date_nothing() {
+    let mut world = World::new();
+    world.run(40, 4, 3);
+    world.extend(1);
+    let dated = |world: &World, millis| {
+        let follower = BitcoinFollower::resume(world.bitcoin());
+        let now = Now { unix: world.now(), millis };
+        BitcoinDates::since(Now::default()).judge(world.rootstock.view(), Some(&follower), now)
+    };
+    assert!(matches!(dated(&world, 20_000), WindowVerdict::Enough(_)));
+    world.blocks[0].time -= 60 * 24 * 3_600;
+    assert_eq!(dated(&world, 20_000), WindowVerdict::Unavailable);
+    assert_eq!(dated(&world, 0), WindowVerdict::Wait, "another source may come");
+    assert_eq!(weak(&world), WeakReason::SlowBitcoin);
 }
 
 /// Headers of a chain that nobody mines on Bitcoin's newest blocks any more.

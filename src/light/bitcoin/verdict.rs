@@ -37,6 +37,8 @@ pub enum WeakReason {
     Reorganised(u32),
     /// Bitcoin's tip is this many seconds old.
     OldTip(u64),
+    /// The newest Bitcoin blocks show too little work for the time in which they were mined.
+    SlowBitcoin,
     /// The headers reach back fewer than 12 Bitcoin blocks: this many.
     FewBlocks(u32),
     /// The newest header's parent is this many blocks behind Bitcoin's tip; `None` if no header names a Bitcoin block.
@@ -50,6 +52,13 @@ pub enum WeakReason {
     AwaitsUncles(usize),
     /// Too few Bitcoin blocks commit to the chain.
     FewCommitments(Counts),
+}
+
+impl WeakReason {
+    /// Whether the Bitcoin chain that sources show is at fault, and does not date the work of headers.
+    pub(in crate::light) const fn is_of_bitcoin(&self) -> bool {
+        matches!(self, Self::OldTip(_) | Self::SlowBitcoin)
+    }
 }
 
 impl BitcoinVerdict {
@@ -91,6 +100,9 @@ impl fmt::Display for WeakReason {
                 f,
                 "the newest Bitcoin block that a source shows is {} minutes old: newer ones are withheld, or the clock is wrong",
                 age / 60
+            ),
+            Self::SlowBitcoin => f.write_str(
+                "the newest Bitcoin blocks that sources show have less than a quarter of the usual work",
             ),
             Self::FewBlocks(found) => write!(
                 f,

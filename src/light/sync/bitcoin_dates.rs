@@ -53,7 +53,7 @@ impl WindowJudge for BitcoinDates {
         // Tags and commitments do not decide here: sources that offer no coinbases would stop every start. They mark the answers.
         let report = judge.report(chain, bitcoin, &Coinbases::default(), now.unix);
         match report.verdict {
-            BitcoinVerdict::Weak(WeakReason::OldTip(_)) => none,
+            BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin() => none,
             _ if report.dated.judged < LEAST_REACH => WindowVerdict::Unavailable,
             BitcoinVerdict::Held
             | BitcoinVerdict::Contested(_)
@@ -75,7 +75,7 @@ impl HeaderSync {
     pub(super) fn dated_work(&self) -> Option<DatedReport> {
         self.start.rule()?.dated.as_ref()?;
         let report = self.bitcoin.as_ref()?.report()?;
-        let is_known = !matches!(report.verdict, BitcoinVerdict::Weak(WeakReason::OldTip(_)));
+        let is_known = !matches!(report.verdict, BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin());
         Some(report.dated).filter(|dated| is_known && dated.judged >= LEAST_REACH)
     }
 

@@ -150,11 +150,12 @@ async fn the_newest_deep_end_of_a_bitcoin_period_is_proposed() {
     assert_eq!((proposal.verified, proposal.sources), ((0, BITCOIN_BLOCKS), 2));
     assert!(proposal.failures[0].starts_with("tcp://127.0.0.1:1: "), "{:?}", proposal.failures);
     let expected = format!(
-        "height: 2_016,\n// The hash {:x}, reversed.\nhash: b256!(\"{:x}\"),\nnext_bits: 0x207f_ffff,",
+        "height: 2_016,\n// The hash {:x}, reversed.\nhash: b256!(\"{:x}\"),\nnext_bits: 0x207f_ffff,\ntime: ",
         reversed(&hash(2_016)),
         hash(2_016)
     );
-    assert_eq!(proposal.to_string(), expected);
+    assert!(proposal.to_string().starts_with(&expected), "{proposal}");
+    assert_eq!(proposal.checkpoint.time, BitcoinHeader::from(&world.bitcoin.headers(2_016, 1)[0]).time());
 
     // One source alone, however often it is named, confirms nothing.
     for urls in [&urls[1..], &[electrum.clone(), electrum.clone()]] {

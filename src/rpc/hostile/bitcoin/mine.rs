@@ -31,7 +31,7 @@ const SPACING: u32 = 600;
 const PERIOD_SECONDS: u32 = 1_209_600;
 const TIME: u32 = 1_650_000_000;
 const CHECKPOINT: BitcoinCheckpoint =
-    BitcoinCheckpoint { height: 798_335, hash: B256::repeat_byte(0x42), next_bits: 0x2006_6666 };
+    BitcoinCheckpoint { height: 798_335, hash: B256::repeat_byte(0x42), next_bits: 0x2006_6666, time: TIME };
 /// Bitcoin blocks of all scenarios: the next period begins three blocks later.
 const SHARED: usize = PERIOD - 3;
 /// The newest of them, on which Rootstock headers are mined.

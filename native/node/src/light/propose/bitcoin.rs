@@ -52,6 +52,7 @@ pub async fn propose_bitcoin(
         shown.values().map(BitcoinChain::personal_checkpoint).min_by_key(|checkpoint| checkpoint.height);
     let checkpoint = deepest.unwrap_or(network.checkpoint);
     let height = checkpoint.height;
+    let time = shown.values().find_map(|chain| chain.at(height)).map_or(checkpoint.time, |block| block.time);
     let of = |chain: &BitcoinChain| {
         if height == network.checkpoint.height {
             Some(network.checkpoint)
@@ -70,7 +71,7 @@ pub async fn propose_bitcoin(
         return Err(ProposeError::BitcoinDisagreement { height, statements });
     }
     Ok(BitcoinProposal {
-        checkpoint,
+        checkpoint: BitcoinCheckpoint { time, ..checkpoint },
         verified: (network.checkpoint.height, lowest),
         sources: shown.len(),
         failures,
@@ -89,11 +90,12 @@ async fn follow(network: BitcoinNetwork, source: &BitcoinSource, now: u64) -> Re
 impl fmt::Display for BitcoinProposal {
     /// Writes the fields of the checkpoint as `src/consensus/bitcoin/network.rs` has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BitcoinCheckpoint { height, hash, next_bits } = self.checkpoint;
+        let BitcoinCheckpoint { height, hash, next_bits, time } = self.checkpoint;
         let (high, low) = (next_bits >> 16, next_bits & 0xffff);
         writeln!(f, "height: {},", grouped(height.into()))?;
         writeln!(f, "// The hash {:x}, reversed.", reversed(&hash))?;
         writeln!(f, "hash: b256!(\"{hash:x}\"),")?;
-        write!(f, "next_bits: 0x{high:04x}_{low:04x},")
+        writeln!(f, "next_bits: 0x{high:04x}_{low:04x},")?;
+        write!(f, "time: {},", grouped(time.into()))
     }
 }

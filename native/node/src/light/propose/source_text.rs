@@ -102,6 +102,7 @@ mod tests {
                 height: 969_695,
                 hash: B256::repeat_byte(0xcd),
                 next_bits: 0x1702_0001,
+                time: 1_794_000_000,
             },
             verified: (953_567, 976_000),
             sources: 3,
@@ -109,7 +110,7 @@ mod tests {
         };
         let changed = with_bitcoin_checkpoint(&text, &proposal).unwrap();
         let fields = format!(
-            "height: 969_695,\n// The hash {0}, reversed.\nhash: b256!(\"{0}\"),\nnext_bits: 0x1702_0001,",
+            "height: 969_695,\n// The hash {0}, reversed.\nhash: b256!(\"{0}\"),\nnext_bits: 0x1702_0001,\ntime: 1_794_000_000,",
             "cd".repeat(32)
         );
         assert_eq!(changed.matches(&fields).count(), 1, "{changed}");
