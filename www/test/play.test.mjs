@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
 import { onPage } from './lib/page.mjs';
 import { serveFolder, startSite } from './lib/site.mjs';
+import { openSources } from './lib/source.mjs';
 
 let browser;
 before(async () => {
@@ -31,7 +32,7 @@ test('payments, contracts, calls, traces and snapshots work, and the blocks abov
     await line(page, 'increment() in block 8');
     // The chain goes back only after the light client has seen block 8.
     await head(page, 8);
-    await page.locator('#playground').getByLabel('Function').fill('number()');
+    await button(page, 'number').click();
     await button(page, 'Ask').click();
     await line(page, 'number() answers 1');
     await page.locator('#playground .log').getByRole('button', { name: 'Trace' }).first().click();
@@ -58,20 +59,95 @@ test('code with a mistake is refused with its line, and bytes of a compiler are 
   await onPage(browser, site, async (page) => {
     await page.waitForSelector('#playground textarea');
     for (const empty of ['', ' ; nothing', '0x']) {
-      await page.locator('#playground textarea').fill(empty);
+      await page.getByLabel('Its code').fill(empty);
       await button(page, 'Deploy').click();
       await line(page, 'there is no code');
       await page.locator('#playground .log li').first().evaluate((each) => each.remove());
     }
-    await page.locator('#playground textarea').fill('PUSH 1\nJUMPP');
+    await page.getByLabel('Its code').fill('PUSH 1\nJUMPP');
     await button(page, 'Deploy').click();
     await line(page, 'line 2: JUMPP is no instruction');
-    await page.locator('#playground textarea').fill('0x600a600c600039600a6000f3602a60005260206000f3');
+    await page.getByLabel('Its code').fill('0x600a600c600039600a6000f3602a60005260206000f3');
     await button(page, 'Deploy').click();
     await line(page, 'is at 0x');
-    await page.locator('#playground').getByLabel('Function').fill('0x');
+    await button(page, 'by hand').click();
+    await page.getByLabel('Function', { exact: true }).fill('0x');
     await button(page, 'Ask').click();
     await line(page, '0x answers 42');
+  });
+});
+
+/** The reason with which the test's contract refuses: it holds a character that turns the direction of what follows. */
+const REASON = 'no \u202e<b>';
+
+/** Bytecode and ABI as a compiler gives them: the constructor stores a number, which `stored` returns; `refuse` and `divide` revert. */
+async function compiled(t) {
+  const sources = await openSources();
+  t.after(sources.close);
+  const { assemble, deployment } = await sources.load('contracts/assemble.ts');
+  const { selector } = await sources.load('contracts/abi.ts');
+  const { toHex } = await sources.load('bytes.ts');
+  const reason = Buffer.from(REASON);
+  const jump = (name) => `DUP1 PUSH ${toHex(selector(`${name}()`))} EQ PUSH @${name} JUMPI\n`;
+  const code = assemble(`PUSH 0 CALLDATALOAD PUSH 0xe0 SHR
+    ${['stored', 'refuse', 'divide'].map(jump).join('')} PUSH 0 PUSH 0 REVERT
+    stored: PUSH 0 SLOAD PUSH 0 MSTORE PUSH 32 PUSH 0 RETURN
+    refuse: PUSH 0x08c379a0 PUSH 0xe0 SHL PUSH 0 MSTORE PUSH 32 PUSH 4 MSTORE PUSH ${reason.length} PUSH 36 MSTORE
+      PUSH 0x${reason.toString('hex').padEnd(64, '0')} PUSH 68 MSTORE PUSH 100 PUSH 0 REVERT
+    divide: PUSH 0x4e487b71 PUSH 0xe0 SHL PUSH 0 MSTORE PUSH 0x12 PUSH 4 MSTORE PUSH 36 PUSH 0 REVERT`);
+  const bytecode = toHex(deployment(code, 'PUSH 32 DUP1 CODESIZE SUB PUSH 0 CODECOPY PUSH 0 MLOAD PUSH 0 SSTORE'));
+  const entry = (name, stateMutability) => ({ type: 'function', name, stateMutability, inputs: [], outputs: [] });
+  const abi = [{ type: 'constructor', inputs: [{ name: 'start', type: 'uint256' }] }, entry('stored', 'view'), entry('refuse', 'nonpayable'), entry('divide', 'nonpayable'), entry('absent', 'nonpayable')];
+  return { bytecode, abi: JSON.stringify({ abi }) };
+}
+
+test('pasted bytecode is deployed with its ABI, whose functions are buttons, and refusals are said in words', async (t) => {
+  const { bytecode, abi } = await compiled(t);
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    await page.waitForSelector('#playground textarea');
+    await page.locator('#playground').getByLabel('Contract', { exact: true }).selectOption({ label: 'Bytecode of your own' });
+    await page.getByLabel('Its code').fill(bytecode);
+    await page.getByLabel('Its ABI').fill(abi);
+    await button(page, 'Deploy').click();
+    await line(page, 'the function takes 1 arguments, 0 given');
+    await page.getByLabel('Arguments of its constructor').fill('77');
+    await button(page, 'Deploy').click();
+    await line(page, 'Bytecode of your own 1 is at 0x');
+    assert.deepEqual(await page.locator('#playground .tabs button').allTextContents(), ['stored', 'refuse', 'divide', 'absent', 'by hand']);
+    await button(page, 'Ask').click();
+    await line(page, 'stored() answers 77');
+    const refuses = async (name, words) => {
+      await button(page, name).click();
+      await button(page, 'Ask').click();
+      await line(page, words);
+      await button(page, 'Send as a transaction').click();
+      await line(page, `${name}() was mined, but changed nothing except the fee: ${words}`);
+    };
+    await refuses('refuse', 'the contract refuses: no \\u{202e}<b>');
+    await refuses('divide', 'the contract stops: a division by zero');
+    await refuses('absent', 'the contract refuses, and gives no reason');
+    await page.locator('#playground .log').getByRole('button', { name: 'Trace' }).first().click();
+    await page.waitForSelector('#trace tbody tr');
+    assert.equal(await page.locator('#playground b').count(), 0);
+  });
+});
+
+test('time passes at a press, and the light client follows', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    const time = () => page.textContent('#chain-time').then((text) => Date.parse(text.replace(' UTC', 'Z').replace(' ', 'T')));
+    await page.waitForFunction(() => document.querySelector('#chain-time')?.textContent.endsWith('UTC'));
+    const before = await time();
+    await button(page, 'One hour later').click();
+    await line(page, 'An hour passed at once');
+    await button(page, 'One day later').click();
+    await line(page, 'A day passed at once');
+    const passed = (await time()) - before;
+    assert.ok(passed >= 25 * 3_600_000 && passed <= 26 * 3_600_000, `${passed} ms`);
+    await head(page, 7);
   });
 });
 

@@ -18,16 +18,26 @@ const NAME = /^[A-Za-z_$][\w$]{0,100}$/;
 export const signatureOf = ({ name, inputs }: ContractFunction): string => `${name}(${inputs.map(({ type }) => type).join()})`;
 
 function one(entry: unknown): ContractFunction | undefined {
-  const { type, name, inputs, stateMutability } = (entry ?? {}) as Record<string, unknown>;
-  if (type !== 'function' || typeof name !== 'string' || !NAME.test(name)) return undefined;
+  const { type, name: given, inputs, stateMutability } = (entry ?? {}) as Record<string, unknown>;
+  const name = type === 'constructor' ? type : type === 'function' ? given : undefined;
+  if (typeof name !== 'string' || !NAME.test(name)) return undefined;
   const list = Array.isArray(inputs) ? (inputs as Record<string, unknown>[]) : [];
   const taken = list.map((input) => ({ name: String(input?.['name'] ?? '').slice(0, 60), type: String(input?.['type'] ?? '') }));
   if (taken.some((input) => !/^[a-z0-9[\]()]{1,40}$/.test(input.type))) return undefined;
   return { name, inputs: taken, reads: stateMutability === 'view' || stateMutability === 'pure' };
 }
 
-/** The functions of a pasted ABI, or of a compiler's output that contains one; throws for other text. */
-export function functionsOf(text: string): ContractFunction[] {
+/** A contract as its ABI tells: what deploying it takes, and its functions. */
+export interface Interface {
+  readonly constructor_: ContractFunction | undefined;
+  readonly functions: readonly ContractFunction[];
+}
+
+/** The functions of a pasted ABI. */
+export const functionsOf = (text: string): readonly ContractFunction[] => interfaceOf(text).functions;
+
+/** What a pasted ABI tells, or a compiler's output that contains one; throws for other text. */
+export function interfaceOf(text: string): Interface {
   if (text.length > LONGEST) throw new InputError(`this ABI has ${text.length} characters, at most ${LONGEST} are read`);
   let parsed: unknown;
   try {
@@ -38,6 +48,7 @@ export function functionsOf(text: string): ContractFunction[] {
   const list = Array.isArray(parsed) ? parsed : (parsed as { abi?: unknown } | null)?.abi;
   if (!Array.isArray(list)) throw new InputError('there is no list of functions in this JSON');
   const found = list.map(one).filter((each) => each !== undefined);
-  if (found.length === 0) throw new InputError('this ABI names no function');
-  return found.slice(0, MOST);
+  const functions = found.filter(({ name }) => name !== 'constructor').slice(0, MOST);
+  if (functions.length === 0) throw new InputError('this ABI names no function');
+  return { constructor_: found.find(({ name }) => name === 'constructor'), functions };
 }

@@ -60,6 +60,16 @@ increment:
 number: PUSH 0 SLOAD ${NUMBER_ANSWER}
 `;
 
+const entry = (name: string, inputs: readonly (readonly [string, string])[], view: boolean) => (
+  { type: 'function', name, stateMutability: view ? 'view' : 'nonpayable', inputs: inputs.map(([type, of]) => ({ type, name: of })) });
+
+/** The ABIs of both contracts, as a compiler would write them. */
+export const COUNTER_ABI = JSON.stringify([entry('increment', [], false), entry('number', [], true)]);
+export const TOKEN_ABI = JSON.stringify([
+  entry('balanceOf', [['address', 'holder']], true), entry('totalSupply', [], true), entry('name', [], true), entry('symbol', [], true),
+  entry('transfer', [['address', 'to'], ['uint256', 'amount']], false),
+]);
+
 /** The data of the transaction that deploys the token. Its sender gets the whole supply. */
 export function tokenDeployment(name: string, symbol: string): string {
   const minted = `PUSH ${SUPPLY} CALLER SSTORE PUSH ${SUPPLY} PUSH 0 MSTORE CALLER PUSH 0 PUSH ${TRANSFER} PUSH 32 PUSH 0 LOG3`;

@@ -2,7 +2,9 @@
 import { grouped, quantity } from '../bytes.ts';
 import { type Child, el } from '../dom.ts';
 import type { Source } from '../chain/source.ts';
-import { reasonOf } from '../words.ts';
+import { type ContractFunction, functionsOf } from '../contracts/interface.ts';
+import { TOKEN_ABI } from '../contracts/samples.ts';
+import { refused } from '../words.ts';
 
 export interface Receipt {
   readonly status: string;
@@ -11,13 +13,15 @@ export interface Receipt {
   readonly gasUsed: string;
   readonly transactionHash: string;
   readonly logs: readonly unknown[];
+  /** Why the transaction reverted, in words. */
+  readonly reason?: string | undefined;
 }
 
 export interface Deployed {
   readonly name: string;
   readonly address: string;
-  /** A function to begin with. */
-  readonly example: string;
+  /** The functions that its ABI names; empty if there is none. */
+  readonly functions: readonly ContractFunction[];
 }
 
 /** Gas of each transaction: enough for the samples, and below a block's limit. */
@@ -35,7 +39,7 @@ export class Bench {
 
   constructor(source: Source) {
     this.source = source;
-    if (source.token) this.contracts.push({ name: 'Rootlight Demo (token)', address: source.token, example: 'balanceOf(address)' });
+    if (source.token) this.contracts.push({ name: 'Rootlight Demo (token)', address: source.token, functions: functionsOf(TOKEN_ABI) });
   }
 
   /** Calls the chain. */
@@ -46,11 +50,15 @@ export class Bench {
 
   /** Sends a transaction and waits until it is mined, which is at once. */
   async send(transaction: object): Promise<Receipt> {
-    const hash = await this.ask('eth_sendTransaction', { gas: quantity(GAS), ...transaction });
+    const sent = { gas: quantity(GAS), ...transaction };
+    const hash = await this.ask('eth_sendTransaction', sent);
     const receipt = (await this.ask('eth_getTransactionReceipt', hash)) as Receipt | null;
     if (!receipt) throw new Error('the transaction waits: mine a block');
     this.changed();
-    return receipt;
+    if (receipt.status === '0x1') return receipt;
+    // A receipt does not say why. The same call on the state before does.
+    const before = quantity(Number(receipt.blockNumber) - 1);
+    return { ...receipt, reason: await this.ask('eth_call', sent, before).then(() => undefined, refused) };
   }
 
   onChange(listener: () => void): void {
@@ -73,13 +81,13 @@ export class Bench {
     try {
       await work();
     } catch (error) {
-      this.tell('bad', reasonOf(error));
+      this.tell('bad', refused(error));
     }
   }
 
   /** Whether a transaction succeeded, in words. */
   outcome(receipt: Receipt): string {
-    return receipt.status === '0x1' ? `in block ${Number(receipt.blockNumber)}, ${grouped(Number(receipt.gasUsed))} gas` : 'was mined, but reverted: nothing changed except the fee';
+    return receipt.status === '0x1' ? `in block ${Number(receipt.blockNumber)}, ${grouped(Number(receipt.gasUsed))} gas` : `was mined, but changed nothing except the fee: ${receipt.reason ?? 'it reverted'}`;
   }
 }
 

@@ -1,25 +1,28 @@
 // Contracts: written in assembly, deployed, and called.
-import { grouped, InputError, short, toHex, fromHex } from '../bytes.ts';
+import { fromHex, grouped, InputError, safeText, short, toHex } from '../bytes.ts';
 import { assemble, deployment } from '../contracts/assemble.ts';
 import { callData } from '../contracts/abi.ts';
-import { COUNTER, SUPPLY, tokenSource } from '../contracts/samples.ts';
-import { action, el, field, form } from '../dom.ts';
+import { type ContractFunction, interfaceOf, signatureOf } from '../contracts/interface.ts';
+import { COUNTER, COUNTER_ABI, SUPPLY, TOKEN_ABI, tokenSource } from '../contracts/samples.ts';
+import { action, el, field, fill, form } from '../dom.ts';
+import { rove } from '../roving.ts';
 import { readings } from '../views/contract.ts';
-import { type Bench, options } from './bench.ts';
+import { functionView } from '../views/functions.ts';
+import { type Bench, type Deployed, options } from './bench.ts';
 import { traceButton } from './trace.ts';
 
 interface Sample {
   readonly name: string;
   readonly source: string;
-  readonly example: string;
+  readonly abi: string;
   /** What the deployment runs first. */
   readonly first?: string;
 }
 
 const SAMPLES: readonly Sample[] = [
-  { name: 'A counter', source: COUNTER, example: 'increment()' },
-  { name: 'A token', source: tokenSource('My Token', 'MINE'), example: 'totalSupply()', first: `PUSH ${SUPPLY} CALLER SSTORE` },
-  { name: 'Bytecode of your own', source: '; The bytes that a compiler gives for deployment, for example\n0x600160005260206000f3', example: '' },
+  { name: 'A counter', source: COUNTER, abi: COUNTER_ABI },
+  { name: 'A token', source: tokenSource('My Token', 'MINE'), abi: TOKEN_ABI, first: `PUSH ${SUPPLY} CALLER SSTORE` },
+  { name: 'Bytecode of your own', source: '; The bytes that a compiler gives for deployment, for example\n0x600160005260206000f3', abi: '' },
 ];
 
 /** The data that deploys what is written: assembly of a contract's code, or deployment bytes in hexadecimal. */
@@ -29,68 +32,110 @@ function deployable(source: string, first = ''): string {
   return plain.startsWith('0x') ? toHex(fromHex(plain)) : toHex(deployment(assemble(source), first));
 }
 
+/** The arguments of a constructor as bytes that follow the deployment bytes. */
+const constructed = ({ inputs }: ContractFunction, given: string): string => callData(`constructor(${inputs.map(({ type }) => type).join()})`, listed(given)).slice(10);
+
+/** Arguments that are separated by commas. */
+const listed = (text: string): string[] => text.split(',').map((value) => value.trim()).filter(Boolean);
+
 export function deployForm(bench: Bench): HTMLElement {
   const sample = el('select');
   const source = el('textarea', { spellcheck: 'false', autocomplete: 'off' });
+  const abi = el('textarea', { class: 'short', spellcheck: 'false', autocomplete: 'off' });
+  const values = el('input', { autocomplete: 'off', spellcheck: 'false' });
   options(sample, SAMPLES.map(({ name }, at) => [String(at), name]));
   const chosen = () => SAMPLES[Number(sample.value)] ?? SAMPLES[0];
   const fillIn = () => {
     source.value = chosen()?.source ?? '';
+    abi.value = chosen()?.abi ?? '';
+    values.value = '';
   };
   sample.addEventListener('change', fillIn);
   fillIn();
   let count = 0;
   const deploy = () => bench.attempt(async () => {
-    const { first, name = '', example = '' } = chosen() ?? {};
-    const data = deployable(source.value, first);
+    const { first, name = '' } = chosen() ?? {};
+    const code = deployable(source.value, first);
+    const known = abi.value.trim() === '' ? undefined : interfaceOf(abi.value);
+    const data = known?.constructor_ ? code + constructed(known.constructor_, values.value) : code;
     const receipt = await bench.send({ from: bench.accounts[0], data });
     if (receipt.status !== '0x1' || !receipt.contractAddress) throw new Error(`the deployment ${bench.outcome(receipt)}`);
     count += 1;
-    bench.contracts.unshift({ name: `${name} ${count}`, address: receipt.contractAddress, example });
+    bench.contracts.unshift({ name: `${name} ${count}`, address: receipt.contractAddress, functions: known?.functions ?? [] });
     bench.tell('good', `${name} is at ${short(receipt.contractAddress, 4, 4)}, ${bench.outcome(receipt)} `, traceButton(bench, receipt.transactionHash));
     bench.changed();
   });
   return form({ class: 'form' }, deploy,
     field('Contract', sample),
-    field('Its code', source, 'Instructions of the EVM, as Rootstock runs them. Change them as you like.'),
+    field('Its code', source, 'Instructions of the EVM, as Rootstock runs them, or the bytecode of a compiler. Change them as you like.'),
+    field('Its ABI', abi, 'What a compiler writes beside the bytecode. With it, functions become buttons.'),
+    field('Arguments of its constructor', values, 'Separated by commas; empty if it takes none.'),
     el('div', {}, el('button', { class: 'button main' }, 'Deploy')));
+}
+
+/** Asks a contract, and tells what it answers. */
+const ask = (bench: Bench, to: string, name: string, data: () => string) => bench.attempt(async () => {
+  const answer = String(await bench.ask('eth_call', { from: bench.accounts[0], to, data: data() }, 'latest'));
+  bench.tell('', `${name} answers ${safeText(readings(answer))}`);
+});
+
+/** Sends a transaction to a contract, and tells what became of it. */
+const send = (bench: Bench, to: string, name: string, data: () => string) => bench.attempt(async () => {
+  const receipt = await bench.send({ from: bench.accounts[0], to, data: data() });
+  const logs = receipt.logs.length === 0 ? '' : `, ${grouped(receipt.logs.length)} log${receipt.logs.length === 1 ? '' : 's'}`;
+  bench.tell(receipt.status === '0x1' ? 'good' : 'bad', `${name} ${bench.outcome(receipt)}${logs} `, traceButton(bench, receipt.transactionHash));
+});
+
+/** A call that is written by hand: a signature and arguments, or call data. */
+function byHand(bench: Bench, to: string): HTMLElement {
+  const method = el('input', { autocomplete: 'off', spellcheck: 'false' });
+  const values = el('input', { autocomplete: 'off', spellcheck: 'false' });
+  const data = () => callData(method.value, listed(values.value));
+  return form({ class: 'form' }, () => ask(bench, to, method.value, data),
+    el('div', { class: 'two' }, field('Function', method, 'Such as number(), or call data in hexadecimal.'), field('Arguments', values, 'Separated by commas.')),
+    el('div', { class: 'row' }, el('button', { class: 'button main' }, 'Ask'), action('Send as a transaction', () => send(bench, to, method.value, data))));
+}
+
+/** The functions of a contract as buttons, of which one is open. */
+function functionButtons(bench: Bench, { address, functions }: Deployed): HTMLElement {
+  const body = el('div');
+  const choices: (readonly [string, () => HTMLElement])[] = [
+    ...functions.map((each) => [each.name, () => {
+      const [asks, sends] = [['Ask', (data: () => string) => ask(bench, address, signatureOf(each), data)], ['Send as a transaction', (data: () => string) => send(bench, address, signatureOf(each), data)]] as const;
+      return functionView(each, each.reads ? [asks, sends] : [sends, asks], undefined, bench.accounts[1]);
+    }] as const),
+    ['by hand', () => byHand(bench, address)],
+  ];
+  const tabs = choices.map(([name, make]) => {
+    const tab = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false' }, name);
+    tab.addEventListener('click', () => {
+      for (const other of tabs) other.setAttribute('aria-pressed', String(other === tab));
+      fill(body, make());
+    });
+    return tab;
+  });
+  tabs[0]?.click();
+  return el('div', {}, rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'Functions' }, ...tabs)), body);
 }
 
 export function callPanel(bench: Bench): HTMLElement {
   const contract = el('select');
-  const method = el('input', { autocomplete: 'off', spellcheck: 'false' });
-  const values = el('input', { autocomplete: 'off', spellcheck: 'false' });
-  const update = () => options(contract, bench.contracts.map(({ address, name }) => [address, `${name} · ${short(address, 3, 3)}`]));
-  const example = () => {
+  const body = el('div', { class: 'row' });
+  const open = () => {
     const found = bench.contracts.find(({ address }) => address === contract.value);
-    method.value = found?.example ?? '';
-    values.value = method.value.includes('address') ? (bench.accounts[1] ?? '') : '';
+    if (found) fill(body, functionButtons(bench, found));
   };
-  let known = 0;
-  bench.onChange(() => {
-    const grown = bench.contracts.length !== known;
+  let known = -1;
+  const update = () => {
+    if (bench.contracts.length === known) return;
     known = bench.contracts.length;
-    if (!grown) return;
-    update();
+    options(contract, bench.contracts.map(({ address, name }) => [address, `${name} · ${short(address, 3, 3)}`]));
     contract.value = bench.contracts[0]?.address ?? '';
-    example();
-  });
-  contract.addEventListener('change', example);
+    open();
+  };
+  contract.addEventListener('change', open);
+  bench.onChange(update);
   update();
-  example();
-  known = bench.contracts.length;
-  const data = () => callData(method.value, values.value.split(',').map((value) => value.trim()).filter(Boolean));
-  const ask = () => bench.attempt(async () => {
-    const answer = String(await bench.ask('eth_call', { from: bench.accounts[0], to: contract.value, data: data() }, 'latest'));
-    bench.tell('', `${method.value} answers ${readings(answer)}`);
-  });
-  const send = () => bench.attempt(async () => {
-    const receipt = await bench.send({ from: bench.accounts[0], to: contract.value, data: data() });
-    const logs = receipt.logs.length === 0 ? '' : `, ${grouped(receipt.logs.length)} log${receipt.logs.length === 1 ? '' : 's'}`;
-    bench.tell(receipt.status === '0x1' ? 'good' : 'bad', `${method.value} ${bench.outcome(receipt)}${logs} `, traceButton(bench, receipt.transactionHash));
-  });
-  return form({ class: 'form' }, ask,
-    field('Contract', contract),
-    el('div', { class: 'two' }, field('Function', method), field('Arguments', values, 'Separated by commas.')),
-    el('div', { class: 'row' }, el('button', { class: 'button main' }, 'Ask'), action('Send as a transaction', send), el('span', { class: 'hint' }, 'Asking is free and changes nothing; a transaction changes the chain.')));
+  return el('div', {}, el('div', { class: 'form' }, field('Contract to call', contract)), body,
+    el('p', { class: 'hint' }, 'Asking is free and changes nothing; a transaction changes the chain.'));
 }

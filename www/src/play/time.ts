@@ -7,8 +7,14 @@ export function timePanel(bench: Bench, lightHead: () => number): HTMLElement {
   const snapshots = el('div', { class: 'row' });
   const height = el('strong', { id: 'height' });
   const number = async () => Number(await bench.ask('eth_blockNumber'));
+  const clock = el('strong', { id: 'chain-time' });
+  const time = async () => {
+    const { timestamp } = (await bench.ask('eth_getBlockByNumber', 'latest', false)) as { timestamp: string };
+    return `${new Date(1000 * Number(timestamp)).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  };
   const update = async () => {
     height.textContent = grouped(await number());
+    clock.textContent = await time();
   };
   bench.onChange(() => void update());
   void update();
@@ -16,6 +22,13 @@ export function timePanel(bench: Bench, lightHead: () => number): HTMLElement {
   const mine = (blocks: number) => bench.attempt(async () => {
     await bench.ask('hardhat_mine', quantity(blocks));
     bench.tell('good', blocks === 1 ? 'A block was mined' : `${blocks} blocks were mined`, `: the chain has block ${grouped(await number())} now.`);
+    bench.changed();
+  });
+  /** Lets time pass, and mines a block that shows it. */
+  const advance = (seconds: number, words: string) => bench.attempt(async () => {
+    await bench.ask('evm_increaseTime', seconds);
+    await bench.ask('evm_mine');
+    bench.tell('good', `${words} passed at once: the chain’s newest block is of ${await time()}.`);
     bench.changed();
   });
   const saved: { readonly id: unknown; readonly at: number }[] = [];
@@ -39,7 +52,8 @@ export function timePanel(bench: Bench, lightHead: () => number): HTMLElement {
     bench.changed();
   });
   return el('div', {},
-    el('p', {}, 'The chain has block ', height, '. It mines one for each transaction.'),
+    el('p', {}, 'The chain has block ', height, ' of ', clock, '. It mines one for each transaction.'),
     el('div', { class: 'row' }, action('Mine a block', () => mine(1)), action('Mine 10', () => mine(10)), action('Take a snapshot', snapshot)),
+    el('div', { class: 'row' }, action('One hour later', () => advance(3_600, 'An hour')), action('One day later', () => advance(86_400, 'A day'))),
     snapshots);
 }

@@ -8,9 +8,13 @@ import { pinned } from './account.ts';
 import { answerView, clipped, heard, read, refusalView, said, shower } from './answer.ts';
 import { readings } from './contract.ts';
 
-/** A function with a field for each argument. `ways` are the buttons and what they do with the call data. */
-export function functionView(given: ContractFunction, ways: readonly (readonly [string, (data: () => string) => Promise<unknown>])[], result?: Child): HTMLElement {
-  const inputs = given.inputs.map(() => el('input', { autocomplete: 'off', spellcheck: 'false' }));
+/** What a button of a function is called, and what it does with the call data. */
+export type Way = readonly [string, (data: () => string) => Promise<unknown>];
+
+/** A function with a field for each argument, of which the first address is filled in if one is given. */
+export function functionView(given: ContractFunction, ways: readonly Way[], result?: Child, address = ''): HTMLElement {
+  const first = given.inputs.findIndex(({ type }) => type === 'address');
+  const inputs = given.inputs.map((_, at) => el('input', { autocomplete: 'off', spellcheck: 'false', value: at === first ? address : '' }));
   const data = () => callData(signatureOf(given), inputs.map(({ value }) => value));
   const [main, ...others] = ways;
   return form({ class: 'function' }, async () => main?.[1](data),

@@ -17,10 +17,10 @@ async function open(root: HTMLElement, session: Session | undefined): Promise<vo
   bench.tell('', `The chain is ready. ${above}`);
   fill(root,
     el('div', { class: 'panels' },
-      panel('Pay', 'Ten accounts with free coins. Their keys are in this tab.', accountsTable(bench), payForm(bench)),
+      panel('Pay', `${bench.accounts.length} accounts with free coins, whose keys are in this tab. The first ones:`, accountsTable(bench), payForm(bench)),
       panel('What happened', 'Each transaction is mined at once, with a real merge-mining proof.', timePanel(bench, () => session?.head ?? 0), bench.log),
       panel('Deploy a program', 'A contract is a small program that anyone can run and nobody can change.', deployForm(bench)),
-      panel('Call it', 'Choose a program and one of its functions.', callPanel(bench))),
+      panel('Call it', 'Choose a program, and press one of its functions.', callPanel(bench))),
     el('div', { id: 'trace' }));
 }
 
