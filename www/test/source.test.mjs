@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { openPage, ready, startBrowser } from './lib/browser.mjs';
-import { onPage, openForm, practise } from './lib/page.mjs';
-import { openSources } from './lib/source.mjs';
-import { call, PROGRAM, serveFolder, startProgram, startSite } from './lib/site.mjs';
+import { behind, changing, onPage, practise } from './lib/page.mjs';
+import { PROGRAM, serveFolder, startSite } from './lib/site.mjs';
 
 let browser;
 before(async () => {
@@ -19,30 +18,12 @@ after(() => browser.close());
 /** Waits until the banner tells a state. */
 const tells = (page, kind, limit = 15_000) => page.waitForSelector(`#source[data-trouble=${kind}]`, { state: 'attached', timeout: limit });
 
-/** A development chain with a page whose POSTs pass `gate` and whose answers pass `tamper`. */
-async function behind(t, { tamper, gate } = {}) {
-  const program = await startProgram('dev');
-  t.after(program.stop);
-  await call(program.url, 'hardhat_mine', '0x2');
-  const site = await serveFolder(program.url, tamper, gate);
-  t.after(site.stop);
-  return { ...site, node: program.url };
-}
-
 /** Opens a page that is closed at the end of the test. */
 async function open(t, site, hash = '') {
   const tab = await openPage(browser, `${site.url}/${hash}`);
   t.after(tab.close);
   return tab;
 }
-
-/** Changes the answers to one method. */
-const changing = (method, result) => (text, body) => {
-  const asked = JSON.parse(body);
-  const answers = [JSON.parse(text)].flat();
-  const changed = answers.map((answer) => ([asked].flat().some((each) => each.id === answer.id && each.method === method) ? { jsonrpc: '2.0', id: answer.id, ...result() } : answer));
-  return JSON.stringify(Array.isArray(asked) ? changed : changed[0]);
-};
 
 test('a server with keys is asked for by name, refuses a wrong key, and a right one outlives links and reloads', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'rootlight-page-'));
@@ -146,70 +127,4 @@ test('files without a node offer a practice chain, which a visitor chooses and w
     return getComputedStyle(document.querySelector('#level')).color;
   }));
   assert.notEqual(practice, mined);
-});
-
-test('a node that lies beside a proven answer is counted as caught', async (t) => {
-  const site = await behind(t, { tamper: changing('eth_getBalance', () => ({ result: '0xde0b6b3a7640000' })) });
-  await onPage(browser, site, async (page) => {
-    await page.waitForSelector('#explorer .side.bad');
-    await page.waitForFunction(() => document.querySelector('#honest')?.textContent === '0 of 1');
-    assert.match(await page.textContent('#status'), /1 lie caught/);
-  });
-});
-
-test('a node that gives no answer is not accused', async (t) => {
-  const site = await behind(t, { tamper: changing('eth_getBalance', () => ({ error: { code: -32000, message: 'busy' } })) });
-  await onPage(browser, site, async (page) => {
-    await page.waitForSelector('#explorer .side.good');
-    assert.match(await page.textContent('#explorer .answer > .note'), /^The node gives no answer of its own/);
-    assert.equal(await page.locator('#explorer .bad').count(), 0);
-    assert.equal(await page.textContent('#honest'), '1 of 1');
-  });
-});
-
-test('a node on another branch is not accused, and one that names the same block or none is held to its word', async (t) => {
-  const sources = await openSources();
-  t.after(sources.close);
-  const { Session } = await sources.load('chain/session.ts');
-  const block = { number: '0x7', hash: `0x${'ab'.repeat(32)}` };
-  const shares = (result) => new Session({ exchange: async ([{ id }]) => [{ jsonrpc: '2.0', id, result }] }).sharesBlock(block);
-  assert.equal(await shares({ hash: `0x${'cd'.repeat(32)}` }), false);
-  assert.equal(await shares({ hash: block.hash }), true);
-  assert.equal(await shares(null), true);
-});
-
-test('a node that cannot prove state is said to be one, and the first question is one that it can prove', async (t) => {
-  const stock = ['eth_getProof', 'rsk_getProof', 'rootlight_getWitness', 'rootlight_getBlockWitness'];
-  const site = await behind(t, { tamper: (text, body) => stock.reduce((now, method) => changing(method, () => ({ error: { code: -32601, message: 'method not found' } }))(now, body), text) });
-  await onPage(browser, site, async (page) => {
-    await page.waitForFunction(() => document.querySelector('#status')?.textContent.includes('cannot prove state'));
-    await page.waitForSelector('#explorer .tab[aria-pressed=true]:last-child');
-    await openForm(page, 'Account');
-    await page.waitForSelector('#explorer .note.warn[data-verdict=unprovable]');
-    assert.match(await page.textContent('#explorer .note'), /^cannot be proven The nodes of this page prove blocks/);
-  });
-});
-
-test('what a chain starts from is trusted, not verified, and no work of Bitcoin is claimed for a development chain', async (t) => {
-  const site = await startSite('dev');
-  t.after(site.stop);
-  await onPage(browser, site, async (page) => {
-    assert.equal(await page.textContent('#level'), 'trusted');
-    await page.waitForFunction(() => document.querySelector('.about .badge')?.textContent === 'trusted');
-    await call(site.node, 'evm_mine');
-    await page.waitForFunction(() => document.querySelector('#level')?.textContent === 'verified');
-    await page.getByRole('button', { name: 'Show the newest block' }).click();
-    await page.waitForFunction(() => document.querySelector('.drawing')?.textContent.includes('No Bitcoin miner took part'));
-    assert.equal(await page.textContent('#cost'), 'next to nothing');
-    assert.match(await page.textContent('#rests'), /block 0, which is trusted/);
-  });
-});
-
-test('native contracts are named, and the Bridge is no ordinary account', async (t) => {
-  const site = await behind(t);
-  await onPage(browser, site, async (page) => {
-    await page.getByLabel('Address of an account').fill('0x0000000000000000000000000000000001000006');
-    await page.getByRole('button', { name: 'Prove the account' }).click();
-    await page.waitForFunction(() => document.querySelector('#explorer .side.good')?.textContent.includes('the Bridge, a native contract'));
-  });
 });

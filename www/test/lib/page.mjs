@@ -61,3 +61,21 @@ export async function withPayment(t, tamper) {
   t.after(site.stop);
   return { site: { ...site, node: program.url }, from, to, hash };
 }
+
+/** A development chain with a page whose POSTs pass `gate` and whose answers pass `tamper`. */
+export async function behind(t, { tamper, gate } = {}) {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  await call(program.url, 'hardhat_mine', '0x2');
+  const site = await serveFolder(program.url, tamper, gate);
+  t.after(site.stop);
+  return { ...site, node: program.url };
+}
+
+/** Changes the answers to one method. */
+export const changing = (method, result) => (text, body) => {
+  const asked = JSON.parse(body);
+  const answers = [JSON.parse(text)].flat();
+  const changed = answers.map((answer) => ([asked].flat().some((each) => each.id === answer.id && each.method === method) ? { jsonrpc: '2.0', id: answer.id, ...result() } : answer));
+  return JSON.stringify(Array.isArray(asked) ? changed : changed[0]);
+};
