@@ -35,7 +35,7 @@ test('a contract’s functions come from an ABI, and bad ABIs are the visitor’
       { type: 'function', name: 'totalSupply', stateMutability: 'view', inputs: [], outputs: [{ type: 'uint256' }] },
     ];
     const show = async (text) => {
-      await page.getByLabel('ABI').evaluate((field, value) => { field.value = value; }, text);
+      await page.getByLabel('ABI', { exact: true }).evaluate((field, value) => { field.value = value; }, text);
       await page.getByRole('button', { name: 'Show the functions' }).click();
     };
     for (const [wrong, words] of [['hello', /An ABI is JSON/], ['{}', /no list of functions/], ['[]', /names no function/], ['['.repeat(5_000_000), /5000000 characters, at most 500000/]]) {

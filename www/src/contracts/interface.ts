@@ -29,7 +29,7 @@ function one(entry: unknown): ContractFunction | undefined {
 
 /** A contract as its ABI tells: what deploying it takes, and its functions. */
 export interface Interface {
-  readonly constructor_: ContractFunction | undefined;
+  readonly creation: ContractFunction | undefined;
   readonly functions: readonly ContractFunction[];
 }
 
@@ -50,5 +50,5 @@ export function interfaceOf(text: string): Interface {
   const found = list.map(one).filter((each) => each !== undefined);
   const functions = found.filter(({ name }) => name !== 'constructor').slice(0, MOST);
   if (functions.length === 0) throw new InputError('this ABI names no function');
-  return { constructor_: found.find(({ name }) => name === 'constructor'), functions };
+  return { creation: found.find(({ name }) => name === 'constructor'), functions };
 }

@@ -57,7 +57,7 @@ export function deployForm(bench: Bench): HTMLElement {
     const { first, name = '' } = chosen() ?? {};
     const code = deployable(source.value, first);
     const known = abi.value.trim() === '' ? undefined : interfaceOf(abi.value);
-    const data = known?.constructor_ ? code + constructed(known.constructor_, values.value) : code;
+    const data = known?.creation ? code + constructed(known.creation, values.value) : code;
     const receipt = await bench.send({ from: bench.accounts[0], data });
     if (receipt.status !== '0x1' || !receipt.contractAddress) throw new Error(`the deployment ${bench.outcome(receipt)}`);
     count += 1;
@@ -115,12 +115,12 @@ function functionButtons(bench: Bench, { address, functions }: Deployed): HTMLEl
     return tab;
   });
   tabs[0]?.click();
-  return el('div', {}, rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'Functions' }, ...tabs)), body);
+  return el('div', {}, rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to call' }, ...tabs)), body);
 }
 
 export function callPanel(bench: Bench): HTMLElement {
   const contract = el('select');
-  const body = el('div', { class: 'row' });
+  const body = el('div', { class: 'calls' });
   const open = () => {
     const found = bench.contracts.find(({ address }) => address === contract.value);
     if (found) fill(body, functionButtons(bench, found));
