@@ -14,9 +14,12 @@ export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readon
   reverted: { badge: 'reverted', kind: 'warn', tells: 'The contract refused the call, and that is proven.' },
 };
 
-/** Codes of JSON-RPC errors: parameters that make no sense, and a call that reverted. */
+/** Codes of JSON-RPC errors: parameters that make no sense, and calls that reverted. */
 const INVALID = -32602;
-const REVERTED = 3;
+const REVERTED: readonly unknown[] = [3, -32015];
+
+/** Whether an error says that a contract refused, which is an answer. */
+export const reverts = (error: unknown): boolean => REVERTED.includes((error as { code?: unknown } | null)?.code) || /\brevert/i.test(reasonOf(error));
 
 /** Broken rules, which only false data breaks. */
 const RULES: readonly (readonly [RegExp, string])[] = [
@@ -47,7 +50,7 @@ export const reasonOf = (error: unknown): string => (error instanceof Error ? er
 export function verdictOf(error: unknown, lies: boolean): Verdict {
   const code = (error as { code?: unknown } | null)?.code;
   if (error instanceof InputError || code === INVALID) return 'input';
-  if (code === REVERTED || /\brevert/i.test(reasonOf(error))) return 'reverted';
+  if (reverts(error)) return 'reverted';
   return lies ? 'lie' : 'unprovable';
 }
 
@@ -70,8 +73,8 @@ const PANIC = '0x4e487b71';
 
 /** Why a chain refused a call or a transaction, in words. */
 export function refused(error: unknown): string {
-  const { code, data } = (error ?? {}) as { code?: unknown; data?: unknown };
-  if (code !== REVERTED) return reasonOf(error);
+  if (error instanceof InputError || !reverts(error)) return reasonOf(error);
+  const { data } = error as { data?: unknown };
   const bytes = typeof data === 'string' ? data : '';
   const said = bytes.startsWith(ERROR) ? text(`0x${bytes.slice(10)}`) : undefined;
   if (said !== undefined) return `the contract refuses: ${safeText(said)}`;
