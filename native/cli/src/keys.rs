@@ -112,6 +112,9 @@ pub struct LimitArgs {
     /// Whether eth_call may override state [default: off]
     #[arg(long, value_name = "on|off", value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub state_override: Option<Switch>,
+    /// Whether the hosted profile has the debug_ methods for the key, such as traces of blocks [default: off]
+    #[arg(long, value_name = "on|off", value_enum, num_args = 0..=1, default_missing_value = "on")]
+    pub debug: Option<Switch>,
     /// Whether the key is one of the operator, who may ban addresses and see reputations (sco_*) [default: off]
     #[arg(long, value_name = "on|off", value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub operator: Option<Switch>,
@@ -163,6 +166,7 @@ impl LimitArgs {
             origins: self.origins,
             addresses: self.addresses,
             state_override: self.state_override.map(|switch| switch == Switch::On),
+            debug: self.debug.map(|switch| switch == Switch::On),
             operator: self.operator.map(|switch| switch == Switch::On),
             expires: self.expires,
         }
@@ -292,6 +296,9 @@ fn limits(key: &KeySummary) -> String {
     list("addresses", rules.addresses.iter().map(ToString::to_string).collect());
     if rules.state_override {
         parts.push("state override".to_owned());
+    }
+    if rules.debug {
+        parts.push("debug".to_owned());
     }
     if rules.operator {
         parts.push("operator".to_owned());

@@ -94,8 +94,11 @@ impl AdmissionRules {
     ) -> Caller {
         let id = key.map_or(source.id, |key| source.id.of_key(key.owner()));
         Caller::with(id, source.origin.foreign_page(), |connection| {
-            self.profile
-                .serve(connection)
+            let served = match key.is_some_and(KeyCaller::debugs) {
+                true => self.profile.serve_debug(connection),
+                false => self.profile.serve(connection),
+            };
+            served
                 .with_rights(key.map_or(0, KeyCaller::rights))
                 .with_operator(self.is_operator(key, headers, source))
                 .with_batch_limit(batch_limit)

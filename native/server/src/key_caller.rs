@@ -89,6 +89,11 @@ impl KeyCaller {
         self.began.rules.operator
     }
 
+    /// Whether the hosted profile had the `debug_` methods for the key when the client connected.
+    pub(crate) fn debugs(&self) -> bool {
+        self.began.rules.debug
+    }
+
     /// A number for what the key might ask about when the client connected.
     pub(crate) fn rights(&self) -> u64 {
         self.began.rules.rights()

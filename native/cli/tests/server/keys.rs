@@ -394,6 +394,42 @@ async fn overrides_of_state_need_a_key_that_allows_them() {
 }
 
 #[tokio::test]
+async fn the_hosted_profile_has_the_debug_methods_for_keys_that_allow_them() {
+    let keyed = keyed_with(|config| config.admission.profile = Profile::Hosted).await;
+    let (key, id) = keyed.key(KeyChange::default());
+    let path = format!("/{key}");
+    let trace = call("debug_traceBlockByNumber", json!(["0x0", {"tracer": "callTracer"}]));
+    let allow = |debug| {
+        keyed.registry.limit(&id, &KeyChange { debug: Some(debug), ..KeyChange::default() }).unwrap();
+    };
+    let text = "the method debug_traceBlockByNumber does not exist/is not available";
+    assert_eq!(keyed.post(&path, &trace).await.error(), (200, -32601, text, &json!(7)));
+    allow(true);
+    assert_eq!(keyed.post(&path, &trace).await.body["result"], json!([]));
+    let mut socket = keyed.socket(&path).await;
+    assert_eq!(socket.ask(&trace).await["result"], json!([]));
+    // No other namespace, and the rows that the profile replaces.
+    for method in ["personal_listAccounts", "evm_mine", "txpool_content"] {
+        assert_eq!(
+            keyed.post(&path, &call(method, json!([]))).await.body["error"]["code"],
+            -32601,
+            "{method}"
+        );
+    }
+    assert_eq!(keyed.post(&path, &call("eth_accounts", json!([]))).await.body["result"], json!([]));
+    // The weight of a trace counts in the limit.
+    let limit = KeyChange { per_second: Some(1), burst: Some(50), ..KeyChange::default() };
+    keyed.registry.limit(&id, &limit).unwrap();
+    assert_eq!(keyed.post(&path, &trace).await.status, 200);
+    assert_eq!(keyed.post(&path, &trace).await.status, 429);
+    allow(false);
+    assert_eq!(keyed.post(&path, &number()).await.status, 200);
+    assert_eq!(keyed.post(&path, &trace).await.error().1, -32601);
+    let text = "Forbidden: the rights of the key have changed, connect again";
+    assert_eq!(socket.ask(&number()).await["error"]["message"], text);
+}
+
+#[tokio::test]
 async fn pages_and_addresses_that_a_key_does_not_name_are_403() {
     let keyed = keyed().await;
     let (key, id) =

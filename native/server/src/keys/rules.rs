@@ -42,6 +42,8 @@ pub struct KeyRules {
     pub addresses: Vec<IpNet>,
     /// Whether calls may override state.
     pub state_override: bool,
+    /// Whether the hosted profile has the `debug_` methods for the key.
+    pub debug: bool,
     /// Whether the key is one of the operator, who may see and change bans (`sco_*`).
     pub operator: bool,
     /// Time at which the key ends, in seconds since 1970.
@@ -55,23 +57,27 @@ impl KeyRules {
         self.burst.unwrap_or_else(|| self.per_second.unwrap_or(0).saturating_mul(2)).max(1)
     }
 
-    /// A number for what the key may ask about: its methods, contracts and overrides.
+    /// A number for what the key may ask about: its methods, contracts, overrides and traces.
     #[must_use]
     pub fn rights(&self) -> u64 {
         // Most keys have no lists, and each request asks for the number.
-        static WITHOUT_LISTS: LazyLock<[u64; 2]> = LazyLock::new(|| {
-            [false, true]
-                .map(|state_override| KeyRules { state_override, ..KeyRules::default() }.hashed_rights())
+        static WITHOUT_LISTS: LazyLock<[[u64; 2]; 2]> = LazyLock::new(|| {
+            [false, true].map(|debug| {
+                [false, true].map(|state_override| {
+                    KeyRules { state_override, debug, ..KeyRules::default() }.hashed_rights()
+                })
+            })
         });
         if !self.contracts.is_empty() || !self.methods.is_empty() {
             return self.hashed_rights();
         }
-        let [without, with] = *WITHOUT_LISTS;
+        let [without_debug, with_debug] = *WITHOUT_LISTS;
+        let [without, with] = if self.debug { with_debug } else { without_debug };
         if self.state_override { with } else { without }
     }
 
     fn hashed_rights(&self) -> u64 {
-        let mut text = format!("{}", self.state_override);
+        let mut text = format!("{}{}", self.state_override, if self.debug { " debug" } else { "" });
         let contracts = self.contracts.iter().map(|contract| format!(" {contract}"));
         let methods = self.methods.iter().map(|method| format!(" {method}"));
         // The order of a list, and an entry that it has twice, give no other rights.
@@ -79,7 +85,7 @@ impl KeyRules {
         keccak256(text).first_chunk().map_or(0, |half| u64::from_be_bytes(*half))
     }
 
-    /// Whether these rules take a right away that others gave: a method, a contract, or overrides.
+    /// Whether these rules take a right away that others gave: a method, a contract, overrides, or traces.
     #[must_use]
     pub(crate) fn take_from(&self, others: &Self) -> bool {
         fn lacks<T: PartialEq>(now: &[T], before: &[T]) -> bool {
@@ -88,6 +94,7 @@ impl KeyRules {
         lacks(&self.methods, &others.methods)
             || lacks(&self.contracts, &others.contracts)
             || (others.state_override && !self.state_override)
+            || (others.debug && !self.debug)
     }
 
     /// Whether the key has ended at `now` (seconds since 1970).
@@ -147,6 +154,8 @@ pub struct KeyChange {
     pub addresses: Option<String>,
     /// Whether calls may override state.
     pub state_override: Option<bool>,
+    /// Whether the hosted profile has the `debug_` methods for the key.
+    pub debug: Option<bool>,
     /// Whether the key is one of the operator.
     pub operator: Option<bool>,
     /// Time at which the key ends, in seconds since 1970; 0 stands for never.
@@ -184,6 +193,9 @@ impl KeyChange {
         }
         if let Some(allowed) = self.state_override {
             new.state_override = allowed;
+        }
+        if let Some(allowed) = self.debug {
+            new.debug = allowed;
         }
         if let Some(operator) = self.operator {
             new.operator = operator;
@@ -320,6 +332,8 @@ mod tests {
         }
         let mixed = of(&[2, 1, 2], &["net_version", "eth_*"], true);
         assert!(mixed.rights() == some.rights() && !mixed.take_from(&some), "the order gives no right");
+        let tracing = KeyRules { debug: true, ..all.clone() };
+        assert!(all.take_from(&tracing) && !tracing.take_from(&all) && tracing.rights() != all.rights());
         let slower = KeyRules { per_second: Some(1), ..all.clone() };
         assert!(!slower.take_from(&all) && slower.rights() == all.rights(), "a rate is no right");
     }

@@ -78,6 +78,22 @@ impl Profile {
             Self::Hosted => connection.with_selection(hosted_row),
         }
     }
+    /// As [`Self::serve`], for a caller that may use the `debug_` methods too, which only read.
+    #[must_use]
+    pub fn serve_debug(self, connection: Connection) -> Connection {
+        match self {
+            Self::Node => connection,
+            Self::Hosted => connection.with_selection(|method| match is_debug(method) {
+                true => Some(method),
+                false => hosted_row(method),
+            }),
+        }
+    }
+}
+
+/// Whether a key can be allowed the method under the hosted profile.
+fn is_debug(method: &Method) -> bool {
+    method.namespace() == "debug" && method.pages == PageAccess::Any && !method.writes()
 }
 
 /// The row that serves a method under the hosted profile; `None` if the profile does not have the method.
@@ -139,6 +155,14 @@ mod tests {
         for name in ["eth_call", "eth_accounts", "eth_sendRawTransaction", "trace_filter", "txpool_status"] {
             assert!(served.contains(&name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_key_can_be_allowed_the_methods_of_debug_and_no_others() {
+        let allowed: Vec<&str> =
+            methods().filter(|method| is_debug(method)).map(|method| method.name).collect();
+        assert!(allowed.contains(&"debug_traceBlockByNumber") && allowed.contains(&"debug_getRawReceipts"));
+        assert!(allowed.iter().all(|name| name.starts_with("debug_")));
     }
 
     #[test]

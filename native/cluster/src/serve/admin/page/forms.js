@@ -14,6 +14,7 @@ const FIELDS = [
 ];
 const SWITCHES = [
   ['stateOverride', 'eth_call may override state'],
+  ['debug', 'The hosted profile has the debug_ methods'],
   ['operator', 'A key of the operator, who may ban addresses (sco_*)'],
 ];
 
@@ -76,7 +77,7 @@ function change(form, old) {
   for (const [name] of SWITCHES) read[name] = form.elements[name].checked;
   const end = form.elements.expires.value;
   read.expires = end ? Math.floor(Date.parse(`${end}Z`) / 1000) : 0;
-  const before = { expires: old.expires ?? 0, stateOverride: old.stateOverride ?? false, operator: old.operator ?? false };
+  const before = { expires: old.expires ?? 0, stateOverride: old.stateOverride ?? false, debug: old.debug ?? false, operator: old.operator ?? false };
   for (const [name, , type] of FIELDS) before[name] = old[name] ?? (type === 'number' ? 0 : '');
   // The form has minutes, the key seconds.
   before.expires -= before.expires % 60;

@@ -76,6 +76,7 @@ function limits(rules) {
     ...list('origins', rules.origins),
     ...list('addresses', rules.addresses),
     ...(rules.stateOverride ? ['may override state'] : []),
+    ...(rules.debug ? ['debug_ methods'] : []),
     ...(rules.operator ? ['operator'] : []),
   ];
   return parts.length ? element('ul', { class: 'limits' }, ...parts.map((text) => element('li', {}, text))) : 'none';
