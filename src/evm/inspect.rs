@@ -28,6 +28,18 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    /// The name of the instruction that starts such a frame.
+    pub fn opcode_name(self) -> &'static str {
+        match self {
+            Self::Call => "CALL",
+            Self::CallCode => "CALLCODE",
+            Self::DelegateCall => "DELEGATECALL",
+            Self::StaticCall => "STATICCALL",
+            Self::Create => "CREATE",
+            Self::Create2 => "CREATE2",
+        }
+    }
+
     /// Whether the frame creates a contract.
     pub fn creates(self) -> bool {
         matches!(self, Self::Create | Self::Create2)

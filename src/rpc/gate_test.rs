@@ -113,7 +113,7 @@ fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
 
 /// The methods that read no header: constants, computations, and what the client knows about itself and its
 /// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
-const WITHOUT_HEADERS: [&str; 33] = [
+const WITHOUT_HEADERS: [&str; 34] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
     "eth_accounts",
@@ -134,6 +134,7 @@ const WITHOUT_HEADERS: [&str; 33] = [
     "net_peerCount",
     "net_peerList",
     "net_version",
+    "ots_getApiLevel",
     "rootlight_checkpoint",
     // They give Bitcoin's chain, which proves itself.
     "rootlight_getBitcoinHeaders",

@@ -68,6 +68,8 @@ mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
 mod notify;
+#[cfg(all(feature = "catalogue", feature = "local"))]
+mod otterscan;
 mod page_access;
 mod params;
 #[cfg(feature = "light")]

@@ -52,6 +52,8 @@ static METHODS: &[&[Method]] = &[
     super::config::METHODS,
     #[cfg(feature = "catalogue")]
     &[DISCOVER],
+    #[cfg(all(feature = "catalogue", feature = "local"))]
+    super::otterscan::METHODS,
     #[cfg(feature = "catalogue")]
     super::proof::METHODS,
     #[cfg(feature = "catalogue")]

@@ -129,6 +129,7 @@ impl Fixture {
             | "debug_getRawBlock"
             | "debug_getRawReceipts"
             | "eth_getHeaderByNumber"
+            | "ots_getBlockDetails"
             | "eth_getBlockTransactionCountByNumber"
             | "eth_getUncleCountByBlockNumber"
             | "ext_getRawBlockHeaderByNumber"
@@ -141,6 +142,7 @@ impl Fixture {
             | "ext_getRawBlockHeaderByHash"
             | "debug_traceBlockByHash"
             | "eth_getHeaderByHash"
+            | "ots_getBlockDetailsByHash"
             | "rootlight_getBlockWitness" => json!([block]),
             "eth_getUncleByBlockHashAndIndex" | "eth_getTransactionByBlockHashAndIndex" => {
                 json!([block, "0x0"])
@@ -151,6 +153,9 @@ impl Fixture {
             "eth_getTransactionByHash"
             | "eth_getTransactionReceipt"
             | "eth_getRawTransactionByHash"
+            | "ots_getInternalOperations"
+            | "ots_getTransactionError"
+            | "ots_traceTransaction"
             | "debug_getRawTransaction"
             | "ext_getRawTransactionReceiptByHash"
             | "trace_transaction"
@@ -226,6 +231,9 @@ impl Fixture {
             "rootlight_getHeaders" | "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" => {
                 json!(["0x1", "0x1"])
             }
+            "ots_hasCode" | "ots_getContractCreator" => json!([contract]),
+            "ots_getBlockTransactions" => json!(["0x2", 0, 10]),
+            "ots_getTransactionBySenderAndNonce" => json!([ALICE, "0x0"]),
             "sco_banAddress" | "sco_unbanAddress" => json!(["192.0.2.7"]),
             _ => json!([]),
         }

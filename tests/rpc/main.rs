@@ -20,6 +20,7 @@ mod logs_recorded;
 mod modes;
 mod node_methods;
 mod objects;
+mod otterscan;
 mod overrides_recorded;
 mod raw;
 mod specification;

@@ -72,7 +72,7 @@ impl CallTrace {
     }
 
     /// Whether the entry or one of its ancestors failed.
-    fn undone(&self, index: usize) -> bool {
+    pub(crate) fn undone(&self, index: usize) -> bool {
         let mut at = Some(index);
         while let Some(node) = at.and_then(|index| self.nodes.get(index)) {
             if node.failed() {

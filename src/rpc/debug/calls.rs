@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     exec::{
-        FrameKind, HaltReason,
+        HaltReason,
         trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
     },
     rpc::revert::reason,
@@ -124,7 +124,7 @@ fn writer<'a>(
 
 fn call(node: &TraceNode) -> TracedCall {
     let (kind, from) = match &node.action {
-        TraceAction::Frame(start) => (kind(start.kind), start.from),
+        TraceAction::Frame(start) => (start.kind.opcode_name(), start.from),
         TraceAction::Destruction { contract, .. } => ("SELFDESTRUCT", *contract),
     };
     let (to, value) = match &node.action {
@@ -150,17 +150,6 @@ fn call(node: &TraceNode) -> TracedCall {
         },
         calls: Vec::new(),
         logs: Vec::new(),
-    }
-}
-
-fn kind(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::Call => "CALL",
-        FrameKind::CallCode => "CALLCODE",
-        FrameKind::DelegateCall => "DELEGATECALL",
-        FrameKind::StaticCall => "STATICCALL",
-        FrameKind::Create => "CREATE",
-        FrameKind::Create2 => "CREATE2",
     }
 }
 

@@ -1,0 +1,347 @@
+//! `ots_*`: what the explorer Otterscan asks for besides the usual methods (its docs/custom-jsonrpc.md, API level 8).
+//!
+//! The searches for transactions of an address are left out: they need an index of all inner calls.
+
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::{Address, B256, U256, hex};
+use serde::Serialize;
+use serde_json::{Value, json, to_value};
+
+use super::{
+    blocks::{by_hash, by_selector},
+    error::RpcError,
+    lookup::require,
+    method::{
+        AT_BLOCK, BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, account_of,
+        contract_of, done, required, verified,
+    },
+    params::{BlockParam, Params},
+    render,
+    state::read,
+    trace::traces,
+};
+use crate::{
+    engine::{BlockHeader, Level, TransactionPlace, View, newest_answerable_height},
+    exec::{
+        FrameKind,
+        trace::{TraceAction, TraceNode, Tracer, TransactionTrace},
+    },
+    state::AccountState,
+    types::json::{Data, Quantity},
+};
+
+/// The level of Otterscan's interface with these methods.
+const API_LEVEL: u32 = 8;
+
+const TRANSACTION: &[Param] = &[required("transactionHash", "HASH")];
+
+pub(super) const METHODS: &[Method] = &[
+    Method::local("ots_getApiLevel", &[], "JSON integer", "The level of the ots_ methods.", |_, _| {
+        done(&API_LEVEL, Level::Local)
+    }),
+    Method::read(
+        "ots_hasCode",
+        &[contract_of("address"), AT_BLOCK],
+        "boolean",
+        "Whether an address has code.",
+        |view, params| {
+            let header = require(view, &params.block(1)?)?;
+            verified(&(account(view, &header, &params.address(0)?)?.code_size > 0))
+        },
+    ),
+    Method::read(
+        "ots_getBlockDetails",
+        &[THE_BLOCK],
+        "{block, issuance, totalFees} or null",
+        "A block without its transactions, and its fees; Rootstock issues no coins.",
+        |view, params| details(view, by_selector(view, params)?),
+    ),
+    Method::read(
+        "ots_getBlockDetailsByHash",
+        &[BLOCK_HASH],
+        "{block, issuance, totalFees} or null",
+        "As ots_getBlockDetails, by hash.",
+        |view, params| details(view, by_hash(view, params)?),
+    ),
+    Method::read(
+        "ots_getBlockTransactions",
+        &[THE_BLOCK, required("page", "QUANTITY"), required("pageSize", "QUANTITY")],
+        "{fullblock, receipts} or null",
+        "A page of a block's transactions with their receipts, without logs and data. Page 0 has the last ones.",
+        transactions,
+    )
+    .costs(30),
+    Method::read(
+        "ots_getTransactionBySenderAndNonce",
+        &[account_of("sender"), required("nonce", "QUANTITY")],
+        "HASH or null",
+        "The mined transaction of a sender with this nonce.",
+        by_nonce,
+    )
+    .costs(300),
+    Method::read(
+        "ots_getContractCreator",
+        &[contract_of("address")],
+        "{hash, creator} or null",
+        "The transaction and the account that created a contract.",
+        creator,
+    )
+    .costs(500),
+    Method::read(
+        "ots_getInternalOperations",
+        TRANSACTION,
+        "array of {type, from, to, value} or null",
+        "Transfers (0), destructions (1) and creations (2, 3) inside a transaction.",
+        |view, params| of_trace(view, params, |trace| operations(trace)),
+    )
+    .costs(100),
+    Method::read(
+        "ots_getTransactionError",
+        TRANSACTION,
+        "DATA or null",
+        "What a transaction gave with REVERT; empty for one that did not revert.",
+        |view, params| of_trace(view, params, |trace| Data::from(revert_data(trace))),
+    )
+    .costs(100),
+    Method::read(
+        "ots_traceTransaction",
+        TRANSACTION,
+        "array of calls or null",
+        "The calls of a transaction in order, each with its depth.",
+        |view, params| of_trace(view, params, |trace| calls(trace)),
+    )
+    .costs(100),
+];
+
+/// The account after a block; an account that does not exist reads as empty.
+fn account(view: &dyn View, header: &BlockHeader, address: &Address) -> Result<AccountState, Failure> {
+    Ok(read(view, header, |state| state.account(address))?.unwrap_or(AccountState::EMPTY))
+}
+
+fn details(view: &dyn View, header: Option<BlockHeader>) -> Result<HandlerOutput, Failure> {
+    let Some(header) = header else { return absent() };
+    let none = Quantity::default();
+    let issuance = json!({"blockReward": none, "uncleReward": none, "issuance": none});
+    let fees = Quantity::from(header.paid_fees);
+    let block = block(view, &header, None)?;
+    verified(&json!({"block": block, "issuance": issuance, "totalFees": fees}))
+}
+
+/// A block object with these transactions, or without any.
+fn block(view: &dyn View, header: &BlockHeader, transactions: Option<Value>) -> Result<Value, Failure> {
+    let mut shown = to_value(render::block(view, header, false)?)?;
+    let Value::Object(members) = &mut shown else { return Err(RpcError::Internal.into()) };
+    let all = members.remove("transactions");
+    let count = all.as_ref().and_then(Value::as_array).map_or(0, Vec::len);
+    members.insert("transactionCount".into(), json!(count));
+    members.insert("logsBloom".into(), Value::Null);
+    members.extend(transactions.map(|transactions| (String::from("transactions"), transactions)));
+    Ok(shown)
+}
+
+fn transactions(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let small = |number: U256| usize::try_from(number).unwrap_or(usize::MAX);
+    let (page, size) = (small(params.number(1)?), small(params.number(2)?));
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    let (body, receipts) = render::body_and_receipts(view, &header)?;
+    let end = body.transactions().len().saturating_sub(page.saturating_mul(size));
+    let (mut shown, mut outcomes) = (Vec::new(), Vec::new());
+    for index in end.saturating_sub(size)..end {
+        let mut transaction = to_value(render::transaction(view, &header, &body, index)?)?;
+        if let Some(Value::String(input)) = transaction.get_mut("input") {
+            // The selector of the function.
+            input.truncate(2 + 2 * 4);
+        }
+        shown.push(transaction);
+        let mut receipt = to_value(render::receipt(view, &header, &body, &receipts, index)?)?;
+        for name in ["logs", "logsBloom"] {
+            if let Some(member) = receipt.get_mut(name) {
+                *member = Value::Null;
+            }
+        }
+        outcomes.push(receipt);
+    }
+    verified(&json!({"fullblock": block(view, &header, Some(Value::Array(shown)))?, "receipts": outcomes}))
+}
+
+/// The lowest block after which an account is so; `None` if it is not so at the newest one. Some block below it is the last
+/// one before the change.
+fn first_block(
+    view: &dyn View,
+    address: &Address,
+    is_so: impl Fn(&AccountState) -> bool,
+) -> Result<Option<BlockHeader>, Failure> {
+    let at = |number: u64| -> Result<(BlockHeader, bool), Failure> {
+        let header = require(view, &BlockParam::Number(Some(number), format!("{number:#x}")))?;
+        let found = is_so(&account(view, &header, address)?);
+        Ok((header, found))
+    };
+    let (mut below, mut above) = (0, newest_answerable_height(view)?);
+    let (mut newest, holds) = at(above)?;
+    if !holds {
+        return Ok(None);
+    }
+    while below < above {
+        let middle = below.midpoint(above);
+        match at(middle)? {
+            (header, true) => (newest, above) = (header, middle),
+            (_, false) => below = middle.saturating_add(1),
+        }
+    }
+    Ok(Some(newest))
+}
+
+fn by_nonce(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let (sender, nonce) = (params.address(0)?, params.number(1)?);
+    let Some(header) = first_block(view, &sender, |account| U256::from(account.nonce) > nonce)? else {
+        return verified(&());
+    };
+    let body = view.body(&header)?;
+    let is_it = |(index, transaction): &(usize, &crate::types::Transaction)| {
+        transaction.nonce.value() == nonce
+            && view.sender(&header.hash(), *index, transaction).is_ok_and(|found| found == sender)
+    };
+    let found = body.transactions().iter().enumerate().find(is_it);
+    verified(&found.and_then(|(index, _)| body.hashes().get(index)))
+}
+
+fn creator(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    #[derive(Serialize)]
+    struct Created {
+        hash: B256,
+        creator: Address,
+    }
+    let address = params.address(0)?;
+    let Some(header) = first_block(view, &address, |account| account.code_size > 0)? else {
+        return verified(&());
+    };
+    let traces = traces(view, &header, TRACER, None)?;
+    let creations = traces.iter().flat_map(|trace| kept(trace).map(move |(_, node)| (trace, node)));
+    let created = creations.filter(|(_, node)| {
+        let made = node.close.as_ref().and_then(|close| close.created);
+        made == Some(address)
+    });
+    // A contract that was destroyed in the same block before is not the one that is there after it.
+    let last = created.filter_map(|(trace, node)| Some((trace.hash, node.frame()?.from))).last();
+    verified(&last.map(|(hash, creator)| Created { hash, creator }))
+}
+
+const TRACER: Tracer = Tracer::Calls { with_logs: false };
+
+/// An answer made of the trace of the transaction in the first parameter.
+fn of_trace<T: Serialize>(
+    view: &dyn View,
+    params: Params<'_>,
+    show: impl FnOnce(&TransactionTrace) -> T,
+) -> Result<HandlerOutput, Failure> {
+    let TransactionPlace::Mined(header, index) = view.locate(params.hash(0, "transaction hash")?, None)?
+    else {
+        return absent();
+    };
+    let traces = traces(view, &header, TRACER, Some(index))?;
+    Ok(verified(&traces.first().map(show))?.about(&header))
+}
+
+/// The entries that are not undone, each with its depth.
+fn kept(trace: &TransactionTrace) -> impl Iterator<Item = (usize, &TraceNode)> {
+    let calls = trace.calls.iter();
+    calls.flat_map(|calls| {
+        let entries = calls.nodes.iter().enumerate();
+        entries.filter(|(index, _)| !calls.undone(*index)).map(|(_, node)| (depth(trace, node), node))
+    })
+}
+
+fn depth(trace: &TransactionTrace, node: &TraceNode) -> usize {
+    let (mut depth, mut at) = (0_usize, node.parent);
+    while let Some(parent) = at {
+        depth = depth.saturating_add(1);
+        at = trace.calls.as_ref().and_then(|calls| calls.nodes.get(parent)).and_then(|node| node.parent);
+    }
+    depth
+}
+
+#[derive(Serialize)]
+struct Operation {
+    #[serde(rename = "type")]
+    kind: u8,
+    from: Address,
+    to: Option<Address>,
+    value: Quantity,
+}
+
+fn operations(trace: &TransactionTrace) -> Vec<Operation> {
+    let inner = kept(trace).filter(|(depth, _)| *depth > 0);
+    let operation = |(_, node): (usize, &TraceNode)| {
+        let (kind, from, to, value) = match &node.action {
+            TraceAction::Destruction { contract, beneficiary, balance } => {
+                (1, *contract, Some(*beneficiary), *balance)
+            }
+            TraceAction::Frame(start) => {
+                let created = node.close.as_ref().and_then(|close| close.created);
+                match start.kind {
+                    FrameKind::Call if !start.value.is_zero() => (0, start.from, start.to, start.value),
+                    FrameKind::Create => (2, start.from, created, start.value),
+                    FrameKind::Create2 => (3, start.from, created, start.value),
+                    _ => return None,
+                }
+            }
+        };
+        Some(Operation { kind, from, to, value: value.into() })
+    };
+    inner.filter_map(operation).collect()
+}
+
+fn revert_data(trace: &TransactionTrace) -> alloy_primitives::Bytes {
+    let root = trace.calls.as_ref().and_then(|calls| calls.nodes.first());
+    let close = root.and_then(|root| root.close.as_ref());
+    close.filter(|close| close.failure == Some(None)).map(|close| close.output.clone()).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct CallEntry {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    depth: usize,
+    from: Address,
+    to: Option<Address>,
+    /// `null` for calls that cannot move coins.
+    value: Option<Quantity>,
+    input: String,
+    output: String,
+}
+
+/// The calls of a transaction, failed ones too. Calls of native contracts are left out, as in the other traces.
+fn calls(trace: &TransactionTrace) -> Vec<CallEntry> {
+    let nodes = trace.calls.iter().flat_map(|calls| calls.nodes.iter());
+    let shown = nodes.filter(|node| node.parent.is_none() || node.frame().is_none_or(|start| !start.native));
+    shown.map(|node| entry(depth(trace, node), node)).collect()
+}
+
+fn entry(depth: usize, node: &TraceNode) -> CallEntry {
+    let close = node.close.as_ref();
+    let output = close.map_or_else(|| "0x".into(), |close| hex::encode_prefixed(&close.output));
+    match &node.action {
+        TraceAction::Destruction { contract, beneficiary, balance } => CallEntry {
+            kind: "SELFDESTRUCT",
+            depth,
+            from: *contract,
+            to: Some(*beneficiary),
+            value: Some(Quantity(*balance)),
+            input: "0x".into(),
+            output,
+        },
+        TraceAction::Frame(start) => CallEntry {
+            kind: start.kind.opcode_name(),
+            depth,
+            from: start.from,
+            to: start.to.or_else(|| close.and_then(|close| close.created)),
+            value: match start.kind {
+                FrameKind::DelegateCall | FrameKind::StaticCall => None,
+                _ => Some(Quantity(start.value)),
+            },
+            input: hex::encode_prefixed(&start.input),
+            output,
+        },
+    }
+}

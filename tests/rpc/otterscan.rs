@@ -1,0 +1,167 @@
+//! `ots_*` against the methods that show the same in another way.
+
+use crate::fixture::{ALICE, BOB, Fixture, NOBODY};
+use crate::support::dev::DevClient;
+use crate::support::light::{ExecutedUpstream, Light};
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use serde_json::{Value, json};
+
+const SENDER: &str = "0x00000000000000000000000000000000000000d1";
+const DESTROYED: &str = "0x00000000000000000000000000000000000000d2";
+const FAILS: &str = "0x00000000000000000000000000000000000000d3";
+
+/// A chain on which one transaction transfers, creates and destroys, and another fails in an inner call.
+struct Explored {
+    dev: DevClient,
+    busy: Value,
+    reverted: Value,
+}
+
+impl Explored {
+    fn new() -> Self {
+        let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
+        let mut dev = DevClient::new(config);
+        let call = |to: &str, value: u8| {
+            format!("60006000600060006 0{value:02x}73{}5af150", &to[2..]).replace(' ', "")
+        };
+        // Transfers 3 wei to Bob, creates a contract from an empty init code with 2 wei, and calls the contract that destroys itself.
+        let creation = "6000600060 02f050".replace(' ', "");
+        let code = format!("0x{}{creation}{}00", call(BOB, 3), call(DESTROYED, 0));
+        dev.get("anvil_setCode", json!([SENDER, code]));
+        dev.get("anvil_setBalance", json!([SENDER, "0x64"]));
+        dev.get("anvil_setCode", json!([DESTROYED, format!("0x73{}ff", &BOB[2..])]));
+        dev.get("anvil_setBalance", json!([DESTROYED, "0x7"]));
+        // Transfers 1 wei to Bob and reverts with one byte.
+        dev.get("anvil_setCode", json!([FAILS, format!("0x{}60aa60005360016000fd", call(BOB, 1))]));
+        dev.get("anvil_setBalance", json!([FAILS, "0x7"]));
+        dev.get("evm_mine", json!([]));
+        let mut send =
+            |to: &str| dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": to, "gas": "0x7a120"}]));
+        let (busy, reverted) = (send(SENDER), send(FAILS));
+        dev.get("evm_mine", json!([]));
+        Self { dev, busy, reverted }
+    }
+}
+
+#[test]
+fn inner_operations_are_those_that_were_not_undone() {
+    let Explored { mut dev, busy, reverted } = Explored::new();
+    let operations = dev.get("ots_getInternalOperations", json!([busy]));
+    let created = operations[1]["to"].clone();
+    assert_eq!(
+        operations,
+        json!([
+            {"type": 0, "from": SENDER, "to": BOB, "value": "0x3"},
+            {"type": 2, "from": SENDER, "to": created, "value": "0x2"},
+            {"type": 1, "from": DESTROYED, "to": BOB, "value": "0x7"},
+        ])
+    );
+    assert_eq!(dev.get("eth_getBalance", json!([created, "latest"])), "0x2");
+    assert_eq!(dev.get("ots_getInternalOperations", json!([reverted])), json!([]), "the transfer was undone");
+    assert_eq!(dev.get("ots_getTransactionError", json!([busy])), "0x");
+    assert_eq!(dev.get("ots_getTransactionError", json!([reverted])), "0xaa");
+    let unknown = json!([format!("0x{}", "77".repeat(32))]);
+    assert_eq!(dev.get("ots_getInternalOperations", unknown), Value::Null);
+}
+
+#[test]
+fn calls_have_their_depth_and_are_those_of_trace_transaction() {
+    let Explored { mut dev, busy, reverted } = Explored::new();
+    for hash in [busy, reverted] {
+        let calls = dev.get("ots_traceTransaction", json!([hash]));
+        let traces = dev.get("trace_transaction", json!([hash]));
+        let (calls, traces) = (calls.as_array().unwrap(), traces.as_array().unwrap());
+        assert_eq!(calls.len(), traces.len());
+        for (call, trace) in calls.iter().zip(traces) {
+            assert_eq!(call["depth"], trace["traceAddress"].as_array().unwrap().len());
+            let action = &trace["action"];
+            match trace["type"].as_str().unwrap() {
+                "suicide" => {
+                    assert_eq!((&call["type"], &call["from"]), (&json!("SELFDESTRUCT"), &action["address"]));
+                    assert_eq!((&call["to"], &call["value"]), (&action["refundAddress"], &action["balance"]));
+                }
+                kind => {
+                    assert_eq!(
+                        (&call["from"], &call["value"]),
+                        (&action["from"], &action["value"]),
+                        "{call}"
+                    );
+                    let (to, input) = match kind {
+                        "create" => (&trace["result"]["address"], &action["init"]),
+                        _ => (&action["to"], &action["input"]),
+                    };
+                    assert_eq!((&call["to"], &call["input"]), (to, input), "{call}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_of_a_block_are_its_transactions_without_logs_and_data() {
+    let mut fixture = Fixture::new();
+    let whole = fixture.dev.get("eth_getBlockByNumber", json!(["0x2", true]));
+    let all = whole["transactions"].as_array().unwrap();
+    let receipts = fixture.dev.get("eth_getBlockReceipts", json!(["0x2"]));
+    let page = |fixture: &mut Fixture, page: u64, size: u64| {
+        fixture.dev.get("ots_getBlockTransactions", json!(["0x2", page, size]))
+    };
+    for (number, size, range) in [(0, 1, 1..2), (1, 1, 0..1), (0, 9, 0..2), (1, 9, 0..0), (u64::MAX, 2, 0..0)]
+    {
+        let shown = page(&mut fixture, number, size);
+        let hashes = |list: &Value, name: &str| -> Vec<Value> {
+            list.as_array().unwrap().iter().map(|item| item[name].clone()).collect()
+        };
+        let expected: Vec<Value> = all[range].iter().map(|sent| sent["hash"].clone()).collect();
+        assert_eq!(hashes(&shown["fullblock"]["transactions"], "hash"), expected);
+        assert_eq!(hashes(&shown["receipts"], "transactionHash"), expected);
+        assert_eq!(shown["fullblock"]["transactionCount"], all.len());
+        for receipt in shown["receipts"].as_array().unwrap() {
+            let same = receipts
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|one| one["transactionHash"] == receipt["transactionHash"]);
+            assert_eq!(receipt["gasUsed"], same.unwrap()["gasUsed"]);
+            assert!(receipt["logs"].is_null() && receipt["logsBloom"].is_null(), "{receipt}");
+        }
+    }
+    let created = fixture.dev.get("ots_getBlockTransactions", json!(["0x1", 0, 9]));
+    assert_eq!(created["fullblock"]["transactions"][0]["input"], &crate::fixture::LOGGER[..10]);
+    let details = fixture.dev.get("ots_getBlockDetails", json!(["0x2"]));
+    assert_eq!(details, fixture.dev.get("ots_getBlockDetailsByHash", json!([whole["hash"]])));
+    assert_eq!(
+        (&details["totalFees"], &details["issuance"]["issuance"]),
+        (&whole["paidFees"], &json!("0x0"))
+    );
+    assert_eq!((&details["block"]["hash"], &details["block"]["logsBloom"]), (&whole["hash"], &Value::Null));
+    assert_eq!(details["block"]["transactionCount"], all.len());
+    assert!(details["block"].get("transactions").is_none());
+}
+
+#[test]
+fn transactions_are_found_by_sender_and_nonce_and_contracts_by_their_creation() {
+    let mut fixture = Fixture::new();
+    for _ in 0..9 {
+        fixture.dev.get("evm_mine", json!([]));
+    }
+    let network = fixture.dev.chain().view().network().clone();
+    let mut light = Light::new(network, ExecutedUpstream::new(fixture.dev.client.snapshot()));
+    let (created, called, contract) =
+        (fixture.created.clone(), fixture.called.clone(), fixture.contract.clone());
+    let mut same = |method: &str, params: Value, expected: Value| {
+        assert_eq!(fixture.dev.get(method, params.clone()), expected, "{method} {params}");
+        assert_eq!(light.call(method, &params), Ok(expected), "{method} {params}");
+    };
+    same("ots_getTransactionBySenderAndNonce", json!([ALICE, "0x0"]), created.clone());
+    same("ots_getTransactionBySenderAndNonce", json!([ALICE, 1]), called);
+    for params in [json!([ALICE, "0x9"]), json!([NOBODY, "0x0"]), json!([contract, "0x0"])] {
+        same("ots_getTransactionBySenderAndNonce", params, Value::Null);
+    }
+    same("ots_getContractCreator", json!([contract]), json!({"hash": created, "creator": ALICE}));
+    same("ots_getContractCreator", json!([ALICE]), Value::Null);
+    same("ots_hasCode", json!([contract, "latest"]), json!(true));
+    same("ots_hasCode", json!([contract, "0x0"]), json!(false));
+    same("ots_hasCode", json!([NOBODY]), json!(false));
+    same("ots_getApiLevel", json!([]), json!(8));
+}
