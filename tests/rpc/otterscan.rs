@@ -21,11 +21,9 @@ impl Explored {
     fn new() -> Self {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
         let mut dev = DevClient::new(config);
-        let call = |to: &str, value: u8| {
-            format!("60006000600060006 0{value:02x}73{}5af150", &to[2..]).replace(' ', "")
-        };
+        let call = |to: &str, value: u8| format!("600060006000600060{value:02x}73{}5af150", &to[2..]);
         // Transfers 3 wei to Bob, creates a contract from an empty init code with 2 wei, and calls the contract that destroys itself.
-        let creation = "6000600060 02f050".replace(' ', "");
+        let creation = "600060006002f050";
         let code = format!("0x{}{creation}{}00", call(BOB, 3), call(DESTROYED, 0));
         dev.get("anvil_setCode", json!([SENDER, code]));
         dev.get("anvil_setBalance", json!([SENDER, "0x64"]));
