@@ -1,6 +1,5 @@
 // The built page in Chromium, under the policy of the program: blocks and explorer.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { openPage, ready, startBrowser } from './lib/browser.mjs';
 import { has, onPage as on, openForm, practise } from './lib/page.mjs';
@@ -82,18 +81,6 @@ test('a real block of the main network is drawn, and equal bytes light up togeth
     assert.deepEqual(lit, ['Rootstock header', 'hash for merged mining']);
     assert.match(await page.textContent('.explain'), /Keccak-256 of the header/);
   });
-});
-
-// PAGE_PICTURE=docs/page.png cargo xtask test "tests: page" writes the picture that README.md shows.
-test('a picture of the page is small enough for a README', async (t) => {
-  const site = await serveFolder();
-  t.after(site.stop);
-  await onPage(site, async (page) => {
-    await has(page, '.chain .block', 6);
-    const picture = await page.screenshot({ animations: 'disabled' });
-    assert.ok(picture.length < 200_000, `${picture.length} bytes`);
-    if (process.env.PAGE_PICTURE) writeFileSync(new URL(`../../${process.env.PAGE_PICTURE}`, import.meta.url), picture);
-  }, { viewport: { width: 1200, height: 1000 }, colorScheme: 'light' });
 });
 
 test('a block of the main network that is chosen early stays chosen when the chain appears', async (t) => {

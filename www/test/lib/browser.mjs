@@ -3,7 +3,7 @@ import { chromium } from 'playwright-core';
 
 const PROGRAMS = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-export const startBrowser = () => chromium.launch({ executablePath: PROGRAMS, args: ['--headless', '--no-sandbox', '--disable-gpu'] });
+export const startBrowser = (...args) => chromium.launch({ executablePath: PROGRAMS, args: ['--headless', '--no-sandbox', '--disable-gpu', ...args] });
 
 /**
  * Opens an address in a tab of its own. Returns {page, complaints, requests, close}: `complaints` are errors of scripts, lines
