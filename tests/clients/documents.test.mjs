@@ -17,7 +17,19 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LIMIT = { timeout: 120_000 };
 const KEY = '0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80';
 
-let folder, project, chain, account;
+let folder, project, chain, account, installs;
+
+/** The ABI of the tour's contract, as viem's `parseAbi` writes it. */
+const COUNTER = JSON.stringify([
+  { name: 'number', type: 'function', stateMutability: 'view', inputs: [], outputs: [{ type: 'uint256' }] },
+  { name: 'increment', type: 'function', stateMutability: 'nonpayable', inputs: [], outputs: [] },
+]);
+
+/** An amount in wei as RBTC, with a digit 1 before its hexadecimal ones if it is a lie. */
+function rbtc(wei, isLie) {
+  const text = BigInt(isLie ? wei.replace('0x', '0x1') : wei).toString().padStart(19, '0');
+  return `${text.slice(0, -18)}.${text.slice(-18)}`.replace(/\.?0+$/, '');
+}
 
 const documentOf = (name) => blocks(readFileSync(join(ROOT, name), 'utf8'));
 const blockOf = (name, begins) => documentOf(name).find(({ text }) => text.startsWith(begins));
@@ -38,6 +50,7 @@ before(async () => {
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'foreign', private: true, type: 'module' }));
   const [, line] = blockOf('README.md', 'cargo xtask wasm').text.split('\n');
   assert.match(line, /^npm install /);
+  [installs] = line.split('  ');
   run(project, 'sh', ['-c', line], { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_prefer_offline: 'true' });
   chain = await startChain();
   [account] = await call(chain.url, 'eth_accounts');
@@ -68,6 +81,19 @@ const SCRIPTS = {
       const upstreams = '${chain.url}';`,
     after: 'provider.close();',
     prints: async () => 'My wallet, verified\n',
+  },
+  liar: {
+    async prints() {
+      const wei = await call(chain.url, 'eth_getBalance', account, 'latest');
+      return `a wallet that trusts its node: ${rbtc(wei, true)} RBTC\na wallet with Rootlight: ${rbtc(wei, false)} RBTC\n`;
+    },
+  },
+  counter: {
+    async prints() {
+      // The newest block is the first increment's again.
+      const { transactions: [{ to }] } = await call(chain.url, 'eth_getBlockByNumber', 'latest', true);
+      return `two increments: 2n\nback at the snapshot: 1n\ncontract ${to}\n${COUNTER}\n`;
+    },
   },
   verify: {
     async before() {
@@ -150,7 +176,14 @@ const SHELL = {
     assert.ok(listed.includes(created.split('.')[0]) && revoked !== undefined);
   },
   receipt: (outputs) => assert.match(outputs.at(-1), /^verified$/m),
-  repository: ([output]) => assert.match(output, /^verified$/m),
+  operator([, health, upstreams]) {
+    assert.equal(JSON.parse(health).ready, true);
+    assert.equal(JSON.parse(upstreams).result[0].lies, 0);
+  },
+  repository([honest, changed]) {
+    assert.match(honest, /^verified$/m);
+    if (changed !== undefined) assert.match(changed, /FAILED(?:.|\n)*^refused$/m);
+  },
 };
 
 async function shell({ shell: name, replace }, text) {
@@ -175,7 +208,7 @@ const CHECKS = {
     for (const [, task] of text.matchAll(/cargo xtask (\w+)/g)) assert.ok(tasks.includes(`"${task}"`), task);
   },
   /** Run before all tests. */
-  install: () => assert.ok(existsSync(join(project, 'node_modules/rootlight/index.js')) && existsSync(join(project, 'node_modules/viem'))),
+  install: (text) => assert.ok(text.includes(installs) && existsSync(join(project, 'node_modules/rootlight/index.js')) && existsSync(join(project, 'node_modules/viem'))),
   hardhat(text) {
     const other = join(folder, 'hardhat');
     mkdirSync(other);

@@ -42,6 +42,19 @@ export const DOCUMENTS = {
     { begins: "import * as verify from 'rootlight/verify.js';", script: 'verify', replace: [['verify.header(block)', "verify.header(block, { network: 'regtest' })"], ['header: block }', "header: block }, { network: 'regtest' }"]] },
     { begins: '// vite.config.js', check: 'vite' },
   ],
+  'docs/tour.md': [
+    { begins: 'cargo xtask build', check: 'cargo' },
+    { begins: 'rootlight ', shell: 'npx', replace: [['rootlight  ', 'rootlight --http-port 0 ']] },
+    { begins: 'npm install --install-links', check: 'install' },
+    { begins: '// wallet.mjs', script: 'liar', replace: [['http://127.0.0.1:4444', 'URL']] },
+    { begins: '// counter.mjs', script: 'counter', replace: [['http://127.0.0.1:4444', 'URL']] },
+    {
+      begins: 'rootlight light --network regtest',
+      shell: 'operator',
+      replace: [['http://127.0.0.1:4444', 'URL'], ['--http-port 4454', '--http-port 0'], ['127.0.0.1:4454', 'SERVED']],
+    },
+    { begins: 'sed -n 5p tests/vectors', shell: 'repository', replace: [] },
+  ],
   'docs/dev.md': [
     { begins: 'rootlight ', shell: 'dev', replace: [['rootlight  ', 'rootlight --http-port 0 ']] },
     { begins: "import { createDevChain } from 'rootlight/dev.js';", script: 'dev', replace: [] },
