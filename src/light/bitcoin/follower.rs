@@ -83,7 +83,8 @@ impl BitcoinFollower {
         Ok(new)
     }
 
-    /// Puts headers on top of the tip, in a chain without branches ([`BitcoinChain::extend`]).
+    /// Puts headers on top of the tip, in a chain without branches ([`BitcoinChain::extend`]). Those that are held are skipped.
+    /// Returns how many are new.
     ///
     /// # Errors
     /// The first header that the chain refuses; those before it are inserted.
@@ -91,9 +92,17 @@ impl BitcoinFollower {
         &mut self,
         headers: &[[u8; HEADER_LEN]],
         now: u64,
-    ) -> Result<(), BitcoinChainError> {
-        self.changes = self.changes.saturating_add(headers.len() as u64);
-        headers.iter().try_for_each(|header| self.chain.extend(&HashedHeader::new(*header), now))
+    ) -> Result<usize, BitcoinChainError> {
+        let mut new = 0_usize;
+        for header in headers {
+            let header = HashedHeader::new(*header);
+            if self.chain.height_of(header.hash()).is_none() {
+                self.chain.extend(&header, now)?;
+                new = new.saturating_add(1);
+                self.changes = self.changes.saturating_add(1);
+            }
+        }
+        Ok(new)
     }
 
     /// Follows another Bitcoin chain, which was verified apart. What was seen of the one before is remembered: how deep the

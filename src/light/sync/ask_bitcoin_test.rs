@@ -197,6 +197,31 @@ fn the_heavier_of_two_chains_is_followed() {
     assert!(client.sync.upstreams().iter().all(|state| state.record.lies == 0));
 }
 
+/// Two upstreams that are asked at once show the same new blocks.
+#[test]
+fn headers_that_another_upstream_has_shown_are_skipped() {
+    let (mut server, mut client) = (Server::new(100), Client::new(2));
+    for upstream in [0, 1] {
+        client.ask(upstream, |request| server.answer(request));
+    }
+    server.mine(100, 2);
+    client.millis = minutes(1);
+    let now = Now { unix: NOW, millis: client.millis };
+    let both = [0, 1].map(|upstream| client.sync.next(upstream, now));
+    for (upstream, step) in both.into_iter().enumerate() {
+        let SyncStep::Fetch(asked) = step else { unreachable!() };
+        client.sync.feed(upstream, vec![server.answer(&asked[0])], now);
+    }
+    assert_eq!(client.tip(), 102);
+    for upstream in [0, 1] {
+        let asked = client.ask(upstream, |request| server.answer(request));
+        assert!(
+            asked.iter().all(|asked| asked.starts_with("Tags")),
+            "no header is asked for again: {asked:?}"
+        );
+    }
+}
+
 /// A server's heights are its own statement: blocks far above the client's tip are not more work for that.
 #[test]
 fn a_chain_at_heights_far_above_needs_more_work_too() {

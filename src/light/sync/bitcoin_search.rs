@@ -130,8 +130,8 @@ impl BitcoinSearch {
             return self.begin(first, follower, network, now);
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {
-            Ok(()) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),
-            Ok(()) => self.coinbases(follower),
+            Ok(1..) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),
+            Ok(_) => self.coinbases(follower),
             Err(BitcoinChainError::Unlinked { .. }) => NextAsk::Ask(BitcoinAsk::TIP),
             // The clock may be wrong.
             Err(BitcoinChainError::FutureTime { .. }) => NextAsk::Pause,
