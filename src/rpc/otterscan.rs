@@ -93,7 +93,7 @@ pub(super) const METHODS: &[Method] = &[
         TRANSACTION,
         "array of {type, from, to, value} or null",
         "Transfers (0), destructions (1) and creations (2, 3) inside a transaction.",
-        |view, params| of_trace(view, params, |trace| operations(trace)),
+        |view, params| of_trace(view, params, operations),
     )
     .costs(100),
     Method::read(
@@ -109,7 +109,7 @@ pub(super) const METHODS: &[Method] = &[
         TRANSACTION,
         "array of calls or null",
         "The calls of a transaction in order, each with its depth.",
-        |view, params| of_trace(view, params, |trace| calls(trace)),
+        |view, params| of_trace(view, params, calls),
     )
     .costs(100),
 ];

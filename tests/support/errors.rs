@@ -1,7 +1,7 @@
 //! The errors that docs/errors.md lists.
 
 /// Whether an error is the documented one of this cause, about the upstream of this name.
-pub fn is_documented(cause: &str, name: &str, error: &str) -> bool {
+pub(crate) fn is_documented(cause: &str, name: &str, error: &str) -> bool {
     let page = include_str!("../../docs/errors.md");
     let start = format!("| {cause} | `");
     let row = page.lines().find_map(|line| line.strip_prefix(start.as_str())?.strip_suffix("` |"));
