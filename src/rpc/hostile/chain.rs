@@ -176,8 +176,12 @@ pub(super) const DIFFICULTIES: [u64; 3] = [8, 24, 800];
 fn new_start(difficulty: u64) -> Chains {
     let network = network();
     let (mut below, mut parent) = (Vec::new(), B256::repeat_byte(1));
+    // At this spacing the difficulty stays.
+    let spacing = network.params.duration_limit as u64;
+    let time = header(network, START).timestamp;
     for number in START - BELOW..START {
         let block = Header {
+            timestamp: time - spacing * (START - number),
             difficulty: difficulty.into(),
             parent_hash: parent,
             transactions_root: EMPTY_ROOT,
