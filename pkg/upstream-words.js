@@ -39,7 +39,7 @@ export function unreachable(error) {
   if (name === 'TypeError' && globalThis.location) {
     return `not reached: start the node, check its address, or allow pages of ${globalThis.location.origin} there (CORS)`;
   }
-  return text;
+  return name === 'TypeError' && cause?.message ? `${cause.message}: start the node, or check its address` : text;
 }
 
 /**

@@ -80,7 +80,7 @@ test('an upstream that cannot be reached is named without its secrets', LIMIT, a
   const { code, stderr } = await runProgram(['light', '--http-port', '0', '--upstream', 'http://user:PASSWORD@127.0.0.1:1/SECRETKEY', '--checkpoint', `0:${'11'.repeat(32)}`]);
   assert.equal(code, 1, stderr);
   assert.doesNotMatch(stderr, /PASSWORD|SECRETKEY/);
-  assert.match(stderr, /error: http:\/\/127\.0\.0\.1:1: .*no response: nobody listens there: start the node/);
+  assert.match(stderr, /error: http:\/\/127\.0\.0\.1:1: .*no response: bad port: start the node/);
 });
 
 test('an address that other machines reach is warned of', LIMIT, async () => {

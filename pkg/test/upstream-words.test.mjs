@@ -2,12 +2,13 @@
 // than scheme, host and port.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createDevChain } from '../dev.js';
 import { exchangeOver } from '../exchange.js';
 import { createProvider, httpTransport } from '../index.js';
 import { newLife } from '../life.js';
-import { unreachable } from '../upstream-words.js';
+import { NO_CONNECTION, unreachable } from '../upstream-words.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { transportTo } from './lib/chain-transport.mjs';
 import { WORDS, checkWords } from './lib/documented.mjs';
@@ -52,7 +53,6 @@ test('each cause is told with the upstream and what to do, without the key', asy
       const { origin } = new URL(url);
       check(cause, origin, (await failed(`${url}/${SECRET}?key=${SECRET}`)).message);
     }
-    check('WebSocket in the package', gone.url.replace('http', 'ws'), (await failed(`${gone.url.replace('http', 'ws')}/${SECRET}`)).message);
   } finally {
     await Promise.all([...servers.values()].map(({ close }) => close()));
   }
@@ -68,6 +68,11 @@ test('a node that is silent is told when the time limit is over', async () => {
     life.end(new Error('over'));
     await silent.close();
   }
+});
+
+// websocket.test.mjs provokes it.
+test('a WebSocket that is not opened is told with what to do', () => {
+  check('WebSocket in the package', 'name', `name: no response: ${NO_CONNECTION}`);
 });
 
 test('a page is told what to do about a node that it cannot reach', () => {
@@ -115,8 +120,8 @@ test('a node without proofs, and one that synchronizes, are told with what to do
   }
   // A light client's server, before its head is reached.
   const words = WORDS.get('synchronizing').replace('UPSTREAM', 'https://node.example').replace('…', '7');
-  const error = JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32002, message: `Resource unavailable: ${words}` } });
-  const server = await answering(200, { 'content-type': 'application/json' }, error);
+  const refused = ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32002, message: `Resource unavailable: ${words}` } });
+  const server = await listen(createServer(async (request, response) => response.end(JSON.stringify([await json(request)].flat().map(refused)))));
   try {
     const { message } = await failed(`${server.url}/${SECRET}`);
     assert.ok(message.includes(`${server.url}: `), message);
