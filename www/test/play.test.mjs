@@ -114,7 +114,7 @@ test('pasted bytecode is deployed with its ABI, whose functions are buttons, and
     await line(page, 'the function takes 1 arguments, 0 given');
     await page.getByLabel('Arguments of its constructor').fill('77');
     await button(page, 'Deploy').click();
-    await line(page, 'Bytecode of your own 1 is at 0x');
+    await line(page, 'Bytecode of your own is at 0x');
     assert.deepEqual(await page.locator('#playground .tabs button').allTextContents(), ['stored', 'refuse', 'divide', 'absent', 'by hand']);
     await button(page, 'Ask').click();
     await line(page, 'stored() answers 77');
