@@ -268,6 +268,26 @@ impl State for LocalView<'_> {
         self.trie(header).filter(|trie| trie.root() == header.state_root)
     }
 
+    #[cfg(feature = "catalogue")]
+    fn state_before(&self, header: &BlockHeader, index: usize) -> ViewResult<Trie> {
+        let body = self.body(header)?;
+        if header.number == 0 || index >= body.transactions().len() {
+            return self.stored_trie(header).cloned();
+        }
+        let senders = match self.if_pending(header) {
+            Some(pending) => &pending.executed.senders,
+            None => &self.stored(header)?.senders,
+        };
+        let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
+        let run = (body.transactions(), senders.as_slice());
+        match self.chain().state_before(header, run, index, unsimulated, self.policy.interrupt) {
+            None => Err(no_state(header)),
+            Some(Err(_)) if self.policy.interrupted() => Err(Stop::Refused(Refusal::Interrupted)),
+            Some(Err(error)) => Err(Stop::Refused(Refusal::of_replay(header, error))),
+            Some(Ok(state)) => Ok(state),
+        }
+    }
+
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
         let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
         Ok(trie.proof(key))

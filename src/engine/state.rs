@@ -31,6 +31,16 @@ pub trait State {
         None
     }
 
+    /// The state before the transaction of a block at this index, which follows those before it; after the block, if the
+    /// index is above the last one.
+    ///
+    /// # Errors
+    /// Refused if this chain executes no blocks, or the parent's state is not kept.
+    #[cfg(all(feature = "catalogue", feature = "local"))]
+    fn state_before(&self, header: &BlockHeader, _index: usize) -> ViewResult<crate::trie::Trie> {
+        Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
+    }
+
     /// The path of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
     ///
     /// # Errors

@@ -131,15 +131,7 @@ pub fn execute_in(
         super::recovery::all_senders(recovery, block.transactions, context.network.chain_id)
     });
     let block = &BlockInput { senders: block.senders.or(recovered.as_deref()), ..*block };
-    let edges = if are_parallel(context.rules) { block.header.edges.as_slice() } else { &[] };
-    let (lists, start) = split(edges, block.transactions.len())?;
-    let mut world = World::new(parent_state.clone());
-    activate(&mut world, context.network, context.environment.number);
-    let limits = ListLimits::new(
-        block_gas(context.environment.gas_limit),
-        context.network.params.min_sequential_gas_limit,
-        context.rules,
-    );
+    let BlockStart { lists, start, world, limits } = BlockStart::of(context, parent_state, block)?;
     let mut run = BlockRun {
         context,
         block,
@@ -155,6 +147,68 @@ pub fn execute_in(
     run.remasc(&mut sequential, remasc)?;
     let fees = sequential.fees;
     Ok(run.finish(sequential.world.commit(), fees))
+}
+
+/// What a block begins with.
+struct BlockStart {
+    /// The parallel lists.
+    lists: Vec<Range<usize>>,
+    /// The first transaction of the sequential list.
+    start: usize,
+    /// The parent's state, with the changes that a fork makes.
+    world: World,
+    limits: ListLimits,
+}
+
+impl BlockStart {
+    fn of(
+        context: &BlockContext<'_>,
+        parent_state: &Trie,
+        block: &BlockInput<'_>,
+    ) -> Result<Self, BlockError> {
+        let edges = if are_parallel(context.rules) { block.header.edges.as_slice() } else { &[] };
+        let (lists, start) = split(edges, block.transactions.len())?;
+        let mut world = World::new(parent_state.clone());
+        activate(&mut world, context.network, context.environment.number);
+        let limits = ListLimits::new(
+            block_gas(context.environment.gas_limit),
+            context.network.params.min_sequential_gas_limit,
+            context.rules,
+        );
+        Ok(Self { lists, start, world, limits })
+    }
+}
+
+/// The state before the transaction of a block at an index: after the fork's changes and the transactions before it, in the
+/// order of the block. The transactions of parallel lists see only those of their own list.
+///
+/// # Errors
+/// As [`execute_in`].
+#[cfg(all(feature = "catalogue", feature = "local"))]
+pub(crate) fn state_before(
+    context: &BlockContext<'_>,
+    parent_state: &Trie,
+    block: &BlockInput<'_>,
+    index: usize,
+) -> Result<Trie, BlockError> {
+    check_transactions(context, block)?;
+    let BlockStart { mut lists, start, world, limits } = BlockStart::of(context, parent_state, block)?;
+    lists.retain_mut(|list| {
+        list.end = list.end.min(index);
+        list.start < list.end
+    });
+    let mut run = BlockRun {
+        context,
+        block,
+        observer: &mut super::NoObserver,
+        receipts: Vec::new(),
+        senders: Vec::new(),
+        gas_used: 0,
+        unsimulated: Vec::new(),
+    };
+    let mut sequential = run.parallel(world, &lists, limits)?;
+    run.list(&mut sequential, start..index.max(start), false)?;
+    Ok(sequential.world.commit())
 }
 
 /// Compares the result of the execution with the header.

@@ -47,6 +47,8 @@ pub use crate::evm::{
     FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, StepEnd, StepStart,
 };
 pub use basic_cost::basic_cost;
+#[cfg(all(feature = "catalogue", feature = "local"))]
+pub(crate) use block::state_before;
 pub use block::{BlockInput, ExecutedBlock, PRICE_CAP, check_block, execute_block, execute_in};
 pub use block_context::{Ancestry, BlockContext, OnUnsimulated};
 pub use block_error::{BlockError, Mismatch};

@@ -140,6 +140,27 @@ impl ChainSnapshot {
         Some(execute_in(&context, state, &input, observer))
     }
 
+    /// The state before the transaction of a block at an index. `None` if the parent's state is not kept.
+    ///
+    /// # Errors
+    /// As [`Self::replay`].
+    #[cfg(feature = "catalogue")]
+    pub(crate) fn state_before(
+        &self,
+        header: &SealedHeader,
+        (transactions, senders): (&[Transaction], &[Address]),
+        index: usize,
+        unsimulated: OnUnsimulated,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Option<Result<Trie, BlockError>> {
+        let state = self.state(&header.parent_hash)?;
+        let ancestry = self.ancestry(header.parent_hash);
+        let mut context = BlockContext::new(self.network(), header.header().into(), &ancestry);
+        (context.interrupt, context.unsimulated) = (interrupt, unsimulated);
+        let input = BlockInput { header: header.header(), transactions, senders: Some(senders) };
+        Some(crate::exec::state_before(&context, state, &input, index))
+    }
+
     /// The uncles that a child of the head may include: siblings of its last ancestors that no block includes yet,
     /// oldest first.
     pub fn uncle_candidates(&self) -> Vec<SealedHeader> {

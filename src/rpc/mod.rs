@@ -93,6 +93,8 @@ pub mod row;
 mod session;
 mod signed;
 mod state;
+#[cfg(all(feature = "catalogue", feature = "local"))]
+mod storage_range;
 #[cfg(all(feature = "dev", feature = "light"))]
 mod subjects;
 #[cfg(feature = "catalogue")]

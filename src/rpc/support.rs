@@ -110,6 +110,10 @@ impl Method {
         let refused = match (mode, self.handler) {
             #[cfg(feature = "dev")]
             (Mode::Follow | Mode::Light, _) if self.name == GET_WORK => Some(RpcError::NoWork),
+            #[cfg(feature = "local")]
+            (Mode::Light, _) if self.name == super::storage_range::NAME => {
+                Some(super::storage_range::unprovable())
+            }
             #[cfg(feature = "dev")]
             (Mode::Follow, Handler::Write(_)) => Some(RpcError::NeedsDevChain),
             (Mode::Follow, Handler::Forward(..)) => Some(RpcError::NeedsDevChain),

@@ -58,6 +58,8 @@ static METHODS: &[&[Method]] = &[
     super::proof::METHODS,
     #[cfg(feature = "catalogue")]
     super::raw::METHODS,
+    #[cfg(all(feature = "catalogue", feature = "local"))]
+    super::storage_range::METHODS,
     #[cfg(feature = "catalogue")]
     super::work::METHODS,
 ];

@@ -25,7 +25,7 @@ pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOver
 pub use read_account::{AccountCache, ReadAccount};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
 pub use recording_state::RecordingState;
-pub use storage_walk::{storage_words, storage_words_up_to};
+pub use storage_walk::{StorageRange, storage_range, storage_words, storage_words_up_to};
 pub use trie_reader::{KeyedTrie, LastKey};
 pub use trie_state::TrieState;
 pub use world::World;

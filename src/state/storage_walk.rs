@@ -1,8 +1,8 @@
-//! Reads the whole storage of an account from a complete trie.
+//! Reads the storage of an account from a complete trie, whole or page by page.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 
 use super::keys::{BALANCING, storage_root_key};
 use crate::trie::Trie;
@@ -31,9 +31,55 @@ pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Opti
     whole.then_some(words)
 }
 
+/// Cells of an account in the order of the hashes of their slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StorageRange {
+    /// Slots and values as stored, by the hash of the slot.
+    pub cells: BTreeMap<B256, (U256, Bytes)>,
+    /// The hash of the next slot; `None` after the last one.
+    pub next: Option<B256>,
+}
+
+/// At most `most` cells of an account, from the slot with the hash `start` or the next one on.
+pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) -> StorageRange {
+    let root = storage_root_key(address);
+    let mut cells: BTreeMap<B256, (U256, Bytes)> = BTreeMap::new();
+    let mut last = [0; BALANCING];
+    let mut visit = |key: &[u8], value: &Bytes| {
+        let rest = key.get(root.len()..).and_then(|rest| rest.split_first_chunk::<BALANCING>());
+        let Some((balancing, slot)) = rest else { return true };
+        // The trie does not order slots whose hashes begin alike by the rest of the hash, so that all of them are read.
+        if cells.len() > most && last != *balancing {
+            return false;
+        }
+        let slot = U256::try_from_be_slice(slot).map(|slot| (slot, keccak256(slot.to_be_bytes::<32>())));
+        if let Some((slot, hash)) = slot.filter(|(_, hash)| hash >= start) {
+            cells.insert(hash, (slot, value.clone()));
+            last = *balancing;
+        }
+        true
+    };
+    // The cells whose balancing bytes are those of the start, then those that share fewer and fewer of them.
+    let shared = start.split_at(BALANCING).0;
+    let mut prefixes = Vec::from([[&root[..], shared].concat()]);
+    for depth in (0..BALANCING).rev() {
+        let (same, from) = (shared.get(..depth).unwrap_or_default(), shared.get(depth).copied().unwrap_or(0));
+        let above = (from..=u8::MAX).skip(1);
+        prefixes.extend(above.map(|byte| [&root[..], same, &[byte]].concat()));
+    }
+    for prefix in prefixes {
+        if !trie.for_each_below(&prefix, usize::MAX, &mut visit) {
+            break;
+        }
+    }
+    let next = cells.keys().nth(most).copied();
+    cells.retain(|hash, _| next.is_none_or(|next| *hash < next));
+    StorageRange { cells, next }
+}
+
 #[cfg(test)]
 mod tests {
-    use alloc::{vec, vec::Vec};
+    use alloc::vec;
 
     use super::*;
     use crate::state::keys::{account_key, code_key, slot_key};
@@ -70,6 +116,43 @@ mod tests {
         }
         assert_eq!(storage_words_up_to(&trie, &mine, 7), None);
         assert_eq!(storage_words_up_to(&trie, &mine, 9).map(|words| words.len()), Some(1));
+    }
+
+    /// Pages of any length, from any place, are parts of the whole storage in the order of the hashes.
+    #[test]
+    fn pages_of_storage_follow_each_other() {
+        let (mine, other, mut trie) = (Address::repeat_byte(1), Address::repeat_byte(2), Trie::new());
+        for address in [mine, other] {
+            trie.put(&account_key(&address), vec![1]);
+            trie.put(&code_key(&address), vec![0x60; 40]);
+            trie.put(&storage_root_key(&address), vec![1]);
+        }
+        trie.put(&slot_key(&other, &U256::ZERO), vec![1]);
+        let mut whole = BTreeMap::new();
+        for number in 0..300_u64 {
+            let (slot, value) = (U256::from(number), vec![u8::MAX, number as u8]);
+            trie.put(&slot_key(&mine, &slot), value.clone());
+            whole.insert(keccak256(slot.to_be_bytes::<32>()), (slot, Bytes::from(value)));
+        }
+        for most in [1, 7, 299, 300, 1_000] {
+            let (mut found, mut start) = (BTreeMap::new(), Some(B256::ZERO));
+            while let Some(from) = start {
+                let page = storage_range(&trie, &mine, &from, most);
+                assert!(page.cells.len() <= most && !page.cells.is_empty(), "{most}");
+                found.extend(page.cells);
+                start = page.next;
+            }
+            assert_eq!(found, whole, "{most}");
+        }
+        // Between two hashes, at the first and above the last one.
+        let hashes: Vec<B256> = whole.keys().copied().collect();
+        let after = |hash: &B256| B256::from(U256::from_be_bytes(hash.0) + U256::from(1));
+        let first_of = |start: &B256| storage_range(&trie, &mine, start, 1).cells.into_keys().next();
+        for pair in hashes.windows(2) {
+            assert_eq!((first_of(&pair[0]), first_of(&after(&pair[0]))), (Some(pair[0]), Some(pair[1])));
+        }
+        assert_eq!(first_of(&after(hashes.last().unwrap())), None);
+        assert_eq!(first_of(&B256::repeat_byte(0xff)), None);
     }
 
     #[test]

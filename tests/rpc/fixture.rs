@@ -234,6 +234,7 @@ impl Fixture {
             "ots_hasCode" | "ots_getContractCreator" => json!([contract]),
             "ots_getBlockTransactions" => json!(["0x2", 0, 10]),
             "ots_getTransactionBySenderAndNonce" => json!([ALICE, "0x0"]),
+            "debug_storageRangeAt" => json!(["0x2", "0x0", contract, word, "0xa"]),
             "sco_banAddress" | "sco_unbanAddress" => json!(["192.0.2.7"]),
             _ => json!([]),
         }

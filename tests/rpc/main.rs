@@ -24,6 +24,7 @@ mod otterscan;
 mod overrides_recorded;
 mod raw;
 mod specification;
+mod storage_range;
 mod submissions_recorded;
 mod subscriptions_recorded;
 mod traces_recorded;

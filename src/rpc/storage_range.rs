@@ -1,0 +1,84 @@
+//! `debug_storageRangeAt`: the storage of a contract in the middle of a block, page by page.
+
+use alloc::collections::BTreeMap;
+
+use alloy_primitives::{B256, hex};
+use serde::Serialize;
+
+use super::{
+    blocks::by_selector,
+    error::RpcError,
+    method::{Failure, HandlerOutput, Method, THE_BLOCK, absent, contract_of, required, verified},
+    params::Params,
+};
+use crate::{
+    engine::View,
+    state::{StorageRange, storage_range},
+};
+
+/// The name of the method.
+pub(super) const NAME: &str = "debug_storageRangeAt";
+
+/// Most cells of one answer.
+const MAX_CELLS: usize = 1_024;
+
+pub(super) const METHODS: &[Method] = &[Method::read(
+    NAME,
+    &[
+        THE_BLOCK,
+        required("transactionIndex", "QUANTITY"),
+        contract_of("address"),
+        required("keyStart", "DATA"),
+        required("maxResult", "QUANTITY"),
+    ],
+    "{storage, nextKey} or null",
+    "Cells of a contract before a transaction of a block, in the order of the Keccak-256 of their slots, at most 1,024 at \
+     once. An index above the last one stands for the state after the block.",
+    storage_range_at,
+)
+.costs(500)];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    storage: BTreeMap<B256, Cell>,
+    next_key: Option<B256>,
+}
+
+#[derive(Serialize)]
+struct Cell {
+    key: B256,
+    value: alloc::string::String,
+}
+
+fn storage_range_at(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    #[cfg(feature = "light")]
+    if view.light().is_some() {
+        return Err(unprovable().into());
+    }
+    let small = |number: alloy_primitives::U256| usize::try_from(number).unwrap_or(usize::MAX);
+    let (index, address) = (small(params.number(1)?), params.address(2)?);
+    let (start, most) = (start_key(&params.data(3)?), small(params.number(4)?).clamp(1, MAX_CELLS));
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    let state = view.state_before(&header, index)?;
+    let StorageRange { cells, next } = storage_range(&state, &address, &start, most);
+    let shown = cells.into_iter().map(|(hash, (slot, value))| {
+        let value = if value.len() > 32 { value } else { B256::left_padding_from(&value).into() };
+        (hash, Cell { key: slot.into(), value: hex::encode_prefixed(&value) })
+    });
+    verified(&Page { storage: shown.collect(), next_key: next })
+}
+
+/// The hash that begins with these bytes and goes on with zeros.
+fn start_key(given: &[u8]) -> B256 {
+    let mut start = B256::ZERO;
+    start.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+    start
+}
+
+/// Why a light client does not answer.
+pub(super) fn unprovable() -> RpcError {
+    let instead = "upstreams prove single cells and not that a range is complete; ask a chain that is executed \
+                   (`rootlight follow`), or eth_getStorageAt for each cell";
+    RpcError::Impossible { method: NAME.into(), instead }
+}
