@@ -38,8 +38,9 @@ fn compared(client: &mut Client) -> Value {
 #[test]
 fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
     let mut mined = Mined::from(START - 449, easy_network(&[], &[]));
-    mined.grow(449, 14);
-    for _ in 0..5 {
+    mined.grow(448, 14);
+    // The checkpoint, and five above it.
+    for _ in 0..6 {
         let parent = mined.head().clone();
         let mut header = child(&mined.network, &parent);
         header.difficulty = difficulty::expected(&header, &parent, &mined.network).into();

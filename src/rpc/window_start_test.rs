@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     consensus::{
-        ChainView,
+        ChainView, difficulty,
         testing::{child, mine},
     },
     light::{
@@ -530,14 +530,35 @@ fn work_that_is_not_dated_outweighs_nothing() {
     }
 }
 
+/// A false window that leaves the honest chain, whose first header is changed.
+fn forged_on_an_honest_block(change: impl Fn(&mut Header, &Header)) -> Mined {
+    let mut forged = honest();
+    let parent = forged.head().header().clone();
+    let mut first = Header { gas_used: 5, ..child(&network(), forged.head()) };
+    change(&mut first, &parent);
+    forged.blocks.push((mine(first), Vec::new()));
+    grow(&mut forged, HEADERS);
+    forged
+}
+
+/// The makers of a false window do not choose its first difficulty where they leave the honest chain.
+#[test]
+fn a_window_on_an_honest_block_has_its_difficulty() {
+    let mut forged = forged_on_an_honest_block(|first, _| first.difficulty = (PROMISED * 2 / 3).into());
+    let (unix, mut client) = (forged.now().unix + 60, client(1));
+    run(&mut client, &mut [Behavior::Answers(&mut forged)], unix, 0, 60_000);
+    assert!(client.sync().chain().is_none());
+}
+
 /// A false window may stand on an honest block, whose ancestors it then shares. That does not make it the honest chain.
 #[test]
 fn a_false_window_on_an_honest_block_gives_way() {
-    let (mut mined, mut forged) = (honest(), honest());
-    let first =
-        Header { difficulty: (PROMISED * 2 / 3).into(), gas_used: 5, ..child(&network(), forged.head()) };
-    forged.blocks.push((mine(first), Vec::new()));
-    grow(&mut forged, HEADERS);
+    let mut mined = honest();
+    // A late block lowers the difficulty by a step.
+    let mut forged = forged_on_an_honest_block(|first, parent| {
+        first.timestamp += 16;
+        first.difficulty = difficulty::expected(first, parent, &network()).into();
+    });
     grow(&mut mined, HEADERS);
     let (unix, head) = (mined.now().unix + 60, mined.head().hash());
     let mut client = client(2);
