@@ -49,7 +49,7 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         ("transactionHash", "HASH") => vec![json!(B256::repeat_byte(8))],
         (_, "ADDRESS") => vec![json!("0x0000000000000000000000000000000000000001")],
         ("filterId", _) => filters.to_vec(),
-        ("data" | "subscriptionId", "DATA") => vec![json!("0xdead")],
+        ("data" | "keyStart" | "subscriptionId", "DATA") => vec![json!("0xdead")],
         ("first" | "number", _) => vec![json!(number)],
         ("nonce", "DATA, 8 bytes") => vec![json!("0x0000000000000001")],
         ("powHash" | "mixDigest", "HASH") => vec![json!(B256::repeat_byte(8))],
