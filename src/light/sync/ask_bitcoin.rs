@@ -30,20 +30,16 @@ impl HeaderSync {
         self.peers.iter_mut().for_each(|peer| peer.bitcoin.due = Some(0));
     }
 
-    /// Upstreams are asked for Bitcoin's headers at `time` at the earliest, on the monotonic clock.
-    pub(super) fn hold_bitcoin_until(&mut self, time: u64) {
-        self.peers.iter_mut().for_each(|peer| peer.bitcoin.not_before = time);
-    }
-
     /// Chooses what an upstream is asked of Bitcoin's chain, if it is time for that.
     pub(super) fn begin_bitcoin(&mut self, upstream: usize) {
         let Some((peer, follower)) = self.peers.get_mut(upstream).zip(self.bitcoin.as_ref()) else { return };
         let search = &mut peer.bitcoin;
         let is_due = search.due.is_some_and(|due| due <= self.now.millis);
         if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
-            search.asked = Some(match follower.tip() {
-                Some(tip) => BitcoinAsk::headers(tip.height.saturating_add(1)),
-                None => BitcoinAsk::TIP,
+            search.asked = Some(match (follower.tip(), &self.store.bitcoin) {
+                (Some(tip), _) => BitcoinAsk::headers(tip.height.saturating_add(1)),
+                (None, Some(stored)) => BitcoinAsk::headers(stored.tip().height),
+                (None, None) => BitcoinAsk::TIP,
             });
         }
     }
@@ -96,7 +92,7 @@ impl HeaderSync {
             }
         };
         let next = match text.zip(network) {
-            Some((text, network)) => peer.bitcoin.take(asked, &text, follower, network, now),
+            Some((text, network)) => peer.bitcoin.take(asked, &text, follower, &mut self.store, network, now),
             None => NextAsk::Never,
         };
         match next {
@@ -117,7 +113,7 @@ impl HeaderSync {
 
     /// No upstream has Bitcoin's chain: nothing dates work, and proposals for dated work begin again.
     fn give_up_bitcoin(&mut self) {
-        self.bitcoin = None;
+        (self.bitcoin, self.store.bitcoin) = (None, None);
         let ChainStart::Elected { rule, proposals } = &mut self.start else { return };
         rule.dated = None;
         for (peer, proposal) in self.peers.iter_mut().zip(proposals) {

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{HeaderSync, ProvenMark, SyncOptions, SyncStep, WindowRecord, phase::Phase};
+use super::{HeaderSync, SyncOptions, SyncStep, phase::Phase};
 use crate::{
     consensus::{
         Checkpoint, Network,
@@ -19,20 +19,19 @@ use crate::{
         Now, RequestFailure, UpstreamRequest, UpstreamResponse,
         bitcoin::{BitcoinFollower, encode_bitcoin_headers, encode_coinbases},
     },
-    types::{B256, U256},
 };
 
-const START: u32 = 1_700_000_000;
-const NOW: u64 = 2_000_000_000;
+pub(super) const START: u32 = 1_700_000_000;
+pub(super) const NOW: u64 = 2_000_000_000;
 
 /// A client with as many upstreams, which follows Bitcoin's chain by them.
-struct Client {
-    sync: HeaderSync,
-    millis: u64,
+pub(super) struct Client {
+    pub(super) sync: HeaderSync,
+    pub(super) millis: u64,
 }
 
 impl Client {
-    fn new(upstreams: usize) -> Self {
+    pub(super) fn new(upstreams: usize) -> Self {
         let network = Network::regtest();
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let options = SyncOptions::default();
@@ -42,7 +41,7 @@ impl Client {
     }
 
     /// Asks an upstream for Bitcoin's chain until it is asked for something else; returns the requests.
-    fn ask(
+    pub(super) fn ask(
         &mut self,
         upstream: usize,
         mut answer: impl FnMut(&UpstreamRequest) -> UpstreamResponse,
@@ -65,28 +64,28 @@ impl Client {
         }
     }
 
-    fn tip(&self) -> u32 {
+    pub(super) fn tip(&self) -> u32 {
         self.sync.bitcoin().unwrap().chain().tip().height
     }
 }
 
 /// A Rootlight with Bitcoin's chain.
-struct Server(BitcoinFollower);
+pub(super) struct Server(pub(super) BitcoinFollower);
 
 impl Server {
-    fn new(blocks: usize) -> Self {
+    pub(super) fn new(blocks: usize) -> Self {
         let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
         Self::of(&mine_on(checkpoint.hash, 0, START, 600, limit, blocks))
     }
 
-    fn of(headers: &[[u8; HEADER_LEN]]) -> Self {
+    pub(super) fn of(headers: &[[u8; HEADER_LEN]]) -> Self {
         let mut follower = BitcoinFollower::new(BitcoinNetwork::REGTEST);
         follower.insert(headers, NOW).unwrap();
         Self(follower)
     }
 
     /// Mines blocks with a tag in their coinbases on a block.
-    fn mine(&mut self, parent: u32, blocks: u32) {
+    pub(super) fn mine(&mut self, parent: u32, blocks: u32) {
         let parent = self.0.chain().at(parent).unwrap();
         let (mut previous, mut time, mut coinbases) = (parent.hash, parent.time, Vec::new());
         for height in parent.height + 1..=parent.height + blocks {
@@ -106,7 +105,7 @@ impl Server {
         }
     }
 
-    fn answer(&self, request: &UpstreamRequest) -> UpstreamResponse {
+    pub(super) fn answer(&self, request: &UpstreamRequest) -> UpstreamResponse {
         let [from, count]: [String; 2] = serde_json::from_str(&request.params).unwrap();
         let number = |text: &str| u32::from_str_radix(&text[2..], 16).unwrap();
         let (from, count) = (number(&from), number(&count));
@@ -121,7 +120,7 @@ fn respond(text: String) -> UpstreamResponse {
     Ok(RawValue::from_string(json!(text).to_string()).unwrap())
 }
 
-const fn minutes(count: u64) -> u64 {
+pub(super) const fn minutes(count: u64) -> u64 {
     count * 60_000
 }
 
@@ -298,7 +297,7 @@ fn requests(sync: &mut HeaderSync, upstream: usize, millis: u64) -> Vec<String> 
 const HAS_BITCOIN: &str = r#"rootlight_getBitcoinHeaders["0x0","0x0"]"#;
 const HEIGHT: &str = "eth_blockNumber[]";
 
-fn unknown() -> UpstreamResponse {
+pub(super) fn unknown() -> UpstreamResponse {
     Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })
 }
 
@@ -351,20 +350,6 @@ fn an_upstream_that_is_left_alone_is_not_asked_for_bitcoins_chain() {
         assert_eq!(requests(&mut client.sync, 0, millis), [""; 0], "{millis}");
     }
     assert_eq!(requests(&mut client.sync, 0, minutes(2)), asked);
-}
-
-#[test]
-fn a_restart_asks_for_bitcoins_chain_behind_the_first_answer() {
-    let mut sync = by_window(1);
-    let mark = ProvenMark { number: 5, hash: B256::ZERO, time: NOW, work: U256::ONE };
-    let base = Checkpoint { number: 1, hash: B256::ZERO, total_difficulty: None };
-    assert!(sync.resume_window(&WindowRecord { base, lowest: 1, mark }, NOW + 60));
-    let (mut client, server) = (Client { sync, millis: 2_999 }, Server::new(10));
-    let height = r#"Headers["0x0","0x0"]"#;
-    assert_eq!(client.ask(0, |request| server.answer(request)), [height], "whether it has any");
-    client.millis = 3_000;
-    let asked = client.ask(0, |request| server.answer(request));
-    assert_eq!((asked.len(), asked[0].as_str(), client.tip()), (3, height, 10));
 }
 
 #[test]

@@ -1,13 +1,19 @@
 //! How one upstream is asked for Bitcoin's chain: headers first, then the coinbases of the newest blocks.
 //!
+//! A client that has stored a chain asks for the tip of it and what follows. An upstream that shows this tip at its height shows all
+//! of the chain, so that the store is trusted for nothing.
+//!
 //! A client without a header begins two changes of Bitcoin's target below the tip, at most 4,031 headers, rather than at the
 //! built-in block. It begins so again where an upstream's headers do not link to its tip, which a reorganisation does a few
 //! times a year; of two such chains the heavier one stays. So it needs no tree of branches, whose code would be a third more.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
+use super::store::RestoreState;
 use crate::{
-    consensus::bitcoin::{BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, StoredBitcoinError},
+    consensus::bitcoin::{
+        BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, HashedHeader, StoredBitcoinError,
+    },
     light::{
         bitcoin::{BitcoinFollower, MAX_SERVED_HEADERS, decode_bitcoin_headers, decode_coinbases},
         clock::Now,
@@ -34,8 +40,6 @@ pub(super) struct BitcoinSearch {
     pub(super) is_alone: bool,
     /// When it is asked next, on the monotonic clock; `None` if it is not asked.
     pub(super) due: Option<u64>,
-    /// When its headers are asked for at the earliest, on the monotonic clock; until then only whether it has any.
-    pub(super) not_before: u64,
     /// The height of the first of its headers, while these are collected for a chain of their own.
     first: Option<u32>,
     /// These headers.
@@ -86,12 +90,7 @@ impl BitcoinSearch {
 
     /// The upstream is asked again later.
     pub(super) fn pause(&mut self, now: Now) {
-        let due = if self.is_held(now) { self.not_before } else { now.plus(POLL) };
-        (self.due, self.first) = (Some(due), None);
-    }
-
-    const fn is_held(&self, now: Now) -> bool {
-        now.millis < self.not_before
+        (self.due, self.first) = (Some(now.plus(POLL)), None);
     }
 
     /// Takes a response, and chooses what to ask next.
@@ -100,6 +99,7 @@ impl BitcoinSearch {
         asked: BitcoinAsk,
         text: &str,
         follower: &mut Arc<BitcoinFollower>,
+        store: &mut RestoreState,
         network: BitcoinNetwork,
         now: Now,
     ) -> NextAsk {
@@ -115,11 +115,7 @@ impl BitcoinSearch {
             self.first = Some(first);
             // A server without a header, or without those.
             let has_some = served.lowest <= first && first <= served.tip;
-            return if has_some && !self.is_held(now) {
-                NextAsk::Ask(BitcoinAsk::headers(first))
-            } else {
-                NextAsk::Pause
-            };
+            return if has_some { NextAsk::Ask(BitcoinAsk::headers(first)) } else { NextAsk::Pause };
         }
         let is_full = served.headers.len() >= MAX_SERVED_HEADERS as usize;
         if let Some(first) = self.first {
@@ -128,6 +124,16 @@ impl BitcoinSearch {
                 return NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(MAX_SERVED_HEADERS)));
             }
             return self.begin(first, follower, network, now);
+        }
+        if follower.tip().is_none() {
+            let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
+            match store.bitcoin.take().filter(|chain| shown == Some(chain.tip().hash)) {
+                Some(chain) => {
+                    store.bitcoin_tip = chain.tip().hash;
+                    *follower = Arc::new(BitcoinFollower::resume(chain));
+                }
+                None => return NextAsk::Ask(BitcoinAsk::TIP),
+            }
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {
             Ok(1..) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),

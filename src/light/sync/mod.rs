@@ -45,6 +45,8 @@ mod ranking_test;
 mod restore;
 mod state;
 mod store;
+#[cfg(test)]
+mod stored_bitcoin_test;
 mod uncles;
 mod window;
 mod window_judge;

@@ -9,13 +9,20 @@ use super::{
     phase::Phase,
     state::HeaderSync,
     store::Restoring,
+    window::LONGEST_PAUSE,
 };
 #[cfg(test)]
 use crate::consensus::HeaderChain;
+use crate::{consensus::bitcoin::BitcoinChain, types::B256};
+
+/// New blocks of Bitcoin's chain with which it is written again, which takes up to 174 kB: those of three hours. A restart
+/// asks for those that are missing, 1 kB.
+const BITCOIN_WORTH_WRITING: u32 = 18;
 
 impl HeaderSync {
-    /// Counts the pages from this number on as changed, because the host could not store them.
+    /// Counts the pages from this number on, and Bitcoin's chain, as changed, because the host could not store them.
     pub fn keep_again(&mut self, page: u64) {
+        self.store.bitcoin_tip = B256::ZERO;
         self.followed.touch(self.first_stored().saturating_add(page.saturating_mul(PAGE_HEADERS)));
     }
 
@@ -49,6 +56,28 @@ impl HeaderSync {
             whole
         };
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
+    }
+
+    /// The bytes of Bitcoin's chain ([`BitcoinChain::stored`]), if the host has to store them in place of those of the last call:
+    /// they lack the blocks of some hours, or their newest block was replaced.
+    pub fn export_bitcoin(&mut self) -> Option<Vec<u8>> {
+        let follower = self.bitcoin.as_ref()?;
+        let (tip, chain) = (follower.tip()?, follower.chain());
+        let stored = chain.height_of(&self.store.bitcoin_tip);
+        if stored.is_some_and(|stored| tip.height.saturating_sub(stored) < BITCOIN_WORTH_WRITING) {
+            return None;
+        }
+        self.store.bitcoin_tip = tip.hash;
+        Some(chain.stored())
+    }
+
+    /// Takes back what [`Self::export_bitcoin`] returned, before anything else is done. It counts once an upstream shows its newest
+    /// block, and nothing of it does if it does not verify or ends too long ago. `now` is the wall clock in seconds since 1970.
+    pub fn restore_bitcoin(&mut self, stored: &[u8], now: u64) {
+        let network = self.followed.network.bitcoin;
+        let chain = network.and_then(|network| BitcoinChain::restore(network, stored, now).ok());
+        let is_recent = |chain: &BitcoinChain| now.saturating_sub(chain.tip().time.into()) <= LONGEST_PAUSE;
+        self.store.bitcoin = chain.filter(is_recent);
     }
 
     /// Takes back the first `pages` stored pages, before anything else is done. Returns the number of the newest block,

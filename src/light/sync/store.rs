@@ -10,7 +10,7 @@ use super::{
     window_record::WindowRecord,
 };
 use crate::{
-    consensus::{Checkpoint, HeaderCandidate, HeaderChain},
+    consensus::{Checkpoint, HeaderCandidate, HeaderChain, bitcoin::BitcoinChain},
     types::{B256, Header, SealedHeader, U256},
 };
 
@@ -56,6 +56,10 @@ pub(super) struct RestoreState {
     pub(super) on_probation: bool,
     /// The base of a window that a trusted block leads to.
     pub(super) linked: Option<B256>,
+    /// Bitcoin's chain, until an upstream shows its newest block.
+    pub(super) bitcoin: Option<BitcoinChain>,
+    /// Hash of the newest of Bitcoin's blocks that is stored; zero if none is.
+    pub(super) bitcoin_tip: B256,
 }
 
 /// The state of proving the headers below those in memory.

@@ -19,10 +19,7 @@ use crate::consensus::{ChainView, Network, WorkStart};
 
 /// Age of a stored head, in seconds, above which its headers are not used: the head of a longer gap is reached faster
 /// by a new window. Two days.
-const LONGEST_PAUSE: u64 = 172_800;
-
-/// How long after a restart upstreams are asked for Bitcoin's headers, in milliseconds.
-const BITCOIN_AFTER_RESTART: u64 = 3_000;
+pub(super) const LONGEST_PAUSE: u64 = 172_800;
 
 /// The mark of a chain, with the work of its newest `headers`.
 fn mark_of(view: &ChainView, headers: u64) -> Option<ProvenMark> {
@@ -65,11 +62,6 @@ impl HeaderSync {
         rule.mark = Some(record.mark);
         let is_recent = now.saturating_sub(record.mark.time) <= LONGEST_PAUSE;
         self.store.record = Some(*record).filter(|_| is_recent);
-        let headers = record.mark.number.saturating_add(MARK_DEPTH).saturating_sub(record.base.number);
-        if is_recent && headers >= rule.work.headers {
-            // As a rule these headers are enough without dates. Bitcoin's would be most of what a restart receives.
-            self.hold_bitcoin_until(self.now.plus(BITCOIN_AFTER_RESTART));
-        }
         is_recent
     }
 
