@@ -69,8 +69,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   });
   // The module passes verified headers as they arrive, which is when there may be events. Where it has nothing to store, it passes
   // empty lists.
-  const keep = (first, list, record) => {
-    if (list.length > 0) pages?.save(first, list, record);
+  const keep = (first, list, window, bitcoin) => {
+    if (list.length > 0) pages?.save(first, list, window && { window, bitcoin });
     heard.changed();
   };
   const names = reached.map(({ name }) => name);
@@ -123,9 +123,10 @@ function whenOnline(life, wake) {
 /** Passes the newest stored pages to the module. An invalid page is dropped with those after it. */
 async function restore(life, client, pages) {
   const record = await life.run(pages.record);
+  if (record?.bitcoin) client().restoreBitcoin(record.bitcoin);
   let count = await life.run(pages.count);
   for (let failures = 0; ; failures += 1) {
-    client().restoring(count, record);
+    client().restoring(count, record?.window);
     const wrong = await given(life, client, pages);
     if (wrong === undefined) {
       if (failures > 0) void pages.save(count, []);

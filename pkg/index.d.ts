@@ -306,8 +306,8 @@ export interface Checkpoint {
 }
 
 /**
- * Stores values of about 70 kB under short keys: of a window 129 in all, otherwise one for every 64 blocks since the checkpoint. Of the clients that get the
- * same object, one writes at a time. If several processes share the underlying storage, let only one of them write.
+ * Stores values of about 70 kB under short keys: of a window 129 in all, and one of up to 180 kB with Bitcoin's headers; otherwise one for every
+ * 64 blocks since the checkpoint. Of the clients that get the same object, one writes at a time. If several processes share the underlying storage, let only one of them write.
  */
 export interface HeaderStore {
   get(key: string): Promise<Uint8Array | undefined> | Uint8Array | undefined;

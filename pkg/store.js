@@ -46,12 +46,18 @@ function partsOf(name) {
 const isFormer = (name) => (partsOf(name)?.version ?? VERSION) < VERSION;
 
 /**
+ * @typedef {object} WindowRecord
+ * @property {Uint8Array} window what the module records of a window
+ * @property {Uint8Array} [bitcoin] Bitcoin's chain. A record without it leaves the stored one
+ */
+
+/**
  * @typedef {object} Pages
  * @property {() => Promise<number>} count the number of stored pages
  * @property {(index: number) => Promise<Uint8Array | undefined>} read the page of a number, undefined if it cannot be read
- * @property {(first: number, pages: Uint8Array[], record?: Uint8Array) => Promise<void>} save replaces all stored pages from this
+ * @property {(first: number, pages: Uint8Array[], record?: WindowRecord) => Promise<void>} save replaces all stored pages from this
  * number on, and the record of a window; never rejected
- * @property {() => Promise<Uint8Array | undefined>} record the stored record of a window
+ * @property {() => Promise<WindowRecord | undefined>} record the stored record of a window
  * @property {() => Promise<void> | undefined} room undefined, or a promise that resolves when fewer bytes wait to be written
  * @property {() => Promise<void>} close writes what waits and ends this client's turn at writing; resolves when everything
  * is written

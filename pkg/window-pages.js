@@ -1,5 +1,5 @@
-// The pages of a window, in a fixed number of places: a page takes that of one so old that it is not needed any more. Beside them is
-// what the module records of the window. Pages are numbered from block 0 on, so that their numbers are large.
+// The pages of a window, in a fixed number of places: a page takes that of one so old that it is not needed any more. Beside them are
+// what the module records of the window, and Bitcoin's chain. Pages are numbered from block 0 on, so that their numbers are large.
 import { isBytes } from './message.js';
 
 /** Places for pages: the module reads the newest 120 (`WINDOW_PAGES`), and a chain may lose some of its newest blocks to another. */
@@ -7,6 +7,12 @@ const PLACES = 128;
 
 /** The key of the record. */
 const RECORD = 0;
+
+/** The key of Bitcoin's chain. */
+const BITCOIN = PLACES + 1;
+
+/** The most bytes of Bitcoin's chain that are read: six times as many as it takes. */
+const MAX_BITCOIN = 2 ** 20;
 
 /** Bytes before the record: the number after the last page, big-endian. */
 const END_BYTES = 4;
@@ -30,15 +36,22 @@ export function windowIn(place) {
   }
   return {
     count: async () => (await stored())?.end ?? 0,
-    record: async () => (await stored())?.record,
+    async record() {
+      const [window, [chain]] = await Promise.all([stored(), place.read(BITCOIN, 1)]);
+      const bitcoin = isBytes(chain) && chain.length <= MAX_BITCOIN ? chain : undefined;
+      return window && { window: window.record, bitcoin };
+    },
     read: (index, count) => Promise.all(Array.from({ length: count }, async (_, at) => (await place.read(keyOf(index + at), 1))[0])),
     async write(first, pages, record) {
       if (!record || pages.length === 0) return;
-      const packed = new Uint8Array(END_BYTES + record.length);
+      const { window, bitcoin } = record;
+      const packed = new Uint8Array(END_BYTES + window.length);
       new DataView(packed.buffer).setUint32(0, first + pages.length);
-      packed.set(record, END_BYTES);
+      packed.set(window, END_BYTES);
+      const entries = pages.map((page, at) => [keyOf(first + at), page]);
+      if (bitcoin) entries.push([BITCOIN, bitcoin]);
       // The record comes last: if only some are written, it is one whose pages are all there or newer.
-      await place.put([...pages.map((page, at) => [keyOf(first + at), page]), [RECORD, packed]]);
+      await place.put([...entries, [RECORD, packed]]);
     },
     close: () => place.close(),
   };

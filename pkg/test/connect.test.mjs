@@ -27,6 +27,9 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
     isByWindow() {
       return seen.settings.checkpoint === 'window';
     }
+    restoreBitcoin(chain) {
+      seen.bitcoinChain = chain;
+    }
     restoring(pages, record) {
       seen.record = record;
       this.left = Array.from({ length: pages }, (_, index) => index);
@@ -183,6 +186,27 @@ test('pages of a window are stored with its record, in places that later pages t
   await settled();
   assert.deepEqual([values.get(`${name}/113`), values.size], [page(3), 3]);
   provider.close();
+});
+
+test('Bitcoin\'s chain is stored beside a window, stays until another one comes, and is passed on if it may be one', async () => {
+  const values = new Map();
+  const storage = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
+  const [page, record] = [Uint8Array.of(1), Uint8Array.of(9, 8, 7)];
+  const visit = async (...chain) => {
+    const { seen, provider } = await start({ storage, checkpoint: 'window' }, async ({ keep }) => keep(150_000, [page], record, ...chain));
+    await settled();
+    provider.close();
+    return seen.bitcoinChain;
+  };
+  const chain = Uint8Array.of(1, 2, 3);
+  assert.equal(await visit(chain), undefined);
+  const place = 'rootlight-v1-devnet-window/129';
+  assert.deepEqual([values.get(place), values.size], [chain, 3]);
+  assert.deepEqual([await visit(), await visit(page), await visit()], [chain, chain, page]);
+  for (const other of ['no bytes', new Uint8Array(2 ** 20 + 1)]) {
+    values.set(place, other);
+    assert.equal(await visit(), undefined);
+  }
 });
 
 test('a start by work does not use a store; events are emitted with the start', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { later } from './lib/clock.mjs';
 import { inPage } from './lib/in-page.mjs';
+import { MinedBitcoin } from './lib/mined-bitcoin.mjs';
 import { DATED_NETWORK, FIRST, NETWORK, SPACING } from './lib/mined-chain.mjs';
 import { keepRunning } from './lib/running.mjs';
 import { LIMIT, until } from './lib/wait.mjs';
@@ -30,6 +31,15 @@ const MOST_BYTES = { dated: 4_000_000, undated: 6_800_000 };
 
 /** Most bytes of a restart after an hour. */
 const MOST_AGAIN = 300_000;
+
+/** Where Bitcoin's chain is in a store. */
+const BITCOIN = `rootlight-v1-${DATED_NETWORK.name}-window/129`;
+
+/** Fewest bytes of a visit that receives Bitcoin's headers from their start. */
+const BITCOIN_BYTES = 230_000;
+
+/** Length of a Bitcoin chain that no upstream has. */
+const OTHER_BLOCKS = 2_100;
 
 let served;
 let dated;
@@ -132,13 +142,19 @@ test('a window in IndexedDB, in a page', LIMIT, async (t) => {
 test('a window that Bitcoin dates', LIMIT, async (t) => {
   const [{ createProvider }, store] = [await import('./lib/any-network.mjs'), await import('../store.js')];
   const kept = new Map();
-  const storage = { get: (key) => kept.get(key), put: (key, value) => void kept.set(key, value) };
+  /** How often Bitcoin's chain was written. */
+  let written = 0;
+  const put = (key, value) => {
+    written += Number(key === BITCOIN);
+    kept.set(key, value);
+  };
+  const storage = { get: (key) => kept.get(key), put };
   const go = (behind, work) => later(-behind, () => keepRunning(async () => {
-    const provider = await createProvider({ network: DATED_NETWORK, upstreams: dated.url, storage });
+    const provider = await createProvider({ network: DATED_NETWORK, upstreams: dated.url, storage, pollSeconds: 1 });
     const ask = (method, ...params) => provider.requestWithLevel({ method, params });
     const evidence = async (number) => (await ask('rootlight_verification', `0x${number.toString(16)}`)).result;
     const balance = await ask('eth_getBalance', dated.account, 'latest');
-    return work({ balance, evidence }).finally(() => provider.close());
+    return work({ balance, evidence, ask }).finally(() => provider.close());
   }));
 
   dated.show(NEW);
@@ -150,28 +166,63 @@ test('a window that Bitcoin dates', LIMIT, async (t) => {
     await until(() => evidence(head - 5_700).catch(() => false), 'the headers of two days');
     await stored(store, storage, DATED_NETWORK, head);
   });
+  assert.equal(written, 1);
 
-  dated.show(0);
-  dated.take();
-  await go(0, async ({ balance, evidence }) => {
-    const { proven, lowest, bitcoin } = dated.take();
-    t.diagnostic(`an hour later: ${proven} bytes before the first proven balance`);
-    // The base is half a day old, so that nothing but dates shows enough work: Bitcoin's headers are received again.
-    assert.ok(proven - bitcoin <= MOST_AGAIN && lowest >= head - 1, `${proven} bytes from ${lowest}`);
-    // The first answers after a restart may carry a mark.
-    assert.deepEqual([balance.result, balance.start], [dated.balance, 'window']);
-    await until(async () => (await evidence(dated.head())).bitcoin.verdict === 'held', 'the evidence of Bitcoin');
-  });
+  /**
+   * A visit an hour later, until Bitcoin supports the chain and another block has come, with which its chain is written if that is due. The chain
+   * lacks as many blocks before. Returns what was received until Bitcoin supported the chain, and the first answer.
+   */
+  const again = async (missing) => {
+    dated.show(missing);
+    dated.take();
+    let seen;
+    await go(0, async ({ balance, evidence, ask }) => {
+      assert.deepEqual([balance.result, balance.start], [dated.balance, 'window']);
+      await until(async () => (await evidence(dated.head(missing))).bitcoin?.verdict === 'held', 'the evidence of Bitcoin');
+      seen = { ...dated.take(), balance };
+      dated.show(missing - 1);
+      await until(async () => Number((await ask('eth_blockNumber')).result) === dated.head(missing - 1), 'the next block');
+      assert.deepEqual((await ask('rootlight_upstreams')).result.map(({ lies }) => lies), [0]);
+    });
+    return seen;
+  };
+
+  const { bytes, lowest, balance } = await again(8);
+  t.diagnostic(`an hour later: ${bytes} bytes`);
+  assert.ok(bytes <= MOST_AGAIN && lowest >= head - 1, `${bytes} bytes from ${lowest}`);
+  assert.deepEqual(balance, { result: dated.balance, start: 'window' }, 'the first answer has no mark: Bitcoin supports it');
+
+  // What is damaged, no bytes, or the chain of others is no reason to refuse or to blame an upstream. It is fetched anew and replaced. The few
+  // blocks of the visit before were not worth writing.
+  const good = kept.get(BITCOIN);
+  const other = new MinedBitcoin(OTHER_BLOCKS, Math.floor(Date.now() / 1_000)).stored();
+  const wrong = [good.map((byte, at) => (at === 9_999 ? byte ^ 1 : byte)), 'no bytes', other];
+  for (const [place, value] of wrong.entries()) {
+    kept.set(BITCOIN, value);
+    const anew = await again(6 - 2 * place);
+    assert.ok(anew.bytes > BITCOIN_BYTES, `${place}: ${anew.bytes} bytes`);
+    await until(() => written === place + 2, 'the chain in its place');
+    assert.ok(kept.get(BITCOIN).length > good.length);
+  }
 });
 
 test('a window that Bitcoin dates, in a page', LIMIT, async (t) => {
-  dated.show(0);
-  dated.take();
   await inPage(async (run) => {
     const work = async (...given) => {
       const { visit } = await import('/test/lib/window-scenario.mjs');
       return visit(await import('/test/lib/any-network.mjs'), await import('/store.js'), ...given);
     };
-    checkDated(t, 'Chromium', await run(work, { network: DATED_NETWORK, upstreams: dated.url, storage: null }, dated.account));
+    const go = (behind) => run(work, { network: DATED_NETWORK, upstreams: dated.url }, dated.account, behind);
+    dated.show(NEW);
+    dated.take();
+    checkDated(t, 'Chromium', await go(NEW * SPACING));
+
+    dated.show(0);
+    dated.take();
+    const { balance, evidence } = await go(0);
+    const { proven, bitcoin } = dated.take();
+    t.diagnostic(`Chromium, an hour later: ${proven} bytes before the first proven balance, ${bitcoin} of them about Bitcoin`);
+    assert.ok(proven <= MOST_AGAIN, `${proven} bytes`);
+    assert.deepEqual([balance, evidence.bitcoin.verdict], [{ result: dated.balance, start: 'window' }, 'held']);
   });
 });

@@ -73,18 +73,32 @@ export class MinedBitcoin {
     return this.#blocks.slice(from - 1, Math.min(from - 1 + count, this.#shown));
   }
 
+  /** The chain as clients store it: the block below the first one, the target of the first, the headers, and a checksum. */
+  stored() {
+    const start = Buffer.alloc(41, 1);
+    start.writeUInt32LE(0, 1);
+    GENESIS.copy(start, 5);
+    start.writeUInt32LE(BITS, 37);
+    const content = Buffer.concat([start, this.#packed(1, this.#shown)]);
+    return Buffer.concat([content, doubleSha(content).subarray(0, 8)]);
+  }
+
   #headers(from, count) {
     const heights = Buffer.alloc(8);
     heights.writeUInt32BE(1, 0);
     heights.writeUInt32BE(this.#shown, 4);
-    const parts = [heights, Buffer.of(1)];
+    return Buffer.concat([heights, this.#packed(from, count)]).toString('base64');
+  }
+
+  #packed(from, count) {
+    const parts = [Buffer.of(1)];
     let before = Buffer.alloc(80);
     for (const { header } of this.#range(from, count)) {
-      if (parts.length === 2) parts.push(header.subarray(4, 36));
+      if (parts.length === 1) parts.push(header.subarray(4, 36));
       parts.push(packed(before, header));
       before = header;
     }
-    return Buffer.concat(parts).toString('base64');
+    return Buffer.concat(parts);
   }
 
   #tags(from, count) {

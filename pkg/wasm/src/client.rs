@@ -29,9 +29,10 @@ impl Client {
     /// Makes a client that has not sent any request yet.
     ///
     /// `options` has `network`, `checkpoint`, `pollMillis`, `batch`, `batchLimit`, `minDepth`, `minWork`, `unproven`,
-    /// `names`. Each of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages, record)` is called with pages to store: they
-    /// replace all stored pages from number `first` on. `record` is stored with the pages of a window, and undefined otherwise. `progress(start, head, target, rate, left)` is called with the
-    /// progress of the first synchronization.
+    /// `names`. Each of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages, record, bitcoin)` is called with pages to
+    /// store: they replace all stored pages from number `first` on. `record` is stored with the pages of a window, and undefined otherwise.
+    /// `bitcoin` is Bitcoin's chain to store beside it, and undefined while the stored one will do. `progress(start, head, target, rate,
+    /// left)` is called with the progress of the first synchronization.
     ///
     /// # Errors
     /// The option that is wrong, and why.
@@ -60,6 +61,12 @@ impl Client {
     /// called. May be called again with fewer pages.
     pub fn restoring(&self, pages: u32, record: Option<Vec<u8>>) {
         self.driver.restoring(pages, record.as_deref());
+    }
+
+    /// Takes back what an earlier run passed to `keep` as `bitcoin`, before [`Self::start`]. Other bytes are ignored.
+    #[wasm_bindgen(js_name = restoreBitcoin)]
+    pub fn restore_bitcoin(&self, stored: &[u8]) {
+        self.driver.restore_bitcoin(stored);
     }
 
     /// The number of the page that [`Self::restore`], or later [`Self::prove`], needs next.

@@ -142,6 +142,11 @@ impl Driver {
         *self.restoring.borrow_mut() = Some(sync.restoring(pages.into()));
     }
 
+    /// Takes back Bitcoin's chain.
+    pub(crate) fn restore_bitcoin(&self, stored: &[u8]) {
+        self.client.sync_mut().restore_bitcoin(stored, moment().unix);
+    }
+
     /// The number of the stored page that is needed next.
     pub(crate) fn wanted_page(&self) -> Option<u32> {
         let page = match &*self.restoring.borrow() {
@@ -176,8 +181,8 @@ impl Driver {
         self.client.keep_again(page.into());
     }
 
-    /// Passes new pages of verified headers to `keep`, with the record of a window. A start that has nothing to store passes an
-    /// empty list if the chain has `changed`.
+    /// Passes new pages of verified headers to `keep`, with the record of a window and, where it is due, Bitcoin's chain. A start that
+    /// has nothing to store passes an empty list if the chain has `changed`.
     fn save(&self, changed: bool) {
         let pages = self.client.export();
         let first = pages.first().map_or(0, |page| page.index);
@@ -186,9 +191,14 @@ impl Driver {
             return;
         }
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
+        let bytes = |bytes: Vec<u8>| Uint8Array::from(&bytes[..]);
+        let mut sync = self.client.sync_mut();
+        let record = sync.window_record().map(|record| bytes(record.encode()));
+        let bitcoin = record.as_ref().and_then(|_| sync.export_bitcoin()).map(bytes);
+        drop(sync);
         // A failing store does not stop the client.
-        let record = self.client.sync().window_record().map(|record| Uint8Array::from(&record.encode()[..]));
-        let _ = self.keep.call3(&JsValue::NULL, &(first as f64).into(), &list, &record.into());
+        let _ =
+            self.keep.call4(&JsValue::NULL, &(first as f64).into(), &list, &record.into(), &bitcoin.into());
     }
 
     /// Reports the progress of the first synchronization: start, head, target, headers per second, seconds left if known.
