@@ -88,8 +88,8 @@ impl BitcoinChain {
     /// [`StoredBitcoinError`]: the chain must be synchronized from the network's checkpoint.
     pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
         let (checkpoint, packed) = parts(stored)?;
-        let headers = PackedHeaders::new(packed, SERVED_BITCOIN_HEADERS as usize)?;
-        Self::above(checkpoint, network, headers, now)
+        let mut headers = PackedHeaders::new(packed, SERVED_BITCOIN_HEADERS as usize)?;
+        Self::above(checkpoint, network, &mut headers, now)
     }
 
     /// A chain of these headers, whose lowest is the first of a period. Nothing links it to the built-in block: what is checked is
@@ -108,14 +108,15 @@ impl BitcoinChain {
         let lowest = BitcoinHeader::from(lowest);
         let (hash, next_bits) = (lowest.previous(), lowest.bits());
         let checkpoint = BitcoinCheckpoint { height, hash, next_bits, time: 0 };
-        Self::above(checkpoint, network, headers.iter().map(|header| Ok(HashedHeader::new(*header))), now)
+        let mut headers = headers.iter().map(|header| Ok(HashedHeader::new(*header)));
+        Self::above(checkpoint, network, &mut headers, now)
     }
 
     /// The chain of headers above a checkpoint that is not the built-in one, as a rule.
     fn above(
         checkpoint: BitcoinCheckpoint,
         network: BitcoinNetwork,
-        headers: impl Iterator<Item = Result<HashedHeader, PackedHeadersError>>,
+        headers: &mut dyn Iterator<Item = Result<HashedHeader, PackedHeadersError>>,
         now: u64,
     ) -> Result<Self, StoredBitcoinError> {
         let built_in = network.checkpoint;

@@ -38,7 +38,7 @@ impl HeaderSync {
         if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
             search.asked = Some(match (follower.tip(), &self.store.bitcoin) {
                 (Some(tip), _) => BitcoinAsk::headers(tip.height.saturating_add(1)),
-                (None, Some(stored)) => BitcoinAsk::headers(stored.tip().height),
+                (None, Some(stored)) => BitcoinAsk::headers(stored.chain().tip().height),
                 (None, None) => BitcoinAsk::TIP,
             });
         }

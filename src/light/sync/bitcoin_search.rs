@@ -127,10 +127,10 @@ impl BitcoinSearch {
         }
         if follower.tip().is_none() {
             let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
-            match store.bitcoin.take().filter(|chain| shown == Some(chain.tip().hash)) {
-                Some(chain) => {
-                    store.bitcoin_tip = chain.tip().hash;
-                    *follower = Arc::new(BitcoinFollower::resume(chain));
+            match store.bitcoin.take().filter(|stored| shown == Some(stored.chain().tip().hash)) {
+                Some(stored) => {
+                    store.bitcoin_tip = stored.chain().tip().hash;
+                    *follower = stored;
                 }
                 None => return NextAsk::Ask(BitcoinAsk::TIP),
             }

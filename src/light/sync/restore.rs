@@ -1,6 +1,6 @@
 //! The interface for hosts that keep headers between two runs (`keep.rs`).
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use super::{
     pages::{
@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::consensus::HeaderChain;
-use crate::{consensus::bitcoin::BitcoinChain, types::B256};
+use crate::{consensus::bitcoin::BitcoinChain, light::bitcoin::BitcoinFollower, types::B256};
 
 /// New blocks of Bitcoin's chain with which it is written again, which takes up to 174 kB: those of three hours. A restart
 /// asks for those that are missing, 1 kB.
@@ -74,10 +74,11 @@ impl HeaderSync {
     /// Takes back what [`Self::export_bitcoin`] returned, before anything else is done. It counts once an upstream shows its newest
     /// block, and nothing of it does if it does not verify or ends too long ago. `now` is the wall clock in seconds since 1970.
     pub fn restore_bitcoin(&mut self, stored: &[u8], now: u64) {
-        let network = self.followed.network.bitcoin;
-        let chain = network.and_then(|network| BitcoinChain::restore(network, stored, now).ok());
-        let is_recent = |chain: &BitcoinChain| now.saturating_sub(chain.tip().time.into()) <= LONGEST_PAUSE;
-        self.store.bitcoin = chain.filter(is_recent);
+        let Some(network) = self.followed.network.bitcoin else { return };
+        let Ok(chain) = BitcoinChain::restore(network, stored, now) else { return };
+        if now.saturating_sub(chain.tip().time.into()) <= LONGEST_PAUSE {
+            self.store.bitcoin = Some(Arc::new(BitcoinFollower::resume(chain)));
+        }
     }
 
     /// Takes back the first `pages` stored pages, before anything else is done. Returns the number of the newest block,

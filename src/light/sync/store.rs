@@ -1,6 +1,6 @@
 //! Headers of an earlier run that are taken back, stretch by stretch.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 
 use super::{
@@ -10,7 +10,8 @@ use super::{
     window_record::WindowRecord,
 };
 use crate::{
-    consensus::{Checkpoint, HeaderCandidate, HeaderChain, bitcoin::BitcoinChain},
+    consensus::{Checkpoint, HeaderCandidate, HeaderChain},
+    light::bitcoin::BitcoinFollower,
     types::{B256, Header, SealedHeader, U256},
 };
 
@@ -57,7 +58,7 @@ pub(super) struct RestoreState {
     /// The base of a window that a trusted block leads to.
     pub(super) linked: Option<B256>,
     /// Bitcoin's chain, until an upstream shows its newest block.
-    pub(super) bitcoin: Option<BitcoinChain>,
+    pub(super) bitcoin: Option<Arc<BitcoinFollower>>,
     /// Hash of the newest of Bitcoin's blocks that is stored; zero if none is.
     pub(super) bitcoin_tip: B256,
 }
