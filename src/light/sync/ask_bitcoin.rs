@@ -36,7 +36,7 @@ impl HeaderSync {
         let search = &mut peer.bitcoin;
         let is_due = search.due.is_some_and(|due| due <= self.now.millis);
         if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
-            search.asked = Some(match (follower.tip(), &self.store.bitcoin) {
+            search.asked = Some(match (follower.tip(), &self.store.bitcoin.chain) {
                 (Some(tip), _) => BitcoinAsk::headers(tip.height.saturating_add(1)),
                 (None, Some(stored)) => BitcoinAsk::headers(stored.chain().tip().height),
                 (None, None) => BitcoinAsk::TIP,
@@ -92,7 +92,9 @@ impl HeaderSync {
             }
         };
         let next = match text.zip(network) {
-            Some((text, network)) => peer.bitcoin.take(asked, &text, follower, &mut self.store, network, now),
+            Some((text, network)) => {
+                peer.bitcoin.take(asked, &text, follower, &mut self.store.bitcoin, network, now)
+            }
             None => NextAsk::Never,
         };
         match next {
@@ -113,7 +115,7 @@ impl HeaderSync {
 
     /// No upstream has Bitcoin's chain: nothing dates work, and proposals for dated work begin again.
     fn give_up_bitcoin(&mut self) {
-        (self.bitcoin, self.store.bitcoin) = (None, None);
+        (self.bitcoin, self.store.bitcoin.chain) = (None, None);
         let ChainStart::Elected { rule, proposals } = &mut self.start else { return };
         rule.dated = None;
         for (peer, proposal) in self.peers.iter_mut().zip(proposals) {

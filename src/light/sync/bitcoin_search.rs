@@ -9,7 +9,6 @@
 
 use alloc::{format, sync::Arc, vec::Vec};
 
-use super::store::RestoreState;
 use crate::{
     consensus::bitcoin::{
         BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, HashedHeader, StoredBitcoinError,
@@ -46,6 +45,15 @@ pub(super) struct BitcoinSearch {
     begun: Vec<[u8; HEADER_LEN]>,
     /// The tip for which it was asked for coinbases last.
     tags_for: B256,
+}
+
+/// Bitcoin's chain of an earlier run, and what of it the host has stored.
+#[derive(Debug, Default)]
+pub(super) struct StoredBitcoin {
+    /// The chain, until an upstream shows its newest block.
+    pub(super) chain: Option<Arc<BitcoinFollower>>,
+    /// Hash of the newest block that is stored; zero if none is.
+    pub(super) tip: B256,
 }
 
 /// What an upstream is asked.
@@ -99,7 +107,7 @@ impl BitcoinSearch {
         asked: BitcoinAsk,
         text: &str,
         follower: &mut Arc<BitcoinFollower>,
-        store: &mut RestoreState,
+        stored: &mut StoredBitcoin,
         network: BitcoinNetwork,
         now: Now,
     ) -> NextAsk {
@@ -127,10 +135,10 @@ impl BitcoinSearch {
         }
         if follower.tip().is_none() {
             let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
-            match store.bitcoin.take().filter(|stored| shown == Some(stored.chain().tip().hash)) {
-                Some(stored) => {
-                    store.bitcoin_tip = stored.chain().tip().hash;
-                    *follower = stored;
+            match stored.chain.take().filter(|chain| shown == Some(chain.chain().tip().hash)) {
+                Some(chain) => {
+                    stored.tip = chain.chain().tip().hash;
+                    *follower = chain;
                 }
                 None => return NextAsk::Ask(BitcoinAsk::TIP),
             }

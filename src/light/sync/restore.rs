@@ -22,7 +22,7 @@ const BITCOIN_WORTH_WRITING: u32 = 18;
 impl HeaderSync {
     /// Counts the pages from this number on, and Bitcoin's chain, as changed, because the host could not store them.
     pub fn keep_again(&mut self, page: u64) {
-        self.store.bitcoin_tip = B256::ZERO;
+        self.store.bitcoin.tip = B256::ZERO;
         self.followed.touch(self.first_stored().saturating_add(page.saturating_mul(PAGE_HEADERS)));
     }
 
@@ -63,11 +63,11 @@ impl HeaderSync {
     pub fn export_bitcoin(&mut self) -> Option<Vec<u8>> {
         let follower = self.bitcoin.as_ref()?;
         let (tip, chain) = (follower.tip()?, follower.chain());
-        let stored = chain.height_of(&self.store.bitcoin_tip);
+        let stored = chain.height_of(&self.store.bitcoin.tip);
         if stored.is_some_and(|stored| tip.height.saturating_sub(stored) < BITCOIN_WORTH_WRITING) {
             return None;
         }
-        self.store.bitcoin_tip = tip.hash;
+        self.store.bitcoin.tip = tip.hash;
         Some(chain.stored())
     }
 
@@ -77,7 +77,7 @@ impl HeaderSync {
         let Some(network) = self.followed.network.bitcoin else { return };
         let Ok(chain) = BitcoinChain::restore(network, stored, now) else { return };
         if now.saturating_sub(chain.tip().time.into()) <= LONGEST_PAUSE {
-            self.store.bitcoin = Some(Arc::new(BitcoinFollower::resume(chain)));
+            self.store.bitcoin.chain = Some(Arc::new(BitcoinFollower::resume(chain)));
         }
     }
 

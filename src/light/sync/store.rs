@@ -1,9 +1,10 @@
 //! Headers of an earlier run that are taken back, stretch by stretch.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::{
+    bitcoin_search::StoredBitcoin,
     followed::FollowedChain,
     options::{FORK_WINDOW, SyncOptions},
     pages::{HeaderStoreFault, PAGE_HEADERS, REPROVEN, ReadPage, WINDOW_PAGES, first_stored, read_page},
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     consensus::{Checkpoint, HeaderCandidate, HeaderChain},
-    light::bitcoin::BitcoinFollower,
     types::{B256, Header, SealedHeader, U256},
 };
 
@@ -57,10 +57,7 @@ pub(super) struct RestoreState {
     pub(super) on_probation: bool,
     /// The base of a window that a trusted block leads to.
     pub(super) linked: Option<B256>,
-    /// Bitcoin's chain, until an upstream shows its newest block.
-    pub(super) bitcoin: Option<Arc<BitcoinFollower>>,
-    /// Hash of the newest of Bitcoin's blocks that is stored; zero if none is.
-    pub(super) bitcoin_tip: B256,
+    pub(super) bitcoin: StoredBitcoin,
 }
 
 /// The state of proving the headers below those in memory.
