@@ -69,6 +69,7 @@ impl Connection {
     }
 
     /// Whether the host chooses the rows: a service, whose callers need not know the operator's network.
+    #[cfg(feature = "light")]
     pub(super) fn is_selected(&self) -> bool {
         self.select.is_some()
     }
