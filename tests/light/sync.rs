@@ -148,7 +148,7 @@ fn an_upstream_of_another_network_is_refused_at_the_checkpoint() {
     assert!(fault.starts_with("block 0: "), "{fault}");
     let error = harness.call("eth_blockNumber", &json!([])).unwrap_err();
     assert_eq!(error["code"], -32002);
-    assert!(text(&error, "message").contains("synchronization stopped: block 0"), "{error}");
+    assert!(text(&error, "message").contains("synchronization stopped: recording: block 0: "), "{error}");
 }
 
 #[test]
