@@ -30,6 +30,21 @@ const STATE: [&str; 8] = [
 /// Methods that run code, besides the traces.
 const RUNS: [&str; 3] = ["eth_call", "eth_createAccessList", "eth_estimateGas"];
 
+/// Methods that the reference node does not have. Nor does it have those of Otterscan, whose names begin with `ots_`.
+const NOT_AT_NODE: [&str; 11] = [
+    "debug_getRawBlock",
+    "debug_getRawHeader",
+    "debug_getRawReceipts",
+    "debug_getRawTransaction",
+    "debug_storageRangeAt",
+    "eth_config",
+    "eth_getAccount",
+    "eth_getAccountInfo",
+    "eth_getHeaderByHash",
+    "eth_getHeaderByNumber",
+    "eth_getRawTransactionByHash",
+];
+
 /// The node would execute any range of blocks for one request; here the limits of public services hold.
 const FILTER: &str = "trace_filter";
 
@@ -139,7 +154,8 @@ fn runs(row: &Method) -> bool {
 /// Whether a method is passed on to the host's own node instead of being answered here.
 fn relays(executes: bool, row: &Method) -> bool {
     let here = STATE.contains(&row.name)
-        || row.namespace() == "rootlight"
+        || NOT_AT_NODE.contains(&row.name)
+        || ["ots", "rootlight"].contains(&row.namespace())
         || row.name == FILTER
         || (executes && runs(row));
     matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified && !here
@@ -285,6 +301,7 @@ mod tests {
             assert!(relayed.contains(&"eth_getBlockByNumber") && relayed.contains(&"eth_getLogs"));
             assert_eq!(relayed.contains(&"eth_call"), !executes);
             assert!(!relayed.contains(&"eth_getProof") && !relayed.contains(&"trace_filter"));
+            assert!(!relayed.iter().any(|name| NOT_AT_NODE.contains(name)));
         }
     }
 

@@ -37,7 +37,8 @@ const PLAIN: [&str; 16] = [
 ];
 
 /// Parameters of bytes that are no transaction that is sent, by the name of the parameter.
-const BYTES: [&str; 12] = [
+const BYTES: [&str; 13] = [
+    "keyStart",
     "data",
     "message",
     "rawTransaction",
