@@ -97,7 +97,7 @@ const BY_TRANSACTION_HASH: &[&str] = &[
     "trace_transaction",
 ];
 
-const REFUSALS: [RefusalPattern; 5] = [
+const REFUSALS: [RefusalPattern; 6] = [
     RefusalPattern {
         code: -32002,
         words: "ask about its block, or add a JSON-RPC upstream",
@@ -111,6 +111,11 @@ const REFUSALS: [RefusalPattern; 5] = [
         code: -32005,
         words: "ask for fewer at a time",
         methods: &["eth_getLogs", "trace_filter"],
+    },
+    RefusalPattern {
+        code: -32601,
+        words: "ask a chain that is executed",
+        methods: &["debug_storageRangeAt"],
     },
     RefusalPattern { code: -32601, words: "which a light client does not have", methods: &[] },
 ];
@@ -289,6 +294,23 @@ fn arguments(method: &str) -> Option<Value> {
         "ext_getRawTransactionReceiptByHash" => json!(["TRANSACTION"]),
         "ext_getStorageBytesAt" => json!([COW, "0x0", recent]),
         "ext_getTransactionReceiptNodesByHash" => json!(["BLOCK", "TRANSACTION"]),
+        "debug_getRawBlock"
+        | "debug_getRawHeader"
+        | "debug_getRawReceipts"
+        | "eth_getHeaderByNumber"
+        | "ots_getBlockDetails" => json!([recent]),
+        "debug_getRawTransaction"
+        | "eth_getRawTransactionByHash"
+        | "ots_getInternalOperations"
+        | "ots_getTransactionError"
+        | "ots_traceTransaction" => json!(["TRANSACTION"]),
+        "eth_getHeaderByHash" | "ots_getBlockDetailsByHash" => json!(["BLOCK"]),
+        "eth_getAccount" | "eth_getAccountInfo" | "ots_hasCode" => json!([COW, recent]),
+        "debug_storageRangeAt" => json!([recent, "0x0", COW, "0x", "0xa"]),
+        "ots_getBlockTransactions" => json!([recent, 0, 10]),
+        "ots_getContractCreator" | "txpool_contentFrom" => json!([COW]),
+        "ots_getTransactionBySenderAndNonce" => json!([COW, "0x0"]),
+        "eth_config" | "ots_getApiLevel" => json!([]),
         "rootlight_getHeaders" | "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" => {
             json!(["0x1", "0x4"])
         }
@@ -326,8 +348,9 @@ async fn every_method_of_the_table_is_answered_or_refused_by_name() {
         let Some(params) = asked.or_else(|| changes.then(|| json!([]))) else { continue };
         let answer = ask(&setting.light, method.name, params.clone()).await;
         if answer["error"].is_null() {
-            // This client follows no Bitcoin chain.
-            let is_null = method.name.starts_with("rootlight_getBitcoin");
+            // This client follows no Bitcoin chain, and the account has no code.
+            let is_null =
+                method.name.starts_with("rootlight_getBitcoin") || method.name == "ots_getContractCreator";
             let result = &answer["result"];
             assert!(result.is_null() == is_null && answer["level"].is_null(), "{} {answer}", method.name);
             answered += 1;
