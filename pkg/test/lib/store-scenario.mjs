@@ -141,7 +141,7 @@ export async function formerDatabases({ pagesIn }) {
   const other = await visit(chain('testnet', bb));
   const used = await visit(chain('regtest', bb));
   const ofWindow = pagesIn(undefined, chain('devnet'), { isWindow: true });
-  await ofWindow.save(0, [Uint8Array.of(1)], Uint8Array.of(2));
+  await ofWindow.save(0, [Uint8Array.of(1)], { window: Uint8Array.of(2) });
   const pages = await visit(chain('regtest', cc));
   const names = async () => (await indexedDB.databases()).map(({ name }) => name).sort();
   const expected = ['mine', `rootlight-v1-regtest-${bb}`, `rootlight-v1-regtest-${cc}`, `rootlight-v1-testnet-${bb}`, 'rootlight-v1-testnet2-newest'];
