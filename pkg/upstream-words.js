@@ -1,4 +1,4 @@
-// What is wrong with an upstream, in words: the cause, and what to do. Its name stands before them, and has no more of its address than
+// Words for the faults of an upstream: the cause, and what to do. The name before them has no more of its address than
 // scheme, host and port. docs/errors.md lists the same words, and the program has them in native/upstream/src/words.rs.
 import { failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';

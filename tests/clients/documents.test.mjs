@@ -90,7 +90,7 @@ const SCRIPTS = {
   },
   counter: {
     async prints() {
-      // The newest block is the first increment's again.
+      // After the snapshot was restored, the newest block is that of the first increment.
       const { transactions: [{ to }] } = await call(chain.url, 'eth_getBlockByNumber', 'latest', true);
       return `two increments: 2n\nback at the snapshot: 1n\ncontract ${to}\n${COUNTER}\n`;
     },

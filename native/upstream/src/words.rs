@@ -1,4 +1,4 @@
-//! What is wrong with an upstream, in words: the cause, and what to do. The upstream's name stands before them.
+//! Words for the faults of an upstream: the cause, and what to do. The upstream's name stands before them.
 //!
 //! `docs/errors.md` lists the same words, and `pkg/upstream-words.js` has them for the npm package. Tests of both compare them.
 

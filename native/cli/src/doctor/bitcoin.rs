@@ -23,7 +23,7 @@ const MAX_BEHIND: u32 = 2;
 const HELP: &str = "name other sources with --bitcoin URL; an Electrum server with a certificate of its own needs tcp://, and a \
                     firewall may block its port; rootlight light needs one source of headers and one of coinbases";
 
-/// What one source of Bitcoin's chain has shown: headers and coinbases.
+/// Headers and coinbases that one source of Bitcoin's chain has shown.
 struct Shown {
     /// Height and time of its newest block.
     tip: (u32, u32),

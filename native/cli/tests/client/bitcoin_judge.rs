@@ -104,7 +104,7 @@ async fn status(light: &LightService, verdict: &str) -> Value {
     status_where(light, verdict, |status| status["verdict"] == verdict).await
 }
 
-/// What is said of Bitcoin once it is as expected.
+/// The report of Bitcoin, once the report is as expected.
 async fn status_where(light: &LightService, expected: &str, is: impl Fn(&Value) -> bool) -> Value {
     let mut last = Value::Null;
     let said = tokio::time::timeout(PATIENCE, async {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::light::LightProgram;
 
-/// What stands for a secret in each address.
+/// The secret in each address of these tests.
 const SECRET: &str = "0123456789abcdef";
 
-/// What a node responds to a request.
+/// Response of a node to a request.
 type Responds = fn(&Value) -> (&'static str, String);
 
 /// Starts a node on loopback that responds in this way; returns its address.

@@ -1,4 +1,4 @@
-//! What a peer lacks: blocks, states and runs of blocks about which it said nothing.
+//! Blocks, states and runs of blocks that a peer lacks, because the peer said nothing about them.
 //!
 //! The protocol has no response for "I do not have it", so each such question takes its whole time limit. Callers do not
 //! ask the same again for a while.
