@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{
     call::{CallBlock, arguments, block},
     error::RpcError,
-    method::{CALL, Failure, HandlerOutput, Method, verified},
+    method::{CALL, Failure, HandlerOutput, Method, Runs, verified},
     params::Params,
     revert::reason,
 };
@@ -39,7 +39,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "{accessList: array of {address, storageKeys}, gasUsed: QUANTITY, error?: string}",
     "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",
     create_access_list,
-)
+).runs(Runs::Call)
 .costs(100)];
 
 #[derive(Serialize)]

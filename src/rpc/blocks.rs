@@ -34,14 +34,16 @@ pub(super) const METHODS: &[Method] = &[
         "block object or null",
         "A block by hash, also off the canonical chain.",
         |view, params| block(view, by_hash(view, params)?, params),
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getBlockByNumber",
         BLOCK_FULL,
         "block object or null",
         "A block of the canonical chain.",
         |view, params| block(view, by_selector(view, params)?, params),
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getBlockTransactionCountByHash",
         HASH,
@@ -52,6 +54,7 @@ pub(super) const METHODS: &[Method] = &[
             None => absent(),
         },
     )
+    .relayed()
     .costs(5),
     Method::read(
         "eth_getBlockTransactionCountByNumber",
@@ -60,6 +63,7 @@ pub(super) const METHODS: &[Method] = &[
         "Number of transactions of a block.",
         |view, params| transaction_count(view, &require(view, &params.block(0)?)?),
     )
+    .relayed()
     .costs(5),
     Method::read(
         "eth_getUncleCountByBlockHash",
@@ -72,6 +76,7 @@ pub(super) const METHODS: &[Method] = &[
             uncle_count(view, &header)
         },
     )
+    .relayed()
     .costs(5),
     Method::read(
         "eth_getUncleCountByBlockNumber",
@@ -80,6 +85,7 @@ pub(super) const METHODS: &[Method] = &[
         "Number of uncles of a block.",
         |view, params| uncle_count(view, &require(view, &params.block(0)?)?),
     )
+    .relayed()
     .costs(5),
     Method::read(
         "eth_getUncleByBlockHashAndIndex",
@@ -87,21 +93,24 @@ pub(super) const METHODS: &[Method] = &[
         "block object without transactions, or null",
         "An uncle of a block.",
         |view, params| uncle(view, by_hash(view, params)?, params),
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getUncleByBlockNumberAndIndex",
         BLOCK_INDEX,
         "block object without transactions, or null",
         "An uncle of a block.",
         |view, params| uncle(view, by_selector(view, params)?, params),
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getBlocksByNumber",
         &[required("number", "QUANTITY").of(ParamSubject::Block)],
         "array of {hash, totalDifficulty, inMainChain}",
         "Every block of a height that an executed chain holds, canonical or not.",
         all_at,
-    ),
+    )
+    .relayed(),
 ];
 
 /// The block whose hash is the first parameter.

@@ -29,6 +29,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "Height of the Bridge's Bitcoin chain, and the hashes, without 0x, of peg-outs that wait for signatures.",
     bridge_state,
 )
+.relayed()
 .costs(50)];
 
 #[derive(Debug, PartialEq, Eq, Serialize)]

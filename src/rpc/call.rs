@@ -8,7 +8,7 @@ use super::{
     call_object::{message, overrides},
     error::{ParamError, RpcError},
     lookup::find,
-    method::{CALL, Failure, HandlerOutput, Method, verified},
+    method::{CALL, Failure, HandlerOutput, Method, Runs, verified},
     params::{BlockParam, Params},
     revert::reason,
 };
@@ -30,6 +30,8 @@ pub(super) const METHODS: &[Method] = &[
         "Runs a message on the state after a block, without a transaction.",
         eth_call,
     )
+    .runs(Runs::Call)
+    .relayed()
     .costs(50),
     Method::read(
         "eth_estimateGas",
@@ -38,6 +40,8 @@ pub(super) const METHODS: &[Method] = &[
         "The least gas limit with which a transaction would succeed in the next block.",
         eth_estimate_gas,
     )
+    .runs(Runs::Call)
+    .relayed()
     .costs(200),
 ];
 

@@ -98,6 +98,7 @@ pub(super) const METHODS: &[Method] = &[
             verified(&Quantity(minimum.saturating_add(tenth)))
         },
     )
+    .relayed()
     .costs(1),
 ];
 

@@ -12,8 +12,8 @@ use super::{
     error::{ParamError, RpcError},
     logs::{range_failure, shown, watch},
     method::{
-        Effect, Failure, Handler, HandlerOutput, LOG_FILTER, Method, PageAccess, Param, ParamSubject,
-        doc_text, done, optional, required,
+        Effect, Failure, Handler, HandlerOutput, LOG_FILTER, Method, Param, ParamSubject, done, optional,
+        required,
     },
     params::{Params, parse_data},
 };
@@ -28,109 +28,80 @@ const LOGS: &str = "logs";
 const FILTER: &[Param] = &[required("filterId", "QUANTITY").of(ParamSubject::Filter)];
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "eth_newFilter",
-        aliases: &[],
-        params: &[LOG_FILTER],
-        result: doc_text("QUANTITY"),
-        level: Level::Verified,
-        cost: 10,
-        pages: PageAccess::Any,
-        doc: doc_text("Installs a log filter. The first poll returns the logs that its range has already."),
-        handler: Handler::Install(|filters, view, now, params| {
-            install(filters, view, now, watch(view, 0, params)?)
-        }),
-    },
-    Method {
-        name: "eth_newBlockFilter",
-        aliases: &[],
-        params: &[],
-        result: doc_text("QUANTITY"),
-        level: Level::Verified,
-        cost: 10,
-        pages: PageAccess::Any,
-        doc: doc_text("Installs a filter of new blocks of the canonical chain."),
-        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Blocks)),
-    },
-    Method {
-        name: "eth_newPendingTransactionFilter",
-        aliases: &[],
-        params: &[],
-        result: doc_text("QUANTITY"),
-        level: Level::Local,
-        cost: 10,
-        pages: PageAccess::Any,
-        doc: doc_text(
-            "Installs a filter of transactions that enter the pool; on a light client, of those sent through it.",
-        ),
-        handler: Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Pending)),
-    },
-    Method {
-        name: "eth_getFilterChanges",
-        aliases: &[],
-        params: FILTER,
-        result: doc_text("array of log objects or hashes"),
-        level: Level::Verified,
-        // A poll that fails runs the whole query of its filter each time.
-        cost: 100,
-        pages: PageAccess::Any,
-        doc: doc_text(
-            "What is new since the last poll. Logs that a reorganisation took back are marked as removed.",
-        ),
-        handler: Handler::Watch(changes),
-    },
-    Method {
-        name: "eth_getFilterLogs",
-        aliases: &[],
-        params: FILTER,
-        result: doc_text("array of log objects"),
-        level: Level::Verified,
-        cost: 100,
-        pages: PageAccess::Any,
-        doc: doc_text("All logs in the range of a log filter."),
-        handler: Handler::Watch(all_logs),
-    },
-    Method {
-        name: "eth_uninstallFilter",
-        aliases: &[],
-        params: FILTER,
-        result: doc_text("boolean"),
-        level: Level::Local,
-        cost: 1,
-        pages: PageAccess::Any,
-        doc: doc_text(
-            "Removes a filter; false if it does not exist. A filter that is not polled for five minutes expires.",
-        ),
-        handler: Handler::Uninstall(|filters, _, _, params| uninstall(filters, params)),
-    },
-    Method {
-        name: "eth_subscribe",
-        aliases: &[],
-        params: &[
+    Method::new(
+        "eth_newFilter",
+        &[LOG_FILTER],
+        "QUANTITY",
+        "Installs a log filter. The first poll returns the logs that its range has \
+         already.",
+        Handler::Install(|filters, view, now, params| install(filters, view, now, watch(view, 0, params)?)),
+    ),
+    Method::new(
+        "eth_newBlockFilter",
+        &[],
+        "QUANTITY",
+        "Installs a filter of new blocks of the canonical chain.",
+        Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Blocks)),
+    ),
+    Method::new(
+        "eth_newPendingTransactionFilter",
+        &[],
+        "QUANTITY",
+        "Installs a filter of transactions that enter the pool; on a light client, of \
+         those sent through it.",
+        Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Pending)),
+    )
+    .at(Level::Local),
+    Method::new(
+        "eth_getFilterChanges",
+        FILTER,
+        "array of log objects or hashes",
+        "What is new since the last poll. Logs that a reorganisation took back are marked \
+         as removed.",
+        Handler::Watch(changes),
+    )
+    // A poll that fails runs the whole query of its filter each time.
+    .costs(100),
+    Method::new(
+        "eth_getFilterLogs",
+        FILTER,
+        "array of log objects",
+        "All logs in the range of a log filter.",
+        Handler::Watch(all_logs),
+    )
+    .costs(100),
+    Method::new(
+        "eth_uninstallFilter",
+        FILTER,
+        "boolean",
+        "Removes a filter; false if it does not exist. A filter that is not polled for \
+         five minutes expires.",
+        Handler::Uninstall(|filters, _, _, params| uninstall(filters, params)),
+    )
+    .at(Level::Local)
+    .costs(1),
+    Method::new(
+        "eth_subscribe",
+        &[
             required("type", "newHeads, logs, newPendingTransactions or syncing"),
             optional("filter", "LOG_FILTER").of(ParamSubject::Subscription),
         ],
-        result: doc_text("DATA"),
-        level: Level::Verified,
-        // Those of logs run a query for each new block.
-        cost: 100,
-        pages: PageAccess::Any,
-        doc: doc_text(
-            "Notifies of what is new, over WebSocket. Logs that a reorganisation took back are marked as removed.",
-        ),
-        handler: Handler::Subscribe(subscribe),
-    },
-    Method {
-        name: "eth_unsubscribe",
-        aliases: &[],
-        params: &[required("subscriptionId", "DATA").of(ParamSubject::Filter)],
-        result: doc_text("boolean"),
-        level: Level::Local,
-        cost: 1,
-        pages: PageAccess::Any,
-        doc: doc_text("Ends a subscription; false if it does not exist."),
-        handler: Handler::Unsubscribe(unsubscribe),
-    },
+        "DATA",
+        "Notifies of what is new, over WebSocket. Logs that a reorganisation took back \
+         are marked as removed.",
+        Handler::Subscribe(subscribe),
+    )
+    // Those of logs run a query for each new block.
+    .costs(100),
+    Method::new(
+        "eth_unsubscribe",
+        &[required("subscriptionId", "DATA").of(ParamSubject::Filter)],
+        "boolean",
+        "Ends a subscription; false if it does not exist.",
+        Handler::Unsubscribe(unsubscribe),
+    )
+    .at(Level::Local)
+    .costs(1),
 ];
 
 fn install(

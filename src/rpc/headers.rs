@@ -24,6 +24,7 @@ pub(super) const METHODS: &[Method] = &[
         "RLP of a header as its hash covers it; from RSKIP-92 on without Merkle proof and coinbase.",
         |view, params| raw(by_hash(view, params)?),
     )
+    .relayed()
     .costs(5)
     .also(&["rsk_getRawBlockHeaderByHash"]),
     Method::read(
@@ -33,6 +34,7 @@ pub(super) const METHODS: &[Method] = &[
         "RLP of a header of the canonical chain.",
         |view, params| raw(by_selector(view, params)?),
     )
+    .relayed()
     .costs(5)
     .also(&["rsk_getRawBlockHeaderByNumber"]),
     Method::read(
@@ -42,6 +44,7 @@ pub(super) const METHODS: &[Method] = &[
         "RLP of a receipt.",
         raw_receipt,
     )
+    .relayed()
     .costs(20)
     .also(&["rsk_getRawTransactionReceiptByHash"]),
     Method::read(
@@ -51,6 +54,7 @@ pub(super) const METHODS: &[Method] = &[
         "Trie nodes from the receipt up to the receipts root, in the reference node's order.",
         receipt_nodes,
     )
+    .relayed()
     .costs(20)
     .also(&["rsk_getTransactionReceiptNodesByHash"]),
 ];

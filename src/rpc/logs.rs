@@ -26,6 +26,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "Logs of a range of blocks, or of one block, by contract and topics.",
     get_logs,
 )
+.relayed()
 .costs(100)];
 
 /// Most addresses and topics of one filter.

@@ -33,6 +33,11 @@ pub struct Method {
     pub cost: u32,
     /// Which web pages may call it.
     pub pages: PageAccess,
+    /// What it executes.
+    pub runs: Runs,
+    /// Whether a full node of the host's own may answer in its place: the reference node has the method, and the answer
+    /// is about blocks, transactions or what they execute.
+    pub relayed: bool,
     /// One line of documentation.
     pub doc: &'static str,
     /// The implementation.
@@ -42,6 +47,17 @@ pub struct Method {
 /// Highest sum of [`Method::cost`] of a message that is answered at once: enough for a receipt, for a few balances,
 /// or for a transaction and the block that mines it.
 pub const BRIEF_COST: u32 = 20;
+
+/// What a method executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// Nothing.
+    Nothing,
+    /// A message on the state after a block.
+    Call,
+    /// The transactions of a block on the state of its parent.
+    Block,
+}
 
 /// A parameter of a method.
 #[derive(Debug, Clone, Copy)]
@@ -193,8 +209,30 @@ impl HandlerOutput {
 }
 
 impl Method {
-    /// The row of a method that only reads, which any page may call. Its answers are verified, and cost as much as reading
-    /// a block.
+    /// The row of a method that any page may call. Its answers are verified, and cost as much as reading a block.
+    pub const fn new(
+        name: &'static str,
+        params: &'static [Param],
+        result: &'static str,
+        doc: &'static str,
+        handler: Handler,
+    ) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            params,
+            result: doc_text(result),
+            level: Level::Verified,
+            cost: 10,
+            pages: PageAccess::Any,
+            runs: Runs::Nothing,
+            relayed: false,
+            doc: doc_text(doc),
+            handler,
+        }
+    }
+
+    /// As [`Self::new`], for a method that only reads.
     pub(super) const fn read(
         name: &'static str,
         params: &'static [Param],
@@ -202,9 +240,7 @@ impl Method {
         doc: &'static str,
         handler: Read,
     ) -> Self {
-        let (result, doc, handler) = (doc_text(result), doc_text(doc), Handler::Read(handler));
-        let (level, pages) = (Level::Verified, PageAccess::Any);
-        Self { name, aliases: &[], params, result, level, cost: 10, pages, doc, handler }
+        Self::new(name, params, result, doc, Handler::Read(handler))
     }
 
     /// As [`Self::read`], for an answer that is known without looking at the chain.
@@ -216,6 +252,11 @@ impl Method {
         handler: Read,
     ) -> Self {
         Self { level: Level::Local, cost: 1, ..Self::read(name, params, result, doc, handler) }
+    }
+
+    /// The same row for answers of this level.
+    pub(super) const fn at(self, level: Level) -> Self {
+        Self { level, ..self }
     }
 
     /// The same row with another cost.
@@ -231,6 +272,16 @@ impl Method {
     /// The same row for these pages.
     pub(super) const fn pages(self, pages: PageAccess) -> Self {
         Self { pages, ..self }
+    }
+
+    /// The same row of a method that executes this.
+    pub(super) const fn runs(self, runs: Runs) -> Self {
+        Self { runs, ..self }
+    }
+
+    /// The same row of a method that a full node of the host's own may answer.
+    pub(super) const fn relayed(self) -> Self {
+        Self { relayed: true, ..self }
     }
 
     /// How many parameters must be given.
@@ -283,7 +334,7 @@ impl Method {
 }
 
 /// A text for the catalogue; empty without the `catalogue` feature, because browser modules have no use for it.
-pub(super) const fn doc_text(text: &'static str) -> &'static str {
+const fn doc_text(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
 

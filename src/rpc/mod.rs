@@ -137,7 +137,7 @@ pub use message::Message;
 pub use method::Write;
 pub use method::{
     BRIEF_COST, Effect, Failure, FilterHandler, Handler, HandlerOutput, Method, PageAccess, Param,
-    ParamSubject, Read,
+    ParamSubject, Read, Runs,
 };
 pub use notify::{MORE_NOTIFICATIONS, Notifications, notification, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};

@@ -8,15 +8,12 @@ use alloc::{format, vec::Vec};
 
 use alloy_primitives::{Address, B256, keccak256};
 
-use super::{call_object::message, request::Request};
+use super::{call_object::message, method::Runs, request::Request};
 use crate::{
     light::{Fetch, FetchTarget, KnownFacts, PinnedHead, TouchedKey, UpstreamFetch},
     state::{Fact, Facts, StateKey, StateReader as _, TrieState},
     types::BlockRef,
 };
-
-/// Methods that run a message on the state after a block.
-const RUNS: [&str; 2] = ["eth_call", "eth_estimateGas"];
 
 /// Longest message, in bytes of JSON, that is sent to an upstream to request its witness.
 const MAX_MESSAGE: usize = 256 * 1024;
@@ -79,20 +76,28 @@ impl<'a> Prefetch<'a> {
     }
 
     fn target(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
-        let method = self.request.row.name;
-        #[cfg(feature = "local")]
-        if method.starts_with("trace_") || method.starts_with("debug_trace") {
-            // A block runs on the state of its parent.
-            let child = pinned.chain()?.by_number(block.number.checked_add(1)?)?;
-            let (hash, steps) = (child.hash(), method.starts_with("debug_"));
-            let params = format!(r#"["{hash}",null,{steps}]"#);
-            let target = FetchTarget::Witness { block: *block, method: "rootlight_getBlockWitness", params };
-            return (child.parent_hash == block.hash).then_some(target);
+        match self.request.row.runs {
+            Runs::Call => self.call(block),
+            #[cfg(feature = "local")]
+            Runs::Block => self.block(block, pinned),
+            _ => {
+                let _ = pinned;
+                None
+            }
         }
-        let _ = pinned;
-        if !RUNS.contains(&method) {
-            return None;
-        }
+    }
+
+    /// A block runs on the state of its parent.
+    #[cfg(feature = "local")]
+    fn block(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
+        let child = pinned.chain()?.by_number(block.number.checked_add(1)?)?;
+        let (hash, steps) = (child.hash(), self.request.row.namespace() == "debug");
+        let params = format!(r#"["{hash}",null,{steps}]"#);
+        let target = FetchTarget::Witness { block: *block, method: "rootlight_getBlockWitness", params };
+        (child.parent_hash == block.hash).then_some(target)
+    }
+
+    fn call(&self, block: &BlockRef) -> Option<FetchTarget> {
         let message = self.request.values().first().map_or("{}", |message| message.get());
         let overrides = self.request.values().get(2).map_or("null", |overrides| overrides.get());
         let hash = block.hash;
@@ -138,7 +143,7 @@ fn run(request: &Request, facts: &Facts) -> Option<CallState> {
         Fact::State(block, _) => Some(*block),
         _ => None,
     };
-    let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&request.row.name))?;
+    let block = facts.iter().find_map(state).filter(|_| request.row.runs == Runs::Call)?;
     let message = message(request.params()).ok()?;
     Some(CallState { block, contract: message.to?, data: keccak256(&message.data) })
 }

@@ -15,18 +15,12 @@
 //! }
 //!
 //! const REGION: Method = Method {
-//!     name: "host_region",
-//!     aliases: &[],
-//!     params: &[],
-//!     result: "string or null",
 //!     level: Level::Local,
-//!     cost: 1,
 //!     pages: PageAccess::Operator,
-//!     doc: "Where this server runs.",
-//!     handler: Handler::Read(|view, _| {
+//!     ..Method::new("host_region", &[], "string or null", "Where this server runs.", Handler::Read(|view, _| {
 //!         let host = view.policy().host.and_then(|host| host.downcast_ref::<Host>());
 //!         row::done(&host.map(|host| &host.region), Level::Local)
-//!     }),
+//!     }))
 //! };
 //!
 //! let dispatcher = Dispatcher::new(methods().chain([&REGION]));

@@ -27,21 +27,24 @@ pub(super) const METHODS: &[Method] = &[
         "A transaction of the canonical chain, or a pending one. If the signed transaction is given \
          too, the nonce of its sender can prove that it is not mined yet.",
         by_transaction_hash,
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getTransactionByBlockHashAndIndex",
         HASH_INDEX,
         "transaction object or null",
         "A transaction by its place in a block.",
         |view, params| at_index(view, by_hash(view, params)?, params),
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getTransactionByBlockNumberAndIndex",
         BLOCK_INDEX,
         "transaction object or null",
         "A transaction by its place in a block.",
         |view, params| at_index(view, by_selector(view, params)?, params),
-    ),
+    )
+    .relayed(),
     Method::read(
         "eth_getTransactionReceipt",
         TRANSACTION,
@@ -50,6 +53,7 @@ pub(super) const METHODS: &[Method] = &[
          transaction is given too, the nonce of its sender can prove that there is none yet.",
         receipt,
     )
+    .relayed()
     .costs(20),
     Method::read(
         "eth_getBlockReceipts",
@@ -58,6 +62,7 @@ pub(super) const METHODS: &[Method] = &[
         "All receipts of a block.",
         block_receipts,
     )
+    .relayed()
     .costs(30),
 ];
 

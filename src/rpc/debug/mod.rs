@@ -14,7 +14,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{
-        BLOCK_HASH, Failure, HandlerOutput, Method, THE_BLOCK, absent, account_of, optional, required,
+        BLOCK_HASH, Failure, HandlerOutput, Method, Runs, THE_BLOCK, absent, account_of, optional, required,
         verified,
     },
     params::{Params, object},
@@ -33,6 +33,8 @@ pub(super) const METHODS: &[Method] = &[
         "A trace of a transaction's instructions (rskTracer), or of its calls as a tree (callTracer).",
         transaction,
     )
+    .runs(Runs::Block)
+    .relayed()
     .costs(500),
     Method::read(
         "debug_traceBlockByHash",
@@ -44,6 +46,8 @@ pub(super) const METHODS: &[Method] = &[
             block(view, view.header_by_hash(hash)?, params)
         },
     )
+    .runs(Runs::Block)
+    .relayed()
     .costs(1_000),
     Method::read(
         "debug_traceBlockByNumber",
@@ -55,6 +59,8 @@ pub(super) const METHODS: &[Method] = &[
             block(view, find(view, &param)?, params)
         },
     )
+    .runs(Runs::Block)
+    .relayed()
     .costs(1_000),
     Method::local(
         "debug_wireProtocolQueueSize",

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::rpc::{
     error::{ParamError, RpcError},
-    method::{BRIEF_COST, Handler, Method, PageAccess, Param, ParamSubject, Read, Write, doc_text, required},
+    method::{BRIEF_COST, Handler, Method, PageAccess, Param, ParamSubject, Read, Write, required},
     params::{Params, parse_number},
 };
 use crate::{
@@ -27,11 +27,8 @@ pub(super) const fn write(
     doc: &'static str,
     handler: Write,
 ) -> Method {
-    let handler = Handler::Write(handler);
-    let (result, doc) = (doc_text(result), doc_text(doc));
-    let (name, aliases) = names;
-    let (level, pages) = (Level::Local, PageAccess::Own);
-    Method { name, aliases, params, result, level, cost: 100, pages, doc, handler }
+    let row = Method::new(names.0, params, result, doc, Handler::Write(handler)).also(names.1);
+    row.at(Level::Local).costs(100).pages(PageAccess::Own)
 }
 
 /// The same row for a brief method: it adds one transaction and mines at most one block, unless an optional parameter

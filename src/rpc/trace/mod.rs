@@ -9,7 +9,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{Failure, HandlerOutput, Method, ParamSubject, THE_BLOCK, absent, required, verified},
+    method::{Failure, HandlerOutput, Method, ParamSubject, Runs, THE_BLOCK, absent, required, verified},
     params::Params,
 };
 use crate::{
@@ -32,6 +32,8 @@ pub(super) const METHODS: &[Method] = &[
         "The calls, contract creations and self-destructions of a transaction.",
         transaction,
     )
+    .runs(Runs::Block)
+    .relayed()
     .costs(100),
     Method::read(
         "trace_block",
@@ -40,6 +42,8 @@ pub(super) const METHODS: &[Method] = &[
         "The traces of all transactions of a block, REMASC's included.",
         block,
     )
+    .runs(Runs::Block)
+    .relayed()
     .costs(200),
     FILTER,
     Method::read(
@@ -49,6 +53,8 @@ pub(super) const METHODS: &[Method] = &[
         "One trace of a transaction, by its index.",
         get,
     )
+    .runs(Runs::Block)
+    .relayed()
     .costs(100),
 ];
 
@@ -59,6 +65,7 @@ const FILTER: Method = Method::read(
     "The traces of the transactions in a range of blocks, selected by sender and receiver.",
     filter::filter,
 )
+.runs(Runs::Block)
 .costs(1_000);
 
 /// The traces of the transaction in the first parameter, with its block's header; `None` if it is not mined.

@@ -4,49 +4,16 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::VerifiedHeader;
-use rootlight::engine::{FINALIZED_DEPTH, Level, Refusal, gate};
+use rootlight::engine::{FINALIZED_DEPTH, Refusal, gate};
 use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
 use rootlight::rpc::{
-    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Handler, Method, Request, RpcError,
+    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Method, Request, RpcError, Runs,
 };
 use rootlight::state::{Fact, Facts, StateKey, keys};
 use rootlight::trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected};
 use rootlight::types::BlockRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-/// Methods that read state, and the height that `latest` means here.
-const STATE: [&str; 8] = [
-    "eth_blockNumber",
-    "eth_getBalance",
-    "eth_getCode",
-    "eth_getProof",
-    "eth_getStorageAt",
-    "eth_getTransactionCount",
-    "ext_getProof",
-    "ext_getStorageBytesAt",
-];
-
-/// Methods that run code, besides the traces.
-const RUNS: [&str; 3] = ["eth_call", "eth_createAccessList", "eth_estimateGas"];
-
-/// Methods that the reference node does not have. Nor does it have those of Otterscan, whose names begin with `ots_`.
-const NOT_AT_NODE: [&str; 11] = [
-    "debug_getRawBlock",
-    "debug_getRawHeader",
-    "debug_getRawReceipts",
-    "debug_getRawTransaction",
-    "debug_storageRangeAt",
-    "eth_config",
-    "eth_getAccount",
-    "eth_getAccountInfo",
-    "eth_getHeaderByHash",
-    "eth_getHeaderByNumber",
-    "eth_getRawTransactionByHash",
-];
-
-/// The node would execute any range of blocks for one request; here the limits of public services hold.
-const FILTER: &str = "trace_filter";
 
 /// Most blocks that a request for logs of the node may cover, as for logs that are proven here.
 const MAX_LOG_BLOCKS: u64 = 2_000;
@@ -78,7 +45,8 @@ impl AuxiliarySource for OwnNode {
         refusal: &Refusal,
     ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         // The node runs what cannot be run here.
-        let asked = runs(request.row()) && lacks_state_or_code(refusal);
+        let asked =
+            request.row().runs != Runs::Nothing && request.row().relayed && lacks_state_or_code(refusal);
         let asked = if asked { relay(request, pinned).transpose() } else { None };
         asked.or_else(|| Some(Err(RpcError::Refused(refusal.clone()))))
     }
@@ -144,21 +112,9 @@ fn check_range(params: &str) -> Result<(), RpcError> {
     Err(RpcError::TooManyBlocks { max: MAX_LOG_BLOCKS, fits: (from, last) })
 }
 
-/// Whether a method runs code.
-fn runs(row: &Method) -> bool {
-    RUNS.contains(&row.name)
-        || (row.name.starts_with("trace_") && row.name != FILTER)
-        || row.name.starts_with("debug_trace")
-}
-
 /// Whether a method is passed on to the host's own node instead of being answered here.
 fn relays(executes: bool, row: &Method) -> bool {
-    let here = STATE.contains(&row.name)
-        || NOT_AT_NODE.contains(&row.name)
-        || ["ots", "rootlight"].contains(&row.namespace())
-        || row.name == FILTER
-        || (executes && runs(row));
-    matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified && !here
+    row.relayed && !(executes && row.runs != Runs::Nothing)
 }
 
 /// Whether a node that executes every block could run what this client cannot: the state is not held here, or the run
@@ -301,7 +257,7 @@ mod tests {
             assert!(relayed.contains(&"eth_getBlockByNumber") && relayed.contains(&"eth_getLogs"));
             assert_eq!(relayed.contains(&"eth_call"), !executes);
             assert!(!relayed.contains(&"eth_getProof") && !relayed.contains(&"trace_filter"));
-            assert!(!relayed.iter().any(|name| NOT_AT_NODE.contains(name)));
+            assert!(!relayed.contains(&"eth_createAccessList") && !relayed.contains(&"eth_getAccount"));
         }
     }
 

@@ -17,8 +17,8 @@ const fn operated(
     (result, doc): (&'static str, &'static str),
     handler: Read,
 ) -> Method {
-    let (level, pages, handler) = (Level::Local, PageAccess::Operator, Handler::Read(handler));
-    Method { name, aliases: &[], params, result, level, cost: BRIEF_COST, pages, doc, handler }
+    let row = Method::new(name, params, result, doc, Handler::Read(handler));
+    Method { level: Level::Local, cost: BRIEF_COST, pages: PageAccess::Operator, ..row }
 }
 
 const ADDRESS: &[Param] = &[required("address", "IP address or range")];
