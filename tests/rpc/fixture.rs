@@ -11,6 +11,7 @@ use rootlight::rpc::Connection;
 use rootlight::types::{Block, BlockBody};
 use serde_json::{Value, json};
 
+use crate::support::arguments::{Named, reading};
 use crate::support::dev::DevClient;
 
 pub(crate) const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
@@ -109,66 +110,26 @@ impl Fixture {
         solved(&work, 1_800_000_100)
     }
 
+    fn named(&self) -> Named {
+        let contract = self.contract.clone();
+        Named {
+            sender: json!(ALICE),
+            block: (json!("0x2"), self.block.clone()),
+            transaction: self.called.clone(),
+            state: json!("latest"),
+            call: json!([{"from": BOB, "to": contract}, "latest", {NOBODY: {"code": REVERTS}}]),
+            logs: json!({"fromBlock": "0x1", "toBlock": "latest", "address": contract, "topics": [TOPIC]}),
+            contract,
+        }
+    }
+
     /// Arguments for all parameters of a method, in the order of the table.
     pub(crate) fn arguments(&mut self, method: &str) -> Value {
-        let (contract, block) = (self.contract.clone(), self.block.clone());
+        if let Some(arguments) = reading(method, &self.named()) {
+            return arguments;
+        }
         let word = format!("0x{}", "00".repeat(32));
         match method {
-            "web3_sha3" => json!(["0x68656c6c6f"]),
-            "eth_getBalance"
-            | "eth_getTransactionCount"
-            | "eth_getCode"
-            | "eth_getAccount"
-            | "eth_getAccountInfo" => json!([contract, "latest"]),
-            "eth_getStorageAt" | "ext_getStorageBytesAt" => json!([contract, "0x0", "latest"]),
-            "eth_getProof" | "ext_getProof" => json!([contract, [word], "latest"]),
-            "eth_getBlockByHash" => json!([block, true]),
-            "eth_getBlockByNumber" => json!(["0x2", true]),
-            "eth_getBlockReceipts"
-            | "debug_getRawHeader"
-            | "debug_getRawBlock"
-            | "debug_getRawReceipts"
-            | "eth_getHeaderByNumber"
-            | "ots_getBlockDetails"
-            | "eth_getBlockTransactionCountByNumber"
-            | "eth_getUncleCountByBlockNumber"
-            | "ext_getRawBlockHeaderByNumber"
-            | "trace_block"
-            | "rootlight_verification"
-            | "eth_getBlocksByNumber"
-            | "debug_traceBlockByNumber" => json!(["0x2"]),
-            "eth_getBlockTransactionCountByHash"
-            | "eth_getUncleCountByBlockHash"
-            | "ext_getRawBlockHeaderByHash"
-            | "debug_traceBlockByHash"
-            | "eth_getHeaderByHash"
-            | "ots_getBlockDetailsByHash"
-            | "rootlight_getBlockWitness" => json!([block]),
-            "eth_getUncleByBlockHashAndIndex" | "eth_getTransactionByBlockHashAndIndex" => {
-                json!([block, "0x0"])
-            }
-            "eth_getUncleByBlockNumberAndIndex" | "eth_getTransactionByBlockNumberAndIndex" => {
-                json!(["0x2", "0x0"])
-            }
-            "eth_getTransactionByHash"
-            | "eth_getTransactionReceipt"
-            | "eth_getRawTransactionByHash"
-            | "ots_getInternalOperations"
-            | "ots_getTransactionError"
-            | "ots_traceTransaction"
-            | "debug_getRawTransaction"
-            | "ext_getRawTransactionReceiptByHash"
-            | "trace_transaction"
-            | "debug_traceTransaction" => json!([self.called]),
-            "trace_get" => json!([self.called, ["0x0"]]),
-            "ext_getTransactionReceiptNodesByHash" => json!([block, self.called]),
-            "eth_call" | "eth_estimateGas" | "eth_createAccessList" | "rootlight_getWitness" => {
-                json!([{"from": BOB, "to": contract}, "latest", {NOBODY: {"code": REVERTS}}])
-            }
-            "eth_getLogs" | "eth_newFilter" => {
-                json!([{"fromBlock": "0x1", "toBlock": "latest", "address": contract, "topics": [TOPIC]}])
-            }
-            "trace_filter" => json!([{"fromBlock": "0x1", "toBlock": "0x2", "after": 0, "count": 100}]),
             "eth_getFilterChanges" | "eth_getFilterLogs" | "eth_uninstallFilter" => {
                 let filter = self.arguments("eth_newFilter");
                 json!([self.ask("eth_newFilter", &filter)["result"]])
@@ -227,14 +188,6 @@ impl Fixture {
             }
             "anvil_setStorageAt" => json!([NOBODY, "0x0", word]),
             "anvil_dropTransaction" => json!([word]),
-            "debug_accountTransactionQuota" | "txpool_contentFrom" => json!([BOB]),
-            "rootlight_getHeaders" | "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" => {
-                json!(["0x1", "0x1"])
-            }
-            "ots_hasCode" | "ots_getContractCreator" => json!([contract]),
-            "ots_getBlockTransactions" => json!(["0x2", 0, 10]),
-            "ots_getTransactionBySenderAndNonce" => json!([ALICE, "0x0"]),
-            "debug_storageRangeAt" => json!(["0x2", "0x0", contract, word, "0xa"]),
             "sco_banAddress" | "sco_unbanAddress" => json!(["192.0.2.7"]),
             _ => json!([]),
         }

@@ -1,6 +1,7 @@
 //! Helpers shared by the tests: recorded data, and an in-memory state.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod arguments;
 pub mod calls;
 pub mod chain;
 pub mod dev;

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::chain::serve_within;
 use crate::common::{self, ask};
 use crate::recorded::light_within;
+use crate::support::arguments::{Named, reading};
 use crate::support::recording::Recording;
 
 /// Files of recorded requests. Those about keys, pools and mining concern local chains only and are left out.
@@ -285,44 +286,6 @@ async fn recorded_requests_are_answered_or_refused_with_advice() {
     assert!(counts.len() == 4 && counts[&AnswerKind::Recorded] > 300, "{counts:?}");
 }
 
-/// Parameters for the methods that read and are not among the recorded requests.
-fn arguments(method: &str) -> Option<Value> {
-    let recent = "0x2a0";
-    Some(match method {
-        "ext_getProof" => json!([COW, ["0x0"], recent]),
-        "ext_getRawBlockHeaderByHash" | "rootlight_getBlockWitness" => json!(["BLOCK"]),
-        "ext_getRawTransactionReceiptByHash" => json!(["TRANSACTION"]),
-        "ext_getStorageBytesAt" => json!([COW, "0x0", recent]),
-        "ext_getTransactionReceiptNodesByHash" => json!(["BLOCK", "TRANSACTION"]),
-        "debug_getRawBlock"
-        | "debug_getRawHeader"
-        | "debug_getRawReceipts"
-        | "eth_getHeaderByNumber"
-        | "ots_getBlockDetails" => json!([recent]),
-        "debug_getRawTransaction"
-        | "eth_getRawTransactionByHash"
-        | "ots_getInternalOperations"
-        | "ots_getTransactionError"
-        | "ots_traceTransaction" => json!(["TRANSACTION"]),
-        "eth_getHeaderByHash" | "ots_getBlockDetailsByHash" => json!(["BLOCK"]),
-        "eth_getAccount" | "eth_getAccountInfo" | "ots_hasCode" => json!([COW, recent]),
-        "debug_storageRangeAt" => json!([recent, "0x0", COW, "0x", "0xa"]),
-        "ots_getBlockTransactions" => json!([recent, 0, 10]),
-        "ots_getContractCreator" | "txpool_contentFrom" => json!([COW]),
-        "ots_getTransactionBySenderAndNonce" => json!([COW, "0x0"]),
-        "eth_config" | "ots_getApiLevel" => json!([]),
-        "rootlight_getHeaders" | "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" => {
-            json!(["0x1", "0x4"])
-        }
-        "rootlight_getWitness" => json!([{ "to": COW }, recent]),
-        "rootlight_verification" => json!([recent]),
-        "rootlight_checkpoint" | "rootlight_syncStatus" | "rootlight_upstreams" | "rpc.discover" => json!([]),
-        "eth_newFilter" => json!([{ "fromBlock": recent, "topics": [] }]),
-        "eth_newBlockFilter" | "eth_newPendingTransactionFilter" => json!([]),
-        _ => return None,
-    })
-}
-
 /// Every method of the table has an answer: those that change a chain are refused by name, the others are asked in the
 /// recording or here.
 #[tokio::test(flavor = "multi_thread")]
@@ -330,21 +293,22 @@ async fn every_method_of_the_table_is_answered_or_refused_by_name() {
     let Some(setting) = &setting().await else { return };
     let recorded = recorded(&common::shared("vectors/chain").unwrap());
     let block = ask(&*setting.node, "eth_getBlockByNumber", json!(["0x2a0", false])).await["result"].clone();
-    let named = |params: Value| {
-        let text = params.to_string().replace("BLOCK", block["hash"].as_str().unwrap());
-        let transaction = block["transactions"][0].as_str().unwrap();
-        serde_json::from_str::<Value>(&text.replace("TRANSACTION", transaction)).unwrap()
+    let named = Named {
+        contract: json!(COW),
+        sender: json!(COW),
+        block: (block["number"].clone(), block["hash"].clone()),
+        transaction: block["transactions"][0].clone(),
+        state: block["number"].clone(),
+        call: json!([{"to": COW}, block["number"]]),
+        logs: json!({"fromBlock": block["number"], "topics": []}),
     };
     let (mut answered, mut refused) = (0, 0);
     for method in methods() {
         let asks = |name: &str| recorded.contains_key(name) || ABOUT_THE_NODE.contains(&name);
-        let asked = arguments(method.name).map(named);
         let changes = method.writes();
-        assert!(
-            changes || asked.is_some() || asks(method.name) || OF_FILTERS.contains(&method.name),
-            "{}",
-            method.name
-        );
+        let elsewhere = asks(method.name) || OF_FILTERS.contains(&method.name);
+        let asked = if elsewhere { None } else { reading(method.name, &named) };
+        assert!(changes || asked.is_some() || elsewhere, "{}", method.name);
         let Some(params) = asked.or_else(|| changes.then(|| json!([]))) else { continue };
         let answer = ask(&setting.light, method.name, params.clone()).await;
         if answer["error"].is_null() {

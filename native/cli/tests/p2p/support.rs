@@ -1,6 +1,8 @@
-//! What the core's tests read recordings with.
+//! What the core's tests read recordings and name arguments with.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../../../tests/support/arguments.rs"]
+pub mod arguments;
 #[path = "../../../../tests/support/recording.rs"]
 pub mod recording;
 
