@@ -152,7 +152,9 @@ pub enum Refusal {
     )]
     Store { number: u64, hash: B256, fault: StoreFault },
     /// The state is older than the history that an executed chain keeps.
-    #[error("State not found for block with hash {hash}: block {number} is older than the history kept")]
+    #[error(
+        "State not found for block with hash {hash}: block {number} is older than the history kept: missing trie node"
+    )]
     StateNotKept { number: u64, hash: B256 },
     /// A block that was executed before fails when it is executed again, because the state below it was changed
     /// directly.
@@ -179,7 +181,7 @@ pub enum Refusal {
     #[error("Limit exceeded: the trace is larger than {max} bytes")]
     TraceTooLarge { max: usize },
     /// The call ran longer than allowed.
-    #[error("Execution has got timeout out.")]
+    #[error("Execution has got timeout out: request timed out")]
     Interrupted,
     /// The signature of a transaction in a verified block gives no sender.
     #[error("Resource unavailable: transaction {index} of {block}: {error}")]

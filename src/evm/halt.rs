@@ -69,7 +69,7 @@ impl fmt::Display for HaltReason {
             Self::InvalidOpcode => "invalid opcode",
             Self::InvalidJump => "invalid jump destination",
             Self::StackUnderflow => "stack underflow",
-            Self::StackOverflow => "stack overflow",
+            Self::StackOverflow => "stack overflow: stack limit reached 1024",
             Self::StaticViolation => "state change inside a static call",
             Self::ReturnDataOutOfBounds => "return data out of bounds",
             Self::AddressCollision => "contract address collision",

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::engine::{ExportedFilter, gate};
+use rootlight::engine::{ExportedFilter, Refusal, gate};
 use rootlight::light::{ClientConfig, PinnedHead, RequestFailure, RoutedRequest, UpstreamResponse};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{BitcoinStatus, Connection, Effect, Message, Session, SessionStep};
@@ -474,8 +474,8 @@ impl Service for LightService {
                 self.finish(start, (id.clone(), size), caller.id).await
             };
             let in_time = tokio::time::timeout(self.options.message_timeout, answered).await;
-            // The reference node's message.
-            in_time.unwrap_or_else(|_| ReservedReply::failed(id, TIMED_OUT, "Execution has got timeout out."))
+            in_time
+                .unwrap_or_else(|_| ReservedReply::failed(id, TIMED_OUT, &Refusal::Interrupted.to_string()))
         })
     }
 
