@@ -6,14 +6,17 @@ import unittest
 from eth_account.messages import encode_defunct, encode_typed_data
 from web3 import Web3
 from web3.exceptions import (
+    BlockNotFound,
     ContractCustomError,
     ContractLogicError,
     ContractPanicError,
     MethodUnavailable,
+    RequestTimedOut,
+    TransactionNotFound,
     Web3RPCError,
 )
 
-from chain import TOKEN, Chain, account
+from chain import SERVICE, TOKEN, Chain, account
 
 
 class DevChain(unittest.TestCase):
@@ -77,6 +80,23 @@ class DevChain(unittest.TestCase):
         to = account(1).address
         with self.assertRaisesRegex(ContractLogicError, "no"):
             web3.eth.call({"to": to}, "latest", {to: {"code": code}})
+
+    @unittest.skipIf(SERVICE, "the front ends of a service have other limits")
+    def test_calls_that_take_too_long(self):
+        chain = Chain("--call-gas-cap", "1000000000000")
+        self.addCleanup(chain.stop)
+        to = account(1).address
+        with self.assertRaises(RequestTimedOut):
+            # An endless loop.
+            Web3(Web3.HTTPProvider(chain.url)).eth.call({"to": to, "gas": 10**12}, "latest", {to: {"code": "0x5b600056"}})
+
+    def test_what_does_not_exist(self):
+        for ask in (self.web3.eth.get_block, self.web3.eth.get_block_receipts):
+            with self.assertRaises(BlockNotFound):
+                ask(99_999)
+        for ask in (self.web3.eth.get_transaction, self.web3.eth.get_transaction_receipt):
+            with self.assertRaises(TransactionNotFound):
+                ask("0x" + "11" * 32)
 
     def test_past_state(self):
         to = account(6).address
