@@ -226,6 +226,10 @@ impl BlockObserver for KeyRecorder<'_> {
         self.inner.accessed(index, access);
     }
 
+    fn ancestors(&mut self, headers: &BTreeSet<u64>, uncles: &BTreeSet<u64>) {
+        self.inner.ancestors(headers, uncles);
+    }
+
     fn remasc_payment(&mut self, to: Address, value: U256) {
         self.inner.remasc_payment(to, value);
     }

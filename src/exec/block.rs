@@ -8,7 +8,7 @@ use alloy_primitives::{Address, Bloom, U256};
 use super::activation::activate;
 use super::block_context::{Ancestry, BlockContext, OnUnsimulated};
 use super::block_error::{BlockError, Mismatch};
-use super::observer::{BlockObserver, Executed};
+use super::observer::{BlockObserver, Executed, WatchedAncestry};
 use super::remasc::distribute;
 use super::sublists::{ListLimits, are_parallel, split};
 use super::transaction::{IndexedTransaction, TransactionEnd, TransactionList};
@@ -121,6 +121,21 @@ pub fn execute_block(
 /// # Errors
 /// The first rule that the transactions break; such a call.
 pub fn execute_in(
+    context: &BlockContext<'_>,
+    parent_state: &Trie,
+    block: &BlockInput<'_>,
+    observer: &mut dyn BlockObserver,
+) -> Result<ExecutedBlock, BlockError> {
+    if !observer.watches_access() {
+        return run(context, parent_state, block, observer);
+    }
+    let ancestry = WatchedAncestry::new(context.ancestry);
+    let executed = run(&context.with_ancestry(&ancestry), parent_state, block, observer);
+    ancestry.report(observer);
+    executed
+}
+
+fn run(
     context: &BlockContext<'_>,
     parent_state: &Trie,
     block: &BlockInput<'_>,

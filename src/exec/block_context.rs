@@ -75,6 +75,11 @@ impl<'a> BlockContext<'a> {
         }
     }
 
+    /// The same context with other ancestors.
+    pub(super) fn with_ancestry<'b>(&'b self, ancestry: &'b dyn Ancestry) -> BlockContext<'b> {
+        BlockContext { environment: self.environment.clone(), ancestry, ..*self }
+    }
+
     /// The fields of the block for the machine.
     pub(super) fn setting(&self, origin: Address) -> RunEnvironment {
         RunEnvironment {

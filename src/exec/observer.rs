@@ -1,10 +1,15 @@
 //! Observation of the execution of a block.
 
-use alloy_primitives::{Address, U256};
+use alloc::{collections::BTreeSet, vec::Vec};
+use core::cell::RefCell;
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::block_context::Ancestry;
 
 use crate::evm::{HaltReason, Inspector};
 use crate::state::Access;
-use crate::types::{Receipt, Transaction};
+use crate::types::{Header, Receipt, SealedHeader, Transaction};
 
 /// Observes the execution of a block. All methods do nothing by default.
 pub trait BlockObserver {
@@ -13,7 +18,7 @@ pub trait BlockObserver {
         None
     }
 
-    /// Whether to report [`Self::accessed`]. Recording keys takes time.
+    /// Whether to report [`Self::accessed`] and [`Self::ancestors`]. Recording takes time.
     fn watches_access(&self) -> bool {
         false
     }
@@ -22,6 +27,9 @@ pub trait BlockObserver {
     /// transaction at this index. Keys of reverted frames are included. A parallel list is reported once, at
     /// its last transaction.
     fn accessed(&mut self, _index: usize, _access: &Access) {}
+
+    /// Reports, once after the execution, the numbers of the ancestors that were read, and of those whose uncles were.
+    fn ancestors(&mut self, _headers: &BTreeSet<u64>, _uncles: &BTreeSet<u64>) {}
 
     /// REMASC pays this amount (wei) to an account, in the transaction that just started.
     fn remasc_payment(&mut self, _to: Address, _value: U256) {}
@@ -51,3 +59,42 @@ pub struct Executed<'a> {
 pub struct NoObserver;
 
 impl BlockObserver for NoObserver {}
+
+/// Ancestors, with a record of those that are read.
+pub(super) struct WatchedAncestry<'a> {
+    inner: &'a dyn Ancestry,
+    headers: RefCell<BTreeSet<u64>>,
+    uncles: RefCell<BTreeSet<u64>>,
+}
+
+impl<'a> WatchedAncestry<'a> {
+    pub(super) fn new(inner: &'a dyn Ancestry) -> Self {
+        Self { inner, headers: RefCell::default(), uncles: RefCell::default() }
+    }
+
+    pub(super) fn report(self, observer: &mut dyn BlockObserver) {
+        observer.ancestors(&self.headers.into_inner(), &self.uncles.into_inner());
+    }
+}
+
+impl Ancestry for WatchedAncestry<'_> {
+    fn header(&self, number: u64) -> Option<SealedHeader> {
+        self.headers.borrow_mut().insert(number);
+        self.inner.header(number)
+    }
+
+    fn uncles(&self, number: u64) -> Option<Vec<Header>> {
+        self.uncles.borrow_mut().insert(number);
+        self.inner.uncles(number)
+    }
+
+    fn total_difficulty(&self, number: u64) -> Option<U256> {
+        self.headers.borrow_mut().insert(number);
+        self.inner.total_difficulty(number)
+    }
+
+    fn hash(&self, number: u64) -> Option<B256> {
+        self.headers.borrow_mut().insert(number);
+        self.inner.hash(number)
+    }
+}
