@@ -1,4 +1,5 @@
-//! `rootlight_getWitness` and `rootlight_getBlockWitness`: everything that proves an execution, in one response.
+//! `rootlight_getWitness`, `rootlight_getBlockWitness` and `debug_executionWitness`: everything that proves an execution, in
+//! one response.
 //!
 //! A client checks the nodes against the state root of a header that it has verified, runs the same execution on
 //! them, and finds that nothing is missing. It needs to trust nothing else of the response.
@@ -9,16 +10,19 @@ use alloy_primitives::{B256, Bytes, U256, hex};
 use serde::Serialize;
 
 use super::{
+    blocks::by_selector,
     call::keys_of_call,
     envelope::MAX_RESPONSE,
+    error::{ParamError, RpcError},
     lookup::{find, require, state_failure},
-    method::{BLOCK_HASH, CALL, Failure, HandlerOutput, Method, absent, optional, verified},
+    method::{BLOCK_HASH, CALL, Failure, HandlerOutput, Method, THE_BLOCK, absent, optional, verified},
     params::{BlockParam, Params},
 };
 use crate::{
     engine::{BlockHeader, Refusal, State, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
     state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
+    types::{Header, HeaderForm, encode_uncles},
 };
 
 /// Most bytes of nodes and values in one witness: hex makes them twice as long, and no answer is longer than
@@ -44,6 +48,16 @@ pub(super) const METHODS: &[Method] = &[
         of_block,
     )
     .costs(300),
+    Method::read(
+        "debug_executionWitness",
+        &[THE_BLOCK],
+        "{state, codes, headers, uncles} or null",
+        "What a block's execution reads, in the shape of execution-apis: nodes and long values of the parent's state, \
+         codes, and RLP of ancestors; also the RLP lists of uncles that REMASC reads. The nonce of REMASC's sender is \
+         that of the block's last transaction.",
+        of_execution,
+    )
+    .costs(300),
 ];
 
 #[derive(Serialize)]
@@ -57,6 +71,19 @@ struct Witness {
     nodes: Vec<String>,
     /// Codes and long values of which the nodes hold only the hash.
     values: Vec<String>,
+}
+
+/// The witness of a block's execution in the shape of execution-apis, with what only Rootstock's blocks read.
+#[derive(Serialize)]
+struct ExecutionWitness {
+    /// Trie nodes, and values of which the nodes hold only the hash, without codes.
+    state: Vec<String>,
+    codes: Vec<String>,
+    /// The parent and the ancestors that the execution reads, in ascending order, as in bodies of blocks: the BlockHeader
+    /// contract reads fields that the hash does not cover.
+    headers: Vec<String>,
+    /// For each ancestor whose uncles REMASC reads, in ascending order: the list to which its header commits.
+    uncles: Vec<String>,
 }
 
 fn of_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
@@ -73,25 +100,65 @@ fn of_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failur
     }
     let parent = require(view, &by_hash(header.parent_hash))?;
     let listing = Listing { wanted: params.boolean(2, false)?, keys: BTreeSet::new() };
-    let mut reads = Reads { last, done: false, keys: BTreeSet::new(), listing };
+    let mut reads = Reads { last, listing, ..Reads::default() };
     view.replay(&header, &mut reads)?;
     reads.keys.append(&mut reads.listing.keys);
     verified(&witness(view, &parent, &reads.keys)?)
+}
+
+fn of_execution(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    if params.block(0)? == BlockParam::Pending {
+        return Err(ParamError::BlockId("pending".into()).into());
+    }
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    if header.number == 0 {
+        return absent();
+    }
+    let parent = require(view, &by_hash(header.parent_hash))?;
+    let mut reads = Reads::default();
+    view.replay(&header, &mut reads)?;
+    reads.headers.insert(parent.number);
+    let mut collected = collect(view, &parent, &reads.keys)?;
+    let mut headers = Vec::new();
+    for number in reads.headers {
+        let ancestor = ancestor(view, &parent, number)?;
+        let form = if view.shows_work(&ancestor) { HeaderForm::Full } else { HeaderForm::Raw };
+        headers.push(collected.counted(ancestor.encode(form))?);
+    }
+    let mut uncles = Vec::new();
+    for number in reads.uncles {
+        let list = view.uncles(&ancestor(view, &parent, number)?)?;
+        let list: Vec<Header> = list.headers().iter().map(|uncle| uncle.header().clone()).collect();
+        uncles.push(collected.counted(encode_uncles(&list))?);
+    }
+    let Collected { mut nodes, codes, mut values, .. } = collected;
+    nodes.append(&mut values);
+    verified(&ExecutionWitness { state: texts(&nodes), codes: texts(&codes), headers, uncles })
+}
+
+fn ancestor(view: &dyn View, parent: &BlockHeader, number: u64) -> Result<BlockHeader, Failure> {
+    let found = view.ancestor(parent.hash(), number)?;
+    found.ok_or_else(|| RpcError::BlockNotFound(format!("{number:#x}")).into())
 }
 
 fn by_hash(hash: B256) -> BlockParam {
     BlockParam::Hash { hash, require_canonical: false, in_map: false }
 }
 
-/// Collects the keys that transactions access, up to the last wanted one.
+/// Collects the keys that transactions access, up to the last wanted one, and the numbers of the ancestors that are read.
+#[derive(Default)]
 struct Reads {
     last: Option<usize>,
     done: bool,
     keys: BTreeSet<StateKey>,
     listing: Listing,
+    headers: BTreeSet<u64>,
+    /// The ancestors whose uncles are read.
+    uncles: BTreeSet<u64>,
 }
 
 /// Collects the whole storage of called contracts.
+#[derive(Default)]
 struct Listing {
     wanted: bool,
     keys: BTreeSet<StateKey>,
@@ -135,12 +202,18 @@ impl BlockObserver for Reads {
         }
         self.done = self.last.is_some_and(|last| index >= last);
     }
+
+    fn ancestors(&mut self, headers: &BTreeSet<u64>, uncles: &BTreeSet<u64>) {
+        self.headers.extend(headers);
+        self.uncles.extend(uncles);
+    }
 }
 
-/// Nodes and values, each once, and their size in bytes.
+/// Nodes, codes and other values, each once, and the size of all in bytes.
 #[derive(Default)]
 struct Collected {
     nodes: BTreeSet<Bytes>,
+    codes: BTreeSet<Bytes>,
     values: BTreeSet<Bytes>,
     bytes: usize,
 }
@@ -167,30 +240,50 @@ impl Collected {
         Ok(())
     }
 
-    /// Adds a value if its node holds only its hash.
-    fn long(&mut self, value: Bytes) {
-        if value.len() > crate::trie::limits::MAX_INLINE_VALUE {
-            Self::put(&mut self.values, &mut self.bytes, value);
+    /// Whether the node of a value holds only its hash.
+    fn is_long(value: &Bytes) -> bool {
+        value.len() > crate::trie::limits::MAX_INLINE_VALUE
+    }
+
+    /// The text of other bytes of the witness, which count towards its size.
+    fn counted(&mut self, bytes: Vec<u8>) -> Result<String, Failure> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        self.check()?;
+        Ok(hex::encode_prefixed(bytes))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.bytes > MAX_WITNESS_BYTES {
+            return Err(Failure::Stop(Stop::Refused(Refusal::WitnessTooLarge { max: MAX_WITNESS_BYTES })));
         }
+        Ok(())
     }
 }
 
-fn witness(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
+/// The bytes as texts, in the order of the bytes.
+fn texts(all: &BTreeSet<Bytes>) -> Vec<String> {
+    all.iter().map(hex::encode_prefixed).collect()
+}
+
+fn collect(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Collected, Failure> {
     let state = view.state(header)?;
     let mut collected = Collected::default();
     for key in keys {
         add(view, header, &*state, key, &mut collected)?;
-        if collected.bytes > MAX_WITNESS_BYTES {
-            return Err(Failure::Stop(Stop::Refused(Refusal::WitnessTooLarge { max: MAX_WITNESS_BYTES })));
-        }
+        collected.check()?;
     }
-    let texts = |all: BTreeSet<Bytes>| all.iter().map(hex::encode_prefixed).collect();
+    Ok(collected)
+}
+
+fn witness(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
+    let Collected { nodes, mut codes, mut values, .. } = collect(view, header, keys)?;
+    values.append(&mut codes);
     Ok(Witness {
         block_number: format!("{:#x}", header.number),
         block_hash: header.hash(),
         state_root: view.state_root(header),
-        nodes: texts(collected.nodes),
-        values: texts(collected.values),
+        nodes: texts(&nodes),
+        values: texts(&values),
     })
 }
 
@@ -209,11 +302,17 @@ fn add(
             collected.path_nodes(view, header, &keys::code_key(address), key)
         }
         StateKey::Code(address) => {
-            collected.long(state.code(address).map_err(failed)?);
+            let code = state.code(address).map_err(failed)?;
+            if Collected::is_long(&code) {
+                Collected::put(&mut collected.codes, &mut collected.bytes, code);
+            }
             collected.path_nodes(view, header, &keys::code_key(address), key)
         }
         StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
-            collected.long(state.storage(address, slot).map_err(failed)?);
+            let value = state.storage(address, slot).map_err(failed)?;
+            if Collected::is_long(&value) {
+                Collected::put(&mut collected.values, &mut collected.bytes, value);
+            }
             collected.path_nodes(view, header, &keys::slot_key(address, slot), key)
         }
         // Headers and uncles are verified by the chain, not by the state.

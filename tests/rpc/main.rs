@@ -13,6 +13,7 @@ mod dev_signing;
 mod dev_traces;
 mod estimates_recorded;
 mod events;
+mod execution_witness;
 mod filters_recorded;
 mod filters_reorg;
 mod fixture;
