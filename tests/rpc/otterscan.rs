@@ -163,3 +163,101 @@ fn transactions_are_found_by_sender_and_nonce_and_contracts_by_their_creation() 
     same("ots_hasCode", json!([NOBODY]), json!(false));
     same("ots_getApiLevel", json!([]), json!(8));
 }
+
+/// The hashes of the transactions in whose traces an address is named, the newest block first.
+fn taking_part(dev: &mut DevClient, address: &str) -> Vec<Value> {
+    let head = dev.number("eth_blockNumber", json!([]));
+    let mut found = Vec::new();
+    for number in (1..=head).rev() {
+        let traces = dev.get("trace_block", json!([format!("{number:#x}")]));
+        let named =
+            traces.as_array().unwrap().iter().filter(|trace| trace.to_string().contains(&address[2..]));
+        let mut hashes: Vec<Value> = named.map(|trace| trace["transactionHash"].clone()).collect();
+        hashes.dedup();
+        found.extend(hashes);
+    }
+    found
+}
+
+/// Asks for page after page until the one that is said to be the last. Returns all hashes, the newest first.
+fn pages(call: &mut dyn FnMut(&str, Value) -> Value, method: &str, address: &str, size: u64) -> Vec<Value> {
+    let newest_first = method.ends_with("Before");
+    let (mut at, mut all) = (json!(0), Vec::new());
+    loop {
+        let page = call(method, json!([address, at, size]));
+        let transactions = page["txs"].as_array().unwrap();
+        let hashes: Vec<Value> = transactions.iter().map(|one| one["hash"].clone()).collect();
+        for (transaction, receipt) in transactions.iter().zip(page["receipts"].as_array().unwrap()) {
+            assert_eq!(receipt["transactionHash"], transaction["hash"]);
+            let block = call("eth_getBlockByHash", json!([transaction["blockHash"], false]));
+            assert_eq!(receipt["timestamp"], block["timestamp"]);
+        }
+        let (start, end) = if newest_first { ("firstPage", "lastPage") } else { ("lastPage", "firstPage") };
+        assert_eq!(page[start], json!(at == json!(0)), "{page}");
+        if newest_first {
+            at = transactions.last().map_or(json!(1), |one| one["blockNumber"].clone());
+            all.extend(hashes);
+        } else {
+            at = transactions.first().map_or(json!(u64::MAX), |one| one["blockNumber"].clone());
+            all.splice(0..0, hashes);
+        }
+        if page[end] == json!(true) {
+            return all;
+        }
+        assert!(transactions.len() as u64 >= size, "{page}");
+    }
+}
+
+#[test]
+fn searches_find_each_transaction_in_which_an_address_takes_part() {
+    let Explored { mut dev, .. } = Explored::new();
+    for round in 0..6 {
+        for to in [SENDER, NOBODY, FAILS].iter().take(1 + round % 3) {
+            dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": to, "gas": "0x7a120"}]));
+        }
+        dev.get("evm_mine", json!([]));
+    }
+    let network = dev.chain().view().network().clone();
+    let mut light = Light::new(network, ExecutedUpstream::new(dev.client.snapshot()));
+    for (address, least) in [(ALICE, 12), (SENDER, 7), (BOB, 8), (NOBODY, 4), (DESTROYED, 7)] {
+        let expected = taking_part(&mut dev, address);
+        assert!(expected.len() >= least, "{address}: {expected:?}");
+        for method in ["ots_searchTransactionsBefore", "ots_searchTransactionsAfter"] {
+            for size in [1, 3, 100] {
+                let found = pages(&mut |method, params| dev.get(method, params), method, address, size);
+                assert_eq!(found, expected, "{method} of {address} by {size}");
+            }
+            let found =
+                pages(&mut |method, params| light.call(method, &params).unwrap(), method, address, 100);
+            assert_eq!(found, expected, "{method} of {address} in a light client");
+        }
+    }
+}
+
+#[test]
+fn a_search_ends_after_ten_thousand_blocks() {
+    let config = DevConfig { history: None, ..DevConfig::new(&DevAccounts::default()) };
+    let mut dev = DevClient::new(config);
+    let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB}]));
+    dev.get("hardhat_mine", json!(["0x2710"]));
+    let (code, text) = dev.refused("ots_searchTransactionsBefore", json!([BOB, 0, 25]));
+    assert!(code == -32005 && text.contains("10000 blocks"), "{code} {text}");
+    // What was found before the limit is a page.
+    let found = dev.get("ots_searchTransactionsAfter", json!([BOB, 0, 25]));
+    assert_eq!((&found["txs"][0]["hash"], &found["firstPage"]), (&hash, &json!(false)));
+    assert_eq!(dev.get("ots_searchTransactionsBefore", json!([BOB, 2, 25]))["txs"][0]["hash"], hash);
+}
+
+#[test]
+fn a_search_ends_where_states_are_not_kept() {
+    let config = DevConfig { history: Some(5), ..DevConfig::new(&DevAccounts::default()) };
+    let mut dev = DevClient::new(config);
+    let send = json!([{"from": ALICE, "to": BOB}]);
+    let hashes: Vec<Value> = (0..20).map(|_| dev.get("eth_sendTransaction", send.clone())).collect();
+    let page = dev.get("ots_searchTransactionsBefore", json!([BOB, 0, 25]));
+    let found = page["txs"].as_array().unwrap();
+    assert!((4..=6).contains(&found.len()) && page["lastPage"] == json!(false), "{page}");
+    assert_eq!(found[0]["hash"], *hashes.last().unwrap());
+    let (code, text) = dev.refused("ots_searchTransactionsBefore", json!([BOB, 5, 25]));
+    assert!(code == -32600 && text.contains("older than the history kept"), "{code} {text}");
+}

@@ -1,6 +1,6 @@
 //! `ots_*`: what the explorer Otterscan asks for besides the usual methods (its docs/custom-jsonrpc.md, API level 8).
-//!
-//! The searches for transactions of an address are left out: they need an index of all inner calls.
+
+mod search;
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -35,6 +35,9 @@ use crate::{
 const API_LEVEL: u32 = 8;
 
 const TRANSACTION: &[Param] = &[required("transactionHash", "HASH")];
+
+const SEARCH: &[Param] =
+    &[account_of("address"), required("blockNumber", "QUANTITY"), required("pageSize", "QUANTITY")];
 
 pub(super) const METHODS: &[Method] = &[
     Method::local("ots_getApiLevel", &[], "JSON integer", "The level of the ots_ methods.", |_, _| {
@@ -88,6 +91,23 @@ pub(super) const METHODS: &[Method] = &[
         creator,
     )
     .costs(500),
+    Method::read(
+        "ots_searchTransactionsBefore",
+        SEARCH,
+        "{txs, receipts, firstPage, lastPage}",
+        "Transactions in which an address takes part, inner calls included, in blocks before this one or the newest \
+         (0). A page ends with a whole block; a request searches at most 10,000 blocks.",
+        search::before,
+    )
+    .costs(1_000),
+    Method::read(
+        "ots_searchTransactionsAfter",
+        SEARCH,
+        "{txs, receipts, firstPage, lastPage}",
+        "As ots_searchTransactionsBefore, in blocks after this one, the newest first.",
+        search::after,
+    )
+    .costs(1_000),
     Method::read(
         "ots_getInternalOperations",
         TRANSACTION,
