@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
 import { onPage, withPayment } from './lib/page.mjs';
-import { startSite } from './lib/site.mjs';
+import { call, startSite } from './lib/site.mjs';
 import { openSources } from './lib/source.mjs';
 
 let browser;
@@ -15,6 +15,7 @@ after(() => browser.close());
 test('the first screen: one press, a node lies, a wallet shows the lie, and the page names the liar', async (t) => {
   const site = await startSite('dev');
   t.after(site.stop);
+  await call(site.node, 'evm_mine');
   await onPage(browser, site, async (page) => {
     await page.getByRole('button', { name: 'Make a node lie' }).click();
     await page.waitForFunction(() => document.querySelector('#shown')?.textContent === '1,010,001.6 RBTC');

@@ -152,7 +152,7 @@ test('tour of operators: what the client in the tab says of the node that serves
   const head = await call(sites.chain.node, 'eth_blockNumber');
   while (await call(node, 'eth_blockNumber') !== head) await new Promise((resolve) => setTimeout(resolve, 50));
   await onPage(browser, sites.light, async (page) => {
-    await page.getByText('The node, as the client sees it').click();
+    await page.getByText('The light client, as this page sees it').click();
     // The looks at a node are some seconds apart.
     await page.waitForFunction(() => /yes\s*none/.test(document.querySelector('#status table')?.textContent ?? ''));
     assert.match(await page.textContent('#status table'), /127\.0\.0\.1:4454/);

@@ -2,6 +2,7 @@
 import type { Answer, Evidence, Provider, SyncProgress } from '../../../pkg/index.js';
 import { fromHex, quantity, toBig } from '../bytes.ts';
 import { decodeList } from '../proof/rlp.ts';
+import { type Served, servedOf } from './served.ts';
 import { claim, type Call, through, toTransport, without } from './upstream.ts';
 import type { Source } from './source.ts';
 
@@ -124,6 +125,12 @@ export class Session {
 
   upstreams(): Promise<UpstreamReport[]> {
     return this.request('rootlight_upstreams') as Promise<UpstreamReport[]>;
+  }
+
+  /** The upstreams of the server, if it is a light client itself. */
+  async served(): Promise<readonly Served[]> {
+    if (this.source.kind === 'tab') return [];
+    return servedOf(await this.claim('rootlight_upstreams').catch(() => undefined));
   }
 
   /** How many lies were caught: those in proofs, and those beside proven answers. */

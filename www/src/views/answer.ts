@@ -32,9 +32,12 @@ const side = (title: string, kind: string, lines: readonly (readonly [string, st
 
 export const verdictBadge = (verdict: Verdict): HTMLElement => el('span', { class: `badge ${VERDICTS[verdict].kind}` }, VERDICTS[verdict].badge);
 
+/** Whether a block is where the chain starts, which nothing proves. */
+export const isTrusted = (verification: Verification | null): boolean => /^(checkpoint|upstream)$/.test(verification?.origin ?? '');
+
 /** The level of a block's contents. What follows from a trusted block is not verified, but trusted. */
 export function levelBadge(level: string | undefined, verification: Verification | null): HTMLElement {
-  if (level === undefined && /^(checkpoint|upstream)$/.test(verification?.origin ?? '')) return el('span', { class: 'badge warn' }, 'trusted');
+  if (level === undefined && isTrusted(verification)) return el('span', { class: 'badge warn' }, 'trusted');
   const shown = level ?? verification?.level ?? 'verified';
   return el('span', { class: `badge ${/^(verified|local)/.test(shown) ? 'good' : 'warn'}` }, shown);
 }

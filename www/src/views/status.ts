@@ -1,12 +1,13 @@
 // One line about the chain: its newest block, honest sources, what the chain rests on, and what a forgery costs.
 import type { SyncProgress } from '../../../pkg/index.js';
-import type { Session, UpstreamReport, Verification } from '../chain/session.ts';
+import type { Session, Verification } from '../chain/session.ts';
 import { networkOf } from '../chain/networks.ts';
 import { progressOf, type Source } from '../chain/source.ts';
 import { ago, fromHex, grouped, quantity, reversed, toBig } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
 import { VERDICTS, type Verdict } from '../words.ts';
-import { levelBadge, verdictBadge } from './answer.ts';
+import { isTrusted, levelBadge, verdictBadge } from './answer.ts';
+import { honestyViews, kindOf, sourcesView } from './honesty.ts';
 
 /** Milliseconds without any progress after which the page says so. */
 const PATIENCE = 12_000;
@@ -39,17 +40,6 @@ function labels(): HTMLElement {
       el('dd', {}, 'How many blocks stand on top. Each adds work that a liar would have to redo; exchanges wait for a dozen or more.')));
 }
 
-function upstreams(reports: readonly UpstreamReport[], source: Source, lies: number): HTMLElement {
-  const rows = reports.map((report) => el('tr', {},
-    el('th', { scope: 'row' }, source.name),
-    el('td', {}, report.announced === null ? 'nothing yet' : `block ${grouped(Number(report.announced))}`),
-    el('td', {}, report.latencyMillis === null ? '–' : `${report.latencyMillis} ms`),
-    el('td', {}, report.stateProofs === null ? 'not asked yet' : report.stateProofs ? 'yes' : 'no'),
-    el('td', { id: 'lies' }, lies === 0 ? 'none' : grouped(lies))));
-  const heads = ['Node', 'Says its newest is', 'Answers in', 'Proves state', 'Lies caught'].map((text) => el('th', { scope: 'col' }, text));
-  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Nodes' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), el('tbody', {}, ...rows)));
-}
-
 /** What the chain rests on, in a few words. */
 export function restsOn(verification: Verification | null, isMined: boolean): string {
   const began = verification?.began;
@@ -74,6 +64,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   const note = el('p', { class: 'small', 'aria-live': 'polite' }, `Asking ${source.name} for headers…`);
   const strip = el('div', { class: 'strip-line' }, el('span', { class: 'badge network' }, name));
   const table = el('div');
+  const title = el('summary', {}, 'The node, as this page sees it');
   const below = el('div', { class: 'below' });
   fill(root, strip, bar, note, below);
   // Silence is shown, too: a node may be down, or send headers that prove nothing.
@@ -89,31 +80,31 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
     if (session.isClosed) return;
     const { head } = session;
     const at = quantity(head);
-    const [verification, reports, lies, block] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.block(at)]);
+    const [verification, reports, lies, block, served] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.block(at), session.served()]);
     const silent = reports.find(({ resting }) => resting !== null)?.resting ?? null;
-    const now = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silent, session.lacksState]);
+    const now = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silent, session.lacksState, served]);
     // A newer block brings a look of its own.
     if (session.isClosed || head !== session.head) return;
     time = head === 0 ? 0 : Number(block?.timestamp ?? 0);
     if (now === shown) return tick();
     shown = now;
-    const honest = lies > 0 ? reports.length - 1 : reports.length;
     const level = levelBadge(undefined, verification);
     level.id = 'level';
     const cost = network?.isMined ? forgery(verification?.attackCost ?? null, block?.bitcoinMergedMiningHeader ?? '') : 'next to nothing';
     const part = (...children: (Node | string)[]) => el('span', {}, ...children);
     fill(strip, el('span', { class: 'badge network' }, name),
       part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
-      part(el('b', { id: 'honest' }, `${honest} of ${reports.length}`), ` ${reports.length === 1 ? 'node' : 'nodes'} honest`, lies > 0 ? el('span', { class: 'badge bad' }, `${grouped(lies)} ${lies === 1 ? 'lie' : 'lies'} caught`) : ''),
+      ...honestyViews({ reports, served, lies, isSilent: silent !== null, isTrusted: isTrusted(verification) }),
       part('checked from ', el('b', { id: 'rests' }, restsOn(verification, network?.isMined ?? false))),
       cost ? part('forging it costs ', el('b', { id: 'cost' }, cost)) : '');
     tick();
     bar.hidden = true;
-    fill(table, upstreams(reports, source, lies));
+    fill(table, sourcesView(reports, served, source.name, lies));
+    title.textContent = `The ${kindOf(served)}, as this page sees it`;
     root.dataset['node'] = silent === null ? 'answers' : 'silent';
     note.textContent = silent !== null
       ? `${source.name} gives nothing new for now: ${silent}. What was proven stays proven, and the page goes on asking.`
-      : session.lacksState ? `${source.name} cannot prove state: blocks, transactions, receipts and logs are proven, balances and calls are not. A node such as \`rootlight light\` proves them.` : '';
+      : session.lacksState ? `${source.name} cannot prove state: blocks, transactions, receipts and logs are proven, balances and calls are not. ${served.length > 0 ? 'An upstream that proves state, such as `rootlight follow`, makes it able to.' : 'A node such as `rootlight follow` proves them.'}` : '';
   }
 
   const tick = () => {
@@ -142,9 +133,10 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
       session.onHead(again);
       session.onChange(again);
       clearTimeout(waiting);
-      fill(below, el('details', { class: 'levels' }, el('summary', {}, 'The node, as the client sees it'),
+      fill(below, el('details', { class: 'levels' }, title,
         el('p', { class: 'tells' }, network?.work), el('p', { class: 'tells' }, `Trusted without proof: ${source.trusts}.`), table),
-      labels(), source.kind === 'server' && action('Use a practice chain in this tab', change.practise));
+      // Who has a development chain already gains nothing by one for practice.
+      labels(), source.kind === 'server' && network?.option !== 'regtest' && action('Use a practice chain in this tab', change.practise));
       again();
       const clock = setInterval(() => {
         if (session.isClosed) clearInterval(clock);

@@ -1,0 +1,63 @@
+// Who answers the page, and how honest it was found to be: a node, or a light client with upstreams of its own.
+import { honest, type Served, silent } from '../chain/served.ts';
+import type { UpstreamReport } from '../chain/session.ts';
+import { grouped } from '../bytes.ts';
+import { el } from '../dom.ts';
+
+/** What the page is answered by, in words. */
+export const kindOf = (served: readonly Served[]): string => (served.length > 0 ? 'light client' : 'node');
+
+export interface Honesty {
+  readonly reports: readonly UpstreamReport[];
+  readonly served: readonly Served[];
+  readonly lies: number;
+  /** Whether the server does not answer now. */
+  readonly isSilent: boolean;
+  /** Whether the newest block is where the chain starts, so that nothing was proven yet. */
+  readonly isTrusted: boolean;
+}
+
+const caught = (lies: number) => (lies > 0 ? el('span', { class: 'badge bad' }, `${grouped(lies)} ${lies === 1 ? 'lie' : 'lies'} caught`) : '');
+
+/** About the upstreams of a light client, by its own word. */
+function servedView(served: readonly Served[]): HTMLElement {
+  const [good, quiet] = [honest(served), silent(served)];
+  const lies = served.reduce((sum, each) => sum + each.lies, 0);
+  const one = served.length === 1;
+  if (quiet === served.length) return el('span', {}, el('b', { id: 'served', class: 'badge warn' }, one ? 'its only upstream does not answer' : `none of its ${served.length} upstreams answers`));
+  return el('span', {}, `its ${one ? 'upstream' : 'upstreams'}: `, el('b', { id: 'served' }, `${good} of ${served.length}`), ' honest', quiet > 0 ? `, ${quiet} without an answer` : '', caught(lies));
+}
+
+/** The parts of the status line about honesty. Nobody is praised for a block that nothing proves. */
+export function honestyViews({ reports, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
+  const good = lies > 0 ? reports.length - 1 : reports.length;
+  const who = served.length > 0 ? 'this light client: ' : '';
+  const noun = served.length > 0 ? ' honest' : ` ${reports.length === 1 ? 'node' : 'nodes'} honest`;
+  const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)
+    : lies === 0 && isTrusted ? el('span', {}, el('b', { id: 'honest' }, 'nothing to check yet'), ': the first proof comes with the next block')
+    : el('span', {}, who, el('b', { id: 'honest' }, `${good} of ${reports.length}`), noun, caught(lies));
+  return served.length > 0 ? [own, servedView(served)] : [own];
+}
+
+const tableOf = (label: string, heads: readonly string[], rows: readonly HTMLElement[]): HTMLElement =>
+  el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label },
+    el('table', {}, el('thead', {}, el('tr', {}, ...heads.map((text) => el('th', { scope: 'col' }, text)))), el('tbody', {}, ...rows)));
+
+const proves = (stateProofs: boolean | null): string => (stateProofs === null ? 'not asked yet' : stateProofs ? 'yes' : 'no');
+
+/** The server as the page's own client sees it, and below it the upstreams that the server names. */
+export function sourcesView(reports: readonly UpstreamReport[], served: readonly Served[], name: string, lies: number): HTMLElement {
+  const rows = reports.map((report) => el('tr', {},
+    el('th', { scope: 'row' }, name),
+    el('td', {}, report.announced === null ? 'nothing yet' : `block ${grouped(Number(report.announced))}`),
+    el('td', {}, report.latencyMillis === null ? '–' : `${report.latencyMillis} ms`),
+    el('td', {}, proves(report.stateProofs)),
+    el('td', { id: 'lies' }, lies === 0 ? 'none' : grouped(lies))));
+  const own = tableOf('Nodes', [served.length > 0 ? 'Light client' : 'Node', 'Says its newest is', 'Answers in', 'Proves state', 'Lies caught'], rows);
+  if (served.length === 0) return own;
+  const upstreams = served.map((each) => el('tr', {},
+    el('th', { scope: 'row' }, each.name), el('td', {}, each.resting === null ? 'answers' : `left alone: ${each.resting}`),
+    el('td', {}, proves(each.stateProofs)), el('td', {}, each.lies === 0 ? 'none' : grouped(each.lies))));
+  return el('div', {}, own, el('p', { class: 'tells' }, 'Its upstreams, by its own word. Whatever they say, this page checks the answers again.'),
+    tableOf('Upstreams of the light client', ['Upstream', 'State', 'Proves state', 'Lies caught'], upstreams));
+}
