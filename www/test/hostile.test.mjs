@@ -124,7 +124,7 @@ test('enormous numbers of a contract and of a visitor are shown or refused, and 
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, hash);
     };
     await shows(`#/token/${contractAddress}/${from}`, 'Token', most.toLocaleString('en-US'));
-    await shows(`#/logs/${contractAddress}`, 'Logs', 'Transfer of 115,792,089,237,316,195,423,570,985,008,687,907,853,269,984,665,640,564,039,457.584007913129639935');
+    await shows(`#/logs/${contractAddress}`, 'Logs', 'Transfer of 115,792,089,237,316,195,423,570,985,008,687,907,853,269,984,665,640,564,039,457,584,007,913,129,639,935 units');
     await shows(`#/block/${'9'.repeat(15)}`, 'No proven answer', 'does not exist yet');
     await shows(`#/block/${'9'.repeat(400)}`, 'No proven answer', 'A block is a number or a hash');
     await shows(`#/logs/all/${'9'.repeat(400)}`, 'No proven answer', 'write how many blocks'.replace('w', 'W'));

@@ -1,7 +1,8 @@
 // An account or a contract: what it has, and what it answers.
 import type { Session } from '../chain/session.ts';
 import { fromHex, grouped, rbtc, toAddress, toHex, word256 } from '../bytes.ts';
-import { el } from '../dom.ts';
+import { isToken } from '../contracts/decimals.ts';
+import { el, put } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
 import { type AccountProof, accountTrail, pinned, whatItIs } from '../views/account.ts';
 import { comparison, heard, read, said } from '../views/answer.ts';
@@ -24,6 +25,16 @@ const codeView = (code: string): HTMLElement => el('section', { class: 'card', '
     el('div', {}, el('dt', {}, 'Keccak-256, computed here'), el('dd', { class: 'mono break', id: 'code-hash' }, hashOf(code)))),
   el('details', {}, el('summary', {}, 'Its bytes'), bytesView(code.length > WRITTEN ? `${code.slice(0, WRITTEN)}…` : code)),
   el('div', { class: 'row' }, copyButton(code, 'Copy the code')));
+
+/** Leads to the page of a token, once the contract has answered as one. */
+function tokenLink(session: Session, address: string): HTMLElement {
+  const place = el('span');
+  void isToken(session, address).catch(() => false).then((yes) => {
+    place.dataset['token'] = String(yes);
+    if (yes) put(place, ' · ', link('token', address, 'as a token'));
+  });
+  return place;
+}
 
 export async function addressPage(session: Session, id = ''): Promise<HTMLElement> {
   const address = toAddress(id);
@@ -49,7 +60,7 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     headingView(isContract ? 'Contract' : 'Account', address, verification),
     factsView(
       ['Balance', read(balance, amount)], ['Transactions sent', read(nonce, count)], ['What it is', read(code, kind)], ['At block', link('block', String(Number(at)))],
-      ...(isContract ? [['Also', link('token', address, 'as a token'), ' · ', el('a', { href: `#/logs/${address}` }, 'its logs')] as const] : [])),
+      ...(isContract ? [['Also', el('a', { href: `#/logs/${address}` }, 'its logs'), tokenLink(session, address)] as const] : [])),
     ladderView([
       ...workSteps(session, block, work),
       stateStep(block),

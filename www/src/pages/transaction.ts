@@ -7,7 +7,7 @@ import { follow, receiptKey } from '../proof/trie.ts';
 import { valueOf } from '../views/account.ts';
 import { comparison, said } from '../views/answer.ts';
 import { ladderView } from '../views/ladder.ts';
-import { type Log, meaning } from '../views/logs.ts';
+import { decimalsIn, type Log, meaning } from '../views/logs.ts';
 import { nodeViews } from '../views/trail.ts';
 import { blockOf, blockPage } from './block.ts';
 import { bytesView, factsView, headingView, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
@@ -62,10 +62,12 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
   const bytes = fromHex(raw);
   // Long values are in the node by their hash, followed by their length.
   const holds = equal(valueOf(path), bytes) || equal(valueOf(path).subarray(0, 32), keccak(bytes));
+  const decimals = await decimalsIn(session, receipt.logs.slice(0, LISTED));
+  const inWords = (log: Log) => meaning(log, decimals);
   const compared = await comparison(session, { block, lines: [
     { name: 'Result', claimed: told(claim, resultOf), proven: resultOf(receipt) },
     { name: 'Gas', claimed: told(claim, ({ gasUsed }) => String(Number(gasUsed))), proven: String(Number(receipt.gasUsed)) },
-    { name: 'Logs', claimed: told(claim, ({ logs }) => logs.map(meaning).join()), proven: safeText(receipt.logs.map(meaning).join()) },
+    { name: 'Logs', claimed: told(claim, ({ logs }) => logs.map(inWords).join()), proven: safeText(receipt.logs.map(inWords).join()) },
   ] });
   const number = grouped(Number(block.number));
   return el('article', {},
@@ -84,6 +86,6 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
       { title: 'This receipt', holds, open: () => [tellsView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
     ]),
     receipt.logs.length > 0 && el('section', { class: 'card', 'aria-label': 'Logs' }, el('h2', {}, 'Logs'),
-      el('ol', { class: 'hashes' }, ...receipt.logs.slice(0, LISTED).map((log) => el('li', {}, `${safeText(meaning(log))} · `, link('address', log.address))))),
+      el('ol', { class: 'hashes' }, ...receipt.logs.slice(0, LISTED).map((log) => el('li', {}, `${safeText(inWords(log))} · `, link('address', log.address))))),
     toolsView(session, compared, claim, ['eth_getTransactionReceipt', hash], { subject: 'receipt', document: { receipt, nodes, header: block }, name: `receipt-${hash.slice(2, 14)}.json` }));
 }

@@ -1,10 +1,12 @@
 // The explorer's logs: what contracts reported, each proven by its receipt.
 import type { Session, Verification } from '../chain/session.ts';
-import { equal, fromHex, grouped, InputError, quantity, short, toAddress, units } from '../bytes.ts';
+import { equal, fromHex, grouped, InputError, quantity, short, toAddress } from '../bytes.ts';
 import { addressOf, number, TRANSFER } from '../contracts/abi.ts';
+import { amountOf, type Decimals, decimalsOf } from '../contracts/decimals.ts';
 import { action, el, field, fill, form } from '../dom.ts';
 import { keccak } from '../proof/hash.ts';
 import { follow, receiptKey } from '../proof/trie.ts';
+import { link } from '../pages/common.ts';
 import { valueOf } from './account.ts';
 import { heard, refusalView, said, shower, standing, verdictBadge } from './answer.ts';
 import { trailView } from './trail.ts';
@@ -27,13 +29,20 @@ const SHOWN = 50;
 /** Blocks that are asked for unless a visitor says otherwise. */
 export const USUAL = '100';
 
+/** Whether a log says that a token was paid. */
+const isTransfer = ({ topics: [event, from, to] }: Log): boolean => event === TRANSFER && Boolean(from) && Boolean(to);
+
+/** The decimals of the tokens that these logs speak about. */
+export const decimalsIn = (session: Session, logs: readonly Log[]): Promise<Decimals> =>
+  decimalsOf(session, logs.filter(isTransfer).map(({ address }) => address));
+
 /** What a log says, as far as that can be told. */
-export function meaning(log: Log): string {
+export function meaning(log: Log, decimals: Decimals): string {
   const [event, from, to] = log.topics;
   if (event === TRANSFER && from && to) {
     const amount = number(log.data);
     const source = BigInt(from) === 0n ? 'new tokens' : `from ${short(addressOf(from), 3, 3)}`;
-    return `Transfer of ${amount === undefined ? '?' : units(amount)}, ${source}, to ${short(addressOf(to), 3, 3)}`;
+    return `Transfer of ${amount === undefined ? '?' : amountOf(amount, log.address, decimals)}, ${source}, to ${short(addressOf(to), 3, 3)}`;
   }
   return event ? `event ${short(event, 4, 4)}, data ${short(log.data, 8, 8)}` : `data ${short(log.data, 8, 8)}`;
 }
@@ -57,13 +66,12 @@ export async function receiptTrail(session: Session, log: Log): Promise<HTMLElem
 }
 
 /** One log; `claimed` is what the node says of it, `undefined` if the node answers nothing at all. */
-function row(session: Session, log: Log, claimed: string | undefined): HTMLElement {
+function row(session: Session, log: Log, proven: string, claimed: string | undefined): HTMLElement {
   const proof = el('div');
-  const proven = meaning(log);
   const show = action('Show its proof', () => receiptTrail(session, log).then((made) => fill(proof, made), (error) => fill(proof, refusalView(error))));
   return el('li', {},
     el('p', {}, el('span', { class: 'badge good' }, '✓'), ' ', el('strong', {}, proven)),
-    el('p', { class: 'small' }, `Block ${grouped(Number(log.blockNumber))} · contract ${short(log.address, 4, 4)} · `, el('a', { href: `#/tx/${log.transactionHash}` }, 'its transaction')),
+    el('p', { class: 'small' }, 'Block ', link('block', String(Number(log.blockNumber))), ' · contract ', link('address', log.address), ' · ', el('a', { href: `#/tx/${log.transactionHash}` }, 'its transaction')),
     claimed !== undefined && claimed !== proven && el('p', { class: 'note bad' }, verdictBadge('lie'), ` The node says: ${claimed}`),
     show, proof);
 }
@@ -95,20 +103,21 @@ export async function logsAnswer(session: Session, address: string, count: numbe
     session.answer('eth_getLogs', filter), said(session, 'eth_getLogs', filter), session.verification(filter.toBlock),
   ]);
   const logs = (result as Log[]).slice().reverse();
+  const decimals = await decimalsIn(session, logs.slice(0, SHOWN));
   const answers = Array.isArray(claim);
   const claims = (answers ? claim : []) as Partial<Log>[];
   const told = (log: Log): string | undefined => {
     const other = claims.find((each) => each?.transactionHash === log.transactionHash && each.logIndex === log.logIndex);
-    return other ? heard(other.data, () => meaning(other as Log)) ?? 'a log without data' : answers ? 'there is no such log' : undefined;
+    return other ? heard(other.data, () => meaning({ ...(other as Log), address: log.address }, decimals)) ?? 'a log without data' : answers ? 'there is no such log' : undefined;
   };
   let lies = 0;
   const rows = logs.slice(0, SHOWN).map((log) => {
-    const other = told(log);
-    if (other !== undefined && other !== meaning(log)) {
+    const [other, proven] = [told(log), meaning(log, decimals)];
+    if (other !== undefined && other !== proven) {
       lies += 1;
       session.caught(`log ${log.transactionHash} ${log.logIndex} ${other}`);
     }
-    return row(session, log, other);
+    return row(session, log, proven, other);
   });
   const made = claims.length - logs.length;
   if (made > 0) session.caught(`logs ${filter.fromBlock} ${filter.toBlock} ${made}`);
