@@ -102,7 +102,7 @@ function functionButtons(bench: Bench, { address, functions }: Deployed): HTMLEl
   const choices: (readonly [string, () => HTMLElement])[] = [
     ...functions.map((each) => [each.name, () => {
       const [asks, sends] = [['Ask', (data: () => string) => ask(bench, address, signatureOf(each), data)], ['Send as a transaction', (data: () => string) => send(bench, address, signatureOf(each), data)]] as const;
-      return functionView(each, each.reads ? [asks, sends] : [sends, asks], undefined, bench.accounts[1]);
+      return functionView(each, each.reads ? [asks, sends] : [sends, asks], { address: bench.accounts[1] ?? '' });
     }] as const),
     ['by hand', () => byHand(bench, address)],
   ];

@@ -11,8 +11,8 @@ import { readings } from './contract.ts';
 /** What a button of a function is called, and what it does with the call data. */
 export type Way = readonly [string, (data: () => string) => Promise<unknown>];
 
-/** A function with a field for each argument, of which the first address is filled in if one is given. */
-export function functionView(given: ContractFunction, ways: readonly Way[], result?: Child, address = ''): HTMLElement {
+/** A function with a field for each argument, of which the first address is filled in if one is given; `tells` is said above its buttons. */
+export function functionView(given: ContractFunction, ways: readonly Way[], { result, address = '', tells }: { readonly result?: Child; readonly address?: string; readonly tells?: Child } = {}): HTMLElement {
   const first = given.inputs.findIndex(({ type }) => type === 'address');
   const inputs = given.inputs.map((_, at) => el('input', { autocomplete: 'off', spellcheck: 'false', value: at === first ? address : '' }));
   const data = () => callData(signatureOf(given), inputs.map(({ value }) => value));
@@ -20,7 +20,8 @@ export function functionView(given: ContractFunction, ways: readonly Way[], resu
   return form({ class: 'function' }, async () => main?.[1](data),
     el('p', {}, el('code', { class: 'mono break' }, safeText(signatureOf(given)))),
     inputs.length > 0 && el('div', { class: 'two' }, ...inputs.map((input, at) => field(safeText(given.inputs[at]?.name || `argument ${at + 1}`), input, given.inputs[at]?.type))),
-    el('div', { class: 'row' }, main && el('button', { class: 'button' }, main[0]), ...others.map(([name, work]) => action(name, () => work(data)))),
+    tells && el('p', { class: 'small' }, tells),
+    el('div', { class: 'row' }, main && el('button', { class: 'button main' }, main[0]), ...others.map(([name, work]) => action(name, () => work(data)))),
     result);
 }
 
@@ -43,7 +44,7 @@ export function functionsView(session: Session, address: string): HTMLElement {
         ],
         level: answer.level, block, verification: await session.verification(block.number), trails: [],
       });
-    })]], result);
+    })]], { result, tells: !given.reads && 'This function changes something. Asked here it changes nothing: you see what it would answer.' });
   };
   const open = async () => {
     try {
