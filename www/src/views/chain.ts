@@ -65,7 +65,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     fill(about, el('dl', { class: 'facts' },
       row('Block', el('a', { href: `#/block/${number}` }, `#${grouped(number)}`), ' ', levelBadge(undefined, verification)),
       row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${trusted(depth)}`),
-      row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
+      depth > 0 && row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
     el('dl', { class: 'facts wide' },
       row('Hash', el('span', { class: 'mono break' }, block.hash)),
       row('Parent', el('span', { class: 'mono break' }, block.parentHash))));
