@@ -75,6 +75,8 @@ async function follow(source: Source, mine: number): Promise<void> {
   if (source.kind === 'tab') practiceView(byId('source'), ask);
   else fill(byId('source'));
   status.ready(session);
+  session.onHead(tellNewest);
+  tellNewest(session.head);
   void route(session);
   for (const show of sections(session)) {
     await breath();
@@ -123,7 +125,7 @@ addEventListener('hashchange', () => {
 holdLinkedSections();
 followAddress(() => running);
 demoView(byId('demo'), () => running?.source);
-searchView(byId('search'));
+const tellNewest = searchView(byId('search'));
 void route(undefined);
 allowWorkers();
 // The browser draws the page first.

@@ -33,7 +33,7 @@ export function troubleOf(error: unknown): Trouble {
   if (FILES.has(status)) return new Trouble('absent', `HTTP status ${status}`);
   if (status > 0) return new Trouble('down', `HTTP status ${status}`);
   if (error instanceof DOMException && error.name === 'TimeoutError') return new Trouble('hanging', 'no answer within 10 s');
-  if (error instanceof SyntaxError) return new Trouble('absent', 'the answer is no JSON');
+  if (error instanceof SyntaxError) return new Trouble('absent', 'something answers there, but not as a node does');
   return new Trouble('down', 'nobody answers there');
 }
 

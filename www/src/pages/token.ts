@@ -3,7 +3,7 @@ import type { Session } from '../chain/session.ts';
 import { safeText, toAddress } from '../bytes.ts';
 import { el, field } from '../dom.ts';
 import { comparison } from '../views/answer.ts';
-import { tokenAnswer } from '../views/contract.ts';
+import { HOLDER, tokenAnswer } from '../views/contract.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { nodeViews } from '../views/trail.ts';
 import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, tellsView, toolsView, workSteps } from './common.ts';
@@ -33,7 +33,7 @@ export async function tokenPage(session: Session, contract = '', holder = ''): P
     headingView('Token', token, verification),
     tellsView('Its name and symbol are what the contract says: anybody may copy another token’s name, nobody its address.'),
     factsView(...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Holder', link('address', who)], ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
-    questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input)),
+    questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input, HOLDER)),
     ladderView([...workSteps(session, block, work), stateStep(block), ...steps(answer)]),
     toolsView(session, compared, claim, question, { subject: 'account', document: { proof, header: block }, name: `token-${token.slice(2, 14)}-${Number(block.number)}.json` }));
 }

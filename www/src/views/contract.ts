@@ -68,6 +68,9 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
   };
 }
 
+/** What a holder is. */
+export const HOLDER = 'Whose balance is asked for: the account or contract that has some of the token.';
+
 export function tokenForm(session: Session): HTMLElement {
   const { token, account } = session.source;
   const contract = el('input', { value: token ?? '', autocomplete: 'off', spellcheck: 'false', required: true });
@@ -77,7 +80,7 @@ export function tokenForm(session: Session): HTMLElement {
   const ask = () => show(async () => answerView(session, await tokenAnswer(session, toAddress(contract.value), toAddress(holder.value))));
   if (contract.value && holder.value) void ask();
   return el('div', {}, form({ class: 'form' }, ask,
-    el('div', { class: 'two' }, field('Address of the token', contract), field('Address of the holder', holder)),
+    el('div', { class: 'two' }, field('Address of the token', contract), field('Address of the holder', holder, HOLDER)),
     el('div', {}, el('button', { class: 'button main' }, 'Prove the balance'))), result);
 }
 

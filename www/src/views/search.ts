@@ -15,9 +15,11 @@ export function routeOf(text: string): string {
   throw new InputError('write an address or a transaction (0x and hexadecimal digits), or a block’s number');
 }
 
-export function searchView(root: HTMLElement): void {
-  const input = el('input', { autocomplete: 'off', spellcheck: 'false', placeholder: '0x… or 9000000', type: 'search' });
+/** Shows the field. Returns what is told the newest block, which is the example of a number that exists. */
+export function searchView(root: HTMLElement): (newest: number) => void {
+  const input = el('input', { autocomplete: 'off', spellcheck: 'false', placeholder: '0x… or a number', type: 'search' });
   const wrong = el('div', { 'aria-live': 'polite' });
   const find = () => asked(wrong, () => routeOf(input.value));
   fill(root, form({ class: 'search', role: 'search' }, find, field('Address, transaction or block', input), el('button', { class: 'button main' }, 'Prove it')), wrong);
+  return (newest) => { input.placeholder = `0x… or ${newest}`; };
 }
