@@ -5,10 +5,11 @@ import { instance } from './instance.js';
 import { disconnected } from './life.js';
 import { withOptions } from './message.js';
 import { provide } from './provider.js';
+import { tellers, watchChain } from './renewal.js';
 import { maskOf, withoutSecrets } from './secrets.js';
 import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
-import { unreachable, withNetworks } from './upstream-words.js';
+import { foreignNetworks, unreachable } from './upstream-words.js';
 import { webSocketTransport } from './websocket.js';
 
 /**
@@ -90,12 +91,31 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     await restore(life, () => client, pages);
     prove(life, () => client, pages).catch(() => {});
   }
+  /** Asks the client itself. */
+  const own = async (method, ...params) => JSON.parse(await life.now(() => client.request(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })), true)).result;
   await life.run(() => client.start()).catch(async (reason) => {
     if (typeof reason !== 'string') throw reason;
-    const upstreams = exchanges.map((exchange, index) => ({ name: names[index], ask: async () => chainIdIn(await exchange(CHAIN_ID, false)) }));
-    const expected = JSON.parse(client.request(CHAIN_ID)).result;
-    throw disconnected(await life.run(() => withNetworks(reason, expected, upstreams)));
+    const expected = await own('eth_chainId');
+    const foreign = await life.run(() => foreignNetworks(expected, tellers(exchanges, names)));
+    throw disconnected(foreign ? `${reason}; ${foreign.words}` : reason);
   });
+  /** Another client takes the place of this one, with the block 0 that the upstreams show now. Its subscriptions are made again. */
+  const begin = async () => {
+    const checkpoint = await firstBlock(exchanges, names, life);
+    heard.connection?.(`${names.join(', ')}: the chain has begun anew, with block 0 ${checkpoint.hash}; this client follows it from there`);
+    const next = new Client(settings({ ...config, checkpoint }, names), exchanges, keep);
+    try {
+      await life.run(() => next.start(), true);
+    } catch (error) {
+      next.close();
+      throw error;
+    }
+    client.close();
+    client = next;
+    heard.connection?.();
+    heard.changed();
+  };
+  watchChain({ life, exchanges, names, own, isDev, tell: (reason) => heard.connection?.(reason), begin }).catch(() => {});
   const hint = (index) => client?.hint(index);
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
@@ -107,12 +127,6 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     closed,
   };
 };
-
-/** Asks for the id of a chain. */
-const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
-
-/** The result in what an exchange gives; undefined if the upstream did not respond. */
-const chainIdIn = (given) => (typeof given === 'function' ? JSON.parse(new TextDecoder().decode(given())).result : undefined);
 
 /** Calls back when a page or a worker has its network again. Upstreams that failed meanwhile would be left alone for minutes. */
 function whenOnline(life, wake) {

@@ -119,7 +119,7 @@ function newShell({ signer, interval, holdsKeys = false, needsProofs = false }) 
   const ask = async (call, quiet) => askNow(call, quiet);
   const events = withEvents(askNow, interval, () => current.takeChanged());
   const { emit, listens } = events;
-  const state = stateProofs({ ask, emit, listens, needsProofs });
+  const state = stateProofs({ ask, emit, listens, needsProofs, lost: () => lost });
 
   function close(reason) {
     if (closed) return;

@@ -13,12 +13,13 @@ const WORDS =
   'blocks, transactions, receipts and logs are proven. Add an upstream that proves state, such as `rootlight light`, `follow` or `sidecar`, or set the option `unproven`';
 
 /** Whether an error says that the proof of an account was asked for. */
-const isOfState = (error) => error?.code === UNAVAILABLE && /\beth_getProof: /.test(error.message);
+const isOfState = (error) => /\beth_getProof: /.test(error.message);
 
 /**
- * @param {{ask: Function, emit: Function, listens: Function, needsProofs: boolean}} shell `needsProofs` if unproven state is refused
+ * @param {{ask: Function, emit: Function, listens: Function, needsProofs: boolean, lost?: () => string | undefined}} shell `needsProofs` if
+ * unproven state is refused; `lost` says why no upstream is of use, if none is
  */
-export function stateProofs({ ask, emit, listens, needsProofs }) {
+export function stateProofs({ ask, emit, listens, needsProofs, lost = () => undefined }) {
   /** The names of the upstreams if none of them proves state; otherwise undefined. An upstream that was not asked may prove it. */
   async function stock() {
     const { result } = await ask({ method: 'rootlight_upstreams', params: [] }, true);
@@ -34,13 +35,16 @@ export function stateProofs({ ask, emit, listens, needsProofs }) {
       const upstreams = await stock();
       if (upstreams) emit('message', { type: 'rootlight_noStateProofs', data: { upstreams, message: WORDS } });
     },
-    /** Requests whose errors say so. */
+    /** Requests whose errors say so, or why no upstream is of use. */
     explained: (inner) => async (call) => {
       try {
         return await inner(call);
       } catch (error) {
         // Wallets have another meaning for this code.
-        if (!isOfState(error) || isWallets(call) || !(await stock().catch(() => undefined))) throw error;
+        if (error?.code !== UNAVAILABLE || isWallets(call)) throw error;
+        const reason = lost();
+        if (reason !== undefined && !error.message.includes(reason)) throw Object.assign(error, { message: `${error.message}; ${reason}` });
+        if (!isOfState(error) || !(await stock().catch(() => undefined))) throw error;
         throw Object.assign(error, { message: `${WORDS}. ${error.message}` });
       }
     },

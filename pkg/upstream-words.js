@@ -56,14 +56,16 @@ export function checkScheme(given) {
 }
 
 /**
- * Adds to the reason of a failed start which upstreams are of another network, with both chain ids.
- * @param {string} reason
+ * Which upstreams are of another network, with both chain ids and what to do; undefined if none is.
  * @param {string} expected the chain id of the followed network, as eth_chainId gives it
  * @param {{name: string, ask: () => Promise<string | undefined>}[]} upstreams `ask` gives the chain id of one, if it tells
+ * @returns {Promise<{words: string, isAll: boolean} | undefined>} `isAll` if no upstream tells the followed network's id
  */
-export async function withNetworks(reason, expected, upstreams) {
+export async function foreignNetworks(expected, upstreams) {
   const told = await Promise.all(upstreams.map(async ({ name, ask }) => ({ name, id: await ask().catch(() => undefined) })));
-  const foreign = told.filter(({ id }) => /^0x[\da-f]{1,16}$/.test(id) && BigInt(id) !== BigInt(expected));
+  const known = told.filter(({ id }) => /^0x[\da-f]{1,16}$/.test(id));
+  const foreign = known.filter(({ id }) => BigInt(id) !== BigInt(expected));
+  if (foreign.length === 0) return undefined;
   const words = foreign.map(({ name, id }) => `${name}: it is of the network with chain id ${BigInt(id)}, not ${BigInt(expected)}`);
-  return words.length > 0 ? `${reason}; ${words.join('; ')}: give an upstream of the network, or the network of the upstream` : reason;
+  return { words: `${words.join('; ')}: give an upstream of the network, or the network of the upstream`, isAll: foreign.length === known.length };
 }

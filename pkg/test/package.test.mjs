@@ -33,7 +33,7 @@ const tool = (file, args) => run(process.execPath, [`node_modules/${file}`, ...a
 
 const CODE = [
   'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'first-block', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
-  'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'secrets', 'state-proofs', 'store', 'transport', 'upstream-words', 'verification',
+  'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'renewal', 'secrets', 'state-proofs', 'store', 'transport', 'upstream-words', 'verification',
   'verify', 'vite', 'wallet', 'websocket', 'window-pages', 'worker',
 ].map((name) => `${name}.js`);
 const PROGRAM = ['access', 'commands', 'dev', 'flags', 'http', 'light', 'rootlight', 'server', 'sockets', 'verify'].map((name) => `bin/${name}.js`);
