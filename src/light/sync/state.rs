@@ -7,6 +7,7 @@ use super::{
     lease_state::LeaseState,
     options::SyncOptions,
     peer::SyncPeer,
+    phase::Phase,
     proposal::{ChainStart, ElectionRule, Proposal},
     store::RestoreState,
 };
@@ -70,6 +71,21 @@ impl HeaderSync {
         let sync = Self::with_upstreams(network, placeholder, upstreams, options);
         let proposals = sync.peers.iter().map(|_| Proposal::default()).collect();
         Self { start: ChainStart::Elected { rule, proposals }, ..sync }
+    }
+
+    /// Begins anew at another trusted block, because the upstreams' chain did: nothing of the former chain stays. Of a start by work
+    /// nothing changes.
+    pub fn begin_anew(&mut self, checkpoint: Checkpoint) {
+        if self.is_by_work() {
+            return;
+        }
+        self.followed = FollowedChain::new(self.followed.network.clone(), checkpoint, &self.options);
+        (self.leases, self.store, self.sent) = (LeaseState::default(), RestoreState::default(), None);
+        for peer in &mut self.peers {
+            // Responses that are under way belong to the former chain.
+            (peer.phase, peer.source.announced) = (Phase::Idle(0), None);
+            peer.search.restart();
+        }
     }
 
     /// Whether no block is trusted: the start is accepted for the work above it.

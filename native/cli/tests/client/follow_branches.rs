@@ -24,27 +24,32 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A development chain as an upstream.
-struct DevUpstream(LocalService);
+pub(crate) struct DevUpstream(LocalService);
 
 impl DevUpstream {
     /// A chain that mines on request, with this genesis block.
     fn on(network: Network) -> Arc<Self> {
+        Self::new(DevConfig::reference_on(network))
+    }
+
+    /// A chain of this configuration that mines on request.
+    pub(crate) fn new(config: DevConfig) -> Arc<Self> {
         let entropy = Entropy::from_system().unwrap();
-        let config = DevConfig { mining: Mining::Manual, ..DevConfig::reference_on(network) };
+        let config = DevConfig { mining: Mining::Manual, ..config };
         let node = DevNode::new(config, moment(&entropy)).unwrap();
         Arc::new(Self(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None)))
     }
 
-    async fn ask(&self, method: &str, params: &str) -> Value {
+    pub(crate) async fn ask(&self, method: &str, params: &str) -> Value {
         let result = common::outcome(&self.0, method, serde_json::from_str(params).unwrap()).await;
         result.unwrap_or_else(|error| panic!("{method} {params}: {error}"))
     }
 
-    async fn mine(&self, blocks: u64) {
+    pub(crate) async fn mine(&self, blocks: u64) {
         self.ask("hardhat_mine", &json!([format!("{blocks:#x}")]).to_string()).await;
     }
 
-    async fn head(&self) -> (u64, String) {
+    pub(crate) async fn head(&self) -> (u64, String) {
         let block = self.ask("eth_getBlockByNumber", r#"["latest",false]"#).await;
         let number = u64::from_str_radix(&block["number"].as_str().unwrap()[2..], 16).unwrap();
         (number, block["hash"].as_str().unwrap().to_owned())

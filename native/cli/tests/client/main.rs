@@ -10,6 +10,7 @@ mod follow;
 mod follow_branches;
 mod proofs;
 mod propose;
+mod renewal;
 mod replay;
 mod service;
 mod spread;

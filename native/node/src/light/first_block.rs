@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, StreamExt};
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{RequestFailure, UpstreamRequest, prove};
+use rootlight::types::SealedHeader;
 use rootlight_upstream::SharedUpstream;
 use tokio::time::{sleep, timeout};
 
@@ -87,19 +88,30 @@ pub async fn awaited_first_block(
     }
 }
 
-/// The block that one upstream shows, whose hash is that of its header. The error is the reason, in words.
-async fn shown_by(network: &Network, upstream: &SharedUpstream) -> Result<Checkpoint, String> {
-    let request = UpstreamRequest::new("eth_getBlockByNumber", r#"["0x0",false]"#.to_owned());
+/// Asks one upstream for a block; `None` if the upstream says that there is none. The error is the reason, in words.
+pub(super) async fn block_of(
+    network: &Network,
+    upstream: &SharedUpstream,
+    number: u64,
+) -> Result<Option<SealedHeader>, String> {
+    let request = UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));
     let (results, _held) = upstream.request_reserved(vec![request]).await;
     let result = results.into_iter().next().ok_or("no response")?;
     let block = result.map_err(|error| RequestFailure::from(error).to_string())?;
     if block.get() == "null" {
-        return Err("it has no block 0: check that it is a development chain".to_owned());
+        return Ok(None);
     }
     let header = prove::header(block.get(), None, network).map_err(|error| error.to_string())?;
-    if header.number != 0 {
-        return Err(format!("asked for block 0, got block {}", header.number));
+    if header.number != number {
+        return Err(format!("asked for block {number}, got block {}", header.number));
     }
+    Ok(Some(header))
+}
+
+/// The block that one upstream shows, whose hash is that of its header. The error is the reason, in words.
+async fn shown_by(network: &Network, upstream: &SharedUpstream) -> Result<Checkpoint, String> {
+    let header = block_of(network, upstream, 0).await?;
+    let header = header.ok_or("it has no block 0: check that it is a development chain")?;
     // Nothing is below block 0, so that its difficulty is the total one.
     Ok(Checkpoint { number: 0, hash: header.hash(), total_difficulty: Some(header.difficulty.value()) })
 }

@@ -18,6 +18,7 @@ mod own_node;
 pub mod propose;
 mod proven_chain;
 mod reader;
+mod renewal;
 mod rounds;
 mod sends;
 mod service;

@@ -39,7 +39,7 @@ use super::proven_chain::ProvenChain;
 use super::rounds::ask_each;
 use super::visible_head::{GateState, VisibleHead};
 use super::{
-    chain_status,
+    chain_status, renewal,
     shared_light::SharedLight,
     sync::{self, SyncLog},
 };
@@ -185,6 +185,9 @@ impl LightService {
             })
             .collect();
         syncing.push(tokio::spawn(sync::prove_restored(shared.clone())));
+        if options.sync.shown_start {
+            syncing.push(tokio::spawn(renewal::watch(shared.clone(), upstreams.clone())));
+        }
         if let Some(keeper) = &bitcoin {
             let follow = |source: &Arc<BitcoinSource>| tokio::spawn(keeper.clone().follow(source.clone()));
             syncing.extend(options.bitcoin.iter().map(follow));

@@ -1,0 +1,62 @@
+//! A development chain that begins anew: its program was started again, or went back to an earlier block.
+//!
+//! Such a chain may be shorter than the verified one, and never links to it. A client that starts at the block 0 that its
+//! upstreams show has no more reason to trust the former chain than the new one, so that it begins anew with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use futures::future::join_all;
+use rootlight::consensus::Network;
+use rootlight_upstream::SharedUpstream;
+use tracing::{info, warn};
+
+use super::first_block::{block_of, first_block};
+use super::shared_light::SharedLight;
+
+/// Time between two looks at the upstreams' chain.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Looks in a row at which no upstream has the verified head. At one, the upstreams may just have moved to a heavier branch,
+/// which synchronization follows.
+const LOOKS: u32 = 2;
+
+/// Looks at the upstreams' chain until the service is dropped.
+pub(super) async fn watch(shared: Arc<SharedLight>, upstreams: Vec<SharedUpstream>) {
+    let network = shared.client.sync().network().clone();
+    let (mut former, mut odd) = (None, 0);
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let head = shared.client.sync().chain().map(|chain| (chain.head().number, chain.head().hash()));
+        let Some((number, hash)) = head else { continue };
+        let is_gone = former.replace(hash) == Some(hash) && lacked(&network, &upstreams, number, hash).await;
+        odd = if is_gone { odd + 1 } else { 0 };
+        if odd >= LOOKS {
+            odd = 0;
+            begin_anew(&shared, &network, &upstreams, number).await;
+        }
+    }
+}
+
+/// Whether all upstreams that answer have another block at the verified head, or none. One that does not answer says nothing.
+async fn lacked(network: &Network, upstreams: &[SharedUpstream], number: u64, hash: B256) -> bool {
+    let shown = join_all(upstreams.iter().map(|upstream| block_of(network, upstream, number))).await;
+    let mut known = shown.into_iter().flatten().map(|header| header.map(|header| header.hash())).peekable();
+    known.peek().is_some() && known.all(|shown| shown != Some(hash))
+}
+
+/// Begins anew at the block 0 that the upstreams show now, if they agree.
+async fn begin_anew(shared: &SharedLight, network: &Network, upstreams: &[SharedUpstream], head: u64) {
+    let block = match first_block(network, upstreams).await {
+        Ok(block) => block,
+        Err(error) => return info!("the upstreams do not have the verified head {head} any more: {error}"),
+    };
+    warn!(
+        "the upstreams' chain has begun anew: none has the verified head {head}, and their block 0 is {}; following it \
+         from there, and forgetting the former chain",
+        block.hash
+    );
+    shared.client.sync_mut().begin_anew(block);
+    shared.changed();
+}
