@@ -32,6 +32,7 @@ const RULES: readonly (readonly [RegExp, string])[] = [
 
 /** Reasons for which there is no proof, with what to do. */
 const CAUSES: readonly (readonly [RegExp, string])[] = [
+  [/gives no functions/, 'There are no names of functions to show. Paste the ABI from the contract’s author.'],
   [/all are stock nodes/, 'The nodes of this page prove blocks, transactions, receipts and logs, but no balances, storage and calls. A node that proves state can: `rootlight light`, `follow` or `sidecar`.'],
   [/no response|Failed to fetch|HTTP status|timed? ?out/i, 'The node did not answer. The page asks it again by itself; press the button again in a moment.'],
   [/too old|stale|older than/i, 'The newest proven block is too old to answer from. The page waits for a newer one.'],

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rootlight_server::{Listen, Operations, Page, Proxies, TlsFiles, TrustedProxy};
+use rootlight_server::{Listen, Operations, Page, Proxies, SourcifyAddress, TlsFiles, TrustedProxy};
 
 /// The address of `--metrics-listen` without a value.
 const METRICS_ADDRESS: &str = "127.0.0.1:4446";
@@ -40,6 +40,10 @@ pub struct OperationArgs {
     /// Do not serve the page to browsers at GET /
     #[arg(long)]
     pub no_page: bool,
+    /// Let the page ask this Sourcify server for the functions of contracts, which it marks as not proven, such as
+    /// https://sourcify.dev/server; without it the page asks no other server
+    #[arg(long, value_name = "URL", conflicts_with = "no_page")]
+    pub sourcify: Option<SourcifyAddress>,
 }
 
 /// Parses an octal mode.
@@ -59,6 +63,7 @@ impl OperationArgs {
             proxies: self.proxies(),
             metrics: self.metrics_listen,
             page: (!self.no_page).then(Page::embedded),
+            sourcify: self.sourcify.clone(),
         }
     }
 

@@ -291,7 +291,11 @@ fn page(shared: &ServerState, request: &Request) -> Option<Response> {
         let location = HeaderValue::try_from(format!("{}/", shared.admission.base_path)).ok()?;
         return Some((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response());
     }
-    page.answer(request.method(), path, request.headers())
+    let mut answer = page.answer(request.method(), path, request.headers())?;
+    if let Some(sourcify) = &shared.sourcify {
+        super::page::allow(answer.headers_mut(), sourcify);
+    }
+    Some(answer)
 }
 
 fn not_allowed(page: Option<&Page>) -> Response {

@@ -114,6 +114,7 @@ impl Server {
             live: live.clone(),
             admission: Arc::new(config.admission),
             page: config.operations.page,
+            sourcify: config.operations.sourcify,
             websockets: ConnectionSlots::new(config.limits.websockets),
             limits: Arc::new(config.limits),
             key_sockets: KeySockets::default(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::page::Page;
 use super::proxies::Proxies;
 use super::sockets::Listen;
+use super::sourcify::SourcifyAddress;
 
 /// Mode of Unix sockets unless another one is given: only the owner may connect.
 pub const UNIX_MODE: u32 = 0o600;
@@ -25,6 +26,8 @@ pub struct Operations {
     pub metrics: Option<SocketAddr>,
     /// The page that browsers get at `/`; `None` for none.
     pub page: Option<Page>,
+    /// Where the page may ask for the functions of contracts; `None` for nowhere.
+    pub sourcify: Option<SourcifyAddress>,
 }
 
 impl Default for Operations {
@@ -36,6 +39,7 @@ impl Default for Operations {
             proxies: Proxies::default(),
             metrics: None,
             page: None,
+            sourcify: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::coding::{self, Coding};
+use super::sourcify::SourcifyAddress;
 
 /// What the page may do. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
 /// other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares its
@@ -17,6 +18,8 @@ use super::coding::{self, Coding};
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; \
      connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types default";
+/// The header that tells the page the address of a Sourcify server.
+const SOURCIFY: &str = "x-rootlight-sourcify";
 /// Names of assets contain a hash of their contents, so browsers may keep them.
 const KEEP: &str = "public, max-age=31536000, immutable";
 /// What a server answers to other requests than POST.
@@ -66,6 +69,15 @@ impl Page {
             Some(Self { files: [] }) => NOT_BUILT,
             _ => JSON_RPC,
         }
+    }
+}
+
+/// Lets the page ask a Sourcify server, and tells its address, which the page reads from its own response.
+pub(super) fn allow(headers: &mut HeaderMap, sourcify: &SourcifyAddress) {
+    let policy = POLICY.replace("connect-src 'self'", &format!("connect-src 'self' {}", sourcify.origin()));
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        headers.insert(SOURCIFY, sourcify.header());
     }
 }
 

@@ -13,6 +13,7 @@ use super::live_settings::LiveSettings;
 use super::page::Page;
 use super::request_id::Ids;
 use super::rests::Rests;
+use super::sourcify::SourcifyAddress;
 use crate::bans::HostBans;
 use crate::metrics::Started;
 use crate::service::{Counts, SharedService};
@@ -27,6 +28,8 @@ pub(crate) struct ServerState {
     pub(crate) live: Arc<LiveSettings>,
     pub(crate) admission: Arc<AdmissionRules>,
     pub(crate) page: Option<Page>,
+    /// Where the page may ask for the functions of contracts.
+    pub(crate) sourcify: Option<SourcifyAddress>,
     pub(crate) limits: Arc<ServerLimits>,
     pub(crate) websockets: Arc<ConnectionSlots>,
     /// The WebSockets of each API key.

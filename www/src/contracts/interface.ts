@@ -8,8 +8,9 @@ export interface ContractFunction {
   readonly reads: boolean;
 }
 
-/** Most characters of an ABI that are read, and most functions that are shown. */
-const LONGEST = 500_000;
+/** Most characters of an ABI that are read. */
+export const LONGEST = 500_000;
+/** Most functions that are shown. */
 const MOST = 200;
 
 const NAME = /^[A-Za-z_$][\w$]{0,100}$/;

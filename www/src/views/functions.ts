@@ -1,9 +1,10 @@
 // The functions of a contract as buttons, from an ABI that a visitor pastes.
 import { type ContractFunction, functionsOf, signatureOf } from '../contracts/interface.ts';
 import { callData } from '../contracts/abi.ts';
+import { publishedFunctions, sourcifyAddress } from '../contracts/sourcify.ts';
 import type { Session } from '../chain/session.ts';
 import { safeText } from '../bytes.ts';
-import { action, type Child, el, field, fill, form } from '../dom.ts';
+import { action, type Child, el, field, fill, form, put } from '../dom.ts';
 import { pinned } from './account.ts';
 import { answerView, clipped, heard, read, refusalView, said, shower } from './answer.ts';
 import { readings } from './contract.ts';
@@ -46,14 +47,21 @@ export function functionsView(session: Session, address: string): HTMLElement {
       });
     })]], { result, tells: !given.reads && 'This function changes something. Asked here it changes nothing: you see what it would answer.' });
   };
-  const open = async () => {
+  /** Shows functions by the word of `whose`. */
+  const open = async (find: () => readonly ContractFunction[] | Promise<readonly ContractFunction[]>, whose: string) => {
     try {
-      fill(list, ...functionsOf(abi.value).map(one));
+      const functions = await find();
+      fill(list, el('p', { class: 'note warn whose' }, el('span', { class: 'badge warn' }, 'names not proven'), ` The names are the word of ${whose}. What the functions answer is proven.`), ...functions.map(one));
     } catch (error) {
       fill(list, refusalView(error));
     }
   };
+  const elsewhere = el('div', { class: 'row' });
+  if (session.source.kind === 'server') {
+    void sourcifyAddress().then((server) => server && put(elsewhere,
+      action(`Ask ${server.host} for the functions`, () => open(() => publishedFunctions(server, session.source.chainId, address), server.host))));
+  }
   return el('section', { class: 'card', 'aria-label': 'Functions' }, el('h2', {}, 'Functions'),
     el('p', { class: 'tells' }, 'The chain knows a contract’s bytes, not the names of its functions. Paste the ABI from its author: the names are the author’s word, the answers are proven.'),
-    form({ class: 'form' }, open, field('ABI', abi), el('div', {}, el('button', { class: 'button' }, 'Show the functions'))), list);
+    form({ class: 'form' }, () => open(() => functionsOf(abi.value), 'whoever wrote this ABI'), field('ABI', abi), el('div', {}, el('button', { class: 'button' }, 'Show the functions'))), elsewhere, list);
 }

@@ -29,11 +29,12 @@ export const startProgram = (...args) => start(PROGRAM, [...args, '--silent', '-
 
 /**
  * Serves the folder; POST goes to `upstream`, or is refused without one. `tamper(text, body)` may change the text of an answer;
- * `gate(response)` may answer a POST itself, and then returns true.
+ * `gate(response)` may answer a POST itself, and then returns true. `sourcify` is the address that the page may ask for functions.
  * Resolves to {url, practice, stop}; `practice` if there is no node, so that only a practice chain can be shown.
  */
-export async function serveFolder(upstream, tamper = (text) => text, gate = () => false) {
-  const csp = await policy();
+export async function serveFolder(upstream, tamper = (text) => text, gate = () => false, sourcify = undefined) {
+  const allowed = sourcify ? `connect-src 'self' ${new URL(sourcify).origin}` : "connect-src 'self'";
+  const csp = (await policy()).replace("connect-src 'self'", allowed);
   const server = createServer(async (request, response) => {
     if (request.method === 'POST' && gate(response, request)) return undefined;
     if (request.method === 'POST' && upstream) {
@@ -45,7 +46,7 @@ export async function serveFolder(upstream, tamper = (text) => text, gate = () =
     const path = normalize(new URL(request.url, 'http://localhost').pathname);
     try {
       const bytes = await readFile(join(FOLDER, path === '/' ? 'index.html' : path));
-      const headers = { 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff' };
+      const headers = { 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff', ...(sourcify && { 'x-rootlight-sourcify': sourcify }) };
       return response.writeHead(200, headers).end(bytes);
     } catch {
       return response.writeHead(request.method === 'POST' ? 405 : 404).end();

@@ -140,6 +140,20 @@ async fn below_a_base_path_the_page_is_there_and_its_address_ends_with_a_slash()
 }
 
 #[tokio::test]
+async fn the_page_may_ask_a_sourcify_server_only_if_the_operator_names_one() {
+    let policy = |page: &Response| header(page, "content-security-policy").to_owned();
+    let plain = get(&start(with_page()).await, "/").await;
+    assert!(policy(&plain).contains("connect-src 'self';"), "{}", policy(&plain));
+    assert_eq!(header(&plain, "x-rootlight-sourcify"), "");
+    let mut config = with_page();
+    config.operations.sourcify = Some("https://sourcify.example/server/".parse().unwrap());
+    let page = get(&start(config).await, "/").await;
+    assert_eq!(header(&page, "x-rootlight-sourcify"), "https://sourcify.example/server");
+    let allowed = policy(&plain).replace("connect-src 'self'", "connect-src 'self' https://sourcify.example");
+    assert_eq!(policy(&page), allowed, "nothing else is allowed");
+}
+
+#[tokio::test]
 async fn a_program_without_the_page_says_how_to_build_it() {
     let mut config = config();
     config.operations.page = Some(Page { files: &[] });
