@@ -78,6 +78,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   const line = connection(names, (reason) => heard.connection?.(reason));
   const exchanges = reached.map(({ transport, mask, explain }, index) =>
     exchangeOver(transport, life, () => pages?.room(), line(index), mask, explain));
+  /** Looks at the upstreams tell nothing of the connection: the module's own exchanges do, and it knows the failure then. */
+  const looks = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
   const isDev = isShown(config);
   if (isDev) Object.assign(config, { checkpoint: await firstBlock(exchanges, names, life), maxAge: config.maxAge ?? 0 });
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
@@ -115,7 +117,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     heard.connection?.();
     heard.changed();
   };
-  watchChain({ life, exchanges, names, own, isDev, tell: (reason) => heard.connection?.(reason), begin }).catch(() => {});
+  watchChain({ life, exchanges: looks, names, own, isDev, tell: (reason) => heard.connection?.(reason), begin }).catch(() => {});
   const hint = (index) => client?.hint(index);
   reached.forEach(({ transport }, index) => transport.heads?.(() => hint(index)));
   whenOnline(life, () => client?.wake());
