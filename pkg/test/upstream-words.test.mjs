@@ -12,7 +12,9 @@ import { NO_CONNECTION, unreachable } from '../upstream-words.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { transportTo } from './lib/chain-transport.mjs';
 import { WORDS, checkWords } from './lib/documented.mjs';
+import { inPage } from './lib/in-page.mjs';
 import { listen } from './lib/upstream.mjs';
+import { LIMIT } from './lib/wait.mjs';
 
 const HASH = `0x${'11'.repeat(32)}`;
 const BASE = { network: 'regtest', checkpoint: { number: 0, hash: HASH }, store: null };
@@ -58,17 +60,33 @@ test('each cause is told with the upstream and what to do, without the key', asy
   }
 });
 
-test('a node that is silent is told when the time limit is over', async () => {
-  const silent = await listen(createServer(() => {}));
-  const life = newLife();
-  try {
-    const exchange = exchangeOver(httpTransport(`${silent.url}/${SECRET}`, { timeout: 100 }), life, undefined, undefined, undefined, unreachable);
-    check('slow node', 'name', `name: no response: ${await exchange('{}', false)}`);
-  } finally {
-    life.end(new Error('over'));
-    await silent.close();
-  }
-});
+/** Nodes that are too slow: each waits for `late` before it answers, or before the rest of its answer. */
+const SLOW = {
+  'never answers': () => {},
+  'answers late': (response, late) => void late.then(() => response.end('{}')),
+  'answers half, and the rest late': (response, late) => {
+    response.write('{');
+    void late.then(() => response.end('}'));
+  },
+};
+
+for (const [name, answer] of Object.entries(SLOW)) {
+  test(`a node that ${name} is told when the time limit is over`, async () => {
+    let now;
+    const late = new Promise((resolve) => (now = resolve));
+    const slow = await listen(createServer((_, response) => answer(response, late)));
+    const life = newLife();
+    try {
+      const exchange = exchangeOver(httpTransport(`${slow.url}/${SECRET}`, { timeout: 100 }), life, undefined, undefined, undefined, unreachable);
+      check('slow node', 'name', `name: no response: ${await exchange('{}', false)}`);
+      // The answer that comes after all changes nothing.
+      now();
+    } finally {
+      life.end(new Error('over'));
+      await slow.close();
+    }
+  });
+}
 
 // websocket.test.mjs provokes it.
 test('a WebSocket that is not opened is told with what to do', () => {
@@ -83,6 +101,28 @@ test('a page is told what to do about a node that it cannot reach', () => {
     assert.match(words, /pages of https:\/\/page\.example there/);
   } finally {
     delete globalThis.location;
+  }
+});
+
+test('a browser’s page is told of a node that does not allow it, and of one that is not there', LIMIT, async () => {
+  // It answers everybody, and names no page in its headers.
+  const strict = await listen(createServer((request, response) => response.end('{"jsonrpc":"2.0","id":1,"result":"0x1f"}')));
+  const gone = await listen(createServer(() => {}));
+  await gone.close();
+  try {
+    await inPage(async (run) => {
+      const page = await run(async () => location.origin);
+      for (const { url } of [strict, gone]) {
+        const words = await run(async (options) => {
+          const { createProvider } = await import('/index.js');
+          return createProvider(options).then(() => 'it starts', ({ message }) => message);
+        }, { ...BASE, upstream: `${url}/${SECRET}` });
+        check('not reached from a page', new URL(url).origin, words);
+        assert.ok(words.includes(`allow pages of ${page} there (CORS)`), words);
+      }
+    });
+  } finally {
+    await strict.close();
   }
 });
 
