@@ -55,6 +55,19 @@ pub(crate) fn test(log: &mut StepOutput) -> StepResult {
     log.run(tests()).map(|_| String::new())
 }
 
+/// Tests the main flow of the package and the first screen of the page in Firefox. A machine that has no Firefox, and cannot install
+/// it, skips them.
+pub(crate) fn test_in_firefox(log: &mut StepOutput) -> StepResult {
+    if let Err(reason) = tools::firefox(log) {
+        return Ok(format!("skipped: no Firefox: {reason}"));
+    }
+    for_tests(log)?;
+    program(log)?;
+    let tests = Cmd::new("node --test --test-timeout=300000 test/firefox/first.test.mjs").within("www");
+    let tests = tests.env("PAGE_DIST", tested()).env("ROOTLIGHT", target_dir().join("debug/rootlight"));
+    log.run(tests.env("BROWSER", "firefox").limit(10 * 60)).map(|_| String::new())
+}
+
 /// Builds the program with the page in it, and tests the page that it serves.
 pub(crate) fn test_embedded(log: &mut StepOutput) -> StepResult {
     npm_packages(log)?;

@@ -70,10 +70,11 @@ const BROWSER: [SuiteStep; 4] = [
 ];
 
 /// Checks that need the results of [`HOST`] and [`BROWSER`].
-const LAST: [SuiteStep; 3] = [
+const LAST: [SuiteStep; 4] = [
     part("tests: client libraries", clients::test),
     part("tests: built package", engines::package),
     part("tests: page", page::test),
+    part("tests: package and page in Firefox", page::test_in_firefox),
 ];
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
@@ -83,7 +84,7 @@ const FULL: [SuiteStep; 16] = [
     part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
     part("tests: core in WebAssembly", engines::core),
-    part("tests: package in Firefox", engines::package_in_firefox),
+    part("tests: whole package in Firefox", engines::package_in_firefox),
     part("tests: client libraries, service", clients::service),
     part("tests: web3.js, cast and forge", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
