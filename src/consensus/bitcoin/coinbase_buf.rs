@@ -5,6 +5,13 @@ use alloc::vec::Vec;
 use super::coinbase_proof::{CoinbaseBytes, CoinbaseProof, SHA256_BLOCK, last_tag_at, without_witness};
 use super::hash::sha256_midstate;
 
+/// The coinbases that are kept whole are those of blocks at multiples of this height.
+const WHOLE_COINBASES: u32 = 8;
+/// Where the length of the input's script stands in a coinbase without witness data.
+const SCRIPT_LEN_AT: usize = 41;
+/// Most bytes of a height.
+const HEIGHT_LEN: usize = 4;
+
 /// A [`CoinbaseProof`] that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoinbaseProofBuf {
@@ -24,18 +31,30 @@ impl CoinbaseProofBuf {
         let coinbase = if self.is_cut { CoinbaseBytes::Midstate(bytes) } else { CoinbaseBytes::Whole(bytes) };
         CoinbaseProof { coinbase, branch: &self.branch }
     }
+
+    /// The height that the coinbase states at the start of its script (BIP 34). `None` if it is cut or states none.
+    pub(crate) fn stated_height(&self) -> Option<u32> {
+        let [_, len, script @ ..] = self.coinbase.get(SCRIPT_LEN_AT..).filter(|_| !self.is_cut)? else {
+            return None;
+        };
+        let number =
+            script.get(..usize::from(*len)).filter(|number| (1..=HEIGHT_LEN).contains(&number.len()))?;
+        Some(number.iter().rfold(0, |height, byte| height << 8 | u32::from(*byte)))
+    }
 }
 
 impl CoinbaseProof<'_> {
-    /// The same proof in few bytes, about 500 as a rule: a whole transaction is cut at the last SHA-256 block before its last
-    /// tag. One without a tag stays whole, because nothing less proves that there is none, but loses its witness data.
+    /// The proof for the block at a height in few bytes, about 500 as a rule: a whole transaction is cut at the last SHA-256 block
+    /// before its last tag. One without a tag stays whole, because nothing less proves that there is none, but loses its
+    /// witness data. That of every eighth block stays whole, too: its first bytes state the height.
     #[must_use]
-    pub fn shortened(&self) -> CoinbaseProofBuf {
+    pub fn shortened(&self, height: u32) -> CoinbaseProofBuf {
         let (is_cut, coinbase) = match self.coinbase {
             CoinbaseBytes::Midstate(field) => (true, field.to_vec()),
             CoinbaseBytes::Whole(bytes) => {
                 let bytes = without_witness(bytes).unwrap_or(bytes.into());
-                let field = last_tag_at(&bytes).and_then(|tag| cut_before(&bytes, tag));
+                let tag = last_tag_at(&bytes).filter(|_| !height.is_multiple_of(WHOLE_COINBASES));
+                let field = tag.and_then(|tag| cut_before(&bytes, tag));
                 (field.is_some(), field.unwrap_or_else(|| bytes.into_owned()))
             }
         };
@@ -59,7 +78,7 @@ mod tests {
     /// What a whole coinbase proves, and its shortened form.
     fn both(bytes: &[u8], header: &[u8; HEADER_LEN], branch: &[u8]) -> (ProvenCoinbase, CoinbaseProofBuf) {
         let whole = CoinbaseProof { coinbase: CoinbaseBytes::Whole(bytes), branch };
-        (whole.prove(7, header).unwrap(), whole.shortened())
+        (whole.prove(7, header).unwrap(), whole.shortened(7))
     }
 
     #[test]
@@ -76,7 +95,7 @@ mod tests {
                 let (proven, shortened) = both(&coinbase(&[3; 40], &outputs, witness), &header, &branch);
                 assert!(shortened.is_cut && shortened.coinbase.len() < plain.len());
                 assert_eq!(shortened.as_proof().prove(7, &header), Ok(proven));
-                assert_eq!(shortened.as_proof().shortened(), shortened);
+                assert_eq!(shortened.as_proof().shortened(7), shortened);
             }
         }
     }
@@ -103,5 +122,28 @@ mod tests {
         let (proven, shortened) = both(&plain, &header, &branch);
         assert_eq!((shortened.is_cut, proven.tag().is_some()), (false, true));
         assert_eq!(shortened.as_proof().prove(7, &header), Ok(proven));
+    }
+
+    #[test]
+    fn every_eighth_coinbase_stays_whole_and_states_its_height() {
+        let outputs = [&[9; 60][..], &tag(&[1; 32])];
+        for (height, push) in
+            [(128u32, &[2, 128, 0][..]), (959_999, &[3, 0xff, 0xa5, 0x0e]), (960_000, &[3, 0, 0xa6, 0x0e])]
+        {
+            let bytes = coinbase(&[push, &[7; 20]].concat(), &outputs, true);
+            let whole = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&bytes), branch: &[] };
+            let stated = whole.shortened(height).stated_height();
+            assert_eq!(stated, height.is_multiple_of(8).then_some(height));
+            let plain = CoinbaseProofBuf { is_cut: false, ..whole.shortened(0) };
+            assert_eq!(plain.stated_height(), Some(height));
+        }
+        // No push, one of no bytes, one of five, and scripts that end within it.
+        for script in [&[][..], &[0, 9], &[5, 1, 0, 0, 0, 0], &[0x51]] {
+            let coinbase = [&[0; SCRIPT_LEN_AT][..], &[script.len() as u8], script].concat();
+            let stated = CoinbaseProofBuf { is_cut: false, coinbase, branch: Vec::new() };
+            assert_eq!(stated.stated_height(), None, "{script:?}");
+        }
+        let short = CoinbaseProofBuf { is_cut: false, coinbase: vec![0; 20], branch: Vec::new() };
+        assert_eq!(short.stated_height(), None);
     }
 }

@@ -143,7 +143,7 @@ impl BitcoinFollower {
         proof: &CoinbaseProof<'_>,
     ) -> Result<(), CoinbaseProofError> {
         if let Some(proven) = self.prove_coinbase(height, proof)? {
-            self.keep_coinbase(&proven, Some(proof.shortened()));
+            self.keep_coinbase(&proven, Some(proof.shortened(height)));
         }
         Ok(())
     }

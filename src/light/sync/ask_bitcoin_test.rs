@@ -10,15 +10,20 @@ use crate::{
     consensus::{
         Checkpoint, Network,
         bitcoin::{
-            BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN,
+            BitcoinChain, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, CoinbaseProofBuf,
+            HEADER_LEN,
             coinbase_proof_test::{block, coinbase, tag},
             testing::{mine_on, mine_with_root},
         },
     },
     light::{
         Now, RequestFailure, UpstreamRequest, UpstreamResponse,
-        bitcoin::{BitcoinFollower, encode_bitcoin_headers, encode_coinbases},
+        bitcoin::{
+            BitcoinFollower, decode_coinbases, encode_bitcoin_headers, encode_coinbase_proofs,
+            encode_coinbases,
+        },
     },
+    types::B256,
 };
 
 pub(super) const START: u32 = 1_700_000_000;
@@ -72,10 +77,64 @@ impl Client {
 /// A Rootlight with Bitcoin's chain.
 pub(super) struct Server(pub(super) BitcoinFollower);
 
+/// A Bitcoin block with a tag in its coinbase, and the branch of that.
+type Block = ([u8; HEADER_LEN], Vec<u8>, Vec<u8>);
+
+/// Mines blocks above a height, whose coinbases state their heights.
+fn mine_stated(below: u32, mut previous: B256, mut time: u32, blocks: u32) -> Vec<Block> {
+    let next = |height: u32| {
+        let stated = [&[3], &height.to_le_bytes()[..3]].concat();
+        let bytes = coinbase(&stated, &[&[9; 90], &tag(&[height as u8; 32])], false);
+        let (header, branch) = block(&bytes, 5);
+        // No two branches have the same blocks.
+        time += 690 + blocks;
+        let root = BitcoinHeader::from(&header).merkle_root();
+        let header = mine_with_root(previous, root, time, BitcoinNetwork::REGTEST.limit);
+        previous = BitcoinHeader::from(&header).hash();
+        (header, bytes, branch)
+    };
+    (below + 1..=below + blocks).map(next).collect()
+}
+
+/// Headers above a height, and the newest 80 blocks, whose coinbases state their heights.
+fn mine_above(below: u32, blocks: usize) -> (Vec<[u8; HEADER_LEN]>, Vec<Block>) {
+    let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
+    let mut headers = mine_on(checkpoint.hash, 0, START, 600, limit, blocks - 80);
+    let newest = BitcoinHeader::from(headers.last().unwrap());
+    let stated = mine_stated(below + blocks as u32 - 80, newest.hash(), newest.time(), 80);
+    headers.extend(stated.iter().map(|(header, ..)| *header));
+    (headers, stated)
+}
+
 impl Server {
+    /// A server with as many blocks above block 0. The newest coinbases are there if a client needs one to begin.
     pub(super) fn new(blocks: usize) -> Self {
         let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
-        Self::of(&mine_on(checkpoint.hash, 0, START, 600, limit, blocks))
+        if blocks < 4_032 {
+            return Self::of(&mine_on(checkpoint.hash, 0, START, 600, limit, blocks));
+        }
+        let (headers, stated) = mine_above(0, blocks);
+        let mut server = Self::of(&headers);
+        server.show(&stated);
+        server
+    }
+
+    /// A server that says that true blocks are that much higher.
+    fn higher(blocks: usize, by: u32) -> Self {
+        let (headers, stated) = mine_above(0, blocks);
+        let chain = BitcoinChain::begin(BitcoinNetwork::REGTEST, 1 + by, &headers, NOW).unwrap();
+        let mut server = Self(BitcoinFollower::resume(chain));
+        server.show(&stated);
+        server
+    }
+
+    /// Keeps the coinbases of the newest blocks.
+    fn show(&mut self, newest: &[Block]) {
+        let lowest = self.0.chain().tip().height + 1 - newest.len() as u32;
+        for (height, (_, bytes, branch)) in (lowest..).zip(newest) {
+            let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(bytes), branch };
+            self.0.insert_coinbase_to_serve(height, &proof).unwrap();
+        }
     }
 
     pub(super) fn of(headers: &[[u8; HEADER_LEN]]) -> Self {
@@ -87,22 +146,10 @@ impl Server {
     /// Mines blocks with a tag in their coinbases on a block.
     pub(super) fn mine(&mut self, parent: u32, blocks: u32) {
         let parent = self.0.chain().at(parent).unwrap();
-        let (mut previous, mut time, mut coinbases) = (parent.hash, parent.time, Vec::new());
-        for height in parent.height + 1..=parent.height + blocks {
-            let bytes = coinbase(&height.to_be_bytes(), &[&[9; 90], &tag(&[height as u8; 32])], false);
-            let (header, branch) = block(&bytes, 5);
-            // No two branches have the same blocks.
-            time += 690 + blocks;
-            let root = BitcoinHeader::from(&header).merkle_root();
-            let header = mine_with_root(previous, root, time, parent.bits);
-            previous = BitcoinHeader::from(&header).hash();
-            self.0.insert(&[header], NOW).unwrap();
-            coinbases.push((height, bytes, branch));
-        }
-        for (height, bytes, branch) in coinbases {
-            let proof = CoinbaseProof { coinbase: CoinbaseBytes::Whole(&bytes), branch: &branch };
-            self.0.insert_coinbase_to_serve(height, &proof).unwrap();
-        }
+        let mined = mine_stated(parent.height, parent.hash, parent.time, blocks);
+        let headers: Vec<_> = mined.iter().map(|(header, ..)| *header).collect();
+        self.0.insert(&headers, NOW).unwrap();
+        self.show(&mined);
     }
 
     pub(super) fn answer(&self, request: &UpstreamRequest) -> UpstreamResponse {
@@ -224,20 +271,69 @@ fn headers_that_another_upstream_has_shown_are_skipped() {
 /// A server's heights are its own statement: blocks far above the client's tip are not more work for that.
 #[test]
 fn a_chain_at_heights_far_above_needs_more_work_too() {
-    let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;
     let (honest, mut client) = (Server::new(4_100), Client::new(2));
     client.ask(0, |request| honest.answer(request));
     for blocks in [2_016, 2_017] {
-        let headers = mine_on(checkpoint.hash, 1, START, 600, limit, blocks);
-        let first = 100 * 2_016 + 1;
-        let far = BitcoinChain::begin(BitcoinNetwork::REGTEST, first, &headers, NOW).unwrap();
-        let far = Server(BitcoinFollower::resume(far));
+        let below = 100 * 2_016;
+        let (headers, stated) = mine_above(below, blocks);
+        let far = BitcoinChain::begin(BitcoinNetwork::REGTEST, below + 1, &headers, NOW).unwrap();
+        let mut far = Server(BitcoinFollower::resume(far));
+        far.show(&stated);
         client.millis += minutes(1);
         let asked = client.ask(1, |request| far.answer(request));
         assert!(asked.len() > 2, "{asked:?}");
         // The client counts its own newest period.
         let followed = if blocks == 2_016 { &honest } else { &far };
         assert_eq!(client.tip(), followed.0.chain().tip().height);
+    }
+}
+
+/// The coinbases of a server's answer, changed.
+fn with_coinbases(
+    server: &Server,
+    request: &UpstreamRequest,
+    change: impl Fn(u32, CoinbaseProofBuf) -> Option<CoinbaseProofBuf>,
+) -> UpstreamResponse {
+    let answer = server.answer(request)?;
+    if request.method != "rootlight_getBitcoinTags" {
+        return Ok(answer);
+    }
+    let [from, count]: [String; 2] = serde_json::from_str(&request.params).unwrap();
+    let number = |text: &str| u32::from_str_radix(&text[2..], 16).unwrap();
+    let text: String = serde_json::from_str(answer.get()).unwrap();
+    let shown = decode_coinbases(&text, number(&count) as usize).unwrap();
+    let changed: Vec<_> =
+        (number(&from)..).zip(shown).map(|(height, proof)| change(height, proof?)).collect();
+    respond(encode_coinbase_proofs(changed.iter().map(Option::as_ref)))
+}
+
+/// An upstream that is asked first shows Bitcoin's true headers, and says that they are higher. If these heights were followed,
+/// honest upstreams would be asked for headers above them, and would have none.
+#[test]
+fn true_headers_at_false_heights_are_not_followed() {
+    let honest = Server::new(4_100);
+    let withheld = |_, _| None;
+    let cut = |_, proof: CoinbaseProofBuf| Some(proof.as_proof().shortened(7));
+    let as_they_are = |_, proof| Some(proof);
+    let forged = |height: u32, proof: CoinbaseProofBuf| {
+        let mut coinbase = proof.coinbase;
+        coinbase.get_mut(43..46)?.copy_from_slice(&height.to_le_bytes()[..3]);
+        Some(CoinbaseProofBuf { coinbase, ..proof })
+    };
+    type Change = fn(u32, CoinbaseProofBuf) -> Option<CoinbaseProofBuf>;
+    let cases: [(Change, u32); 4] = [(withheld, 0), (cut, 0), (as_they_are, 1), (forged, 1)];
+    for (case, (change, lies)) in cases.into_iter().enumerate() {
+        for by in [2_016, 10 * 2_016] {
+            let (liar, mut client) = (Server::higher(4_100, by), Client::new(2));
+            let asked = client.ask(0, |request| with_coinbases(&liar, request, change));
+            let lied = client.sync.upstreams()[0].record.lies;
+            assert_eq!((client.tip(), lied), (0, lies), "case {case}: {asked:?}");
+            client.ask(1, |request| honest.answer(request));
+            let follower = client.sync.bitcoin().unwrap();
+            assert_eq!(follower.chain().tip(), honest.0.chain().tip(), "case {case}");
+            assert!(follower.missing_coinbases().is_empty(), "case {case}");
+            assert_eq!(client.sync.upstreams()[1].record.lies, 0, "case {case}");
+        }
     }
 }
 
@@ -359,7 +455,7 @@ fn liars_are_noted_and_not_asked_again() {
         |_, _, _| respond("nonsense".into()),
         // A tip whose headers it does not have: a chain that nothing links to the built-in block has at least a period.
         |server, request, step| match step {
-            0 => respond(encode_bitcoin_headers(Server::new(6_100).0.chain(), 0, 0)),
+            0 | 1 => Server::new(6_100).answer(request),
             _ => server.answer(request),
         },
         // Headers that are cut off, and a changed Merkle root, after the heights and the hash of the block below.

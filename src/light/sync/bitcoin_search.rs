@@ -4,14 +4,16 @@
 //! of the chain, so that the store is trusted for nothing.
 //!
 //! A client without a header begins two changes of Bitcoin's target below the tip, at most 4,031 headers, rather than at the
-//! built-in block. It begins so again where an upstream's headers do not link to its tip, which a reorganisation does a few
+//! built-in block. An upstream may say any heights of true headers, so the coinbase of one of the blocks must state its height
+//! (BIP 34). The client begins so again where an upstream's headers do not link to its tip, which a reorganisation does a few
 //! times a year; of two such chains the heavier one stays. So it needs no tree of branches, whose code would be a third more.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
 use crate::{
     consensus::bitcoin::{
-        BitcoinChain, BitcoinChainError, BitcoinNetwork, HEADER_LEN, HashedHeader, StoredBitcoinError,
+        BitcoinChain, BitcoinChainError, BitcoinNetwork, CoinbaseProofBuf, HEADER_LEN, HashedHeader,
+        StoredBitcoinError,
     },
     light::{
         bitcoin::{BitcoinFollower, MAX_SERVED_HEADERS, decode_bitcoin_headers, decode_coinbases},
@@ -27,6 +29,12 @@ const POLL: u64 = 60_000;
 /// Headers with which a chain is complete: there are at most 4,031, and those of blocks that were found meanwhile.
 const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
 
+/// Blocks below the tip at which the first coinbase is asked for that may state its height. No reorganisation is as deep.
+const STATED_BELOW: u32 = 72;
+
+/// Coinbases that are asked for to that end. A server keeps every eighth one whole.
+const STATED: u32 = 16;
+
 /// Blocks between two changes of Bitcoin's target: as many as a server gives at once.
 const PERIOD: u32 = MAX_SERVED_HEADERS;
 
@@ -39,12 +47,20 @@ pub(super) struct BitcoinSearch {
     pub(super) is_alone: bool,
     /// When it is asked next, on the monotonic clock; `None` if it is not asked.
     pub(super) due: Option<u64>,
-    /// The height of the first of its headers, while these are collected for a chain of their own.
-    first: Option<u32>,
-    /// These headers.
-    begun: Vec<[u8; HEADER_LEN]>,
+    /// What it has shown of a chain of its own, until that is complete.
+    begun: Option<BegunChain>,
     /// The tip for which it was asked for coinbases last.
     tags_for: B256,
+}
+
+/// What an upstream has shown of a chain that is begun.
+#[derive(Debug)]
+struct BegunChain {
+    /// Height of the first header.
+    first: u32,
+    /// A coinbase that states its height, with this height.
+    stated: Option<(u32, CoinbaseProofBuf)>,
+    headers: Vec<[u8; HEADER_LEN]>,
 }
 
 /// Bitcoin's chain of an earlier run, and what of it the host has stored.
@@ -83,6 +99,10 @@ impl BitcoinAsk {
         Self { tags: false, from, count: MAX_SERVED_HEADERS }
     }
 
+    const fn coinbases(from: u32, count: u32) -> Self {
+        Self { tags: true, from, count }
+    }
+
     pub(super) fn request(self) -> UpstreamRequest {
         let Self { tags, from, count } = self;
         let method = if tags { "rootlight_getBitcoinTags" } else { "rootlight_getBitcoinHeaders" };
@@ -98,7 +118,7 @@ impl BitcoinSearch {
 
     /// The upstream is asked again later.
     pub(super) fn pause(&mut self, now: Now) {
-        (self.due, self.first) = (Some(now.plus(POLL)), None);
+        (self.due, self.begun) = (Some(now.plus(POLL)), None);
     }
 
     /// Takes a response, and chooses what to ask next.
@@ -112,26 +132,35 @@ impl BitcoinSearch {
         now: Now,
     ) -> NextAsk {
         let BitcoinAsk { tags: false, from, count } = asked else {
-            return take_coinbases(asked, text, follower);
+            let Ok(proofs) = decode_coinbases(text, asked.count as usize) else {
+                return NextAsk::Lie("not a list of Bitcoin's coinbases");
+            };
+            return self.take_coinbases((asked.from..).zip(proofs), follower);
         };
         let Ok(served) = decode_bitcoin_headers(text, count) else {
             return NextAsk::Lie("not packed headers of Bitcoin");
         };
         if count == 0 {
-            self.begun.clear();
             let first = first_of(network.checkpoint.height, served.tip);
-            self.first = Some(first);
-            // A server without a header, or without those.
-            let has_some = served.lowest <= first && first <= served.tip;
-            return if has_some { NextAsk::Ask(BitcoinAsk::headers(first)) } else { NextAsk::Pause };
+            if served.lowest > first || first > served.tip {
+                // A server without a header, or without those.
+                return NextAsk::Pause;
+            }
+            self.begun = Some(BegunChain { first, stated: None, headers: Vec::new() });
+            // Headers on the built-in block have its height.
+            let is_linked = first == network.checkpoint.height.saturating_add(1);
+            return NextAsk::Ask(match is_linked {
+                true => BitcoinAsk::headers(first),
+                false => BitcoinAsk::coinbases(served.tip.saturating_sub(STATED_BELOW), STATED),
+            });
         }
         let is_full = served.headers.len() >= MAX_SERVED_HEADERS as usize;
-        if let Some(first) = self.first {
-            self.begun.extend_from_slice(&served.headers);
-            if is_full && self.begun.len() <= MOST_BEGUN {
+        if let Some(begun) = &mut self.begun {
+            begun.headers.extend_from_slice(&served.headers);
+            if is_full && begun.headers.len() <= MOST_BEGUN {
                 return NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(MAX_SERVED_HEADERS)));
             }
-            return self.begin(first, follower, network, now);
+            return self.begin(follower, network, now);
         }
         if follower.tip().is_none() {
             let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
@@ -154,16 +183,17 @@ impl BitcoinSearch {
     }
 
     /// Makes a chain of the collected headers, and follows it if it is heavier.
-    fn begin(
-        &mut self,
-        first: u32,
-        follower: &mut Arc<BitcoinFollower>,
-        network: BitcoinNetwork,
-        now: Now,
-    ) -> NextAsk {
-        self.first = None;
-        match BitcoinChain::begin(network, first, &core::mem::take(&mut self.begun), now.unix) {
+    fn begin(&mut self, follower: &mut Arc<BitcoinFollower>, network: BitcoinNetwork, now: Now) -> NextAsk {
+        let Some(BegunChain { first, stated, headers }) = self.begun.take() else { return NextAsk::Pause };
+        match BitcoinChain::begin(network, first, &headers, now.unix) {
             Ok(chain) => {
+                let is_proven = |(height, proof): (u32, CoinbaseProofBuf)| {
+                    let header = chain.header_at(height);
+                    header.is_some_and(|header| proof.as_proof().prove(height, &header).is_ok())
+                };
+                if !stated.is_none_or(is_proven) {
+                    return NextAsk::Lie("the coinbase that states a height is of no block of Bitcoin there");
+                }
                 let held = follower.chain();
                 // Each counts with its newest period at least: a server may say any heights.
                 let period =
@@ -188,24 +218,35 @@ impl BitcoinSearch {
         match (missing.last(), missing.first()) {
             (Some(from), Some(to)) if core::mem::replace(&mut self.tags_for, tip) != tip => {
                 let count = to.saturating_sub(*from).saturating_add(1);
-                NextAsk::Ask(BitcoinAsk { tags: true, from: *from, count })
+                NextAsk::Ask(BitcoinAsk::coinbases(*from, count))
             }
             _ => NextAsk::Pause,
         }
     }
-}
 
-/// Takes coinbases of consecutive blocks.
-fn take_coinbases(asked: BitcoinAsk, text: &str, follower: &mut Arc<BitcoinFollower>) -> NextAsk {
-    let Ok(proofs) = decode_coinbases(text, asked.count as usize) else {
-        return NextAsk::Lie("not a list of Bitcoin's coinbases");
-    };
-    let follower = Arc::make_mut(follower);
-    for (height, proof) in (asked.from..).zip(proofs) {
-        // A coinbase of another branch is not proven; another upstream may show ours.
-        let _ = proof.map(|proof| follower.insert_coinbase(height, &proof.as_proof()));
+    /// Takes coinbases of blocks, with their heights. The first ones of a chain that is begun must state a height.
+    fn take_coinbases(
+        &mut self,
+        proofs: impl Iterator<Item = (u32, Option<CoinbaseProofBuf>)>,
+        follower: &mut Arc<BitcoinFollower>,
+    ) -> NextAsk {
+        for (height, proof) in proofs {
+            let Some(proof) = proof else { continue };
+            match (&mut self.begun, proof.stated_height()) {
+                (_, Some(stated)) if stated != height => {
+                    return NextAsk::Lie("a coinbase of Bitcoin states another height");
+                }
+                (Some(begun), Some(_)) => {
+                    begun.stated = Some((height, proof));
+                    return NextAsk::Ask(BitcoinAsk::headers(begun.first));
+                }
+                (Some(_), None) => {}
+                // A coinbase of another branch is not proven; another upstream may show ours.
+                (None, _) => drop(Arc::make_mut(follower).insert_coinbase(height, &proof.as_proof())),
+            }
+        }
+        NextAsk::Pause
     }
-    NextAsk::Pause
 }
 
 /// The height from which a client without a header asks for them: two changes of the target below the tip.

@@ -217,7 +217,7 @@ impl ServedBitcoin for RegtestChain {
     fn served_coinbases(&self, from: u32, count: u32) -> String {
         let heights = from..from.saturating_add(count.min(MAX_SERVED_COINBASES));
         let proofs: Vec<_> =
-            heights.map(|height| self.coinbase(height).map(|coinbase| coinbase.proof())).collect();
+            heights.map(|height| self.coinbase(height).map(|coinbase| coinbase.proof(height))).collect();
         encode_coinbase_proofs(proofs.iter().map(Option::as_ref))
     }
 }

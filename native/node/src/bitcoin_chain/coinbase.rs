@@ -67,10 +67,10 @@ impl BlockCoinbase {
         self.branch.iter().fold(self.hash, |node, sibling| hash_pair(&node, sibling))
     }
 
-    /// The proof that the block has this coinbase, in few bytes.
-    pub(super) fn proof(&self) -> CoinbaseProofBuf {
+    /// The proof that the block at a height has this coinbase, in few bytes.
+    pub(super) fn proof(&self, height: u32) -> CoinbaseProofBuf {
         let branch: Vec<u8> = self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
-        CoinbaseProof { coinbase: CoinbaseBytes::Whole(&self.transaction), branch: &branch }.shortened()
+        CoinbaseProof { coinbase: CoinbaseBytes::Whole(&self.transaction), branch: &branch }.shortened(height)
     }
 
     /// The transaction as nodes send it: with the witness that the coinbases of today's blocks have (BIP-141).

@@ -305,7 +305,7 @@ fn prove_coinbases(
     for (RawCoinbase { height, proof }, header) in unproven {
         let proof = proof.as_proof();
         match proof.prove(height, &header) {
-            Ok(proven) => right.push((proven, proof.shortened())),
+            Ok(proven) => right.push((proven, proof.shortened(height))),
             Err(error) if is_false(&error, tip.saturating_sub(height)) => {
                 wrong = Some(SourceFault::Coinbase { height, error });
             }

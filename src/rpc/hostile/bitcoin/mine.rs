@@ -9,8 +9,8 @@ use crate::{
     consensus::{
         HeaderCandidate, HeaderChain, Network, WorkStart,
         bitcoin::{
-            BitcoinCheckpoint, BitcoinHeader, BitcoinNetwork, HEADER_LEN, Tag, bits_of, double_sha256,
-            hash_number, hash_pair, reversed, target_of, testing::header_of,
+            BitcoinCheckpoint, BitcoinHeader, BitcoinNetwork, CoinbaseBytes, CoinbaseProof, HEADER_LEN, Tag,
+            bits_of, double_sha256, hash_number, hash_pair, reversed, target_of, testing::header_of,
         },
         difficulty,
         testing::{Bitcoin, child, easy_network, header, mine},
@@ -30,7 +30,7 @@ const PERIOD: usize = 2_016;
 const SPACING: u32 = 600;
 const PERIOD_SECONDS: u32 = 1_209_600;
 const TIME: u32 = 1_650_000_000;
-const CHECKPOINT: BitcoinCheckpoint =
+pub(super) const CHECKPOINT: BitcoinCheckpoint =
     BitcoinCheckpoint { height: 798_335, hash: B256::repeat_byte(0x42), next_bits: 0x2006_6666, time: TIME };
 /// Bitcoin blocks of all scenarios: the next period begins three blocks later.
 const SHARED: usize = PERIOD - 3;
@@ -67,6 +67,14 @@ pub(super) struct Block {
 impl Block {
     pub(super) fn bits(&self) -> u32 {
         BitcoinHeader::from(&self.header).bits()
+    }
+
+    pub(super) fn coinbase_proof(&self) -> CoinbaseProof<'_> {
+        let coinbase = match self.midstate {
+            true => CoinbaseBytes::Midstate(&self.coinbase),
+            false => CoinbaseBytes::Whole(&self.coinbase),
+        };
+        CoinbaseProof { coinbase, branch: &self.branch }
     }
 }
 
@@ -109,9 +117,9 @@ fn transaction(height: u32, script: &[u8]) -> Vec<u8> {
     bytes.extend([0; 32]);
     bytes.extend([0xff; 4]);
     // Long enough that no coinbase has the 64 bytes of an inner Merkle node.
-    bytes.push(20);
+    bytes.extend([20, 3]);
     bytes.extend(height.to_le_bytes());
-    bytes.extend([0; 16]);
+    bytes.extend([0; 15]);
     bytes.extend([0xff; 4]);
     bytes.push(1);
     bytes.extend(5_000_000u64.to_le_bytes());

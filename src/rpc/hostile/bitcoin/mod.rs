@@ -2,6 +2,7 @@
 //! Bitcoin chains, uncles, deep reorganisations of Bitcoin, coinbases of all miners, and clients that start again with what they stored. The environment variables are those of the other scenarios.
 
 mod draw;
+mod heights;
 mod mine;
 mod truth;
 
@@ -22,7 +23,7 @@ use self::{
 use crate::{
     consensus::{
         Checkpoint,
-        bitcoin::{BitcoinChain, CoinbaseBytes, CoinbaseProof, HEADER_LEN, Tag},
+        bitcoin::{BitcoinChain, HEADER_LEN, Tag},
     },
     light::{BitcoinDates, ClientConfig, HeaderSync, Now, SyncOptions, bitcoin::BitcoinFollower},
     rpc::{
@@ -441,11 +442,7 @@ fn proven(
     height: u32,
     block: &Block,
 ) -> Result<(), crate::consensus::bitcoin::CoinbaseProofError> {
-    let coinbase = match block.midstate {
-        true => CoinbaseBytes::Midstate(&block.coinbase),
-        false => CoinbaseBytes::Whole(&block.coinbase),
-    };
-    follower.insert_coinbase(height, &CoinbaseProof { coinbase, branch: &block.branch })
+    follower.insert_coinbase(height, &block.coinbase_proof())
 }
 
 fn scenario(seed: u64, tally: &mut Tally) {
@@ -464,6 +461,11 @@ fn scenario(seed: u64, tally: &mut Tally) {
     scenario.advance(all, 7_000);
     scenario.check_bitcoin();
     scenario.check_answers();
+    if seed.is_multiple_of(4)
+        && let Err(words) = heights::check(seed, &scenario.drawn.bitcoin, scenario.unix)
+    {
+        scenario.fail(&words);
+    }
 }
 
 /// No window is followed that the rules of dated work refuse, an honest one is, and nothing is said of Bitcoin's evidence that
