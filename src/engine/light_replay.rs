@@ -21,7 +21,7 @@ use crate::{
     },
     light::KnownFacts,
     state::{
-        Access, AccessKey, Account, Fact, Facts, StateError, StateReader, TrieState,
+        Access, AccessKey, Account, Fact, Facts, StateError, StateReader, TrieState, World,
         keys::{REMASC_SENDER_KEY, storage_root_key},
     },
     trie::{LoadError, PartialTrie, Trie},
@@ -228,6 +228,14 @@ impl BlockObserver for KeyRecorder<'_> {
 
     fn ancestors(&mut self, headers: &BTreeSet<u64>, uncles: &BTreeSet<u64>) {
         self.inner.ancestors(headers, uncles);
+    }
+
+    fn watches_state(&self, index: usize) -> bool {
+        self.inner.watches_state(index)
+    }
+
+    fn state(&mut self, index: usize, before: &mut World, after: &mut World, access: &Access) {
+        self.inner.state(index, before, after, access);
     }
 
     fn remasc_payment(&mut self, to: Address, value: U256) {

@@ -79,7 +79,11 @@ pub(super) fn extcodesize<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -
     push(context.interpreter, size)
 }
 
-fn code_size<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<usize> {
+/// Length of the account's code in bytes, from the trie: the code is not loaded.
+pub(super) fn code_size<DB: EvmDatabase>(
+    context: &mut EvmContext<'_, DB>,
+    address: Address,
+) -> OpcodeResult<usize> {
     let loaded = context.load_account_info_skip_cold_load(address, false, false)?;
     if let Some(code) = &loaded.account.code {
         return Ok(code.len());

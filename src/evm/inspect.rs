@@ -89,10 +89,12 @@ pub struct FrameClose {
 }
 
 /// An instruction that is about to run.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct StepStart<'a> {
     /// Depth of its frame, 0 for the outermost one.
     pub depth: usize,
+    /// The account whose storage the code uses.
+    pub contract: Address,
     /// Position in the code.
     pub pc: usize,
     /// The opcode.
@@ -103,17 +105,35 @@ pub struct StepStart<'a> {
     pub memory: &'a [u8],
     /// The stack, bottom first.
     pub stack: &'a [U256],
+    /// Output of the last call or creation of the frame.
+    pub return_data: &'a [u8],
+    /// Gas that the frame, and the successful calls that it has made, will be refunded.
+    pub refund: u64,
+    /// Bytes of code at the address that a call or an instruction for the code of an account names, if
+    /// [`Inspector::wants_code_size`] is `true`.
+    pub code_size: Option<usize>,
 }
 
 /// An instruction that has run. If it is a call or creation, its frame has not been opened yet.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct StepEnd<'a> {
     /// Gas charged, forwarded gas included; 0 if the instruction failed.
     pub gas_cost: u64,
-    /// Whether the instruction failed. REVERT does not count as a failure.
-    pub failed: bool,
+    /// Why the instruction failed. REVERT does not count as a failure.
+    pub failure: Option<HaltReason>,
     /// The stack, bottom first.
     pub stack: &'a [U256],
+}
+
+/// Nonce, balance and code of an account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountValues {
+    /// Number of transactions sent, or of contracts created.
+    pub nonce: u64,
+    /// Balance in wei.
+    pub balance: U256,
+    /// Code; empty if there is none.
+    pub code: Bytes,
 }
 
 /// Observes a run. All methods do nothing by default.
@@ -125,6 +145,16 @@ pub trait Inspector {
 
     /// Whether to fill [`FrameStart::storage`], which takes time.
     fn wants_storage(&self) -> bool {
+        false
+    }
+
+    /// Whether to fill [`StepStart::code_size`], which reads the state.
+    fn wants_code_size(&self) -> bool {
+        false
+    }
+
+    /// Whether to report [`Self::account`].
+    fn wants_accounts(&self) -> bool {
         false
     }
 
@@ -150,4 +180,16 @@ pub trait Inspector {
     /// A contract wrote a log. Logs of contracts with code are only reported together with steps; logs of
     /// native contracts always are.
     fn log(&mut self, _: &Log) {}
+
+    /// After a local call: an account that it read or changed, before and after it (`None` while it does not exist),
+    /// with its slots, each with the word before and after. Transactions are reported to
+    /// the observer of their block instead.
+    fn account(
+        &mut self,
+        _address: Address,
+        _before: Option<AccountValues>,
+        _after: Option<AccountValues>,
+        _words: &mut dyn Iterator<Item = (U256, U256, U256)>,
+    ) {
+    }
 }

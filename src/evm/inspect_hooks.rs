@@ -3,21 +3,24 @@
 use alloc::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, U256};
+use revm::bytecode::opcode as op;
 use revm::context_interface::{CreateScheme, JournalTr as _};
 use revm::handler::FrameResult;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
-use revm::interpreter::interpreter_types::{InputsTr as _, Jumps as _, LegacyBytecode as _};
+use revm::interpreter::interpreter_types::{InputsTr as _, Jumps as _, LegacyBytecode as _, ReturnData as _};
 use revm::interpreter::{
     CallInput, CallInputs, CallScheme, CreateInputs, GasTable, InstructionResult, InstructionTable,
     Interpreter,
 };
 
+use super::accounts::{code_size, to_address};
 use super::context::{EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::halt::HaltReason;
 use super::inspect::{FrameClose, FrameKind, FrameStart, StepEnd, StepStart};
 use super::machine::Machine;
+use super::precompiles::Precompile;
 
 impl<S: EvmState> Machine<'_, S> {
     /// Reports a call or creation before it starts.
@@ -138,30 +141,53 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
         let pc = interpreter.bytecode.pc();
         // The interpreter has a STOP after the last byte, which is not part of the code.
         let in_code = pc < interpreter.bytecode.bytecode_len();
+        let code_size = named_code_size(interpreter, context);
         if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
             inspector.step(StepStart {
                 depth: interpreter.input.depth(),
+                contract: interpreter.input.target_address(),
                 pc,
                 opcode: interpreter.bytecode.opcode(),
                 gas,
                 memory: &interpreter.memory.context_memory(),
                 stack: interpreter.stack.data(),
+                return_data: interpreter.return_data.buffer(),
+                refund: u64::try_from(interpreter.gas.refunded()).unwrap_or(0),
+                code_size,
             });
         }
         let logs = context.journaled_state.logs().len();
         let ended = interpreter.step(table, gas_table, context);
-        let failed = ended.is_err_and(|end| !ends_well(end));
+        let failure = ended.err().filter(|end| !ends_well(*end)).map(HaltReason::from_result);
         if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
             for log in context.journaled_state.inner.logs.iter().skip(logs) {
                 inspector.log(log);
             }
             let spent = gas.saturating_sub(interpreter.gas.remaining());
-            let gas_cost = if failed { 0 } else { spent };
-            inspector.step_end(StepEnd { gas_cost, failed, stack: interpreter.stack.data() });
+            let gas_cost = if failure.is_some() { 0 } else { spent };
+            inspector.step_end(StepEnd { gas_cost, failure, stack: interpreter.stack.data() });
         }
         ended?;
     }
     Ok(())
+}
+
+/// Bytes of code at the address that the next instruction names, if the inspector wants to know.
+fn named_code_size<DB: EvmDatabase>(
+    interpreter: &Interpreter<EthInterpreter>,
+    context: &mut EvmContext<'_, DB>,
+) -> Option<usize> {
+    context.chain.inspector.as_deref().filter(|inspector| inspector.wants_code_size())?;
+    let below_top = match interpreter.bytecode.opcode() {
+        op::EXTCODESIZE | op::EXTCODECOPY | op::EXTCODEHASH => 0,
+        op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL => 1,
+        _ => return None,
+    };
+    let address = to_address(*interpreter.stack.data().iter().nth_back(below_top)?);
+    match Precompile::at(&address, context.chain.rules) {
+        Some(_) => Some(0),
+        None => code_size(context, address).ok(),
+    }
 }
 
 fn ends_well(end: InstructionResult) -> bool {

@@ -32,7 +32,7 @@ pub use context::{Abort, NativeCallRecord, RunContext};
 pub use database::{EvmAccount, EvmState, ReadyCode};
 pub use gas::{MAX_INIT_CODE, intrinsic_gas};
 pub use halt::HaltReason;
-pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, StepEnd, StepStart};
+pub use inspect::{AccountValues, FrameClose, FrameKind, FrameStart, Inspector, StepEnd, StepStart};
 pub use machine::{Machine, RunEnvironment};
 pub use native::{DirectCallResult, DirectOutcome};
 pub use run::{FirstFrame, FrameEnd};

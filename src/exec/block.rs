@@ -16,7 +16,7 @@ use super::transaction_error::{MAX_GAS, NotExecuted, TxError, gas_price};
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::{Network, Rule};
 use crate::evm::{Abort, precompiles::Unsimulated};
-use crate::state::{Touches, World};
+use crate::state::{Access, Touches, World};
 use crate::trie::Trie;
 use crate::types::{Header, REMASC_ADDRESS, Receipt, SenderError, Transaction};
 
@@ -309,6 +309,20 @@ struct BlockRun<'a, 'b> {
     unsimulated: Vec<(usize, Unsimulated)>,
 }
 
+/// The state before a transaction, for an observer.
+struct StateBefore {
+    world: World,
+    /// The record of keys around the transaction.
+    around: Option<Access>,
+}
+
+impl StateBefore {
+    /// Returns it with the keys that the transaction used.
+    fn end(self, list: &mut TransactionList) -> (World, Access) {
+        (self.world, list.world.end_access_part(self.around))
+    }
+}
+
 impl BlockRun<'_, '_> {
     /// Executes each parallel list on the state before them, and returns the sequential list, which continues
     /// on their merged state.
@@ -383,16 +397,19 @@ impl BlockRun<'_, '_> {
         let item = IndexedTransaction { index, transaction, sender };
         // A parallel list is reported as a whole.
         let watched = !parallel && self.watch(list);
+        let before = self.watch_state(list, index);
         let inspector = self.observer.inspector(index);
         let end = list.execute(self.context, item, inspector).map_err(refused);
+        if let (Ok(end), false) = (&end, are_parallel(self.context.rules)) {
+            list.world.credit(&REMASC_ADDRESS, end.fee);
+        }
+        let used = before.map(|before| before.end(list));
         self.report(list, index, watched);
         let end = end?;
         if parallel && end.shared.forbidden {
             return Err(BlockError::SharedContract { index, hash: transaction.hash() });
         }
-        if !are_parallel(self.context.rules) {
-            list.world.credit(&REMASC_ADDRESS, end.fee);
-        }
+        self.report_state(list, index, used);
         self.take(item, end);
         Ok(())
     }
@@ -409,6 +426,19 @@ impl BlockRun<'_, '_> {
     fn report(&mut self, list: &mut TransactionList, index: usize, watched: bool) {
         if watched {
             self.observer.accessed(index, &list.world.take_access());
+        }
+    }
+
+    /// Keeps the state before a transaction if the observer watches it.
+    fn watch_state(&self, list: &mut TransactionList, index: usize) -> Option<StateBefore> {
+        self.observer
+            .watches_state(index)
+            .then(|| StateBefore { world: list.world.clone(), around: list.world.start_access_part() })
+    }
+
+    fn report_state(&mut self, list: &mut TransactionList, index: usize, used: Option<(World, Access)>) {
+        if let Some((mut before, access)) = used {
+            self.observer.state(index, &mut before, &mut list.world, &access);
         }
     }
 
@@ -433,8 +463,12 @@ impl BlockRun<'_, '_> {
     fn remasc(&mut self, list: &mut TransactionList, index: usize) -> Result<(), BlockError> {
         let Some(transaction) = self.block.transactions.get(index) else { return Err(BlockError::Remasc) };
         let watched = self.watch(list);
-        let end = run_remasc(self.context, list, (index, transaction), self.observer)?;
+        let before = self.watch_state(list, index);
+        let end = run_remasc(self.context, list, (index, transaction), self.observer);
+        let used = before.map(|before| before.end(list));
         self.report(list, index, watched);
+        let end = end?;
+        self.report_state(list, index, used);
         self.take(IndexedTransaction { index, transaction, sender: Address::ZERO }, end);
         Ok(())
     }

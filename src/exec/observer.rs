@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256, U256};
 use super::block_context::Ancestry;
 
 use crate::evm::{HaltReason, Inspector};
-use crate::state::Access;
+use crate::state::{Access, World};
 use crate::types::{Header, Receipt, SealedHeader, Transaction};
 
 /// Observes the execution of a block. All methods do nothing by default.
@@ -30,6 +30,15 @@ pub trait BlockObserver {
 
     /// Reports, once after the execution, the numbers of the ancestors that were read, and of those whose uncles were.
     fn ancestors(&mut self, _headers: &BTreeSet<u64>, _uncles: &BTreeSet<u64>) {}
+
+    /// Whether to report [`Self::state`] for the transaction at this index, which takes a copy of the state before it.
+    fn watches_state(&self, _index: usize) -> bool {
+        false
+    }
+
+    /// Reports the state before and after the transaction at this index, fee included, and the keys that it read or
+    /// changed, those of reverted frames included. Called before [`Self::executed`].
+    fn state(&mut self, _index: usize, _before: &mut World, _after: &mut World, _access: &Access) {}
 
     /// REMASC pays this amount (wei) to an account, in the transaction that just started.
     fn remasc_payment(&mut self, _to: Address, _value: U256) {}

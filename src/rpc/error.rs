@@ -197,8 +197,21 @@ pub enum ParamError {
     /// More than one position of a trace.
     #[error("'positions' accepts only one index")]
     Positions,
-    #[error("unknown tracer '{0}': rskTracer and callTracer exist")]
+    #[error(
+        "unknown tracer '{0}': rskTracer, structLogger, callTracer, flatCallTracer, prestateTracer, 4byteTracer, \
+         erc7562Tracer, noopTracer and muxTracer exist"
+    )]
     Tracer(String),
+    /// A tracer given as its source.
+    #[error("tracers in JavaScript are not supported: give the name of a tracer, such as callTracer")]
+    TracerCode,
+    #[error("muxTracer cannot contain muxTracer")]
+    NestedTracer,
+    /// A tracer twice, or two of the tracers of instructions.
+    #[error("muxTracer runs each tracer once, and one of rskTracer and structLogger: leave out one {0}")]
+    RepeatedTracer(&'static str),
+    #[error("invalid trace option '{option}': {expected} expected")]
+    TraceOption { option: &'static str, expected: &'static str },
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
     /// A text that is not an IP address or range, or names this machine.

@@ -120,6 +120,22 @@ impl World {
         self.access.take().unwrap_or_default()
     }
 
+    /// Starts a record of its own for a part of a run. Returns the record so far, for [`World::end_access_part`].
+    pub(crate) fn start_access_part(&mut self) -> Option<Access> {
+        self.access.replace(Access::default())
+    }
+
+    /// Ends the record of a part and continues the one around it, which gets what was read. Returns what was read.
+    pub(crate) fn end_access_part(&mut self, around: Option<Access>) -> Access {
+        let part = self.take_access();
+        self.access = around.map(|mut around| {
+            around.keys.extend(part.keys.iter().copied());
+            around.listed.extend(part.listed.iter().copied());
+            around
+        });
+        part
+    }
+
     /// Starts recording touches. Discards earlier records.
     pub fn track_touches(&mut self) {
         self.touches = Some(Touches::default());

@@ -277,7 +277,12 @@ fn gas_and_storage_of_instructions_are_consistent() {
 
 #[test]
 fn disabled_parts_are_left_out() {
-    let options = StepOptions { disable_storage: true, disable_memory: true, disable_stack: true };
+    let options = StepOptions {
+        disable_storage: true,
+        disable_memory: true,
+        disable_stack: true,
+        ..StepOptions::default()
+    };
     let a = [push(&[9]), push(&[1]), vec![0x55], selector()].concat();
     let trace = steps(&a, &[], options);
     assert_eq!(trace.steps.len(), 6);

@@ -28,6 +28,17 @@ impl TraceBudget {
         self.exceeded
     }
 
+    /// An equal part of the space for each of so many tracers.
+    pub(super) fn share(self, tracers: usize) -> Self {
+        Self { left: self.left.checked_div(tracers).unwrap_or(self.left), ..self }
+    }
+
+    /// Reserves the space between two states of another budget.
+    pub(super) fn spend(&mut self, before: Self, after: Self) {
+        self.take(before.left.saturating_sub(after.left));
+        self.exceeded |= after.exceeded;
+    }
+
     /// Reserves space. Returns `false` if it does not suffice, and in all later calls.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
         match self.left.checked_sub(bytes) {

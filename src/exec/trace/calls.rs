@@ -90,6 +90,9 @@ pub struct CallTracer {
     trace: CallTrace,
     open: Vec<usize>,
     with_logs: bool,
+    only_top: bool,
+    /// Open calls that are left out, because only the outermost one is wanted.
+    left_out: usize,
     /// Remaining space.
     pub room: TraceBudget,
 }
@@ -98,6 +101,20 @@ impl CallTracer {
     /// Creates a tracer. `with_logs` also collects logs, which slows down the run.
     pub fn new(with_logs: bool) -> Self {
         Self { with_logs, ..Self::default() }
+    }
+
+    /// Leaves out inner calls and destructions. Calls of native contracts by the outermost call stay, because
+    /// their logs are its own.
+    #[must_use]
+    pub fn only_top(mut self) -> Self {
+        self.only_top = true;
+        self
+    }
+
+    /// Whether an entry that starts now is left out.
+    fn leaves_out(&self, native: bool) -> bool {
+        let wanted = native && self.open.len() == 1 && self.left_out == 0;
+        self.only_top && !self.open.is_empty() && !wanted
     }
 
     fn push(&mut self, action: TraceAction, bytes: usize) -> Option<usize> {
@@ -202,6 +219,10 @@ impl Inspector for CallTracer {
     }
 
     fn frame(&mut self, start: FrameStart) {
+        if self.leaves_out(start.native) {
+            self.left_out = self.left_out.saturating_add(1);
+            return;
+        }
         let bytes = start.input.len();
         // If the entry does not fit, the whole trace is discarded later. The index then refers to the last
         // entry.
@@ -210,6 +231,10 @@ impl Inspector for CallTracer {
     }
 
     fn frame_end(&mut self, close: FrameClose) {
+        if self.left_out > 0 {
+            self.left_out = self.left_out.saturating_sub(1);
+            return;
+        }
         let Some(index) = self.open.pop() else { return };
         if !self.room.take(close.output.len().saturating_mul(2)) {
             return;
@@ -220,7 +245,9 @@ impl Inspector for CallTracer {
     }
 
     fn self_destruct(&mut self, contract: Address, beneficiary: Address, balance: U256) {
-        self.push(TraceAction::Destruction { contract, beneficiary, balance }, 0);
+        if !self.leaves_out(false) {
+            self.push(TraceAction::Destruction { contract, beneficiary, balance }, 0);
+        }
     }
 
     fn payment(&mut self, from: Address, to: Address, value: U256) {
@@ -229,7 +256,7 @@ impl Inspector for CallTracer {
     }
 
     fn log(&mut self, log: &Log) {
-        if !self.with_logs {
+        if !self.with_logs || self.left_out > 0 {
             return;
         }
         let index = self.log_owner();

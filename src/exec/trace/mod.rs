@@ -1,12 +1,24 @@
-//! Traces of the transactions of a block: their calls, creations, destructions and logs, or all executed
-//! instructions. A trace is made by executing the block again on its parent's state.
+//! Traces of the transactions of a block: their calls, creations, destructions and logs, all executed
+//! instructions, or the state that they use. A trace is made by executing the block again on its parent's state.
+//!
+//! `revm-inspectors` does not fit: its inspectors are called by the frame loop and the instructions of `revm`, of which
+//! Rootstock's replace both (native contracts, gas of calls, REMASC), and the core has no place for its JSON types in
+//! the browser module.
 
 mod block;
 mod budget;
 mod calls;
+mod run;
+mod selectors;
+mod state;
 mod steps;
+mod validation;
 
-pub use block::{BlockTracer, Tracer, TransactionTrace};
+pub use block::BlockTracer;
 pub use budget::{MAX_TRACE_BYTES, TraceBudget};
 pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode};
+pub use run::{CallOptions, RunTracer, Tracer, TransactionTrace};
+pub use selectors::Selectors;
+pub use state::{StateTrace, UsedAccount};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};
+pub use validation::{CallAccess, OpcodeSet, ValidationTrace};

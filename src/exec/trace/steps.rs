@@ -20,7 +20,10 @@ const PART_BYTES: usize = 13;
 const WORD_BYTES: usize = 67;
 const SLOT_BYTES: usize = 134;
 
-/// Parts to leave out of a trace.
+/// Fewest bytes of an entry in any form of JSON.
+const LEAST_STEP_BYTES: usize = 48;
+
+/// The parts of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepOptions {
     /// Leave out storage.
@@ -29,6 +32,13 @@ pub struct StepOptions {
     pub disable_memory: bool,
     /// Leave out the stack.
     pub disable_stack: bool,
+    /// Keep the output of the last call with each instruction.
+    pub return_data: bool,
+    /// Show storage only with SLOAD and SSTORE, and of it only the slots that the contract has used, zero or not.
+    /// Otherwise every instruction shows the storage of its contract, the whole of it if the state can list it.
+    pub used_storage: bool,
+    /// Bytes of JSON after which no more instructions are kept; 0 keeps all.
+    pub limit: usize,
 }
 
 /// One instruction. Memory, stack and storage are those before it.
@@ -51,6 +61,12 @@ pub struct StepLog {
     /// Known storage of the running contract: the whole storage if the state can list it, otherwise the slots
     /// that the frame has touched.
     pub storage: Arc<BTreeMap<U256, U256>>,
+    /// Output of the last call or creation of the frame, if [`StepOptions::return_data`] is set.
+    pub return_data: Bytes,
+    /// Gas that the transaction will be refunded, of all frames that are open.
+    pub refund: u64,
+    /// Why the instruction failed.
+    pub failure: Option<HaltReason>,
 }
 
 /// The executed instructions of a transaction.
@@ -70,10 +86,21 @@ pub struct StepTrace {
     pub failure: Option<Option<HaltReason>>,
 }
 
-/// Storage of an open frame.
+/// What is known of an open frame.
 #[derive(Clone, Debug, Default)]
-struct FrameStorage {
+struct OpenFrame {
     storage: Arc<BTreeMap<U256, U256>>,
+    /// Refunds of the frames around it, and its own before the last instruction.
+    refund: (u64, u64),
+}
+
+/// The slot of a running SLOAD or SSTORE.
+#[derive(Clone, Copy, Debug)]
+struct UsedSlot {
+    contract: Address,
+    slot: U256,
+    /// The word that SSTORE writes.
+    written: Option<U256>,
 }
 
 /// Collects the instructions of one transaction.
@@ -81,9 +108,10 @@ struct FrameStorage {
 pub struct StepTracer {
     options: StepOptions,
     trace: StepTrace,
-    open: Vec<FrameStorage>,
-    /// Slot of the running SLOAD or SSTORE, and the word that SSTORE writes.
-    touched: Option<(U256, Option<U256>)>,
+    open: Vec<OpenFrame>,
+    used: Option<UsedSlot>,
+    /// Used slots of each contract, for [`StepOptions::used_storage`].
+    contracts: BTreeMap<Address, Arc<BTreeMap<U256, U256>>>,
     /// Remaining space.
     pub room: TraceBudget,
 }
@@ -106,10 +134,19 @@ impl StepTracer {
         trace
     }
 
+    /// Whether the size limit of the request is reached.
+    fn is_full(&self) -> bool {
+        let StepOptions { limit, .. } = self.options;
+        limit != 0 && self.trace.steps.len().saturating_mul(LEAST_STEP_BYTES) > limit
+    }
+
     /// Records the slot that the last instruction read or wrote.
     fn settle(&mut self, stack: &[U256]) {
-        let Some((slot, written)) = self.touched.take() else { return };
+        let Some(UsedSlot { contract, slot, written }) = self.used.take() else { return };
         let Some(value) = written.or_else(|| stack.last().copied()) else { return };
+        if self.options.used_storage {
+            return self.settle_used(contract, slot, value);
+        }
         let Some(open) = self.open.last_mut() else { return };
         let known = open.storage.get(&slot).copied().unwrap_or_default();
         if known == value {
@@ -123,13 +160,28 @@ impl StepTracer {
         }
     }
 
+    /// Shows the used slots of the contract with the last instruction.
+    fn settle_used(&mut self, contract: Address, slot: U256, value: U256) {
+        let storage = self.contracts.entry(contract).or_default();
+        if storage.get(&slot) != Some(&value) {
+            Arc::make_mut(storage).insert(slot, value);
+        }
+        if self.options.disable_storage || !self.room.take(storage.len().saturating_mul(SLOT_BYTES)) {
+            return;
+        }
+        if let Some(step) = self.trace.steps.last_mut() {
+            step.storage = storage.clone();
+        }
+    }
+
     fn kept_bytes(&self, step: &StepStart<'_>, storage: usize) -> usize {
         let part = |left_out: bool, count: usize, bytes: usize| match left_out {
             true => 0,
             false => count.saturating_mul(bytes).saturating_add(PART_BYTES),
         };
-        let StepOptions { disable_storage, disable_memory, disable_stack } = self.options;
+        let StepOptions { disable_storage, disable_memory, disable_stack, return_data, .. } = self.options;
         STEP_BYTES
+            .saturating_add(part(!return_data, step.return_data.len(), 2))
             .saturating_add(part(disable_memory, step.memory.len().div_ceil(32), WORD_BYTES))
             .saturating_add(part(disable_stack, step.stack.len(), WORD_BYTES))
             .saturating_add(part(disable_storage, storage, SLOT_BYTES))
@@ -138,12 +190,13 @@ impl StepTracer {
 
 impl Inspector for StepTracer {
     fn wants_steps(&self) -> bool {
-        !self.room.exceeded()
+        !self.room.exceeded() && !self.is_full()
     }
 
     fn wants_storage(&self) -> bool {
         // The storage of the outermost contract is also shown separately.
-        !self.room.exceeded() && (self.open.is_empty() || !self.options.disable_storage)
+        let shown = self.open.is_empty() || !self.options.disable_storage;
+        shown && !self.room.exceeded() && !self.options.used_storage
     }
 
     fn frame(&mut self, start: FrameStart) {
@@ -152,7 +205,8 @@ impl Inspector for StepTracer {
             self.trace.contract = start.to.filter(|_| !start.native && start.has_code);
             self.trace.first_storage = storage.clone();
         }
-        self.open.push(FrameStorage { storage: Arc::new(storage) });
+        let around = self.open.last().map_or(0, |open| open.refund.0.saturating_add(open.refund.1));
+        self.open.push(OpenFrame { storage: Arc::new(storage), refund: (around, 0) });
     }
 
     fn frame_end(&mut self, close: FrameClose) {
@@ -166,17 +220,32 @@ impl Inspector for StepTracer {
     }
 
     fn step(&mut self, step: StepStart<'_>) {
-        let storage = self.open.last().map(|open| open.storage.clone()).unwrap_or_default();
+        if self.is_full() {
+            return;
+        }
+        let StepOptions { disable_storage, disable_memory, disable_stack, return_data, used_storage, .. } =
+            self.options;
+        let (storage, refund) = match self.open.last_mut() {
+            Some(open) => {
+                open.refund.1 = step.refund;
+                (open.storage.clone(), open.refund.0.saturating_add(step.refund))
+            }
+            None => Default::default(),
+        };
         if !self.room.take(self.kept_bytes(&step, storage.len())) {
             return;
         }
         let mut words = step.stack.iter().rev().copied();
-        self.touched = match step.opcode {
-            SLOAD => words.next().map(|slot| (slot, None)),
-            SSTORE => words.next().zip(words.next()).map(|(slot, value)| (slot, Some(value))),
+        let mut used = |writes: bool| {
+            let slot = words.next()?;
+            let written = if writes { Some(words.next()?) } else { None };
+            Some(UsedSlot { contract: step.contract, slot, written })
+        };
+        self.used = match step.opcode {
+            SLOAD => used(false),
+            SSTORE => used(true),
             _ => None,
         };
-        let StepOptions { disable_storage, disable_memory, disable_stack } = self.options;
         self.trace.steps.push(StepLog {
             opcode: step.opcode,
             depth: step.depth,
@@ -185,19 +254,23 @@ impl Inspector for StepTracer {
             gas_cost: 0,
             memory: if disable_memory { Bytes::new() } else { Bytes::copy_from_slice(step.memory) },
             stack: if disable_stack { Vec::new() } else { step.stack.to_vec() },
-            storage: if disable_storage { Arc::default() } else { storage },
+            storage: if disable_storage || used_storage { Arc::default() } else { storage },
+            return_data: if return_data { Bytes::copy_from_slice(step.return_data) } else { Bytes::new() },
+            refund,
+            failure: None,
         });
     }
 
     fn step_end(&mut self, end: StepEnd<'_>) {
-        if self.room.exceeded() {
+        if self.room.exceeded() || self.is_full() {
             return;
         }
         if let Some(step) = self.trace.steps.last_mut() {
             step.gas_cost = end.gas_cost;
+            step.failure = end.failure;
         }
-        if end.failed {
-            self.touched = None;
+        if end.failure.is_some() {
+            self.used = None;
         }
         self.settle(end.stack);
     }

@@ -5,6 +5,7 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
+use super::validation::{CallAccessFields, access};
 use crate::{
     exec::{
         HaltReason,
@@ -41,6 +42,21 @@ pub(super) struct TracedCall {
     calls: Vec<TracedCall>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logs: Vec<CallLog>,
+    /// Of the validation tracer only.
+    #[serde(flatten)]
+    access: Option<CallAccessFields>,
+}
+
+/// Parts of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CallForm {
+    /// Whether inner calls are left out.
+    pub(super) only_top: bool,
+    /// Whether logs are shown.
+    pub(super) with_log: bool,
+    /// Whether inner calls of native contracts, and what the code of each call did, are shown
+    /// (`erc7562Tracer`).
+    pub(super) validation: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,11 +68,19 @@ struct CallLog {
 }
 
 /// The call tree of a transaction, or only its root.
-pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<TracedCall> {
+pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<TracedCall> {
     let calls = trace.calls.as_ref()?;
     let mut shown: Vec<Option<TracedCall>> =
-        calls.nodes.iter().map(|node| (!left_out(node)).then(|| call(node))).collect();
-    add_logs(trace, calls, &mut shown);
+        calls.nodes.iter().map(|node| (form.validation || !left_out(node)).then(|| call(node))).collect();
+    if form.with_log {
+        add_logs(trace, calls, &mut shown);
+    }
+    if let Some(validation) = trace.validation.as_ref().filter(|_| form.validation) {
+        for (index, call) in shown.iter_mut().enumerate() {
+            let Some(call) = call else { continue };
+            call.access = Some(access(validation, index));
+        }
+    }
     // From the last entry to the first, so that each call is complete when it moves into its parent.
     for index in (1..calls.nodes.len()).rev() {
         let (Some(parent), Some(call)) = (
@@ -65,7 +89,7 @@ pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<TracedCal
         ) else {
             continue;
         };
-        if let Some(Some(above)) = shown.get_mut(parent).filter(|_| !only_top) {
+        if let Some(Some(above)) = shown.get_mut(parent).filter(|_| !form.only_top) {
             above.calls.push(in_order(call));
         }
     }
@@ -100,7 +124,7 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Tra
         return;
     }
     // Logs of a transaction sent directly to a native contract are only in the receipt.
-    if let Some(Some(root)) = shown.first_mut().filter(|_| trace.with_logs) {
+    if let Some(Some(root)) = shown.first_mut() {
         root.logs.extend(trace.receipt.logs.iter().enumerate().map(|(count, log)| CallLog {
             index: trace.first_log.saturating_add(count),
             address: log.address,
@@ -150,6 +174,7 @@ fn call(node: &TraceNode) -> TracedCall {
         },
         calls: Vec::new(),
         logs: Vec::new(),
+        access: None,
     }
 }
 

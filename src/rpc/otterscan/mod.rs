@@ -236,7 +236,7 @@ fn creator(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
     let Some(header) = first_block(view, &address, |account| account.code_size > 0)? else {
         return verified(&());
     };
-    let traces = traces(view, &header, TRACER, None)?;
+    let traces = traces(view, &header, Tracer::CALLS, None)?;
     let creations = traces.iter().flat_map(|trace| kept(trace).map(move |(_, node)| (trace, node)));
     let created = creations.filter(|(_, node)| {
         let made = node.close.as_ref().and_then(|close| close.created);
@@ -246,8 +246,6 @@ fn creator(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
     let last = created.filter_map(|(trace, node)| Some((trace.hash, node.frame()?.from))).last();
     verified(&last.map(|(hash, creator)| Created { hash, creator }))
 }
-
-const TRACER: Tracer = Tracer::Calls { with_logs: false };
 
 /// An answer made of the trace of the transaction in the first parameter.
 fn of_trace<T: Serialize>(
@@ -259,7 +257,7 @@ fn of_trace<T: Serialize>(
     else {
         return absent();
     };
-    let traces = traces(view, &header, TRACER, Some(index))?;
+    let traces = traces(view, &header, Tracer::CALLS, Some(index))?;
     Ok(verified(&traces.first().map(show))?.about(&header))
 }
 

@@ -6,10 +6,10 @@ use alloy_primitives::Address;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{CALLS, shape, too_large, traced_block, traces};
+use super::{shape, too_large, traced_block, traces};
 use crate::{
     engine::{BlockHeader, Refusal, Stop, View},
-    exec::trace::{MAX_TRACE_BYTES, TransactionTrace},
+    exec::trace::{MAX_TRACE_BYTES, Tracer, TransactionTrace},
     rpc::{
         error::ParamError,
         lookup::find,
@@ -230,7 +230,7 @@ fn collect(
         }
         let header = apart.take().map_or_else(|| view.header_by_number(number), |header| Ok(Some(header)))?;
         let Some(header) = header else { break };
-        let block = match traces(view, &header, CALLS, None) {
+        let block = match traces(view, &header, Tracer::CALLS, None) {
             // Later blocks are tried too, so that all missing facts are requested together.
             Err(Failure::Stop(Stop::Missing(facts))) => {
                 missing.extend(facts);

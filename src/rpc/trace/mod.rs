@@ -1,6 +1,7 @@
 //! `trace_*`: traces of the calls of transactions, in the format of the reference node (Parity's).
 
 mod filter;
+mod flat;
 mod replay;
 mod shape;
 
@@ -14,14 +15,15 @@ use super::{
 };
 use crate::{
     engine::{BlockHeader, TransactionPlace, View},
-    exec::trace::TransactionTrace,
+    exec::trace::{Tracer, TransactionTrace},
 };
 
 pub use filter::TraceFilter;
 pub use filter::hosted as hosted_filter;
+pub(super) use flat::{FlatForm, flat};
+use replay::too_large;
 pub use replay::traced_block;
 pub(super) use replay::traces;
-use replay::{CALLS, too_large};
 pub(super) use shape::halt_text;
 
 pub(super) const METHODS: &[Method] = &[
@@ -75,7 +77,7 @@ fn of_transaction(
 ) -> Result<Option<(BlockHeader, Vec<TransactionTrace>)>, Failure> {
     match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionPlace::Mined(header, index) => {
-            let traces = traces(view, &header, CALLS, Some(index))?;
+            let traces = traces(view, &header, Tracer::CALLS, Some(index))?;
             Ok(Some((header, traces)))
         }
         TransactionPlace::Pending(_) | TransactionPlace::Unknown => Ok(None),
@@ -109,5 +111,5 @@ fn position_index(text: &str) -> Result<usize, ParamError> {
 fn block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let param = traced_block(params.block(0))?;
     let Some(header) = find(view, &param)? else { return absent() };
-    verified(&shape::traces(&header, &traces(view, &header, CALLS, None)?))
+    verified(&shape::traces(&header, &traces(view, &header, Tracer::CALLS, None)?))
 }

@@ -31,8 +31,6 @@ pub(super) fn too_large() -> Failure {
     Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }))
 }
 
-pub(super) const CALLS: Tracer = Tracer::Calls { with_logs: false };
-
 /// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
 ///
 /// # Errors

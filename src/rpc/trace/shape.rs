@@ -45,7 +45,7 @@ impl RpcTrace {
 
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RpcAction {
+pub(super) struct RpcAction {
     #[serde(skip_serializing_if = "Option::is_none")]
     call_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct RpcAction {
     #[serde(skip_serializing_if = "Option::is_none")]
     init: Option<Data>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    creation_method: Option<&'static str>,
+    pub(super) creation_method: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,14 +72,14 @@ struct RpcAction {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RpcTraceResult {
+pub(super) struct RpcTraceResult {
     gas_used: Quantity,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Data>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<Data>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<Address>,
+    pub(super) address: Option<Address>,
 }
 
 /// The trace objects of transactions, in order.
@@ -89,7 +89,7 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
 
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
-    let places = trace_addresses(calls);
+    let places = trace_addresses(calls, false);
     let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((places.get(&index)?, node)));
     shown
         .map(|(place, node)| RpcTrace {
@@ -109,20 +109,21 @@ pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec
 
 /// The position of an entry in the tree of shown entries.
 #[derive(Debug, Default)]
-struct TraceAddress {
-    address: Vec<usize>,
-    children: usize,
+pub(super) struct TraceAddress {
+    pub(super) address: Vec<usize>,
+    pub(super) children: usize,
 }
 
-/// The positions of the shown entries by their index. Calls of native contracts are left out, as in the reference node.
-fn trace_addresses(calls: &CallTrace) -> BTreeMap<usize, TraceAddress> {
+/// The positions of the shown entries by their index. Calls of native contracts are left out, as in the reference node,
+/// unless they are asked for.
+pub(super) fn trace_addresses(calls: &CallTrace, natives: bool) -> BTreeMap<usize, TraceAddress> {
     let mut places = BTreeMap::<usize, TraceAddress>::new();
     for (index, node) in calls.nodes.iter().enumerate() {
         let Some(parent) = node.parent else {
             places.insert(index, TraceAddress::default());
             continue;
         };
-        let Some(above) = places.get_mut(&parent).filter(|_| !left_out(node)) else { continue };
+        let Some(above) = places.get_mut(&parent).filter(|_| natives || !left_out(node)) else { continue };
         let mut address = above.address.clone();
         address.push(above.children);
         above.children = above.children.saturating_add(1);
@@ -135,7 +136,7 @@ fn left_out(node: &TraceNode) -> bool {
     node.frame().is_some_and(|start| start.native)
 }
 
-fn kind(node: &TraceNode) -> &'static str {
+pub(super) fn kind(node: &TraceNode) -> &'static str {
     match &node.action {
         TraceAction::Frame(start) if start.kind.creates() => "create",
         TraceAction::Frame(_) => "call",
@@ -143,7 +144,7 @@ fn kind(node: &TraceNode) -> &'static str {
     }
 }
 
-fn action(node: &TraceNode) -> RpcAction {
+pub(super) fn action(node: &TraceNode) -> RpcAction {
     match &node.action {
         TraceAction::Destruction { contract, beneficiary, balance } => RpcAction {
             address: Some(*contract),
@@ -166,15 +167,19 @@ fn action(node: &TraceNode) -> RpcAction {
 
 /// The action of a contract creation. Only creations by contracts name the opcode.
 fn creation(start: &FrameStart, inner: bool) -> RpcAction {
-    let method = if start.kind == FrameKind::Create2 { "create2" } else { "create" };
     RpcAction {
         from: Some(start.from),
         gas: Some(start.gas.into()),
         init: Some(start.input.clone().into()),
-        creation_method: inner.then_some(method),
+        creation_method: inner.then(|| creation_method(start.kind)),
         value: Some(Quantity(start.value)),
         ..RpcAction::default()
     }
+}
+
+/// The name of an opcode that creates contracts.
+pub(super) fn creation_method(kind: FrameKind) -> &'static str {
+    if kind == FrameKind::Create2 { "create2" } else { "create" }
 }
 
 fn call_type(kind: FrameKind) -> Option<&'static str> {
@@ -187,7 +192,7 @@ fn call_type(kind: FrameKind) -> Option<&'static str> {
     }
 }
 
-fn outcome(node: &TraceNode, close: &FrameClose) -> RpcTraceResult {
+pub(super) fn outcome(node: &TraceNode, close: &FrameClose) -> RpcTraceResult {
     let creates = node.frame().is_some_and(|start| start.kind.creates());
     let data = Data(close.output.clone());
     RpcTraceResult {
@@ -198,7 +203,7 @@ fn outcome(node: &TraceNode, close: &FrameClose) -> RpcTraceResult {
     }
 }
 
-fn error(close: &FrameClose) -> Option<String> {
+pub(super) fn error(close: &FrameClose) -> Option<String> {
     close.failure.map(|failure| failure.map_or("Reverted", halt_text).into())
 }
 

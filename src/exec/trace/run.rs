@@ -1,0 +1,251 @@
+//! The trace of one run, by one or several tracers.
+
+use alloy_primitives::{Address, B256, Log, U256};
+
+use super::TraceBudget;
+use super::calls::{CallTrace, CallTracer};
+use super::selectors::{SelectorTracer, Selectors};
+use super::state::{StateTrace, UsedAccount};
+use super::steps::{StepOptions, StepTrace, StepTracer};
+use super::validation::{OpcodeSet, ValidationTrace, ValidationTracer};
+use crate::evm::{AccountValues, FrameClose, FrameStart, Inspector, StepEnd, StepStart};
+use crate::exec::Executed;
+use crate::types::{Receipt, Transaction};
+
+/// What is collected of a transaction. Several tracers can share one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tracer {
+    /// Calls.
+    pub calls: Option<CallOptions>,
+    /// Instructions.
+    pub steps: Option<StepOptions>,
+    /// The state that is read and changed.
+    pub state: bool,
+    /// Selectors.
+    pub selectors: bool,
+    /// What the code of each call does, apart from these opcodes. Needs [`Self::calls`], inner ones too.
+    pub validation: Option<OpcodeSet>,
+}
+
+impl Tracer {
+    /// Calls without logs.
+    pub const CALLS: Self = Self {
+        calls: Some(CallOptions { with_logs: false, only_top: false }),
+        steps: None,
+        state: false,
+        selectors: false,
+        validation: None,
+    };
+}
+
+/// Parts of a trace of calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallOptions {
+    /// Whether logs are collected too.
+    pub with_logs: bool,
+    /// Whether inner calls are left out.
+    pub only_top: bool,
+}
+
+/// The trace of one transaction: the parts that its [`Tracer`] names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionTrace {
+    /// Index of the transaction in the block.
+    pub index: usize,
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Hash of the transaction.
+    pub hash: B256,
+    /// Sender of the transaction; the zero address for REMASC.
+    pub sender: Address,
+    /// Receipt of the transaction.
+    pub receipt: Receipt,
+    /// Number of logs in the block before its own.
+    pub first_log: usize,
+    /// Calls of the transaction, if traced.
+    pub calls: Option<CallTrace>,
+    /// Instructions of the transaction, if traced.
+    pub steps: Option<StepTrace>,
+    /// The state that the transaction read and changed, if traced.
+    pub state: Option<StateTrace>,
+    /// The selectors that the transaction called, if traced.
+    pub selectors: Option<Selectors>,
+    /// What the code of each call did, if traced.
+    pub validation: Option<ValidationTrace>,
+}
+
+/// Traces one run.
+#[derive(Clone, Debug)]
+pub struct RunTracer {
+    calls: Option<CallTracer>,
+    steps: Option<StepTracer>,
+    selectors: Option<SelectorTracer>,
+    validation: Option<ValidationTracer>,
+    state: Option<StateTrace>,
+    /// Space for the state.
+    room: TraceBudget,
+    /// Space that each tracer started with.
+    share: TraceBudget,
+}
+
+impl RunTracer {
+    /// Traces a run within this space, which the tracers share in equal parts.
+    pub fn new(tracer: &Tracer, room: TraceBudget) -> Self {
+        let Tracer { calls, steps, state, selectors, validation } = *tracer;
+        let parts = [calls.is_some(), steps.is_some(), state, selectors, validation.is_some()];
+        let share = room.share(parts.into_iter().filter(|part| *part).count());
+        let calls = calls.map(|CallOptions { with_logs, only_top }| {
+            let mut tracer = CallTracer::new(with_logs);
+            tracer.room = share;
+            if only_top { tracer.only_top() } else { tracer }
+        });
+        let steps = steps.map(|options| {
+            let mut tracer = StepTracer::new(options);
+            tracer.room = share;
+            tracer
+        });
+        Self {
+            calls,
+            steps,
+            selectors: selectors.then(|| SelectorTracer::new(share)),
+            validation: validation.map(|ignored| ValidationTracer::new(ignored, share)),
+            state: state.then(StateTrace::new),
+            room: share,
+            share,
+        }
+    }
+
+    /// Ends the trace of the transaction at this index of a block with so many logs before, and takes from `room` the
+    /// space that it used.
+    pub fn finish(
+        self,
+        (index, first_log): (usize, usize),
+        executed: &Executed<'_>,
+        room: &mut TraceBudget,
+    ) -> TransactionTrace {
+        let Self { calls, steps, selectors, validation, state, room: left, share } = self;
+        let lefts = [
+            calls.as_ref().map(|tracer| tracer.room),
+            steps.as_ref().map(|tracer| tracer.room),
+            selectors.as_ref().map(|tracer| tracer.room),
+            validation.as_ref().map(|tracer| tracer.room),
+            state.as_ref().map(|_| left),
+        ];
+        lefts.into_iter().flatten().for_each(|left| room.spend(share, left));
+        TransactionTrace {
+            index,
+            transaction: executed.transaction.clone(),
+            hash: executed.transaction.hash(),
+            sender: executed.sender,
+            receipt: executed.receipt.clone(),
+            first_log,
+            calls: calls.map(|tracer| tracer.finish(executed)),
+            steps: steps.map(|tracer| tracer.finish(executed)),
+            state,
+            selectors: selectors.map(|tracer| tracer.finish(executed)),
+            validation: validation.map(ValidationTracer::finish),
+        }
+    }
+}
+
+impl Inspector for RunTracer {
+    fn wants_steps(&self) -> bool {
+        self.calls.as_ref().is_some_and(Inspector::wants_steps)
+            || self.steps.as_ref().is_some_and(Inspector::wants_steps)
+            || self.validation.as_ref().is_some_and(|tracer| !tracer.room.exceeded())
+    }
+
+    fn wants_storage(&self) -> bool {
+        self.steps.as_ref().is_some_and(Inspector::wants_storage)
+    }
+
+    fn wants_code_size(&self) -> bool {
+        self.validation.is_some()
+    }
+
+    fn wants_accounts(&self) -> bool {
+        self.state.is_some()
+    }
+
+    fn frame(&mut self, start: FrameStart) {
+        if let Some(tracer) = &mut self.selectors {
+            tracer.frame(&start);
+        }
+        if let Some(tracer) = &mut self.validation {
+            tracer.frame();
+        }
+        if let Some(tracer) = &mut self.calls {
+            tracer.frame(FrameStart { storage: None, ..start.clone() });
+        }
+        if let Some(tracer) = &mut self.steps {
+            tracer.frame(start);
+        }
+    }
+
+    fn frame_end(&mut self, close: FrameClose) {
+        if let Some(tracer) = &mut self.validation {
+            tracer.frame_end(&close);
+        }
+        if let Some(tracer) = &mut self.calls {
+            tracer.frame_end(close.clone());
+        }
+        if let Some(tracer) = &mut self.steps {
+            tracer.frame_end(close);
+        }
+    }
+
+    fn self_destruct(&mut self, contract: Address, beneficiary: Address, balance: U256) {
+        if let Some(tracer) = &mut self.validation {
+            tracer.entry();
+        }
+        if let Some(tracer) = &mut self.calls {
+            tracer.self_destruct(contract, beneficiary, balance);
+        }
+    }
+
+    fn payment(&mut self, from: Address, to: Address, value: U256) {
+        if let Some(tracer) = &mut self.calls {
+            tracer.payment(from, to, value);
+        }
+    }
+
+    fn step(&mut self, step: StepStart<'_>) {
+        if let Some(tracer) = &mut self.validation {
+            tracer.step(&step);
+        }
+        if let Some(tracer) = &mut self.steps {
+            tracer.step(step);
+        }
+    }
+
+    fn step_end(&mut self, end: StepEnd<'_>) {
+        if let Some(tracer) = &mut self.validation {
+            tracer.step_end(&end);
+        }
+        if let Some(tracer) = &mut self.steps {
+            tracer.step_end(end);
+        }
+    }
+
+    fn log(&mut self, log: &Log) {
+        if let Some(tracer) = &mut self.calls {
+            tracer.log(log);
+        }
+    }
+
+    fn account(
+        &mut self,
+        address: Address,
+        before: Option<AccountValues>,
+        after: Option<AccountValues>,
+        words: &mut dyn Iterator<Item = (U256, U256, U256)>,
+    ) {
+        let Some(state) = &mut self.state else { return };
+        let bytes = |word: U256| word.to_be_bytes_trimmed_vec().into();
+        let cells = words.map(|(slot, before, after)| (slot, (bytes(before), bytes(after)))).collect();
+        let account = UsedAccount { before, after, cells };
+        if self.room.take(account.weight()) {
+            state.insert(address, account);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The method selectors that a transaction calls.
+
+use alloc::collections::BTreeMap;
+
+use alloy_primitives::{Address, FixedBytes};
+
+use super::TraceBudget;
+use crate::evm::FrameStart;
+use crate::exec::Executed;
+
+/// Bytes of an entry in JSON.
+const ENTRY_BYTES: usize = 40;
+
+/// How often each selector was called, by the selector and the number of bytes after it.
+pub type Selectors = BTreeMap<(FixedBytes<4>, usize), u64>;
+
+/// Counts the selectors that one transaction calls.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SelectorTracer {
+    counts: Selectors,
+    /// Whether the run reported a frame.
+    framed: bool,
+    /// Remaining space.
+    pub(super) room: TraceBudget,
+}
+
+impl SelectorTracer {
+    /// Creates a tracer with this space.
+    pub(super) fn new(room: TraceBudget) -> Self {
+        Self { room, ..Self::default() }
+    }
+
+    /// A call or creation starts.
+    pub(super) fn frame(&mut self, start: &FrameStart) {
+        self.framed = true;
+        if let Some(to) = start.to {
+            self.count(to, &start.input);
+        }
+    }
+
+    /// Returns the counts. A transaction that reported no frame is a single call.
+    pub(super) fn finish(mut self, executed: &Executed<'_>) -> Selectors {
+        if let (false, Some(to)) = (self.framed, executed.transaction.to) {
+            self.count(to, &executed.transaction.data);
+        }
+        self.counts
+    }
+
+    fn count(&mut self, to: Address, input: &[u8]) {
+        let Some((selector, rest)) = input.split_first_chunk::<4>().filter(|_| !is_ethereum_native(&to))
+        else {
+            return;
+        };
+        let key = (FixedBytes(*selector), rest.len());
+        if !self.counts.contains_key(&key) && !self.room.take(ENTRY_BYTES) {
+            return;
+        }
+        let count = self.counts.entry(key).or_default();
+        *count = count.saturating_add(1);
+    }
+}
+
+/// Whether the address is one of Ethereum's native contracts, whose input has no selector. Those of Rootstock have
+/// methods.
+fn is_ethereum_native(address: &Address) -> bool {
+    matches!(address.split_last(), Some((last, rest)) if *last != 0 && rest.iter().all(|byte| *byte == 0))
+}

@@ -1,0 +1,107 @@
+//! The object of geth's default tracer, which has no name in geth (`structLogger` here).
+
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+
+use alloy_primitives::{B256, U256};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::opcodes;
+use crate::{
+    exec::trace::{StepLog, StepOptions, TransactionTrace},
+    types::json::{Data, Quantity},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Execution<'a> {
+    gas: u64,
+    failed: bool,
+    return_value: Data,
+    struct_logs: Entries<'a>,
+}
+
+/// Instructions are formatted one by one during serialization.
+struct Entries<'a>(&'a [StepLog], StepOptions);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|step| entry(step, self.1)))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pc: usize,
+    op: String,
+    gas: u64,
+    gas_cost: u64,
+    depth: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<Quantity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_data: Option<Data>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    memory: Vec<B256>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    storage: BTreeMap<B256, B256>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refund: Option<u64>,
+}
+
+/// The trace object of a transaction.
+pub(super) fn shown(
+    trace: &TransactionTrace,
+    options: StepOptions,
+) -> Result<Box<RawValue>, serde_json::Error> {
+    let steps = trace.steps.as_ref();
+    let entries = steps.map_or(&[][..], |steps| &steps.steps);
+    let kept = entries.get(..within(entries, options)?).unwrap_or(entries);
+    to_raw_value(&Execution {
+        gas: trace.receipt.gas_used,
+        failed: !trace.receipt.success,
+        return_value: Data(steps.map(|steps| steps.output.clone()).unwrap_or_default()),
+        struct_logs: Entries(kept, options),
+    })
+}
+
+/// The number of instructions up to the one with which their JSON exceeds the limit.
+fn within(entries: &[StepLog], options: StepOptions) -> Result<usize, serde_json::Error> {
+    if options.limit == 0 {
+        return Ok(entries.len());
+    }
+    let (mut bytes, mut count) = (0_usize, 0_usize);
+    for step in entries {
+        if bytes > options.limit {
+            break;
+        }
+        bytes = bytes.saturating_add(serde_json::to_string(&entry(step, options))?.len());
+        count = count.saturating_add(1);
+    }
+    Ok(count)
+}
+
+fn entry(step: &StepLog, options: StepOptions) -> Entry {
+    let word = |word: &U256| B256::from(*word);
+    Entry {
+        pc: step.pc,
+        op: match opcodes::name(step.opcode) {
+            Some("SHA3") => "KECCAK256".into(),
+            Some("SUICIDE") => "SELFDESTRUCT".into(),
+            Some(name) => name.into(),
+            None => format!("opcode {:#x} not defined", step.opcode),
+        },
+        gas: step.gas,
+        gas_cost: step.gas_cost,
+        depth: step.depth.saturating_add(1),
+        error: step.failure.map(|reason| format!("{reason}")),
+        stack: (!options.disable_stack).then(|| step.stack.iter().copied().map(Quantity).collect()),
+        return_data: Some(&step.return_data).filter(|data| !data.is_empty()).cloned().map(Data),
+        memory: step.memory.chunks(32).map(B256::right_padding_from).collect(),
+        storage: step.storage.iter().map(|(slot, value)| (word(slot), word(value))).collect(),
+        refund: Some(step.refund).filter(|refund| *refund != 0),
+    }
+}

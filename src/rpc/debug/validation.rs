@@ -1,0 +1,77 @@
+//! What geth's `erc7562Tracer` shows of each call besides the fields of the call tracer.
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use alloy_primitives::{Address, B256, U256};
+use serde::Serialize;
+
+use crate::{
+    exec::trace::{CallAccess, ValidationTrace},
+    types::json::Data,
+};
+
+/// See [`CallAccess`].
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallAccessFields {
+    accessed_slots: AccessedSlots,
+    ext_code_access_info: Vec<Address>,
+    used_opcodes: BTreeMap<String, u64>,
+    contract_size: BTreeMap<Address, CodeSize>,
+    out_of_gas: bool,
+    /// Everything that the transaction hashes, with its outermost call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    keccak: Vec<Data>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccessedSlots {
+    reads: BTreeMap<B256, [B256; 1]>,
+    writes: BTreeMap<B256, u64>,
+    transient_reads: BTreeMap<B256, u64>,
+    transient_writes: BTreeMap<B256, u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CodeSize {
+    contract_size: usize,
+    opcode: u8,
+}
+
+/// What the code of the call at this index did; the first one also has what was hashed.
+pub(super) fn access(validation: &ValidationTrace, index: usize) -> CallAccessFields {
+    let mut access = validation.calls.get(&index).map(fields).unwrap_or_default();
+    if index == 0 {
+        access.keccak = validation.hashed.iter().cloned().map(Data).collect();
+    }
+    access
+}
+
+fn fields(access: &CallAccess) -> CallAccessFields {
+    let counts = |counts: &BTreeMap<U256, u64>| {
+        counts.iter().map(|(slot, count)| (B256::from(*slot), *count)).collect()
+    };
+    CallAccessFields {
+        accessed_slots: AccessedSlots {
+            reads: access
+                .reads
+                .iter()
+                .map(|(slot, value)| (B256::from(*slot), [B256::from(*value)]))
+                .collect(),
+            writes: counts(&access.writes),
+            transient_reads: counts(&access.transient_reads),
+            transient_writes: counts(&access.transient_writes),
+        },
+        ext_code_access_info: access.code_reads.clone(),
+        used_opcodes: access.opcodes.iter().map(|(opcode, count)| (format!("{opcode:#x}"), *count)).collect(),
+        contract_size: access
+            .code_sizes
+            .iter()
+            .map(|(address, (size, opcode))| (*address, CodeSize { contract_size: *size, opcode: *opcode }))
+            .collect(),
+        out_of_gas: access.out_of_gas,
+        keccak: Vec::new(),
+    }
+}

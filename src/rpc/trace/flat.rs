@@ -1,0 +1,86 @@
+//! The objects of geth's `flatCallTracer`: Parity's traces with geth's errors.
+
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::B256;
+use serde::Serialize;
+
+use super::shape::{
+    RpcAction, RpcTraceResult, action, creation_method, error, kind, outcome, trace_addresses,
+};
+use crate::{
+    engine::BlockHeader,
+    exec::trace::{TraceNode, TransactionTrace},
+};
+
+/// Parts and form of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::rpc) struct FlatForm {
+    /// Whether errors have Parity's names.
+    pub(in crate::rpc) parity_errors: bool,
+    /// Whether calls of native contracts are shown.
+    pub(in crate::rpc) natives: bool,
+}
+
+/// One entry.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::rpc) struct FlatCall {
+    action: RpcAction,
+    block_hash: B256,
+    block_number: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<RpcTraceResult>,
+    subtraces: usize,
+    trace_address: Vec<usize>,
+    transaction_hash: B256,
+    transaction_position: usize,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// The calls of a transaction, each before its inner calls.
+pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form: FlatForm) -> Vec<FlatCall> {
+    let Some(calls) = &trace.calls else { return Vec::new() };
+    let mut places = trace_addresses(calls, form.natives);
+    let shown = calls.nodes.iter().enumerate();
+    shown
+        .filter_map(|(index, node)| {
+            let place = places.remove(&index)?;
+            Some(FlatCall {
+                action: with_method(node),
+                block_hash: header.hash(),
+                block_number: header.number,
+                error: node.close.as_ref().and_then(|close| match (form.parity_errors, close.failure?) {
+                    (true, _) => error(close),
+                    (false, None) => Some("execution reverted".into()),
+                    (false, Some(reason)) => Some(format!("{reason}")),
+                }),
+                result: result(node),
+                subtraces: place.children,
+                trace_address: place.address,
+                transaction_hash: trace.hash,
+                transaction_position: trace.index,
+                kind: kind(node),
+            })
+        })
+        .collect()
+}
+
+/// The action; that of the transaction names the opcode too.
+fn with_method(node: &TraceNode) -> RpcAction {
+    let mut action = action(node);
+    action.creation_method =
+        node.frame().filter(|start| start.kind.creates()).map(|start| creation_method(start.kind));
+    action
+}
+
+/// The result: also of a revert, whose output has the reason.
+fn result(node: &TraceNode) -> Option<RpcTraceResult> {
+    let close = node.close.as_ref().filter(|close| !matches!(close.failure, Some(Some(_))))?;
+    let mut result = outcome(node, close);
+    result.address = result.address.filter(|_| !node.failed());
+    Some(result)
+}
