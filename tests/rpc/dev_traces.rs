@@ -8,32 +8,30 @@ use support::dev::DevClient;
 use support::u64_of;
 
 /// Stores its first argument in slot 0, emits a log with topic 0x11, and returns 42.
-const STORE: &str = "5f355f5560115f5fa1602a5f5260205ff3";
+pub(super) const STORE: &str = "5f355f5560115f5fa1602a5f5260205ff3";
 
-struct TracesFixture {
-    dev: DevClient,
-    from: Value,
+pub(super) struct TracesFixture {
+    pub(super) dev: DevClient,
+    pub(super) from: Value,
 }
 
 impl TracesFixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut dev = DevClient::new(DevConfig::reference());
         let from = dev.get("eth_accounts", json!([]))[0].clone();
         Self { dev, from }
     }
 
     /// Sends a transaction and returns its receipt.
-    fn send(&mut self, mut call: Value) -> Value {
+    pub(super) fn send(&mut self, mut call: Value) -> Value {
         call["from"] = self.from.clone();
         let hash = self.dev.get("eth_sendTransaction", json!([call]));
         self.dev.get("eth_getTransactionReceipt", json!([hash]))
     }
 
-    /// Deploys a contract with this code of at most 31 bytes.
-    fn deploy(&mut self, runtime: &str) -> String {
-        let len = runtime.len() / 2;
-        let push = 0x5f + len;
-        let init = format!("0x{push:02x}{runtime}5f5260{len:02x}60{:02x}f3", 32 - len);
+    /// Deploys a contract with this code of at most 255 bytes.
+    pub(super) fn deploy(&mut self, runtime: &str) -> String {
+        let init = format!("0x60{:02x}8060095f395ff3{runtime}", runtime.len() / 2);
         let gas = self.dev.get("eth_estimateGas", json!([{ "from": self.from, "data": init }]));
         let receipt = self.send(json!({ "data": init, "gas": gas }));
         assert_eq!(receipt["status"], "0x1", "{receipt}");
@@ -43,12 +41,12 @@ impl TracesFixture {
     }
 
     /// Deploys a contract that calls another one with 32 bytes and stops.
-    fn caller_of(&mut self, callee: &str) -> String {
+    pub(super) fn caller_of(&mut self, callee: &str) -> String {
         self.deploy(&format!("60205f60205f5f73{}5af100", &callee[2..]))
     }
 }
 
-fn word(number: u64) -> String {
+pub(super) fn word(number: u64) -> String {
     format!("0x{number:064x}")
 }
 

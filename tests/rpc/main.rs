@@ -28,5 +28,7 @@ mod specification;
 mod storage_range;
 mod submissions_recorded;
 mod subscriptions_recorded;
+mod tracers;
+mod tracers_recorded;
 mod traces_recorded;
 mod waiting;

@@ -73,6 +73,11 @@ impl Executed {
         Self { recording, headers, states, receipts, places, dispatcher: Arc::default() }
     }
 
+    /// The receipt of the transaction of a block at an index.
+    pub fn receipt(&self, block: usize, index: usize) -> &Receipt {
+        &self.receipts[block][index]
+    }
+
     /// The answer to a call. An error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
