@@ -257,6 +257,35 @@ fn traces_need_no_witnesses() {
     assert!(traces > 20 && most <= 12, "{traces} {most}");
 }
 
+/// geth's tracers run over proven state too: the state that they show and the code whose size they show is proven.
+#[test]
+fn the_tracers_of_geth_need_no_local_chain() {
+    let Some((node, _)) = follower() else { return };
+    let mut upstream = ExecutedUpstream::new(node.snapshot());
+    upstream.without = vec!["rootlight_getWitness", "rootlight_getBlockWitness"];
+    let mut light = Light::new(Network::regtest(), upstream);
+    let options = [
+        json!({"tracer": "prestateTracer"}),
+        json!({"tracer": "prestateTracer", "tracerConfig": {"diffMode": true}}),
+        json!({"tracer": "flatCallTracer"}),
+        json!({"tracer": "4byteTracer"}),
+        json!({"tracer": "erc7562Tracer"}),
+        json!({"tracer": "structLogger", "enableMemory": true}),
+        json!({"tracer": "muxTracer", "tracerConfig": {"callTracer": {}, "prestateTracer": {}}}),
+    ];
+    let mut traces = 0;
+    for number in [3u64, 60, 73, 100, 130, 155, 200, 300, 420, 500, 642] {
+        for options in &options {
+            let params = json!([format!("{number:#x}"), options]);
+            let theirs = light.upstream.call("debug_traceBlockByNumber", &params);
+            let ours = light.call("debug_traceBlockByNumber", &params);
+            assert_eq!(ours, theirs, "{params}");
+            traces += ours.map_or(0, |traces| traces.as_array().map_or(0, Vec::len));
+        }
+    }
+    assert!(traces > 140, "{traces}");
+}
+
 /// A side block is connected to the chain, and replayed on the state that its own ancestors left.
 #[test]
 fn traces_off_the_chain_are_those_of_their_own_branch() {
