@@ -189,6 +189,26 @@ impl Network {
         self
     }
 
+    /// The same network for blocks that are mined here on top of one of its blocks. Each of them has difficulty 1, whatever that
+    /// of its parent, and any time after it.
+    #[cfg(feature = "dev")]
+    #[must_use]
+    pub fn mined_here(mut self) -> Self {
+        let one = U256::from_limbs([1, 0, 0, 0]);
+        self.params = Params {
+            // A block later than its parent moves the difficulty down by all of it, and so to the minimum.
+            duration_limit: 0,
+            difficulty_divisor: 1,
+            difficulty_divisor_rskip156: 1,
+            minimum_difficulty: one,
+            minimum_difficulty_rskip290: one,
+            future_bound: 0,
+            ..self.params
+        };
+        (self.known_until, self.work_start, self.bitcoin) = (None, None, None);
+        self
+    }
+
     /// The height from which a rule is active; `None` if it is never active.
     pub fn activation(&self, rule: Rule) -> Option<u64> {
         self.activations.get(rule as usize).copied().filter(|height| *height != NEVER)

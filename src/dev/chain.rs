@@ -118,8 +118,11 @@ impl DevChain {
     /// # Errors
     /// The genesis block is not the one that the network names.
     pub fn new(config: DevConfig) -> Result<Self, ChainError> {
-        let DevConfig { network, genesis, keys, .. } = config;
-        let chain = LocalChain::new(network, genesis.header, genesis.state, config.history)?;
+        let DevConfig { network, genesis, keys, fork, .. } = config;
+        let chain = match fork {
+            None => LocalChain::new(network, genesis.header, genesis.state, config.history)?,
+            Some(fork) => LocalChain::above(network, fork, genesis.state, config.history)?,
+        };
         let mut wallet = Wallet::default();
         for key in keys {
             wallet.add(key);

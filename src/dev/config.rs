@@ -13,6 +13,9 @@ use super::pool::PoolRules;
 use crate::consensus::Network;
 use crate::consensus::genesis::{Allocation, Genesis};
 use crate::exec::{CallPolicy, GenesisBlock};
+use crate::local::ForkBase;
+use crate::state::{Account, World};
+use crate::trie::Trie;
 
 /// The default recipient of fees: the reference node's regtest miner.
 pub const DEFAULT_COINBASE: Address = address!("ec4ddeb4380ad69b3e509baad9f158cdf4e4681d");
@@ -48,8 +51,10 @@ pub enum Mining {
 pub struct DevConfig {
     /// The network. Its genesis hash is that of [`Self::genesis`].
     pub network: Arc<Network>,
-    /// Block 0.
+    /// Block 0, or the block of another network on which the chain begins, with the state there.
     pub genesis: GenesisBlock,
+    /// The chain of another network on which this one begins, if it does.
+    pub fork: Option<Arc<dyn ForkBase>>,
     /// The keys that the chain holds, in the order of `eth_accounts`.
     pub keys: Vec<PrivateKey>,
     /// When blocks are mined.
@@ -151,6 +156,21 @@ impl DevConfig {
         config
     }
 
+    /// A chain that begins after a block of another network, by that network's rules. The accounts have their balances
+    /// besides what they are in the state of that block.
+    #[must_use]
+    pub fn above(network: Network, fork: Arc<dyn ForkBase>, accounts: &DevAccounts) -> Self {
+        let keys = accounts.keys();
+        let mut world = World::new(Trie::above(fork.clone()));
+        for key in &keys {
+            let account = world.account(&key.address()).unwrap_or_default();
+            let funded = Account { balance: accounts.balance, debt: U256::ZERO, ..account };
+            world.set_account(&key.address(), funded);
+        }
+        let genesis = GenesisBlock { header: fork.block().sealed().clone(), state: world.commit() };
+        Self { fork: Some(fork), ..Self::from_genesis(network.mined_here(), genesis, keys) }
+    }
+
     /// A chain with the given genesis block, whose hash must be the network's genesis hash.
     #[must_use]
     pub fn from_genesis(network: Network, genesis: GenesisBlock, keys: Vec<PrivateKey>) -> Self {
@@ -165,6 +185,7 @@ impl DevConfig {
         Self {
             network: Arc::new(network),
             genesis,
+            fork: None,
             keys,
             mining: Mining::Instant,
             history: Some(DEFAULT_HISTORY),

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles, bitcoin::ServedBitcoin},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, OnUnsimulated},
-    local::{ChainSnapshot, Events, Term},
-    state::{KeyedTrie, LastKey, StateReader},
+    local::{ChainSnapshot, Events, ForkBase, StoredBlock, Term},
+    state::{Fact, KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
     types::{Asker, BlockRef, Header, Transaction},
 };
@@ -125,6 +125,12 @@ impl<'a> LocalView<'a> {
         }
     }
 
+    /// The trie, if it has every node: that of a chain which begins on another network has not.
+    fn whole_trie(&self, header: &BlockHeader) -> Result<&Trie, WalkError> {
+        let trie = self.trie(header).filter(|trie| !trie.is_above_base());
+        trie.ok_or(WalkError::Missing(header.state_root))
+    }
+
     fn stored_trie(&self, header: &BlockHeader) -> ViewResult<&Trie> {
         self.trie(header).ok_or_else(|| no_state(header))
     }
@@ -136,8 +142,18 @@ impl<'a> LocalView<'a> {
         }
     }
 
-    fn stored(&self, header: &BlockHeader) -> ViewResult<&'a Arc<crate::local::StoredBlock>> {
-        self.chain().block(&header.hash()).ok_or_else(|| no_state(header))
+    fn stored(&self, header: &BlockHeader) -> ViewResult<Arc<StoredBlock>> {
+        if let Some(held) = self.chain().block(&header.hash()) {
+            return Ok(held.clone());
+        }
+        let fork = self.below(header).ok_or_else(|| no_state(header))?;
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        fork.contents(header).ok_or_else(|| Stop::missing(Fact::Body(block)))
+    }
+
+    /// The chain on which this one begins, if the block belongs to it.
+    fn below(&self, header: &BlockHeader) -> Option<&'a dyn ForkBase> {
+        self.chain().fork().filter(|fork| header.number <= fork.block().number)
     }
 }
 
@@ -155,19 +171,27 @@ impl Chain for LocalView<'_> {
     }
 
     fn header_by_number(&self, number: u64) -> ViewResult<Option<BlockHeader>> {
-        Ok(self.chain().headers().by_number(number).map(Into::into))
+        let held = self.chain().headers().by_number(number).cloned();
+        let below = || self.chain().fork().filter(|fork| number < fork.block().number)?.header(number);
+        Ok(held.or_else(below).map(Into::into))
     }
 
     fn header_by_hash(&self, hash: B256) -> ViewResult<Option<BlockHeader>> {
-        Ok(self.chain().headers().by_hash(&hash).map(Into::into))
+        let held = self.chain().headers().by_hash(&hash).cloned();
+        Ok(held.or_else(|| self.chain().fork()?.header_by_hash(&hash)).map(Into::into))
     }
 
     fn ancestor(&self, block: B256, number: u64) -> ViewResult<Option<BlockHeader>> {
-        Ok(self.chain().headers().ancestor(&block, number).map(Into::into))
+        let held = self.chain().headers().ancestor(&block, number).cloned();
+        let below = || self.chain().fork().filter(|fork| number < fork.block().number)?.header(number);
+        Ok(held.or_else(below).map(Into::into))
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
-        self.chain().headers().is_canonical(block.number, &block.hash)
+        match self.chain().fork().filter(|fork| block.number < fork.block().number) {
+            None => self.chain().headers().is_canonical(block.number, &block.hash),
+            Some(fork) => fork.header(block.number).is_some_and(|header| header.hash() == block.hash),
+        }
     }
 
     fn blocks_at(&self, number: u64) -> Vec<B256> {
@@ -195,7 +219,10 @@ impl Chain for LocalView<'_> {
     fn uncles(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedUncles>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.uncles.clone()),
-            None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| no_state(header)),
+            None => match self.below(header) {
+                None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| no_state(header)),
+                Some(fork) => fork.uncles(header).ok_or_else(|| no_state(header)),
+            },
         }
     }
 
@@ -212,6 +239,11 @@ impl Chain for LocalView<'_> {
         {
             return Ok(TransactionPlace::Mined(header.into(), index));
         }
+        if let Some((block, index)) = self.chain().fork().and_then(|fork| fork.locate(&transaction))
+            && let Some(header) = self.header_by_hash(block)?
+        {
+            return Ok(TransactionPlace::Mined(header, index));
+        }
         let waiting = self.pool().and_then(|pool| pool.get(&transaction));
         Ok(waiting.map_or(TransactionPlace::Unknown, |waiting| {
             TransactionPlace::Pending(Arc::new(waiting.transaction.clone()))
@@ -227,6 +259,7 @@ impl Chain for LocalView<'_> {
         let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
         let senders = match pending {
             Some(pending) => Some(&pending.executed.senders),
+            // Those of blocks of another network are recovered below.
             None => self.chain().block(block).map(|stored| &stored.senders),
         };
         match senders.and_then(|senders| senders.get(index)) {
@@ -265,7 +298,7 @@ impl State for LocalView<'_> {
     }
 
     fn state_trie(&self, header: &BlockHeader) -> Option<&Trie> {
-        self.trie(header).filter(|trie| trie.root() == header.state_root)
+        self.trie(header).filter(|trie| !trie.is_above_base() && trie.root() == header.state_root)
     }
 
     #[cfg(feature = "catalogue")]
@@ -274,9 +307,13 @@ impl State for LocalView<'_> {
         if header.number == 0 || index >= body.transactions().len() {
             return self.stored_trie(header).cloned();
         }
+        let stored;
         let senders = match self.if_pending(header) {
             Some(pending) => &pending.executed.senders,
-            None => &self.stored(header)?.senders,
+            None => {
+                stored = self.stored(header)?;
+                &stored.senders
+            }
         };
         let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
         let run = (body.transactions(), senders.as_slice());
@@ -289,12 +326,12 @@ impl State for LocalView<'_> {
     }
 
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
-        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
+        let trie = self.whole_trie(header)?;
         Ok(trie.proof(key))
     }
 
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
-        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
+        let trie = self.whole_trie(header)?;
         Ok(trie.node_hash(key))
     }
 

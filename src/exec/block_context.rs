@@ -27,6 +27,12 @@ pub trait Ancestry {
     fn hash(&self, number: u64) -> Option<B256> {
         self.header(number).map(|header| header.hash())
     }
+
+    /// The oldest ancestor whose fees REMASC distributes. It is block 1, except on a development chain that begins at a block
+    /// of another network, of which not all ancestors are known.
+    fn first_rewarded(&self) -> u64 {
+        1
+    }
 }
 
 /// The effect of a call to a method of a native contract that this version does not implement.

@@ -37,7 +37,7 @@ pub(super) fn distribute(
 ) -> Result<Vec<Log>, UnknownAncestor> {
     let mut logs = Vec::new();
     let mature = context.environment.number.saturating_sub(context.network.params.remasc_maturity);
-    if mature >= 1 {
+    if mature >= context.ancestry.first_rewarded() {
         let rewarded = rewarded(context.ancestry, mature)?;
         let mut ledger = read_ledger(world);
         let federation = {

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{B256, U256};
 
+use super::fork::ForkBase;
 use crate::consensus::{ChainView, VerifiedHeader};
 use crate::exec::Ancestry;
 use crate::types::{Header, SealedHeader};
@@ -13,13 +14,26 @@ use crate::types::{Header, SealedHeader};
 pub struct BranchAncestry<'a> {
     chain: &'a ChainView,
     tip: B256,
+    /// The blocks below those of the chain.
+    fork: Option<&'a dyn ForkBase>,
 }
 
 impl<'a> BranchAncestry<'a> {
     /// The branch that ends at `tip`.
     #[must_use]
     pub const fn new(chain: &'a ChainView, tip: B256) -> Self {
-        Self { chain, tip }
+        Self { chain, tip, fork: None }
+    }
+
+    /// The same branch, with the blocks on which its chain begins.
+    #[must_use]
+    pub const fn above(self, fork: Option<&'a dyn ForkBase>) -> Self {
+        Self { fork, ..self }
+    }
+
+    /// What is known of a block below those of the chain.
+    fn below(&self, number: u64) -> Option<VerifiedHeader> {
+        self.fork.filter(|fork| number < fork.block().number)?.header(number)
     }
 
     fn ancestor(&self, number: u64) -> Option<&'a VerifiedHeader> {
@@ -29,11 +43,15 @@ impl<'a> BranchAncestry<'a> {
 
 impl Ancestry for BranchAncestry<'_> {
     fn header(&self, number: u64) -> Option<SealedHeader> {
-        self.ancestor(number).map(|header| header.sealed().clone())
+        let held = self.ancestor(number).map(|header| header.sealed().clone());
+        held.or_else(|| Some(self.below(number)?.sealed().clone()))
     }
 
     fn uncles(&self, number: u64) -> Option<Vec<Header>> {
-        let uncles = self.chain.uncles(&self.ancestor(number)?.hash())?;
+        let uncles = match self.ancestor(number) {
+            Some(header) => self.chain.uncles(&header.hash()).cloned()?,
+            None => self.fork?.uncles(self.below(number)?.sealed())?,
+        };
         Some(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
 
@@ -42,6 +60,11 @@ impl Ancestry for BranchAncestry<'_> {
     }
 
     fn hash(&self, number: u64) -> Option<B256> {
-        self.ancestor(number).map(|header| header.hash())
+        let held = self.ancestor(number).map(|header| header.hash());
+        held.or_else(|| Some(self.below(number)?.hash()))
+    }
+
+    fn first_rewarded(&self) -> u64 {
+        self.fork.map_or(1, ForkBase::first_rewarded)
     }
 }

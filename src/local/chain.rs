@@ -7,14 +7,15 @@ use alloy_primitives::{Address, B256};
 
 use super::error::ImportError;
 use super::events::{ChainEvent, EventBlock, Events};
+use super::fork::ForkBase;
 use super::impersonated::marked_sender;
 use super::index::BlockIndex;
 use super::side_blocks::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, SideBlocks};
 use super::snapshot::ChainSnapshot;
 use super::stored_block::StoredBlock;
 use crate::consensus::{
-    BodyError, ChainError, CheckedHeader, HeadChange, HeaderCandidate, HeaderChain, Network, Rule,
-    VerifiedBody, VerifiedHeader, VerifiedReceipts,
+    BodyError, ChainError, CheckedHeader, Checkpoint, HeadChange, HeaderCandidate, HeaderChain, Network,
+    Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
 use crate::exec::{BlockContext, BlockInput, ExecutedBlock, NoObserver, OnUnsimulated, Recovery, execute_in};
@@ -72,9 +73,37 @@ impl LocalChain {
         state: Trie,
         history: Option<u64>,
     ) -> Result<Self, ChainError> {
-        let hash = genesis.hash();
-        let headers =
-            HeaderChain::from_genesis(network, genesis)?.with_window(u64::MAX).with_side_limit(usize::MAX);
+        let mut chain = Self::on(HeaderChain::from_genesis(network, genesis)?, None, history);
+        let header = chain.headers.head().clone();
+        chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
+        Ok(chain)
+    }
+
+    /// Makes a chain that begins after a block of another network, with the state after that block. `history` is that of
+    /// [`Self::new`].
+    ///
+    /// # Errors
+    /// None for a base whose block is verified.
+    pub fn above(
+        network: Arc<Network>,
+        fork: Arc<dyn ForkBase>,
+        state: Trie,
+        history: Option<u64>,
+    ) -> Result<Self, ChainError> {
+        let header = fork.block().clone();
+        let (number, hash) = (header.number, header.hash());
+        let start = Checkpoint { number, hash, total_difficulty: None };
+        let headers = HeaderChain::from_checkpoint(network, &start, header.sealed().clone())?;
+        let mut chain = Self::on(headers, Some(fork), history);
+        chain.lowest_state = number;
+        chain.now.states.insert(hash, state);
+        chain.now.heights.insert(number, Arc::new(alloc::vec![hash]));
+        Ok(chain)
+    }
+
+    /// A chain of these headers, without a block.
+    fn on(headers: HeaderChain, fork: Option<Arc<dyn ForkBase>>, history: Option<u64>) -> Self {
+        let headers = headers.with_window(u64::MAX).with_side_limit(usize::MAX);
         let now = ChainSnapshot {
             headers: headers.snapshot(),
             blocks: Default::default(),
@@ -84,8 +113,9 @@ impl LocalChain {
             index: None,
             codes: None,
             events: Events::default(),
+            fork,
         };
-        let mut chain = Self {
+        Self {
             headers,
             now,
             history,
@@ -93,11 +123,7 @@ impl LocalChain {
             settled: Vec::new(),
             sides: SideBlocks::default(),
             recovery: None,
-        };
-        let header = chain.headers.head().clone();
-        chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
-        debug_assert_eq!(header.hash(), hash);
-        Ok(chain)
+        }
     }
 
     /// A snapshot of the chain for readers.

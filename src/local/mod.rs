@@ -10,6 +10,7 @@
 //! | `stored_block` | the parts of a block besides its header, and the terms by which it is found |
 //! | `sides` | limits of the blocks outside the canonical chain |
 //! | `events` | what happened to the canonical chain and the pool, for filters and subscriptions |
+//! | `fork` | the chain of another network on which a local chain can begin |
 //! | `error` | the reasons for which a block is refused |
 //! | `impersonated` | transactions of impersonated accounts |
 
@@ -17,6 +18,7 @@ mod ancestry;
 mod chain;
 mod error;
 mod events;
+mod fork;
 mod impersonated;
 mod index;
 mod side_blocks;
@@ -27,6 +29,7 @@ pub use ancestry::BranchAncestry;
 pub use chain::{BlockState, Imported, LocalChain};
 pub use error::ImportError;
 pub use events::{ChainEvent, EventBlock, Events, MAX_EVENTS};
+pub use fork::ForkBase;
 pub use impersonated::{mark_sender, marked_sender};
 pub use index::BlockIndex;
 pub use snapshot::ChainSnapshot;

@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256};
 
 use super::ancestry::BranchAncestry;
 use super::events::Events;
+use super::fork::ForkBase;
 use super::index::BlockIndex;
 use super::stored_block::StoredBlock;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
@@ -35,6 +36,8 @@ pub struct ChainSnapshot {
     pub(super) codes: Option<Arc<dyn crate::exec::SharedCodes>>,
     /// What happened last.
     pub(super) events: Events,
+    /// The chain of another network on which this one begins, if it does.
+    pub(super) fork: Option<Arc<dyn ForkBase>>,
 }
 
 impl ChainSnapshot {
@@ -51,6 +54,11 @@ impl ChainSnapshot {
     /// The head of the canonical chain.
     pub fn head(&self) -> &VerifiedHeader {
         self.headers.head()
+    }
+
+    /// The chain of another network on which this one begins; `None` if it begins with a genesis block.
+    pub fn fork(&self) -> Option<&dyn ForkBase> {
+        self.fork.as_deref()
     }
 
     /// Body, receipts and senders of a block, canonical or not.
@@ -99,8 +107,8 @@ impl ChainSnapshot {
     }
 
     /// The ancestors of a child of `parent`.
-    pub const fn ancestry(&self, parent: B256) -> BranchAncestry<'_> {
-        BranchAncestry::new(&self.headers, parent)
+    pub fn ancestry(&self, parent: B256) -> BranchAncestry<'_> {
+        BranchAncestry::new(&self.headers, parent).above(self.fork())
     }
 
     /// Executes a block of the chain again on its parent's state and reports to `observer`. Returns `None` if the

@@ -4,6 +4,7 @@
 //!
 //! Untrusted input is bounded by [`limits`] and refused with a typed error.
 
+mod base;
 mod bits;
 mod by_hash;
 mod cell;
@@ -29,6 +30,7 @@ mod tree;
 mod tree_node;
 mod wrap;
 
+pub use base::TrieBase;
 pub use bits::Bits;
 pub use by_hash::TrieNodes;
 pub use empty::EMPTY_ROOT;

@@ -127,7 +127,7 @@ impl<'a> Loader<'a> {
                 stack.pop();
             }
         }
-        Ok(Trie { top: self.nodes.get(&root).and_then(|loaded| loaded.node.clone()) })
+        Ok(Trie::of(self.nodes.get(&root).and_then(|loaded| loaded.node.clone())))
     }
 
     /// Whether everything below a loaded node is available.
@@ -319,7 +319,7 @@ pub(super) mod tests {
         for _ in 0..60 {
             node = TreeNode::new(BitPath::of(Bits::first(&[0; 3], 20)), None, Some(node), None);
         }
-        let deep = Trie { top: Some(node) };
+        let deep = Trie::of(Some(node));
         store(&deep, &mut nodes);
         assert!(matches!(Loader::new(&nodes).load(deep.root()), Err(LoadError::TooDeep(_))));
     }

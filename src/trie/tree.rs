@@ -1,11 +1,13 @@
 //! The persistent trie: clones are cheap and share their nodes.
 
 use super::EMPTY_ROOT;
+use super::base::{Overlaid, TrieBase};
 use super::bits::{BitPath, Bits};
 use super::edit::{Removal, put, remove};
 use super::tree_node::{ChildLink, NodeValue, TreeNode};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{B256, Bytes, keccak256};
 
 /// A Unitrie in memory. Cloning it increments one reference count; changing it copies only the nodes from the
 /// root to the changed place. Hashes are computed on demand and cached. The root depends only on keys and
@@ -13,6 +15,8 @@ use alloy_primitives::{B256, Bytes};
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
     pub(super) top: ChildLink,
+    /// What counts where `top` has no value. An empty value in `top` hides a value below it.
+    below: Option<Overlaid>,
 }
 
 impl Trie {
@@ -21,20 +25,44 @@ impl Trie {
         Self::default()
     }
 
+    /// A trie that holds only what is changed of the values of a base. Its root is not that of the whole trie, whose other
+    /// nodes are not known, but keccak-256 of the base's root, of the root of a trie of what was changed since, and of the
+    /// prefixes that were deleted. It has no proofs, and lists only what was changed.
+    pub fn above(base: Arc<dyn TrieBase>) -> Self {
+        Self { top: None, below: Some(Overlaid::new(base)) }
+    }
+
+    /// Whether this trie lies above a base ([`Self::above`]).
+    pub fn is_above_base(&self) -> bool {
+        self.below.is_some()
+    }
+
+    /// A trie of nodes that are all in memory.
+    pub(super) fn of(top: ChildLink) -> Self {
+        Self { top, below: None }
+    }
+
     /// True if no key has a value.
     pub fn is_empty(&self) -> bool {
-        self.top.is_none()
+        self.top.is_none() && self.below.is_none()
     }
 
     /// The value under `key`.
     pub fn get(&self, key: &[u8]) -> Option<&Bytes> {
-        let node = self.top.as_deref()?.find(Bits::of_key(key))?;
-        node.value.as_ref().map(|stored| &stored.bytes)
+        let node = self.top.as_deref().and_then(|top| top.find(Bits::of_key(key)));
+        match (node.and_then(|node| node.value.as_ref()), &self.below) {
+            (Some(stored), None) => Some(&stored.bytes),
+            (Some(stored), Some(_)) => Some(&stored.bytes).filter(|value| !value.is_empty()),
+            (None, below) => below.as_ref()?.value(key),
+        }
     }
 
     /// keccak-256 and length in bytes of the value under `key`. A value of more than 32 bytes is not hashed
     /// again, because its node stores the hash.
     pub fn value_hash(&self, key: &[u8]) -> Option<(B256, usize)> {
+        if self.below.is_some() {
+            return self.get(key).map(|value| (keccak256(value), value.len()));
+        }
         self.top.as_deref()?.find(Bits::of_key(key))?.value_hash()
     }
 
@@ -44,6 +72,9 @@ impl Trie {
         key: &[u8],
         rest: &[u8],
     ) -> Option<(&Bytes, Option<(B256, usize)>)> {
+        if self.below.is_some() {
+            return Some((self.get(key)?, self.value_hash(&[key, rest].concat())));
+        }
         let node = self.top.as_deref()?.find(Bits::of_key(key))?;
         let below = || {
             let (bit, rest) = Bits::of_key(rest).split_first()?;
@@ -65,13 +96,24 @@ impl Trie {
 
     /// Deletes the value under `key` and returns whether there was one.
     pub fn delete(&mut self, key: &[u8]) -> bool {
-        self.remove(key, Removal::Value)
+        if self.below.is_none() {
+            return self.remove(key, Removal::Value);
+        }
+        let held = self.get(key).is_some();
+        if held {
+            self.top = Some(put(&self.top, Bits::of_key(key), NodeValue::new(Bytes::new())));
+        }
+        held
     }
 
     /// Deletes every value whose key begins with `prefix` (an account with its code and storage) and returns
     /// whether there was one.
     pub fn delete_subtree(&mut self, prefix: &[u8]) -> bool {
-        self.remove(prefix, Removal::Subtree)
+        let removed = self.remove(prefix, Removal::Subtree);
+        if let Some(below) = &mut self.below {
+            below.delete(prefix);
+        }
+        removed || self.below.is_some()
     }
 
     fn remove(&mut self, key: &[u8], what: Removal) -> bool {
@@ -87,7 +129,8 @@ impl Trie {
 
     /// The root hash; [`EMPTY_ROOT`] when empty.
     pub fn root(&self) -> B256 {
-        self.top.as_ref().map_or(EMPTY_ROOT, |top| top.hash())
+        let root = self.top.as_ref().map_or(EMPTY_ROOT, |top| top.hash());
+        self.below.as_ref().map_or(root, |below| below.root(root, self.top.is_none()))
     }
 
     /// Bytes of all nodes and long values below the root (`childrenSize` of RSKIP-107).
@@ -189,7 +232,8 @@ fn each(
     *left = less;
     let above = key.bits().len();
     key.extend(node.path.bits());
-    if let (Some(value), Some(whole)) = (&node.value, key.whole_bytes())
+    let value = node.value.as_ref().filter(|value| !value.bytes.is_empty());
+    if let (Some(value), Some(whole)) = (value, key.whole_bytes())
         && !visit(whole, &value.bytes)
     {
         return false;

@@ -1,0 +1,38 @@
+//! The chain of another network on which a local chain can begin.
+
+use alloc::sync::Arc;
+
+use alloy_primitives::B256;
+
+use super::stored_block::StoredBlock;
+use crate::consensus::{VerifiedHeader, VerifiedUncles};
+use crate::trie::TrieBase;
+use crate::types::SealedHeader;
+
+/// The block of another network after which a local chain begins, its state ([`TrieBase`]) and the blocks below it. The host
+/// provides it.
+///
+/// What is not at hand counts as absent, and the implementation notes it. The host then fetches it, discards the result of the
+/// run, and runs again. What is at hand never changes.
+pub trait ForkBase: TrieBase {
+    /// The block after which the local chain begins.
+    fn block(&self) -> &VerifiedHeader;
+
+    /// The header of this block or of an ancestor, by height.
+    fn header(&self, number: u64) -> Option<VerifiedHeader>;
+
+    /// As [`Self::header`], by hash.
+    fn header_by_hash(&self, hash: &B256) -> Option<VerifiedHeader>;
+
+    /// Body, receipts and senders of the block with this header.
+    fn contents(&self, header: &SealedHeader) -> Option<Arc<StoredBlock>>;
+
+    /// The uncles of the block with this header.
+    fn uncles(&self, header: &SealedHeader) -> Option<Arc<VerifiedUncles>>;
+
+    /// Block hash and index of a transaction of this block or of an ancestor.
+    fn locate(&self, transaction: &B256) -> Option<(B256, usize)>;
+
+    /// The oldest ancestor whose fees REMASC distributes above this block.
+    fn first_rewarded(&self) -> u64;
+}

@@ -1,0 +1,142 @@
+//! Tries above another one, of which not every value is in memory.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+use core::ops::Bound;
+
+use alloy_primitives::{B256, Bytes, Keccak256};
+
+/// The values below a trie that has only what was changed since ([`Trie::above`](super::Trie::above)): the state of a block
+/// of another chain. The host provides it.
+pub trait TrieBase: Debug + Send + Sync {
+    /// The value under a key. A value that is not at hand counts as absent, and the implementation notes the key. The host
+    /// then fetches it, discards the result of the run, and runs again.
+    fn value(&self, key: &[u8]) -> Option<&Bytes>;
+
+    /// Root of the trie that the values are of.
+    fn root(&self) -> B256;
+}
+
+/// A base, and what was deleted of it.
+#[derive(Clone, Debug)]
+pub(super) struct Overlaid {
+    base: Arc<dyn TrieBase>,
+    /// Prefixes of keys that the base no longer counts for. None is the beginning of another.
+    deleted: Arc<BTreeSet<Vec<u8>>>,
+}
+
+impl Overlaid {
+    pub(super) fn new(base: Arc<dyn TrieBase>) -> Self {
+        Self { base, deleted: Arc::default() }
+    }
+
+    /// The value of the base, unless it was deleted.
+    pub(super) fn value(&self, key: &[u8]) -> Option<&Bytes> {
+        let before = self.deleted.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
+        match before.is_some_and(|prefix| key.starts_with(prefix)) {
+            true => None,
+            false => self.base.value(key),
+        }
+    }
+
+    /// Deletes what begins with a prefix.
+    pub(super) fn delete(&mut self, prefix: &[u8]) {
+        let deleted = Arc::make_mut(&mut self.deleted);
+        deleted.retain(|known| !known.starts_with(prefix));
+        deleted.insert(prefix.to_vec());
+    }
+
+    /// keccak-256 of the base's root, of the root of the values above it, and of each deleted prefix in ascending order. The
+    /// base's own root, if nothing was changed.
+    pub(super) fn root(&self, above: B256, is_empty: bool) -> B256 {
+        if is_empty && self.deleted.is_empty() {
+            return self.base.root();
+        }
+        let mut hasher = Keccak256::new();
+        hasher.update(self.base.root());
+        hasher.update(above);
+        self.deleted.iter().for_each(|prefix| hasher.update(prefix));
+        hasher.finalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::vec;
+
+    use super::super::Trie;
+    use super::*;
+
+    #[derive(Debug)]
+    struct Values(BTreeMap<Vec<u8>, Bytes>);
+
+    impl TrieBase for Values {
+        fn value(&self, key: &[u8]) -> Option<&Bytes> {
+            self.0.get(key)
+        }
+
+        fn root(&self) -> B256 {
+            B256::repeat_byte(7)
+        }
+    }
+
+    fn base() -> Trie {
+        let values = [(vec![1, 1], vec![5]), (vec![1, 2], vec![6; 40]), (vec![2, 1], vec![7])];
+        Trie::above(Arc::new(Values(values.into_iter().map(|(key, value)| (key, value.into())).collect())))
+    }
+
+    #[test]
+    fn changes_hide_the_values_below() {
+        let mut trie = base();
+        assert_eq!(trie.root(), B256::repeat_byte(7));
+        assert_eq!(trie.get(&[1, 1]).unwrap()[..], [5]);
+        assert_eq!(trie.value_hash(&[1, 2]), Some((alloy_primitives::keccak256([6; 40]), 40)));
+        let before = trie.clone();
+        trie.put(&[1, 1], vec![9]);
+        assert!(trie.delete(&[2, 1]) && !trie.delete(&[2, 1]) && !trie.delete(&[3]));
+        assert_eq!((trie.get(&[1, 1]).unwrap()[..].to_vec(), trie.get(&[2, 1])), (vec![9], None));
+        assert_eq!(trie.value_hash(&[2, 1]), None);
+        assert_eq!(before.get(&[2, 1]).unwrap()[..], [7], "a clone keeps what it had");
+        trie.put_all(vec![(vec![2, 1], vec![8].into()), (vec![1, 1], Bytes::new())]);
+        assert_eq!((trie.get(&[2, 1]).unwrap()[..].to_vec(), trie.get(&[1, 1])), (vec![8], None));
+    }
+
+    #[test]
+    fn a_deleted_prefix_hides_what_is_below_and_not_what_is_written_later() {
+        let mut trie = base();
+        trie.put(&[1, 3], vec![4]);
+        assert!(trie.delete_subtree(&[1]));
+        assert!([1, 2, 3].iter().all(|last| trie.get(&[1, *last]).is_none()));
+        assert_eq!(trie.get(&[2, 1]).unwrap()[..], [7]);
+        trie.put(&[1, 2], vec![3]);
+        assert_eq!(trie.get_with_hash_below(&[1], &[2]), None);
+        assert_eq!((trie.get(&[1, 2]).unwrap()[..].to_vec(), trie.get(&[1, 1])), (vec![3], None));
+    }
+
+    #[test]
+    fn the_root_commits_to_every_change() {
+        let (untouched, mut changed, mut removed, mut deleted) = (base(), base(), base(), base());
+        changed.put(&[1, 1], vec![9]);
+        removed.delete(&[1, 1]);
+        deleted.delete_subtree(&[1, 1]);
+        let mut again = base();
+        again.put(&[1, 1], vec![5]);
+        let roots = [&untouched, &changed, &removed, &deleted].map(|trie| trie.root());
+        let different: BTreeSet<_> = roots.iter().collect();
+        assert_eq!(different.len(), 4);
+        assert_eq!(again.root(), untouched.root(), "the same value is no change");
+    }
+
+    #[test]
+    fn a_walk_passes_over_what_was_removed() {
+        let mut trie = base();
+        trie.put(&[1, 3], vec![4]);
+        trie.delete(&[1, 1]);
+        let mut keys = vec![];
+        trie.for_each(&mut |key, _| keys.push(key.to_vec()));
+        assert_eq!(keys, [[1, 3]], "the base is not listed");
+    }
+}
