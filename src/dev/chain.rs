@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bitcoin_chain::BitcoinSide;
 use super::clock::Clock;
-use super::config::{DevConfig, Mining};
+use super::config::{DevConfig, ForkStart, Mining};
 use super::error::DevError;
 use super::miner_settings::MinerSettings;
 use super::pool::{Pool, PoolContext};
@@ -89,6 +89,8 @@ pub struct DevChain {
     pub(super) chain: LocalChain,
     /// Block 0 and the settings at the start, for [`Self::reset`].
     pub(super) start: DevSnapshot,
+    /// The block of another network on which the chain begins, if it does.
+    pub(super) fork: Option<ForkStart>,
     pub(super) pool: Pool,
     pub(super) clock: Clock,
     pub(super) miner_settings: MinerSettings,
@@ -119,9 +121,9 @@ impl DevChain {
     /// The genesis block is not the one that the network names.
     pub fn new(config: DevConfig) -> Result<Self, ChainError> {
         let DevConfig { network, genesis, keys, fork, .. } = config;
-        let chain = match fork {
+        let chain = match &fork {
             None => LocalChain::new(network, genesis.header, genesis.state, config.history)?,
-            Some(fork) => LocalChain::above(network, fork, genesis.state, config.history)?,
+            Some(start) => LocalChain::above(network, start.fork.clone(), genesis.state, config.history)?,
         };
         let mut wallet = Wallet::default();
         for key in keys {
@@ -133,6 +135,7 @@ impl DevChain {
                 clock: Clock::default(),
                 miner_settings: config.miner_settings.clone(),
             },
+            fork,
             chain,
             pool: Pool::new(config.pool),
             clock: Clock::default(),

@@ -54,7 +54,7 @@ pub struct DevConfig {
     /// Block 0, or the block of another network on which the chain begins, with the state there.
     pub genesis: GenesisBlock,
     /// The chain of another network on which this one begins, if it does.
-    pub fork: Option<Arc<dyn ForkBase>>,
+    pub fork: Option<ForkStart>,
     /// The keys that the chain holds, in the order of `eth_accounts`.
     pub keys: Vec<PrivateKey>,
     /// When blocks are mined.
@@ -72,6 +72,28 @@ pub struct DevConfig {
     pub policy: CallPolicy,
     /// Client name and version, five parts separated by `/`.
     pub version: String,
+}
+
+/// The block of another network on which a development chain begins.
+#[derive(Debug, Clone)]
+pub struct ForkStart {
+    /// The block, and what is read below it.
+    pub fork: Arc<dyn ForkBase>,
+    /// Accounts with their balances in wei, which replace those of the block's state.
+    pub funded: Vec<(Address, U256)>,
+}
+
+impl ForkStart {
+    /// The state with the funded accounts.
+    pub(super) fn state(&self) -> Trie {
+        let mut world = World::new(Trie::above(self.fork.clone()));
+        for (address, balance) in &self.funded {
+            let account = world.account(address).unwrap_or_default();
+            let funded = Account { balance: *balance, debt: U256::ZERO, ..account };
+            world.set_account(address, funded);
+        }
+        world.commit()
+    }
 }
 
 /// The funded accounts of a development chain.
@@ -161,14 +183,10 @@ impl DevConfig {
     #[must_use]
     pub fn above(network: Network, fork: Arc<dyn ForkBase>, accounts: &DevAccounts) -> Self {
         let keys = accounts.keys();
-        let mut world = World::new(Trie::above(fork.clone()));
-        for key in &keys {
-            let account = world.account(&key.address()).unwrap_or_default();
-            let funded = Account { balance: accounts.balance, debt: U256::ZERO, ..account };
-            world.set_account(&key.address(), funded);
-        }
-        let genesis = GenesisBlock { header: fork.block().sealed().clone(), state: world.commit() };
-        Self { fork: Some(fork), ..Self::from_genesis(network.mined_here(), genesis, keys) }
+        let funded = keys.iter().map(|key| (key.address(), accounts.balance)).collect();
+        let start = ForkStart { fork, funded };
+        let genesis = GenesisBlock { header: start.fork.block().sealed().clone(), state: start.state() };
+        Self { fork: Some(start), ..Self::from_genesis(network.mined_here(), genesis, keys) }
     }
 
     /// A chain with the given genesis block, whose hash must be the network's genesis hash.

@@ -4,9 +4,13 @@
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::chain::{DevChain, DevSnapshot};
+use super::clock::Clock;
+use super::config::ForkStart;
 use super::error::DevError;
 use super::limits::MAX_SNAPSHOTS;
+use super::miner_settings::MinerSettings;
 use crate::evm::precompiles::Precompile;
+use crate::local::LocalChain;
 use crate::state::World;
 
 impl DevChain {
@@ -49,6 +53,36 @@ impl DevChain {
     pub fn reset(&mut self) {
         self.snapshots.clear();
         self.go_to(self.start.clone());
+    }
+
+    /// Begins again on another block of the network on which the chain began: of the chain that the URL shows, at the height;
+    /// without them of the same chain, at its head. Removes all snapshots.
+    ///
+    /// # Errors
+    /// [`DevError::NoFork`] if the chain did not begin on a network, or if the block is not at hand yet.
+    pub fn reset_to(&mut self, url: Option<&str>, number: Option<u64>) -> Result<(), DevError> {
+        let old = self.fork.as_ref().ok_or(DevError::NoFork)?;
+        let fork = old.fork.other(url, number).ok_or(DevError::NoFork)?;
+        let start = ForkStart { fork, funded: old.funded.clone() };
+        let (network, history) = (self.chain.view().headers().network().clone(), self.chain.history());
+        let chain = LocalChain::above(network, start.fork.clone(), start.state(), history);
+        let mut chain = chain.map_err(|_| DevError::NoFork)?;
+        chain.share_caches(&self.chain);
+        let header = start.fork.block();
+        let limits = (u64::try_from(header.gas_limit.value()), header.minimum_gas_price.value());
+        let settings = self.start.miner_settings.clone();
+        self.start = DevSnapshot {
+            chain,
+            clock: Clock::default(),
+            miner_settings: MinerSettings {
+                gas_limit: limits.0.unwrap_or(settings.gas_limit),
+                minimum_gas_price: limits.1,
+                ..settings
+            },
+        };
+        self.fork = Some(start);
+        self.reset();
+        Ok(())
     }
 
     fn go_to(&mut self, saved: DevSnapshot) {

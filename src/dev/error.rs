@@ -50,6 +50,10 @@ pub enum DevError {
     TimeLimit { mined: u64 },
     #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
     TooSlow(B256),
+    #[error(
+        "this chain does not begin on a block of another network: start it with --fork to reset it to one"
+    )]
+    NoFork,
     #[error("the server is shutting down: nothing was mined")]
     Stopping,
     /// The account is a native contract, whose code cannot be changed.

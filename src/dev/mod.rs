@@ -43,7 +43,7 @@ pub use chain::{DevChain, DevEvent, Settings};
 pub use clock::Clock;
 pub use config::{
     DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE, DEFAULT_GAS_LIMIT, DEFAULT_HISTORY, DevAccounts,
-    DevConfig, Mining, cow_keys,
+    DevConfig, ForkStart, Mining, cow_keys,
 };
 pub use error::DevError;
 pub use key::PrivateKey;

@@ -239,15 +239,15 @@ impl Chain for LocalView<'_> {
         {
             return Ok(TransactionPlace::Mined(header.into(), index));
         }
+        if let Some(waiting) = self.pool().and_then(|pool| pool.get(&transaction)) {
+            return Ok(TransactionPlace::Pending(Arc::new(waiting.transaction.clone())));
+        }
         if let Some((block, index)) = self.chain().fork().and_then(|fork| fork.locate(&transaction))
             && let Some(header) = self.header_by_hash(block)?
         {
             return Ok(TransactionPlace::Mined(header, index));
         }
-        let waiting = self.pool().and_then(|pool| pool.get(&transaction));
-        Ok(waiting.map_or(TransactionPlace::Unknown, |waiting| {
-            TransactionPlace::Pending(Arc::new(waiting.transaction.clone()))
-        }))
+        Ok(TransactionPlace::Unknown)
     }
 
     fn sender(
@@ -257,13 +257,19 @@ impl Chain for LocalView<'_> {
         transaction: &Transaction,
     ) -> Result<Address, crate::types::SenderError> {
         let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
-        let senders = match pending {
-            Some(pending) => Some(&pending.executed.senders),
-            // Those of blocks of another network are recovered below.
-            None => self.chain().block(block).map(|stored| &stored.senders),
+        let below = || {
+            let fork = self.chain().fork()?;
+            fork.contents(fork.header_by_hash(block)?.sealed())
         };
-        match senders.and_then(|senders| senders.get(index)) {
-            Some(sender) => Ok(*sender),
+        let sender = match pending {
+            Some(pending) => pending.executed.senders.get(index).copied(),
+            None => {
+                let stored = self.chain().block(block).cloned().or_else(below);
+                stored.and_then(|stored| stored.senders.get(index).copied())
+            }
+        };
+        match sender {
+            Some(sender) => Ok(sender),
             None => transaction.recover_sender(self.policy.network.chain_id),
         }
     }

@@ -152,6 +152,19 @@ impl LocalChain {
         self.recovery = Some(recovery);
     }
 
+    /// The number of blocks below the head whose states are kept; `None` if all are.
+    #[cfg(feature = "dev")]
+    pub(crate) const fn history(&self) -> Option<u64> {
+        self.history
+    }
+
+    /// Uses the index and the caches of another chain.
+    #[cfg(feature = "dev")]
+    pub(crate) fn share_caches(&mut self, other: &Self) {
+        self.now.index.clone_from(&other.now.index);
+        self.now.codes.clone_from(&other.now.codes);
+    }
+
     /// The head of the canonical chain.
     pub fn head(&self) -> &VerifiedHeader {
         self.now.head()

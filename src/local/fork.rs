@@ -33,6 +33,10 @@ pub trait ForkBase: TrieBase {
     /// Block hash and index of a transaction of this block or of an ancestor.
     fn locate(&self, transaction: &B256) -> Option<(B256, usize)>;
 
+    /// Another block of the same network to begin on: of the chain that this URL shows, at this height; without them of the
+    /// same chain, at its head.
+    fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>>;
+
     /// The oldest ancestor whose fees REMASC distributes above this block.
     fn first_rewarded(&self) -> u64;
 }

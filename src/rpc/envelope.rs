@@ -38,7 +38,7 @@ pub(super) enum MessageForm {
 }
 
 /// A member of a message: a call, or the reason why it is not a valid one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MessageEntry {
     /// The id that the answer repeats.
     pub id: Id,
@@ -78,7 +78,7 @@ impl Id {
 }
 
 /// A well-formed call. Its handler checks whether the parameters fit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Call {
     /// The method name as received.
     pub method: String,

@@ -16,7 +16,7 @@ use super::{
 static READS: AtomicUsize = AtomicUsize::new(0);
 
 /// A message whose calls name their rows of the method table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Message {
     pub(super) kind: MessageForm,
     pub(super) entries: Vec<MessageEntry>,

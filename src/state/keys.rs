@@ -13,6 +13,8 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, U256, keccak256};
 
+use super::reader::StateKey;
+
 /// First byte of every account key.
 const DOMAIN: u8 = 0x00;
 /// Number of hash bytes in front of an address or slot.
@@ -78,6 +80,20 @@ pub fn slot_key_below(account: &[u8; ACCOUNT_KEY_LEN], slot: &U256) -> Vec<u8> {
     key
 }
 
+/// The fact of which the value under this key is a part; `None` if the key is not one of an account. The marker of a contract
+/// lies on the way to each of its slots.
+pub fn fact_of(key: &[u8]) -> Option<StateKey> {
+    let (account, rest) = key.split_at_checked(ACCOUNT_KEY_LEN)?;
+    let address = Address::try_from(account.get(1 + BALANCING..)?).ok()?;
+    Some(match rest {
+        [] => StateKey::Account(address),
+        [CODE] => StateKey::Code(address),
+        [STORAGE] => StateKey::Storage(address, U256::ZERO),
+        [STORAGE, slot @ ..] => StateKey::Storage(address, U256::try_from_be_slice(slot.get(BALANCING..)?)?),
+        _ => return None,
+    })
+}
+
 fn with_suffix(account: &[u8; ACCOUNT_KEY_LEN], suffix: u8) -> [u8; ACCOUNT_KEY_LEN + 1] {
     let mut key = [suffix; ACCOUNT_KEY_LEN + 1];
     key.iter_mut().zip(account).for_each(|(to, from)| *to = *from);
@@ -106,6 +122,19 @@ mod tests {
         assert_eq!(zero.last(), Some(&0));
         assert_eq!(slot_key(&Address::ZERO, &U256::from(0x1234)).len(), 32 + 10 + 2);
         assert_eq!(slot_key(&Address::ZERO, &U256::MAX).len(), 32 + 10 + 32);
+    }
+
+    #[test]
+    fn keys_name_their_facts() {
+        let (address, slot) = (Address::repeat_byte(7), U256::from(0x1234));
+        assert_eq!(fact_of(&account_key(&address)), Some(StateKey::Account(address)));
+        assert_eq!(fact_of(&code_key(&address)), Some(StateKey::Code(address)));
+        assert_eq!(fact_of(&slot_key(&address, &slot)), Some(StateKey::Storage(address, slot)));
+        let first = Some(StateKey::Storage(address, U256::ZERO));
+        assert_eq!(fact_of(&slot_key(&address, &U256::ZERO)), first);
+        assert_eq!(fact_of(&storage_root_key(&address)), first);
+        let long = [&slot_key(&address, &U256::MAX)[..], &[1]].concat();
+        assert!([&REMASC_SENDER_KEY[..], &long, &[]].iter().all(|key| fact_of(key).is_none()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use rootlight::light::{MAX_AGE, UnprovenPolicy};
 use rootlight::verify::DocumentSubject;
+use rootlight_node::fork::ForkBlock;
 
 use super::balance::BalanceArgs;
 use super::calls::CallArgs;
@@ -177,7 +178,28 @@ pub struct DevArgs {
     /// anvil/Rootlight/VERSION]
     #[arg(long, value_name = "TEXT")]
     pub client_version: Option<String>,
-    /// Store the chain in this folder; it survives a crash
+    /// Begin on a block of another network, whose state and blocks are fetched as they are read: of mainnet or testnet, by
+    /// nodes of its peer-to-peer network; or of the network of a URL. Repeat the flag to name a network and its URLs, or
+    /// several URLs
+    #[arg(
+        long,
+        value_name = "mainnet|testnet|URL",
+        conflicts_with_all = ["genesis", "genesis_time", "hardfork", "bitcoin_chain", "p2p_port"]
+    )]
+    pub fork: Vec<String>,
+    /// The block to begin on: a number, whose hash is linked to the verified head once and kept, or a number with its hash,
+    /// which is trusted [default: the newest verified block]
+    #[arg(long, value_name = "N|N:HASH", requires = "fork", value_parser = super::fork::block)]
+    pub fork_block: Option<ForkBlock>,
+    /// Accept state that no upstream proves: what the first upstream says, or what N upstreams agree on; the client version
+    /// says so then
+    #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse", requires = "fork")]
+    pub unproven: UnprovenPolicy,
+    /// Chain id [default: that of the network that --fork names; 33 without --fork]
+    #[arg(long, value_name = "N", requires = "fork", value_parser = clap::value_parser!(u64).range(1..))]
+    pub chain_id: Option<u64>,
+    /// Store the chain in this folder; it survives a crash. With --fork, what was read of the network is stored there, and
+    /// nothing else [default with --fork: a folder below the user's caches; none stores nothing]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Number of blocks below the head whose states are kept

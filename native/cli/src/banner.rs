@@ -68,10 +68,11 @@ impl ShownAccounts {
 pub(super) fn print(
     network: &Network,
     accounts: &ShownAccounts,
-    endpoints: &Endpoints,
+    (about, endpoints): (&[String], &Endpoints),
     bitcoin: Option<&BitcoinServers>,
 ) {
     say!("Rootlight {}: a Rootstock development chain", env!("CARGO_PKG_VERSION"));
+    about.iter().for_each(|line| say!("{line}"));
     accounts.print();
     say!("\nChain id {} ({}), genesis {}", network.chain_id, network.name, network.genesis_hash);
     say!("HTTP       {}", endpoints.http);

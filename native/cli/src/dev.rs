@@ -12,6 +12,7 @@ use tracing::{error, info};
 
 use super::args::DevArgs;
 use super::error::CommandError;
+use super::fork::{self, OpenedFork};
 use super::runtime::runtime;
 use super::{banner, peers, run_server, verify};
 
@@ -26,34 +27,44 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let accounts = accounts(args)?;
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
     let genesis_time = genesis_time(args, moment(&entropy).now)?;
-    let config = config(args, &accounts, genesis_time)?;
+    let runtime = runtime()?;
+    let fork = match args.fork.is_empty() {
+        true => None,
+        false => Some(runtime.block_on(fork::open(args))?),
+    };
+    let config = match &fork {
+        None => config(args, &accounts, genesis_time)?,
+        Some(opened) => config_above(args, &accounts, opened)?,
+    };
     let history = config.history;
     let reference = args.genesis.as_deref() == Some("regtest");
     let shown = banner::ShownAccounts::of(&config, &accounts, reference);
     let mut node = DevNode::new(config, moment(&entropy)).map_err(CommandError::failed)?;
     let persist = match &args.data_dir {
-        None => None,
-        Some(folder) => {
+        Some(folder) if fork.is_none() => {
             let genesis = node.chain_mut().view().head().hash();
             let chain = node.chain_mut().local_mut();
             let open = ChainStore::opener_at(folder, genesis, genesis_time);
             Some(ChainPersistence::restore(open, chain, history, true).map_err(CommandError::failed)?)
         }
+        _ => None,
     };
     let network = node.chain_mut().view().network().clone();
     let bitcoin = args.bitcoin_chain.map(|every| Arc::new(RegtestChain::new(every)));
     if let Some(bitcoin) = &bitcoin {
         node.chain_mut().set_bitcoin(bitcoin.clone());
     }
-    let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
-    runtime()?.block_on(async {
+    let about = fork.as_ref().map(fork::describe).unwrap_or_default();
+    let options = LocalOptions { fork: fork.map(|opened| Arc::new(opened.fork)), ..LocalOptions::default() };
+    let service = Arc::new(LocalService::new(Box::new(node), options, entropy, persist));
+    runtime.block_on(async {
         let bitcoin = match bitcoin {
             Some(chain) => Some(BitcoinServers::start(chain).await.map_err(CommandError::failed)?),
             None => None,
         };
         let announce = |endpoints: &run_server::Endpoints| {
             if !silent {
-                banner::print(&network, &shown, endpoints, bitcoin.as_ref());
+                banner::print(&network, &shown, (&about, endpoints), bitcoin.as_ref());
             }
         };
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
@@ -70,15 +81,9 @@ async fn tick(service: Arc<LocalService>) {
     loop {
         tokio::time::sleep(TICK).await;
         let shared = service.clone();
-        let ticked = tokio::task::spawn_blocking(move || {
-            shared.with_node(|node| {
-                let now = node.now();
-                node.dev().map(|chain| chain.tick(now))
-            })
-        });
-        match ticked.await {
-            Ok(Ok(Some(Err(failure)))) => error!("no block: {failure}"),
-            Ok(Err(failure)) => error!("{failure}"),
+        match tokio::task::spawn_blocking(move || shared.tick()).await {
+            Ok(Ok(Err(failure))) => error!("no block: {failure}"),
+            Ok(Err(failure)) => error!("no block: {failure}"),
             _ => {}
         }
     }
@@ -136,14 +141,37 @@ fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<D
         genesis_time: Some(genesis_time),
         mining: Some(mining(args)?),
     };
-    let mut config = options.config().map_err(|error| wrong(flag_of(&error))(error))?;
+    let config = options.config().map_err(|error| wrong(flag_of(&error))(error))?;
+    Ok(with_flags(config, args))
+}
+
+/// The configuration of a chain that begins on a block of another network.
+fn config_above(
+    args: &DevArgs,
+    accounts: &DevAccounts,
+    opened: &OpenedFork,
+) -> Result<DevConfig, CommandError> {
+    let options = DevOptions { accounts: accounts.clone(), ..DevOptions::default() };
+    options.config().map_err(|error| wrong(flag_of(&error))(error))?;
+    let mut network = opened.network.clone();
+    network.chain_id = args.chain_id.unwrap_or(network.chain_id);
+    let base = opened.fork.base();
+    let above = || DevConfig::above(network.clone(), base.clone(), accounts);
+    let mut config = opened.fork.run(above).map_err(CommandError::failed)?;
+    config.mining = mining(args)?;
+    config.version.push_str(if opened.is_unproven { "+unproven-fork" } else { "+fork" });
+    Ok(with_flags(config, args))
+}
+
+/// The configuration with the flags that every chain has.
+fn with_flags(mut config: DevConfig, args: &DevArgs) -> DevConfig {
     config.policy = args.calls.policy();
     config.report_reverts = args.reject_failing;
     config.history = Some(args.history);
     if let Some(version) = &args.client_version {
         config.version.clone_from(version);
     }
-    Ok(config)
+    config
 }
 
 fn flag_of(error: &DevOptionError) -> &'static str {

@@ -29,8 +29,7 @@ impl HeaderFolder {
             (Some(folder), _) if folder == Path::new(NOTHING) => Self::None,
             (Some(folder), _) => Self::Named(folder.to_owned()),
             (None, LightStart::Window(_)) => {
-                let usual = caches(|name| env::var_os(name).map(PathBuf::from));
-                usual.map_or(Self::None, |folder| Self::Usual(folder.join("rootlight").join(name(network))))
+                usual().map_or(Self::None, |folder| Self::Usual(folder.join(name(network))))
             }
             (None, LightStart::At(_) | LightStart::Work(_)) => Self::None,
         }
@@ -48,6 +47,11 @@ impl HeaderFolder {
 /// The folder of `--data-dir`, if it names one. Only one program uses it, as opposed to the usual folder.
 pub(super) fn named(args: &SourceArgs) -> Option<&Path> {
     args.data_dir.as_deref().filter(|folder| *folder != Path::new(NOTHING))
+}
+
+/// The program's folder below the user's folder for caches.
+pub(super) fn usual() -> Option<PathBuf> {
+    caches(|name| env::var_os(name).map(PathBuf::from)).map(|folder| folder.join("rootlight"))
 }
 
 /// The user's folder for caches, by the rules of the system. `variable` reads the environment.

@@ -54,6 +54,7 @@ pub mod doctor;
 mod error;
 mod find_args;
 mod follow;
+mod fork;
 mod header_folder;
 #[cfg(feature = "cluster")]
 mod index;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`light`] | the light client, and upstreams that are not asked while they are banned ([`ban_guard`]) |
 //! | [`local`], [`follow`] | a chain that is executed here: made by callers, or followed |
+//! | [`fork`] | what a development chain reads of the network on which it begins |
 //! | [`bitcoin_chain`] | a Bitcoin chain beside a development chain |
 //! | [`store`], [`index`] | its database, and its index of logs |
 //! | [`sidecar`] | proofs beside a full node |
@@ -12,6 +13,7 @@
 pub mod ban_guard;
 pub mod bitcoin_chain;
 pub mod follow;
+pub mod fork;
 pub mod index;
 pub mod light;
 pub mod local;

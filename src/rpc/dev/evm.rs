@@ -36,11 +36,8 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_reset", &["anvil_reset", "hardhat_reset"]),
         &[optional("options", "object")],
         "null",
-        "Reverts to block 0 and removes all snapshots.",
-        |node, _| {
-            chain(node)?.reset();
-            done(&(), Level::Local)
-        },
+        "Reverts to block 0 and removes all snapshots. With {forking: {jsonRpcUrl, blockNumber}} a fork begins again there.",
+        reset,
     ),
     brief(write(
         ("evm_mine", &[]),
@@ -156,6 +153,34 @@ fn set_mining(node: &mut dyn LocalNode, mining: Mining) -> Result<HandlerOutput,
     let (chain, now) = chain_at(node)?;
     chain.set_mining(mining, now).map_err(RpcError::from)?;
     done(&true, Level::Local)
+}
+
+/// The options object of `hardhat_reset` and `anvil_reset`.
+#[derive(Deserialize)]
+struct ResetOptions<'a> {
+    #[serde(borrow, default)]
+    forking: Option<Forking<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Forking<'a> {
+    #[serde(default)]
+    json_rpc_url: Option<String>,
+    #[serde(borrow, default)]
+    block_number: Option<&'a RawValue>,
+}
+
+fn reset(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let options = params.object::<ResetOptions<'_>>(0, "reset options")?;
+    let Some(forking) = options.and_then(|options| options.forking) else {
+        chain(node)?.reset();
+        return done(&(), Level::Local);
+    };
+    let block = forking.block_number.map(number).transpose()?;
+    let block = block.map(|block| u64::try_from(block).unwrap_or(u64::MAX));
+    chain(node)?.reset_to(forking.json_rpc_url.as_deref(), block).map_err(RpcError::from)?;
+    done(&(), Level::Local)
 }
 
 fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {

@@ -5,15 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rootlight::engine::Snapshot;
-use rootlight::rpc::{LocalMessage, Reply, ReplyOrLogs};
+use rootlight::rpc::{Connection, LocalMessage, Message, Reply, ReplyOrLogs};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::Pauses;
 use rootlight_limits::unix_time::unix_time;
 
 use super::inline_runs::{Attempt, InlineRuns};
-use super::state::{LocalState, Writer, changed, lock, moment, publish};
+use super::state::{LocalState, NoChange, Writer, changed, lock, moment, publish};
 use crate::recovery::AllProcessors;
-use crate::store::ChainStoreError;
 
 /// A message with everything needed to answer it.
 pub(super) struct Job {
@@ -21,6 +20,8 @@ pub(super) struct Job {
     /// Whether the answer may be sent in pieces.
     pub(super) takes_pieces: bool,
     pub(super) parts: Arc<LocalState>,
+    /// The connection and the message once more, on a chain that begins on another network, where it may have to run several times.
+    pub(super) again: Option<(Arc<Connection>, Message)>,
     /// The snapshot and the time (seconds since 1970) with which an attempt has run a part of the message.
     pub(super) begun: Option<(Arc<dyn Snapshot>, u64)>,
 }
@@ -28,8 +29,9 @@ pub(super) struct Job {
 impl Job {
     /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
     /// does not wait for another writer. Returns the job otherwise.
-    pub(super) fn run_if_brief(self) -> Result<Result<Reply, ChainStoreError>, Self> {
-        if !self.message.is_brief() {
+    pub(super) fn run_if_brief(self) -> Result<Result<Reply, NoChange>, Self> {
+        // What it misses of another network takes long.
+        if !self.message.is_brief() || self.again.is_some() {
             return Err(self);
         }
         let parts = self.parts.clone();
@@ -46,7 +48,7 @@ impl Job {
 
     /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
     pub(super) fn attempt(mut self, attempts: &InlineRuns, caller_id: CallerId) -> Result<Reply, Self> {
-        if !self.message.may_be_short() || !attempts.allows(caller_id) {
+        if !self.message.may_be_short() || self.again.is_some() || !attempts.allows(caller_id) {
             return Err(self);
         }
         let (view, now) = (self.parts.view(), unix_time());
@@ -58,8 +60,11 @@ impl Job {
         if ended { Ok(self.read_whole(&parts.options.limits.work().pauses())) } else { Err(self) }
     }
 
-    pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, ChainStoreError> {
+    pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, NoChange> {
         if self.message.reads_only() {
+            if let (Some(again), Some(fork)) = (&self.again, &self.parts.options.fork) {
+                return Ok(ReplyOrLogs::Reply(fork.run(|| self.with(again).read_whole(pauses))?));
+            }
             return Ok(if self.takes_pieces {
                 self.read(pauses, LocalMessage::read_or_stream)
             } else {
@@ -72,6 +77,17 @@ impl Job {
         let parts = self.parts.clone();
         let mut writer = lock(&parts.writer);
         self.write(&mut writer, pauses).map(ReplyOrLogs::Reply)
+    }
+
+    /// The same job with the message as it was received.
+    fn with(&self, (connection, message): &(Arc<Connection>, Message)) -> Self {
+        Self {
+            message: LocalMessage::new(connection.clone(), message.clone()),
+            takes_pieces: false,
+            parts: self.parts.clone(),
+            again: None,
+            begun: None,
+        }
     }
 
     fn read_whole(self, pauses: &Pauses<'_>) -> Reply {
@@ -92,18 +108,26 @@ impl Job {
         read(self.message, &*view, now, &interrupt)
     }
 
-    fn write(self, writer: &mut Writer, pauses: &Pauses<'_>) -> Result<Reply, ChainStoreError> {
-        let Self { message, parts, .. } = self;
+    fn write(self, writer: &mut Writer, pauses: &Pauses<'_>) -> Result<Reply, NoChange> {
+        let Self { message, parts, again, .. } = self;
         let changes_chain = message.changes_chain();
-        // The time limit does not include waiting for other writers.
-        let (started, limit) = (Instant::now(), parts.options.run_timeout);
-        let interrupt = || {
-            pauses.pause();
-            started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
-        };
-        let reply = writer.change(&parts.state, parts.options.blocks(), |client| {
-            client.answer(message, moment(&parts.entropy), &interrupt)
-        })?;
+        let limit = parts.options.run_timeout;
+        let mut message = Some(message);
+        let reply =
+            writer.change(&parts.state, parts.options.blocks(), parts.options.fork.as_deref(), |client| {
+                // The time limit does not include waiting for other writers, or for what was missing.
+                let started = Instant::now();
+                let interrupt = || {
+                    pauses.pause();
+                    started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
+                };
+                let received =
+                    || again.clone().map(|(connection, message)| LocalMessage::new(connection, message));
+                // A message runs a second time only where it is there again.
+                let message = message.take().or_else(received)?;
+                Some(client.answer(message, moment(&parts.entropy), &interrupt))
+            })?;
+        let reply = reply.unwrap_or_else(|| unreachable!("the message ran"));
         publish(&parts.snapshot, &writer.client);
         if changes_chain {
             changed(&parts.changes);

@@ -12,4 +12,4 @@ mod state;
 mod watchdog;
 
 pub use service::LocalService;
-pub use state::{Entropy, LocalOptions, moment};
+pub use state::{Entropy, LocalOptions, NoChange, moment};

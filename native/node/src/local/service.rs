@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use rootlight::dev::DevError;
 use rootlight::engine::{LocalNode, View};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{
@@ -30,10 +31,16 @@ use super::codes::Codes;
 use super::inline_poll::{HeaderJsonCache, PollResult};
 use super::inline_runs::InlineRuns;
 use super::job::Job;
-use super::state::{Entropy, LocalOptions, LocalState, Writer, WriterStatus, changed, lock, moment, publish};
+use super::state::{
+    Entropy, LocalOptions, LocalState, NoChange, Writer, WriterStatus, changed, lock, moment, publish,
+};
 use super::{indexing, log_stream, report};
+use crate::fork::Fork;
 use crate::recovery::AllProcessors;
 use crate::store::{ChainPersistence, ChainStoreError, StoredIndex};
+
+/// JSON-RPC code of what cannot be had at present (EIP-1474).
+const UNAVAILABLE: i32 = -32002;
 
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -104,10 +111,36 @@ impl LocalService {
     /// # Errors
     /// The change cannot be written to disk. The chain is unchanged then.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn LocalNode) -> T) -> Result<T, ChainStoreError> {
+        let mut work = Some(work);
+        let ran = self.change_node(None, |node| work.take().map(|work| work(node)));
+        match ran {
+            Ok(result) => Ok(result.unwrap_or_else(|| unreachable!("it runs once"))),
+            Err(NoChange::NotStored(failure)) => Err(failure),
+            Err(NoChange::NotFetched(_)) => unreachable!("nothing is fetched"),
+        }
+    }
+
+    /// Mines a block if the clock says so. Returns whether it did.
+    ///
+    /// # Errors
+    /// As [`Self::with_node`]; or the network on which the chain begins does not give what the block reads.
+    pub fn tick(&self) -> Result<Result<bool, DevError>, NoChange> {
+        let mine = |node: &mut dyn LocalNode| {
+            let now = node.now();
+            node.dev().map_or(Ok(false), |chain| chain.tick(now))
+        };
+        self.change_node(self.parts.options.fork.as_deref(), mine)
+    }
+
+    fn change_node<T>(
+        &self,
+        fork: Option<&Fork>,
+        mut work: impl FnMut(&mut dyn LocalNode) -> T,
+    ) -> Result<T, NoChange> {
         let parts = &*self.parts;
         let mut writer = lock(&parts.writer);
         let before = writer.client.node().local().events().next();
-        let result = writer.change(&parts.state, parts.options.blocks(), |client| {
+        let result = writer.change(&parts.state, parts.options.blocks(), fork, |client| {
             client.node().begin(moment(&parts.entropy));
             work(client.node())
         })?;
@@ -138,15 +171,17 @@ impl LocalService {
         let caller_id = caller.id;
         // Hashing a long parameter takes as long as a run.
         let is_short = message.bytes() <= SHORT_JSON;
+        let again = self.parts.options.fork.as_ref().map(|_| (caller.connection.clone(), message.clone()));
         let message = LocalMessage::new(caller.connection.clone(), message);
         self.attempts.sent(caller_id);
-        let job = Job { message, takes_pieces: caller.takes_pieces, parts: self.parts.clone(), begun: None };
+        let (takes_pieces, parts) = (caller.takes_pieces, self.parts.clone());
+        let job = Job { message, takes_pieces, parts, again, begun: None };
         if !is_short {
             return Ok(Begun::Left(job, is_short));
         }
         let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, caller_id).map(Ok));
         match catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)? {
-            Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::NotStored),
+            Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::from),
             Err(job) => Ok(Begun::Left(job, is_short)),
         }
     }
@@ -183,7 +218,7 @@ impl LocalService {
             true => self.limits().work().spawn_lowered(Some(caller_id.asker()), run).await.ok(),
             false => self.limits().work().run_last(run).await,
         };
-        match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotStored)? {
+        match ran.ok_or(Unanswered::Failed)?.map_err(Unanswered::from)? {
             ReplyOrLogs::Reply(reply) => {
                 reserved.shrink_to(reply.bytes());
                 Ok(ReservedReply { reserved, ..ReservedReply::of(reply) })
@@ -243,9 +278,12 @@ enum Begun {
 fn failed(id: Id, unanswered: &Unanswered) -> ReservedReply {
     match unanswered {
         Unanswered::NoRoom => ReservedReply::failed(id, LIMIT_EXCEEDED, NO_ROOM),
-        Unanswered::NotStored(failure) => {
-            let text = format!("the change could not be written to disk, and was not made: {failure}");
-            ReservedReply::failed(id, INTERNAL_ERROR, &text)
+        Unanswered::Unchanged(failure) => {
+            let code = match failure {
+                NoChange::NotStored(_) => INTERNAL_ERROR,
+                NoChange::NotFetched(_) => UNAVAILABLE,
+            };
+            ReservedReply::failed(id, code, &failure.to_string())
         }
         Unanswered::Failed => {
             warn!("a handler failed");
@@ -258,10 +296,16 @@ fn failed(id: Id, unanswered: &Unanswered) -> ReservedReply {
 enum Unanswered {
     /// A handler panicked, which is a defect.
     Failed,
-    /// The change cannot be written to disk.
-    NotStored(ChainStoreError),
+    /// The change cannot be written to disk, or something that it reads cannot be had.
+    Unchanged(NoChange),
     /// The answer budget is used up.
     NoRoom,
+}
+
+impl From<NoChange> for Unanswered {
+    fn from(failure: NoChange) -> Self {
+        Self::Unchanged(failure)
+    }
 }
 
 impl Service for LocalService {

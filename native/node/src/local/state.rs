@@ -16,6 +16,7 @@ use tracing::{error, info};
 
 use super::watchdog::{BlockClock, BlockLimits};
 use super::{indexing, report};
+use crate::fork::{Fork, ForkError};
 use crate::store::{ChainPersistence, ChainStoreError};
 
 /// The time limits of a local chain, and what is logged.
@@ -32,6 +33,8 @@ pub struct LocalOptions {
     pub logs_calls: bool,
     /// The limits of the server that shows the chain.
     pub limits: Arc<Limits>,
+    /// What the chain reads of the network on which it begins, if it does.
+    pub fork: Option<Arc<Fork>>,
 }
 
 impl Default for LocalOptions {
@@ -42,6 +45,7 @@ impl Default for LocalOptions {
             mining_timeout: Some(Duration::from_secs(30)),
             logs_calls: true,
             limits: Limits::new(),
+            fork: None,
         }
     }
 }
@@ -82,6 +86,17 @@ impl Entropy {
         let count = self.used.fetch_add(1, Ordering::Relaxed);
         keccak256([&self.secret[..], &count.to_be_bytes()].concat())
     }
+}
+
+/// Why a message has no answer, or the chain is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum NoChange {
+    /// The change cannot be written to disk.
+    #[error("the change could not be written to disk, and was not made: {0}")]
+    NotStored(#[from] ChainStoreError),
+    /// The network on which the chain begins does not give what is read.
+    #[error("Resource unavailable: {0}")]
+    NotFetched(#[from] ForkError),
 }
 
 /// The state that only one message or clock tick at a time may use.
@@ -131,25 +146,46 @@ impl LocalState {
 }
 
 impl Writer {
-    /// Changes the chain and writes the change to disk, or does neither.
+    /// Changes the chain and writes the change to disk, or does neither. On a chain that begins on another network, `work` is
+    /// run again, on the chain as it was, until it misses nothing.
     pub(super) fn change<T>(
         &mut self,
         state: &WriterStatus,
         limits: BlockLimits,
-        work: impl FnOnce(&mut LocalClient) -> T,
-    ) -> Result<T, ChainStoreError> {
+        fork: Option<&Fork>,
+        mut work: impl FnMut(&mut LocalClient) -> T,
+    ) -> Result<T, NoChange> {
         // After a failed write the database is opened again before the next change.
         let ready = self.persist.as_mut().map_or(Ok(()), |persist| persist.ready());
         let kept = ready.and_then(|()| {
-            let before = self.persist.is_some().then(|| self.client.node().copy());
-            let clock = BlockClock::start(limits, state.stopping.clone());
-            self.client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
-            let result = work(&mut self.client);
+            let before = (self.persist.is_some() || fork.is_some()).then(|| self.client.node().copy());
+            let mut run = |client: &mut LocalClient| {
+                let clock = BlockClock::start(limits, state.stopping.clone());
+                client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
+                work(client)
+            };
+            let result = match fork.zip(before.as_ref()) {
+                None => run(&mut self.client),
+                Some((fork, before)) => {
+                    let fetched = fork.run(|| {
+                        self.client.replace_node(before.copy());
+                        run(&mut self.client)
+                    });
+                    fork.settle();
+                    match fetched {
+                        Ok(result) => result,
+                        Err(failure) => {
+                            self.client.replace_node(before.copy());
+                            return Ok(Err(failure));
+                        }
+                    }
+                }
+            };
             let kept = self.keep();
             if let (Err(_), Some(before)) = (&kept, before) {
                 self.client.replace_node(before);
             }
-            kept.map(|()| result)
+            kept.map(|()| Ok(result))
         });
         if let Err(failure) = &kept {
             error!("{failure}");
@@ -157,7 +193,7 @@ impl Writer {
         } else if state.write_failure().is_some() {
             state.set_write_failure(None);
         }
-        kept
+        Ok(kept??)
     }
 
     /// Writes the changes to disk before readers can see them, then logs the events.

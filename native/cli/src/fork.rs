@@ -1,0 +1,150 @@
+//! `rootlight dev --fork`: the upstreams, and the block to begin on.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use rootlight::consensus::Network;
+use rootlight::light::UnprovenPolicy;
+use rootlight_limits::Limits;
+use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, Unproven};
+use rootlight_upstream::{self as upstream, SharedUpstream, call};
+use serde_json::json;
+use tracing::info;
+
+use super::args::{Cli, Command, DevArgs};
+use super::error::CommandError;
+use super::header_folder;
+use super::source_args::SourceArgs;
+use super::{light, peers};
+
+/// Reads `N` or `N:HASH`.
+pub(super) fn block(text: &str) -> Result<ForkBlock, String> {
+    let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is not a block number"));
+    match text.split_once(':') {
+        None => number(text).map(ForkBlock::Number),
+        Some((at, hash)) => {
+            let hash = hash.parse().map_err(|_| format!("{hash:?} is not a block hash"))?;
+            Ok(ForkBlock::Trusted(number(at)?, hash))
+        }
+    }
+}
+
+/// A fork, and the network that it is of.
+pub(super) struct OpenedFork {
+    pub(super) fork: Fork,
+    pub(super) network: Network,
+    pub(super) is_unproven: bool,
+}
+
+/// Finds the block to begin on; must be called inside a runtime.
+pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
+    let (names, urls): (Vec<String>, Vec<String>) =
+        args.fork.iter().cloned().partition(|text| matches!(&**text, "mainnet" | "testnet"));
+    let unproven = match args.unproven {
+        UnprovenPolicy::Refuse => None,
+        UnprovenPolicy::Trust => Some(Unproven::Trust),
+        UnprovenPolicy::Quorum(count) if count <= urls.len() => Some(Unproven::Quorum(count)),
+        UnprovenPolicy::Quorum(count) => {
+            return Err(CommandError::Usage(format!(
+                "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --fork",
+                urls.len()
+            )));
+        }
+    };
+    let network = match names.as_slice() {
+        [] => network_of(&urls).await?,
+        [name] => super::verify::network(name)?,
+        _ => return Err(CommandError::Usage("--fork: give one network, and URLs of it".into())),
+    };
+    let sources = sources(&network, &urls)?;
+    let is_development = network.name == "regtest";
+    let start = light::start_of(&sources, &network)?;
+    let limits = Limits::new();
+    let mut upstreams: Vec<SharedUpstream> = light::open_upstreams(&sources, &network, &limits)?
+        .into_iter()
+        .map(|one| upstream::of_network(one, network.chain_id))
+        .collect();
+    upstreams.extend(peers::upstreams(&sources, &network, &start, &limits).await?);
+    let shown: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
+    info!("fork of {} (chain id {}), upstream {}", network.name, network.chain_id, shown.join(", "));
+    let options = ForkOptions {
+        network: network.clone(),
+        start: (!is_development).then_some(start),
+        folder: folder(args.data_dir.as_deref()),
+    };
+    let block = args.fork_block.unwrap_or(ForkBlock::Head);
+    let fork = Fork::open(ForkSource::new(upstreams, unproven), options, urls, block).await;
+    Ok(OpenedFork { fork: fork.map_err(CommandError::failed)?, network, is_unproven: unproven.is_some() })
+}
+
+/// The flags of a light client with these upstreams.
+fn sources(network: &Network, urls: &[String]) -> Result<SourceArgs, CommandError> {
+    let mut arguments = vec!["rootlight", "light", "--network", &network.name];
+    arguments.extend(urls.iter().flat_map(|url| ["--upstream", url]));
+    let cli = Cli::try_parse_from(arguments).map_err(|error| CommandError::Usage(error.to_string()))?;
+    match cli.command {
+        Some(Command::Light(light)) => Ok(light.sources),
+        _ => Err(CommandError::Usage("--fork".into())),
+    }
+}
+
+/// The network that upstreams say they are of.
+async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
+    let url = urls.first().ok_or_else(|| CommandError::Usage("--fork: give a network or a URL".into()))?;
+    let upstream = upstream::open(url).map_err(CommandError::from)?;
+    let told = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
+    let failed = |reason: String| CommandError::failed(format!("--fork: {}: {reason}", upstream.name()));
+    let told = told.ok_or_else(|| failed("no response".to_owned()))?;
+    let text = told.map_err(|error| failed(error.to_string()))?;
+    let id = text
+        .get()
+        .trim_matches('"')
+        .strip_prefix("0x")
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let known = ["mainnet", "testnet", "devnet", "regtest"].into_iter().filter_map(Network::by_name);
+    let network = known.into_iter().find(|network| Some(network.chain_id) == id);
+    network.ok_or_else(|| failed(format!("chain id {} is of no network that is known here", text.get())))
+}
+
+/// The folder in which what is read is kept.
+fn folder(argument: Option<&Path>) -> Option<PathBuf> {
+    match argument {
+        Some(folder) if folder == Path::new("none") => None,
+        Some(folder) => Some(folder.to_owned()),
+        None => header_folder::usual().map(|folder| folder.join("fork")),
+    }
+}
+
+/// What the start says of a fork.
+pub(super) fn describe(opened: &OpenedFork) -> Vec<String> {
+    let base = opened.fork.base();
+    let (block, name) = (base.block(), &opened.network.name);
+    let mut lines = vec![format!("Fork of {name} at block {} {}", block.number, block.hash())];
+    lines.push(match opened.is_unproven {
+        true => "UNPROVEN: its state is what the upstreams say (--unproven)".to_owned(),
+        false => "Its state is proven, by trie nodes from the block's state root on".to_owned(),
+    });
+    let first = base.first_rewarded();
+    lines.push(match first <= block.number {
+        true => format!(
+            "REMASC pays the fees of blocks from {first} on; the headers of those below the fork are known"
+        ),
+        false => format!("REMASC pays the fees of blocks from {first} on, as on a new chain"),
+    });
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_a_number_or_a_number_with_its_hash() {
+        let hash = alloy_primitives::B256::repeat_byte(7);
+        assert_eq!(block("12"), Ok(ForkBlock::Number(12)));
+        assert_eq!(block(&format!("12:{hash}")), Ok(ForkBlock::Trusted(12, hash)));
+        for text in ["", "x", "12:", "12:0x12", ":0x"] {
+            assert!(block(text).is_err(), "{text}");
+        }
+    }
+}

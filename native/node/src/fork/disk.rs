@@ -1,0 +1,161 @@
+//! What was read of a block, on disk: one file for each block hash, so that a second run asks the upstream nothing.
+//!
+//! Nothing in a file is trusted but values that no upstream proved, which have files of their own: nodes count by their hashes,
+//! from the state root on, and headers by the hashes of those above.
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{B256, Bytes, keccak256};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
+use tracing::info;
+
+use super::blocks::{HeaderTexts, header_of};
+use super::state::ForkState;
+use super::values::Learned;
+
+/// Trie nodes and long values by their hashes.
+const NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("nodes");
+/// Values that no upstream proved, by trie key. The first byte is 0 for what is absent, else 1.
+const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
+/// The texts of headers by height, as JSON.
+const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers");
+
+/// The file of a block.
+#[derive(Debug)]
+pub(super) struct ForkStore {
+    database: Database,
+    is_unproven: bool,
+}
+
+/// Why a file cannot be used, in words.
+type Fault = String;
+
+impl ForkStore {
+    /// Opens the file of a block in a folder; `None` if it cannot be used, so that the run does without.
+    pub(super) fn open(folder: &Path, block: &B256, is_unproven: bool) -> Option<Self> {
+        let name = if is_unproven { "unproven.redb" } else { "redb" };
+        let path = folder.join(format!("{block}.{name}"));
+        let opened = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
+        let opened = opened.and_then(|()| Database::create(&path).map_err(|error| error.to_string()));
+        match opened {
+            Ok(database) => Some(Self { database, is_unproven }),
+            Err(error) => {
+                info!(
+                    "what is read below the fork is not kept on disk in this run: {}: {error}",
+                    path.display()
+                );
+                None
+            }
+        }
+    }
+
+    /// The header of a block, if it is kept.
+    pub(super) fn header(&self, number: u64) -> Option<Vec<String>> {
+        let read = self.database.begin_read().ok()?;
+        let text = read.open_table(HEADERS).ok()?.get(number).ok()??;
+        serde_json::from_slice(text.value()).ok()
+    }
+
+    /// Fills a state with what is kept of it.
+    pub(super) fn load(&self, state: &ForkState) {
+        if let Err(fault) = self.read(state) {
+            info!("a part of what was read below the fork in earlier runs is read again: {fault}");
+        }
+    }
+
+    fn read(&self, state: &ForkState) -> Result<(), Fault> {
+        let read = self.database.begin_read().map_err(text)?;
+        let table = |found: Result<_, TableError>| match found {
+            Ok(table) => Ok(Some(table)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(error) => Err(text(error)),
+        };
+        if let Some(nodes) = table(read.open_table(NODES))? {
+            for entry in nodes.iter().map_err(text)? {
+                let bytes = Bytes::copy_from_slice(entry.map_err(text)?.1.value());
+                // A damaged node gets another hash, so that nothing leads to it.
+                state.parts().nodes.0.insert(keccak256(&bytes), bytes);
+            }
+        }
+        if let Some(values) = table(read.open_table(VALUES))?.filter(|_| self.is_unproven) {
+            for entry in values.iter().map_err(text)? {
+                let (key, value) = entry.map_err(text)?;
+                let value = value.value().split_first().filter(|(is_there, _)| **is_there == 1);
+                state.values.insert(key.value(), value.map(|(_, value)| Bytes::copy_from_slice(value)));
+            }
+        }
+        self.read_headers(state, read.open_table(HEADERS).ok())
+    }
+
+    fn read_headers(
+        &self,
+        state: &ForkState,
+        table: Option<redb::ReadOnlyTable<u64, &[u8]>>,
+    ) -> Result<(), Fault> {
+        let Some(table) = table else { return Ok(()) };
+        for entry in table.range(..state.block.number).map_err(text)?.rev() {
+            let (_, value) = entry.map_err(text)?;
+            let texts: Vec<String> = serde_json::from_slice(value.value()).map_err(text)?;
+            let Some(lowest) = state.parts().lowest() else { break };
+            let header = header_of(&texts, lowest.parent_hash, &state.network);
+            let Some(linked) = header.and_then(|header| lowest.parent_from(header)) else { break };
+            state.parts().add_header(linked);
+        }
+        Ok(())
+    }
+
+    /// Adds what was learned.
+    pub(super) fn save(&self, learned: &Learned, headers: &HeaderTexts) {
+        if let Err(fault) = self.write(learned, headers) {
+            info!("what was read below the fork could not be kept on disk: {fault}");
+        }
+    }
+
+    fn write(&self, learned: &Learned, headers: &HeaderTexts) -> Result<(), Fault> {
+        if learned.nodes.is_empty() && learned.values.is_empty() && headers.is_empty() {
+            return Ok(());
+        }
+        let write = self.database.begin_write().map_err(text)?;
+        {
+            let mut nodes = write.open_table(NODES).map_err(text)?;
+            for (hash, node) in &learned.nodes {
+                nodes.insert(hash.as_slice(), node.as_ref()).map_err(text)?;
+            }
+            let mut values = write.open_table(VALUES).map_err(text)?;
+            for (key, value) in &learned.values {
+                let mut stored = vec![u8::from(value.is_some())];
+                stored.extend(value.iter().flatten());
+                values.insert(&**key, &*stored).map_err(text)?;
+            }
+            let mut table = write.open_table(HEADERS).map_err(text)?;
+            for (number, texts) in headers {
+                let stored = serde_json::to_vec(texts).map_err(text)?;
+                table.insert(*number, &*stored).map_err(text)?;
+            }
+        }
+        write.commit().map_err(text)
+    }
+}
+
+fn text(error: impl ToString) -> Fault {
+    error.to_string()
+}
+
+/// The file that keeps the hash of the block at a height, which was once linked from a verified head.
+fn number_file(folder: &Path, chain_id: u64, number: u64) -> PathBuf {
+    folder.join(format!("{chain_id}-{number}.hash"))
+}
+
+/// The hash that was kept for a height.
+pub(super) fn kept_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
+    std::fs::read_to_string(number_file(folder, chain_id, number)).ok()?.trim().parse().ok()
+}
+
+/// Keeps the hash of the block at a height.
+pub(super) fn keep_hash(folder: &Path, chain_id: u64, number: u64, hash: B256) {
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(number_file(folder, chain_id, number), format!("{hash}\n")));
+    if let Err(error) = written {
+        info!("the hash of block {number} is not kept on disk: {error}");
+    }
+}

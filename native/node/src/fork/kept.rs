@@ -1,0 +1,97 @@
+//! A map that only grows, so that what it holds can be lent while other threads add to it.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::OnceLock;
+
+/// Number of chains. With a million entries each has some sixty.
+const CHAINS: usize = 1 << 14;
+
+/// A map from byte strings. What was inserted stays, and never changes.
+#[derive(Debug)]
+pub(super) struct Kept<V> {
+    chains: Box<[Link<V>]>,
+    hasher: RandomState,
+}
+
+type Link<V> = OnceLock<Box<Entry<V>>>;
+
+#[derive(Debug)]
+struct Entry<V> {
+    key: Box<[u8]>,
+    value: V,
+    next: Link<V>,
+}
+
+impl<V> Default for Kept<V> {
+    fn default() -> Self {
+        Self { chains: (0..CHAINS).map(|_| Link::new()).collect(), hasher: RandomState::new() }
+    }
+}
+
+impl<V> Kept<V> {
+    fn chain(&self, key: &[u8]) -> &Link<V> {
+        // The remainder is below the number of chains.
+        &self.chains[usize::try_from(self.hasher.hash_one(key) % CHAINS as u64).unwrap_or(0)]
+    }
+
+    /// The value under a key.
+    pub(super) fn get(&self, key: &[u8]) -> Option<&V> {
+        let mut link = self.chain(key);
+        while let Some(entry) = link.get() {
+            if *entry.key == *key {
+                return Some(&entry.value);
+            }
+            link = &entry.next;
+        }
+        None
+    }
+
+    /// Adds a value; one that is there already stays. Returns the value that is kept.
+    pub(super) fn insert(&self, key: &[u8], value: V) -> &V {
+        let mut new = Some(Box::new(Entry { key: key.into(), value, next: Link::new() }));
+        let mut link = self.chain(key);
+        loop {
+            // Another thread may append first; the next entry is looked at then.
+            let entry = link.get_or_init(|| new.take().unwrap_or_else(|| unreachable!("it is taken once")));
+            if *entry.key == *key {
+                return &entry.value;
+            }
+            link = &entry.next;
+        }
+    }
+}
+
+impl<V> Drop for Kept<V> {
+    /// Takes long chains apart without recursion.
+    fn drop(&mut self) {
+        for link in &mut self.chains {
+            let mut next = link.take();
+            while let Some(mut entry) = next {
+                next = entry.next.take();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_stays_while_other_threads_add() {
+        let kept = Kept::default();
+        std::thread::scope(|scope| {
+            for offset in 0..4_u32 {
+                let kept = &kept;
+                scope.spawn(move || {
+                    for number in (0..20_000_u32).map(|number| number ^ offset) {
+                        assert_eq!(*kept.insert(&number.to_be_bytes(), number), number);
+                    }
+                });
+            }
+        });
+        assert!((0..20_000_u32).all(|number| kept.get(&number.to_be_bytes()) == Some(&number)));
+        assert_eq!(*kept.insert(&7_u32.to_be_bytes(), 8), 7, "the first value stays");
+        assert_eq!(kept.get(b"other"), None);
+    }
+}

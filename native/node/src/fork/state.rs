@@ -1,0 +1,231 @@
+//! What is known of a block of a network, and of the blocks below it.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::{B256, Bytes};
+use rootlight::consensus::{Network, VerifiedHeader, VerifiedUncles};
+use rootlight::local::{ForkBase, StoredBlock};
+use rootlight::state::Account;
+use rootlight::state::keys::REMASC_SENDER_KEY;
+use rootlight::trie::{NodeSource, TrieBase, WalkError, lookup_value};
+use rootlight::types::SealedHeader;
+
+use super::kept::Kept;
+
+thread_local! {
+    /// How many reads of the present thread have found something missing.
+    static MISSED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many reads of the present thread have found something missing so far.
+pub(super) fn missed() -> u64 {
+    MISSED.get()
+}
+
+/// Something that was read and is not known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Missing {
+    /// The value under a key of the state.
+    Value(Vec<u8>),
+    /// The header of an ancestor, by its height.
+    Header(u64),
+    /// The header with this hash, if it is an ancestor's.
+    HeaderOf(B256),
+    /// Body and receipts of a block.
+    Contents(u64),
+    /// The uncles of a block.
+    Uncles(u64),
+    /// The place of a transaction.
+    Place(B256),
+    /// Another block to begin on: of the chain of a URL, and its height.
+    Other(OtherStart),
+}
+
+/// The URL and the height of another block to begin on.
+pub(super) type OtherStart = (Option<String>, Option<u64>);
+
+/// A block of a network with what was read below it.
+pub struct ForkState {
+    pub(super) block: VerifiedHeader,
+    pub(super) network: Arc<Network>,
+    pub(super) first_rewarded: u64,
+    /// Values by trie key; `None` is known to be absent.
+    pub(super) values: Kept<Option<Bytes>>,
+    pub(super) parts: Mutex<Parts>,
+}
+
+/// What is known besides values, and what is missing.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// Proven trie nodes and long values of the block's state.
+    pub(super) nodes: Nodes,
+    /// Ancestors, without gaps down to the lowest.
+    pub(super) headers: BTreeMap<u64, VerifiedHeader>,
+    pub(super) numbers: HashMap<B256, u64>,
+    /// Hashes that no ancestor has, as far as the upstream says.
+    pub(super) strange: BTreeSet<B256>,
+    pub(super) contents: HashMap<u64, Arc<StoredBlock>>,
+    pub(super) uncles: HashMap<u64, Arc<VerifiedUncles>>,
+    pub(super) places: HashMap<B256, Option<(B256, usize)>>,
+    pub(super) others: BTreeMap<OtherStart, Arc<ForkState>>,
+    pub(super) missing: BTreeSet<Missing>,
+}
+
+/// Nodes by their keccak-256.
+#[derive(Debug, Default)]
+pub(super) struct Nodes(pub(super) HashMap<B256, Bytes>);
+
+impl NodeSource for Nodes {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.0.get(hash).cloned()
+    }
+}
+
+impl std::fmt::Debug for ForkState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForkState").field("block", &self.block.hash()).finish_non_exhaustive()
+    }
+}
+
+impl ForkState {
+    pub(super) fn new(network: Arc<Network>, block: VerifiedHeader) -> Self {
+        let first_rewarded = block.number.saturating_add(1);
+        let state = Self { block, network, first_rewarded, values: Kept::default(), parts: Mutex::default() };
+        let header = state.block.clone();
+        state.parts().add_header(header);
+        // The REMASC transaction of each block since block 1 has counted the nonce up.
+        let counter = Account { nonce: state.block.number, ..Account::default() };
+        state.values.insert(&REMASC_SENDER_KEY, Some(counter.encode().into()));
+        state
+    }
+
+    pub(super) fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, parts: &mut Parts, missing: Missing) {
+        parts.missing.insert(missing);
+        MISSED.set(MISSED.get().wrapping_add(1));
+    }
+
+    /// Takes what reads have found missing since the last call.
+    pub(super) fn take_missing(&self) -> BTreeSet<Missing> {
+        std::mem::take(&mut self.parts().missing)
+    }
+
+    /// The value under a key as far as proven nodes tell.
+    pub(super) fn proven(&self, key: &[u8]) -> Result<Option<Bytes>, WalkError> {
+        lookup_value(&self.parts().nodes, self.block.state_root, key)
+    }
+
+    /// The height at which REMASC pays first, given the known ancestors: from the oldest whose uncles, and those of the blocks
+    /// above it, are known to be none.
+    pub(super) fn set_first_rewarded(&mut self) {
+        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let plain = parts.headers.iter().rev().take_while(|(_, header)| header.uncle_count == 0);
+        let lowest = plain.last().map_or(u64::MAX, |(number, _)| *number);
+        self.first_rewarded = lowest.clamp(1, self.block.number.saturating_add(1));
+    }
+}
+
+impl Parts {
+    pub(super) fn add_header(&mut self, header: VerifiedHeader) {
+        self.numbers.insert(header.hash(), header.number);
+        self.headers.insert(header.number, header);
+    }
+
+    /// The lowest known ancestor.
+    pub(super) fn lowest(&self) -> Option<VerifiedHeader> {
+        self.headers.first_key_value().map(|(_, header)| header.clone())
+    }
+}
+
+impl TrieBase for ForkState {
+    fn value(&self, key: &[u8]) -> Option<&Bytes> {
+        if let Some(known) = self.values.get(key) {
+            return known.as_ref();
+        }
+        match self.proven(key) {
+            Ok(value) => self.values.insert(key, value).as_ref(),
+            Err(_) => {
+                self.note(&mut self.parts(), Missing::Value(key.to_vec()));
+                None
+            }
+        }
+    }
+
+    fn root(&self) -> B256 {
+        self.block.state_root
+    }
+}
+
+impl ForkBase for ForkState {
+    fn block(&self) -> &VerifiedHeader {
+        &self.block
+    }
+
+    fn header(&self, number: u64) -> Option<VerifiedHeader> {
+        let mut parts = self.parts();
+        let known = parts.headers.get(&number).cloned();
+        if known.is_none() && number < self.block.number {
+            self.note(&mut parts, Missing::Header(number));
+        }
+        known
+    }
+
+    fn header_by_hash(&self, hash: &B256) -> Option<VerifiedHeader> {
+        let mut parts = self.parts();
+        if let Some(number) = parts.numbers.get(hash) {
+            return parts.headers.get(number).cloned();
+        }
+        if !parts.strange.contains(hash) {
+            self.note(&mut parts, Missing::HeaderOf(*hash));
+        }
+        None
+    }
+
+    fn contents(&self, header: &SealedHeader) -> Option<Arc<StoredBlock>> {
+        let mut parts = self.parts();
+        let known = parts.contents.get(&header.number).cloned();
+        if known.is_none() {
+            self.note(&mut parts, Missing::Contents(header.number));
+        }
+        known
+    }
+
+    fn uncles(&self, header: &SealedHeader) -> Option<Arc<VerifiedUncles>> {
+        let mut parts = self.parts();
+        let known = parts.uncles.get(&header.number).cloned();
+        if known.is_none() {
+            self.note(&mut parts, Missing::Uncles(header.number));
+        }
+        known
+    }
+
+    fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {
+        let mut parts = self.parts();
+        match parts.places.get(transaction) {
+            Some(place) => *place,
+            None => {
+                self.note(&mut parts, Missing::Place(*transaction));
+                None
+            }
+        }
+    }
+
+    fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>> {
+        let wanted = (url.map(str::to_owned), number);
+        let mut parts = self.parts();
+        if let Some(known) = parts.others.get(&wanted) {
+            return Some(known.clone());
+        }
+        self.note(&mut parts, Missing::Other(wanted));
+        None
+    }
+
+    fn first_rewarded(&self) -> u64 {
+        self.first_rewarded
+    }
+}

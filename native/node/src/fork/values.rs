@@ -1,0 +1,372 @@
+//! Fetches values of the state: proven by trie nodes, or as upstreams say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use rootlight::light::UpstreamRequest;
+use rootlight::state::keys::{account_key, code_key, fact_of, slot_key, storage_root_key};
+use rootlight::state::{Account, StateKey};
+use rootlight::trie::{connected, unwrap_node};
+use rootlight::types::BlockRef;
+use rootlight_upstream::{SharedUpstream, UpstreamError, UpstreamResult};
+use serde::Deserialize;
+
+use super::error::ForkError;
+use super::source::{ForkSource, Unproven, lacks_method, refuted};
+use super::state::ForkState;
+
+/// Most storage slots in one proof, since upstreams limit them.
+const SLOTS_AT_ONCE: usize = 256;
+
+/// What is wanted, by account.
+type Wanted = BTreeMap<Address, Keys>;
+
+/// What is wanted of one account.
+#[derive(Debug, Default, Clone)]
+struct Keys {
+    /// Trie keys.
+    keys: BTreeSet<Vec<u8>>,
+    slots: BTreeSet<U256>,
+}
+
+/// Values that were learned, for a store: nodes by hash, and values by key that nothing proves.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    pub(super) nodes: Vec<(B256, Bytes)>,
+    pub(super) values: Vec<(Vec<u8>, Option<Bytes>)>,
+}
+
+/// Fetches the values under these keys of a state.
+pub(super) async fn fetch(
+    source: &ForkSource,
+    state: &ForkState,
+    keys: &BTreeSet<Vec<u8>>,
+) -> Result<Learned, ForkError> {
+    let mut wanted = Wanted::new();
+    for key in keys {
+        let address = match fact_of(key) {
+            Some(StateKey::Account(address) | StateKey::Code(address)) => address,
+            Some(StateKey::Storage(address, slot)) => {
+                wanted.entry(address).or_default().slots.insert(slot);
+                address
+            }
+            // Nothing reads other keys.
+            _ => continue,
+        };
+        wanted.entry(address).or_default().keys.insert(key.clone());
+    }
+    match source.unproven {
+        None => proven(source, state, wanted).await,
+        Some(policy) => told(source, state, wanted, policy).await,
+    }
+}
+
+/// Addresses of native contracts, whose storage has values that are longer than a word.
+fn is_native(address: &Address) -> bool {
+    address.iter().take(16).all(|byte| *byte == 0) && !address.is_zero()
+}
+
+fn request(method: &'static str, params: String) -> UpstreamRequest {
+    UpstreamRequest::new(method, params)
+}
+
+/// How requests name the block: those for proofs, and all others.
+struct At {
+    proof: String,
+    other: String,
+}
+
+impl At {
+    /// By its height, and by its hash, because the upstream may have another block at that height.
+    fn forms(block: &BlockRef) -> [Self; 2] {
+        let (number, hash) = (format!("\"{:#x}\"", block.number), format!("\"{}\"", block.hash));
+        let object = format!("{{\"blockHash\":{hash}}}");
+        [Self { proof: number.clone(), other: number }, Self { proof: hash, other: object }]
+    }
+}
+
+/// One request for each account and its slots, its code, and the bytes of long values.
+fn proof_requests(wanted: &Wanted, at: &At) -> Vec<(Address, UpstreamRequest)> {
+    let mut requests = Vec::new();
+    for (address, keys) in wanted {
+        let slots: Vec<String> = keys.slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
+        // The marker of a contract lies on the way to any slot.
+        let slots = if slots.is_empty() { vec![format!("\"{:#066x}\"", U256::ZERO)] } else { slots };
+        let At { proof, other: at } = at;
+        for part in slots.chunks(SLOTS_AT_ONCE) {
+            let params = format!(r#"["{address:#x}",[{}],{proof}]"#, part.join(","));
+            requests.push((*address, request("eth_getProof", params)));
+        }
+        // The code is wanted as a rule where the account is.
+        requests.push((*address, request("eth_getCode", format!(r#"["{address:#x}",{at}]"#))));
+        if is_native(address) {
+            requests.extend(keys.slots.iter().map(|slot| {
+                let params = format!(r#"["{address:#x}","{slot:#x}",{at}]"#);
+                (*address, request("rsk_getStorageBytesAt", params))
+            }));
+        }
+    }
+    requests
+}
+
+/// The nodes of an `eth_getProof` response.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProofResponse {
+    account_proof: Vec<Bytes>,
+    #[serde(default)]
+    storage_proof: Vec<StorageProofResponse>,
+}
+
+#[derive(Deserialize)]
+struct StorageProofResponse {
+    #[serde(alias = "proofs", default)]
+    proof: Vec<Bytes>,
+}
+
+/// What an upstream gave of one account.
+#[derive(Default)]
+struct GivenAccount {
+    nodes: Vec<Bytes>,
+    values: Vec<Bytes>,
+    failure: Option<UpstreamError>,
+    fault: Option<String>,
+}
+
+impl GivenAccount {
+    fn take(&mut self, method: &str, result: UpstreamResult) {
+        let raw = match result {
+            Ok(raw) => raw,
+            Err(error) => {
+                // Without the proof nothing else counts.
+                if method == "eth_getProof" {
+                    self.failure = Some(error);
+                }
+                return;
+            }
+        };
+        if method == "eth_getProof" {
+            match serde_json::from_str::<ProofResponse>(raw.get()) {
+                Ok(proof) => {
+                    self.nodes.extend(proof.account_proof);
+                    self.nodes.extend(proof.storage_proof.into_iter().flat_map(|slot| slot.proof));
+                }
+                Err(error) => self.fault = Some(error.to_string()),
+            }
+        } else if let Ok(value) = serde_json::from_str::<Bytes>(raw.get()) {
+            self.values.push(value);
+        }
+    }
+
+    /// The nodes and values that belong to a state.
+    fn proven(&self, root: B256) -> Result<Vec<(B256, Bytes)>, String> {
+        use rootlight::trie::NodeSource as _;
+        let proven = connected(root, &self.nodes, &self.values).map_err(|error| error.to_string())?;
+        let nodes = self.nodes.iter().filter_map(|node| unwrap_node(node).ok());
+        let all = nodes.map(Bytes::copy_from_slice).chain(self.values.iter().cloned());
+        let hashed = all.map(|bytes| (keccak256(&bytes), bytes));
+        Ok(hashed.filter(|(hash, _)| proven.node(hash).is_some()).collect())
+    }
+}
+
+/// Fetches values with their proofs from one upstream after the other, until all are known.
+async fn proven(source: &ForkSource, state: &ForkState, mut wanted: Wanted) -> Result<Learned, ForkError> {
+    let block = BlockRef { number: state.block.number, hash: state.block.hash() };
+    let (mut learned, mut failure) = (Learned::default(), None);
+    let forms = At::forms(&block);
+    for (upstream, at) in
+        source.upstreams.iter().flat_map(|upstream| forms.iter().map(move |at| (upstream, at)))
+    {
+        let requests = proof_requests(&wanted, at);
+        let results =
+            source.ask(upstream, requests.iter().map(|(_, request)| request.clone()).collect()).await;
+        let mut given: BTreeMap<Address, GivenAccount> = BTreeMap::new();
+        for ((address, request), result) in requests.iter().zip(results) {
+            given.entry(*address).or_default().take(request.method, result);
+        }
+        for (address, given) in &given {
+            let nodes = given.proven(state.block.state_root);
+            let fault = given.fault.clone().or_else(|| nodes.as_ref().err().cloned());
+            let nodes = nodes.unwrap_or_default();
+            state.parts().nodes.0.extend(nodes.iter().cloned());
+            learned.nodes.extend(nodes);
+            let Some(keys) = wanted.get_mut(address) else { continue };
+            keys.keys.retain(|key| state.proven(key).is_err());
+            if !keys.keys.is_empty() {
+                failure = Some(why(upstream, *address, block, given.failure.as_ref(), fault));
+            }
+        }
+        wanted.retain(|_, keys| !keys.keys.is_empty());
+        if wanted.is_empty() {
+            return Ok(learned);
+        }
+    }
+    Err(failure.unwrap_or_else(|| ForkError::Upstream("no upstream is given".to_owned())))
+}
+
+/// Why an upstream did not prove an account.
+fn why(
+    upstream: &SharedUpstream,
+    address: Address,
+    block: BlockRef,
+    failure: Option<&UpstreamError>,
+    fault: Option<String>,
+) -> ForkError {
+    let name = upstream.name().to_owned();
+    match failure {
+        Some(error) if lacks_method(error) => ForkError::NoProofs { name, reason: error.to_string() },
+        Some(error) => ForkError::State { name, address, block, reason: error.to_string() },
+        None => {
+            let fault = fault.unwrap_or_else(|| "the nodes do not lead to all of it".to_owned());
+            refuted(upstream, &format!("proof of account {address} at {block}"), fault)
+        }
+    }
+}
+
+/// Takes what upstreams say without proof.
+async fn told(
+    source: &ForkSource,
+    state: &ForkState,
+    wanted: Wanted,
+    policy: Unproven,
+) -> Result<Learned, ForkError> {
+    let needed = match policy {
+        Unproven::Trust => 1,
+        Unproven::Quorum(count) => count,
+    };
+    // Each answer with the number of upstreams that gave it.
+    let mut answers: BTreeMap<Address, Vec<(Vec<(Vec<u8>, Option<Bytes>)>, usize)>> = BTreeMap::new();
+    let (mut open, mut failure) = (wanted, None);
+    for upstream in &source.upstreams {
+        for (address, values) in told_by(source, upstream, state, &open).await {
+            match values {
+                Err(error) => failure = Some(error),
+                Ok(values) => {
+                    let of = answers.entry(address).or_default();
+                    match of.iter_mut().find(|(known, _)| *known == values) {
+                        Some((_, count)) => *count += 1,
+                        None => of.push((values, 1)),
+                    }
+                }
+            }
+        }
+        let agreed = |of: &Vec<(_, usize)>| of.iter().any(|(_, count)| *count >= needed);
+        open.retain(|address, _| !answers.get(address).is_some_and(agreed));
+        if open.is_empty() {
+            break;
+        }
+    }
+    if let Some((address, _)) = open.first_key_value() {
+        let block = BlockRef { number: state.block.number, hash: state.block.hash() };
+        let different = ForkError::Disagreement { wanted: needed, address: *address, block };
+        return Err(failure.filter(|_| needed == 1).unwrap_or(different));
+    }
+    let agreed = answers.into_values().filter_map(|of| of.into_iter().find(|(_, count)| *count >= needed));
+    let values: Vec<_> = agreed.flat_map(|(values, _)| values).collect();
+    for (key, value) in &values {
+        state.values.insert(key, value.clone());
+    }
+    Ok(Learned { nodes: Vec::new(), values })
+}
+
+/// What one upstream says of accounts, or why it says nothing; by account.
+async fn told_by(
+    source: &ForkSource,
+    upstream: &SharedUpstream,
+    state: &ForkState,
+    wanted: &Wanted,
+) -> Vec<(Address, Result<Vec<(Vec<u8>, Option<Bytes>)>, ForkError>)> {
+    let (number, hash) = (state.block.number, state.block.hash());
+    // In the same exchange, so that the upstream has not moved to another branch meanwhile.
+    let mut requests = vec![request("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))];
+    for (address, keys) in wanted {
+        for method in ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"] {
+            requests.push(request(method, format!(r#"["{address:#x}","{number:#x}"]"#)));
+        }
+        let method = if is_native(address) { "rsk_getStorageBytesAt" } else { "eth_getStorageAt" };
+        for slot in &keys.slots {
+            requests.push(request(method, format!(r#"["{address:#x}","{slot:#x}","{number:#x}"]"#)));
+        }
+    }
+    let mut results = source.ask(upstream, requests).await.into_iter();
+    let checked = on_branch(upstream, number, hash, results.next());
+    let mut given = Vec::new();
+    for (address, keys) in wanted {
+        let mut of: Vec<UpstreamResult> = results.by_ref().take(3 + keys.slots.len()).collect();
+        let slots = of.split_off(of.len().min(3));
+        let block = BlockRef { number, hash };
+        let values = checked.clone().and_then(|()| {
+            values_of(address, keys, of, slots).map_err(|reason| {
+                let name = upstream.name().to_owned();
+                ForkError::State { name, address: *address, block, reason }
+            })
+        });
+        given.push((*address, values));
+    }
+    given
+}
+
+#[derive(Deserialize)]
+struct HashOfBlock {
+    hash: B256,
+}
+
+/// Checks that the upstream has this block at this height.
+pub(super) fn on_branch(
+    upstream: &SharedUpstream,
+    number: u64,
+    hash: B256,
+    result: Option<UpstreamResult>,
+) -> Result<(), ForkError> {
+    let what = format!("block {number}");
+    let Some(text) = super::source::given(upstream, &what, result)? else {
+        return Err(ForkError::NoBlock { name: upstream.name().to_owned(), number });
+    };
+    let found =
+        serde_json::from_str::<HashOfBlock>(&text).map_err(|error| refuted(upstream, &what, error))?;
+    match found.hash == hash {
+        true => Ok(()),
+        false => {
+            Err(ForkError::OffChain { name: upstream.name().to_owned(), number, hash, found: found.hash })
+        }
+    }
+}
+
+/// The values under the keys of an account, as an upstream tells them. An account with nothing in it counts as absent, and one
+/// with code, or of a native contract, has the marker of a contract.
+fn values_of(
+    address: &Address,
+    keys: &Keys,
+    account: Vec<UpstreamResult>,
+    slots: Vec<UpstreamResult>,
+) -> Result<Vec<(Vec<u8>, Option<Bytes>)>, String> {
+    let text =
+        |result: UpstreamResult| result.map(|raw| raw.get().to_owned()).map_err(|error| error.to_string());
+    let mut account = account.into_iter().map(text);
+    let mut next = || account.next().unwrap_or_else(|| Err("no response".to_owned()));
+    let (nonce, balance, code) = (next()?, next()?, next()?);
+    let bad = |error: serde_json::Error| error.to_string();
+    let nonce: U256 = serde_json::from_str(&nonce).map_err(bad)?;
+    let balance: U256 = serde_json::from_str(&balance).map_err(bad)?;
+    let code: Option<Bytes> = serde_json::from_str(&code).map_err(bad)?;
+    let code = code.filter(|code| !code.is_empty());
+    let nonce = u64::try_from(nonce).map_err(|_| "a nonce above 2^64".to_owned())?;
+    let is_contract = code.is_some() || is_native(address);
+    let exists = nonce > 0 || !balance.is_zero() || is_contract;
+    let account = Account { nonce, balance, ..Account::default() };
+    let mut values = vec![
+        (account_key(address).to_vec(), exists.then(|| account.encode().into())),
+        (code_key(address).to_vec(), code),
+        (storage_root_key(address).to_vec(), is_contract.then(|| Bytes::from_static(&[1]))),
+    ];
+    for (slot, value) in keys.slots.iter().zip(slots) {
+        let value = text(value)?;
+        let value: Bytes = match is_native(address) {
+            true if matches!(&*value, "null" | "\"0x0\"") => Bytes::new(),
+            true => serde_json::from_str(&value).map_err(bad)?,
+            false => serde_json::from_str::<U256>(&value).map_err(bad)?.to_be_bytes_trimmed_vec().into(),
+        };
+        values.push((slot_key(address, slot), Some(value).filter(|value| !value.is_empty())));
+    }
+    Ok(values)
+}
