@@ -39,7 +39,13 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let history = config.history;
     let reference = args.genesis.as_deref() == Some("regtest");
     let shown = banner::ShownAccounts::of(&config, &accounts, reference);
-    let mut node = DevNode::new(config, moment(&entropy)).map_err(CommandError::failed)?;
+    let mut node = match &fork {
+        None => DevNode::new(config, moment(&entropy)).map_err(CommandError::failed)?,
+        Some(opened) => {
+            let node = opened.fork.node(|| config.clone(), moment(&entropy));
+            node.map_err(CommandError::failed)?
+        }
+    };
     let persist = match &args.data_dir {
         Some(folder) if fork.is_none() => {
             let genesis = node.chain_mut().view().head().hash();

@@ -8,6 +8,8 @@ mod bitcoin_judge;
 mod default_start;
 mod follow;
 mod follow_branches;
+mod fork;
+mod fork_faults;
 mod proofs;
 mod propose;
 mod renewal;

@@ -23,6 +23,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::B256;
+use rootlight::consensus::ChainError;
+use rootlight::dev::DevConfig;
+use rootlight::engine::{DevNode, HostInput, Snapshot as _};
 use rootlight::local::ForkBase;
 use rootlight_upstream::{self as upstream, HttpConfig};
 use tokio::runtime::Handle;
@@ -124,6 +127,21 @@ impl Fork {
     /// The upstreams of the start.
     pub fn source(&self) -> &ForkSource {
         &self.source
+    }
+
+    /// Makes the node of a chain with this configuration, which `config` makes from [`Self::base`]. What every block reads is
+    /// fetched then, such as the accounts that get its fees.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn node(&self, config: impl Fn() -> DevConfig, moment: HostInput) -> Result<DevNode, ForkError> {
+        self.run(|| {
+            let node = DevNode::new(config(), moment)?;
+            // The first block is built on trial.
+            let _ = node.local_snapshot().view(moment.now, &|| false).pending();
+            Ok(node)
+        })?
+        .map_err(|error: ChainError| ForkError::Unverified(error.to_string()))
     }
 
     /// Runs `run` until it misses nothing, and returns its last result. What it misses is fetched between two runs; `run` must

@@ -47,7 +47,7 @@ pub(super) enum Missing {
 pub(super) type OtherStart = (Option<String>, Option<u64>);
 
 /// A block of a network with what was read below it.
-pub struct ForkState {
+pub(super) struct ForkState {
     pub(super) block: VerifiedHeader,
     pub(super) network: Arc<Network>,
     pub(super) first_rewarded: u64,
