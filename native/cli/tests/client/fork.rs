@@ -104,6 +104,15 @@ pub async fn prepare(chain: &LocalService) {
     let code = TOKEN_CODE.replace(' ', "");
     ok(chain, "anvil_setCode", json!([TOKEN, code])).await;
     ok(chain, "anvil_setStorageAt", json!([TOKEN, WHALE, word(1_000)])).await;
+    // A state with some levels, of which no proof shows everything.
+    for owner in 1..80_u64 {
+        ok(
+            chain,
+            "anvil_setStorageAt",
+            json!([TOKEN, format!("{:#042x}", 0x1000_0000 + owner), format!("0x{}", "7".repeat(64))]),
+        )
+        .await;
+    }
     ok(chain, "anvil_setBalance", json!([WHALE, "0xde0b6b3a7640000"])).await;
     ok(chain, "evm_mine", json!([{ "blocks": 2 }])).await;
     ok(chain, "anvil_impersonateAccount", json!([WHALE])).await;

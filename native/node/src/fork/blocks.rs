@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use rootlight::consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
 use rootlight::light::{UpstreamRequest, prove};
-use rootlight::local::StoredBlock;
+use rootlight::local::{StoredBlock, marked_sender};
 use rootlight::types::json::{block_with_header, header_from_json, location_from_json, receipt_from_json};
-use rootlight::types::{EMPTY_UNCLES_HASH, Header, Receipt, SealedHeader};
+use rootlight::types::{EMPTY_UNCLES_HASH, Header, Receipt, SealedHeader, Transaction};
 use rootlight_upstream::{SharedUpstream, UpstreamResult};
 
 use super::error::ForkError;
@@ -27,32 +27,29 @@ pub(super) const MOST_CONTENTS: usize = 4_096;
 /// Most look-ups of hashes that are kept.
 const MOST_PLACES: usize = 100_000;
 
-/// The text of a header, by height: an upstream's block objects.
-pub(super) type HeaderTexts = Vec<(u64, Vec<String>)>;
-
-/// Links the headers down to this height. Returns their texts, for a store.
+/// Links the headers down to this height. Returns those that are new, for a store.
 pub(super) async fn link(
     source: &ForkSource,
     state: &ForkState,
     to: u64,
     told: &mut (dyn FnMut(u64) + Send),
-) -> Result<HeaderTexts, ForkError> {
+) -> Result<Vec<VerifiedHeader>, ForkError> {
     if state.block.number.saturating_sub(to) > MOST_BELOW {
         return Err(ForkError::TooDeep { number: to, most: MOST_BELOW });
     }
-    let mut texts = HeaderTexts::new();
+    let mut linked = Vec::new();
     loop {
         let lowest = state.parts().lowest().unwrap_or_else(|| state.block.clone());
         if lowest.number <= to {
-            return Ok(texts);
+            return Ok(linked);
         }
         told(lowest.number);
         let new =
             below(source, &state.network, &lowest, to.max(lowest.number.saturating_sub(HEADERS_AT_ONCE)))
                 .await?;
         let mut parts = state.parts();
-        for (header, text) in new {
-            texts.push((header.number, text));
+        for header in new {
+            linked.push(header.clone());
             parts.add_header(header);
         }
     }
@@ -64,7 +61,7 @@ pub(super) async fn below(
     network: &Network,
     header: &VerifiedHeader,
     to: u64,
-) -> Result<Vec<(VerifiedHeader, Vec<String>)>, ForkError> {
+) -> Result<Vec<VerifiedHeader>, ForkError> {
     let numbers: Vec<u64> = (to..header.number).rev().collect();
     let by_number =
         |number: &u64| UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));
@@ -84,7 +81,7 @@ pub(super) async fn below(
                     return Ok((child, linked));
                 };
                 child = child.parent_from(found).ok_or_else(|| refuted(upstream, &what, "another hash"))?;
-                linked.push((child.clone(), vec![text]));
+                linked.push(child.clone());
             }
             Ok((child, linked))
         })
@@ -92,12 +89,12 @@ pub(super) async fn below(
     let (child, mut linked) = linked;
     if child.number > to {
         let hash = child.parent_hash;
-        let (found, texts) = raw(source, network, hash).await?;
+        let found = raw(source, network, hash).await?;
         let name = || ForkError::NoBlockHash {
             name: source.upstreams.first().map_or_else(String::new, |one| one.name().to_owned()),
             hash,
         };
-        linked.push((child.parent_from(found).ok_or_else(name)?, texts));
+        linked.push(child.parent_from(found).ok_or_else(name)?);
     }
     Ok(linked)
 }
@@ -108,22 +105,12 @@ fn shown(text: &str, hash: B256, network: &Network) -> Result<SealedHeader, Stri
         .map_err(|error| error.to_string())
 }
 
-/// Reads the texts of a header that was fetched before.
-pub(super) fn header_of(texts: &[String], hash: B256, network: &Network) -> Option<SealedHeader> {
-    let found = match texts {
-        [text] => shown(text, hash, network).ok()?,
-        [raw, block] => prove::raw_header(raw, block, network).ok()?,
-        _ => return None,
-    };
-    (found.hash() == hash).then_some(found)
-}
-
 /// The header with a hash, from its block object or, as that may hide a part, from its raw form.
 pub(super) async fn raw(
     source: &ForkSource,
     network: &Network,
     hash: B256,
-) -> Result<(SealedHeader, Vec<String>), ForkError> {
+) -> Result<SealedHeader, ForkError> {
     let requests = [
         UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
         UpstreamRequest::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#)),
@@ -135,15 +122,13 @@ pub(super) async fn raw(
             let none = || ForkError::NoBlockHash { name: upstream.name().to_owned(), hash };
             let block = given(upstream, &what, results.next())?.ok_or_else(none)?;
             let reason = match shown(&block, hash, network) {
-                Ok(found) => return Ok((found, vec![block])),
+                Ok(found) => return Ok(found),
                 Err(reason) => reason,
             };
             let raw = given(upstream, &what, results.next()).ok().flatten();
-            let texts = vec![raw.ok_or_else(|| refuted(upstream, &what, &reason))?, block];
-            match header_of(&texts, hash, network) {
-                Some(found) => Ok((found, texts)),
-                None => Err(refuted(upstream, &what, reason)),
-            }
+            let raw = raw.ok_or_else(|| refuted(upstream, &what, &reason))?;
+            let found = prove::raw_header(&raw, &block, network).ok();
+            found.filter(|found| found.hash() == hash).ok_or_else(|| refuted(upstream, &what, reason))
         })
         .await
 }
@@ -231,9 +216,14 @@ fn stored(
     let receipts =
         VerifiedReceipts::check(header, receipts, network).map_err(|error| false_(error.to_string()))?;
     receipts.matches(body).map_err(|error| false_(error.to_string()))?;
-    let senders =
-        body.transactions().iter().map(|sent| sent.recover_sender(network.chain_id).unwrap_or_default());
+    let senders = body.transactions().iter().map(|sent| sender(sent, network));
     Ok(StoredBlock { senders: senders.collect(), body: Arc::new(body.clone()), receipts: Arc::new(receipts) })
+}
+
+/// The sender of a transaction. Impersonated ones are on development chains only.
+fn sender(sent: &Transaction, network: &Network) -> Address {
+    let marked = marked_sender(sent).filter(|_| network.name == "regtest");
+    marked.unwrap_or_else(|| sent.recover_sender(network.chain_id).unwrap_or_default())
 }
 
 /// Fetches the uncles of blocks whose headers are linked.
@@ -321,7 +311,7 @@ pub(super) async fn headers_of(
 ) -> Result<(), ForkError> {
     for hash in hashes {
         let found = match raw(source, &state.network, *hash).await {
-            Ok((found, _)) => Some(found.number),
+            Ok(found) => Some(found.number),
             Err(ForkError::NoBlockHash { .. }) => None,
             Err(error) => return Err(error),
         };

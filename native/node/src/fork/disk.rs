@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
+use rootlight::consensus::{Network, VerifiedHeader};
+use rootlight::types::header::HeaderForm;
+use rootlight::types::{Header, SealedHeader};
 use tracing::info;
 
-use super::blocks::{HeaderTexts, header_of};
 use super::state::ForkState;
 use super::values::Learned;
 
@@ -17,7 +19,7 @@ use super::values::Learned;
 const NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("nodes");
 /// Values that no upstream proved, by trie key. The first byte is 0 for what is absent, else 1.
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
-/// The texts of headers by height, as JSON.
+/// Encoded headers by height.
 const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers");
 
 /// The file of a block.
@@ -50,10 +52,10 @@ impl ForkStore {
     }
 
     /// The header of a block, if it is kept.
-    pub(super) fn header(&self, number: u64) -> Option<Vec<String>> {
+    pub(super) fn header(&self, number: u64, network: &Network) -> Option<SealedHeader> {
         let read = self.database.begin_read().ok()?;
-        let text = read.open_table(HEADERS).ok()?.get(number).ok()??;
-        serde_json::from_slice(text.value()).ok()
+        let bytes = read.open_table(HEADERS).ok()?.get(number).ok()??;
+        decoded(bytes.value(), network)
     }
 
     /// Fills a state with what is kept of it.
@@ -95,9 +97,8 @@ impl ForkStore {
         let Some(table) = table else { return Ok(()) };
         for entry in table.range(..state.block.number).map_err(text)?.rev() {
             let (_, value) = entry.map_err(text)?;
-            let texts: Vec<String> = serde_json::from_slice(value.value()).map_err(text)?;
             let Some(lowest) = state.parts().lowest() else { break };
-            let header = header_of(&texts, lowest.parent_hash, &state.network);
+            let header = decoded(value.value(), &state.network);
             let Some(linked) = header.and_then(|header| lowest.parent_from(header)) else { break };
             state.parts().add_header(linked);
         }
@@ -105,13 +106,13 @@ impl ForkStore {
     }
 
     /// Adds what was learned.
-    pub(super) fn save(&self, learned: &Learned, headers: &HeaderTexts) {
+    pub(super) fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {
         if let Err(fault) = self.write(learned, headers) {
             info!("what was read below the fork could not be kept on disk: {fault}");
         }
     }
 
-    fn write(&self, learned: &Learned, headers: &HeaderTexts) -> Result<(), Fault> {
+    fn write(&self, learned: &Learned, headers: &[VerifiedHeader]) -> Result<(), Fault> {
         if learned.nodes.is_empty() && learned.values.is_empty() && headers.is_empty() {
             return Ok(());
         }
@@ -128,13 +129,17 @@ impl ForkStore {
                 values.insert(&**key, &*stored).map_err(text)?;
             }
             let mut table = write.open_table(HEADERS).map_err(text)?;
-            for (number, texts) in headers {
-                let stored = serde_json::to_vec(texts).map_err(text)?;
-                table.insert(*number, &*stored).map_err(text)?;
+            for header in headers {
+                let stored = header.header().encode(HeaderForm::Full);
+                table.insert(header.number, &*stored).map_err(text)?;
             }
         }
         write.commit().map_err(text)
     }
+}
+
+fn decoded(bytes: &[u8], network: &Network) -> Option<SealedHeader> {
+    Header::decode(bytes, &|number| network.header_shape(number)).ok().map(Header::seal)
 }
 
 fn text(error: impl ToString) -> Fault {

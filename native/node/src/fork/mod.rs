@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::B256;
-use rootlight::consensus::ChainError;
+use rootlight::consensus::{ChainError, VerifiedHeader};
 use rootlight::dev::DevConfig;
 use rootlight::engine::{DevNode, HostInput, Snapshot as _};
 use rootlight::local::ForkBase;
@@ -34,7 +34,6 @@ pub use error::ForkError;
 pub use source::{ForkSource, Unproven};
 pub use start::{ForkBlock, ForkOptions};
 
-use blocks::HeaderTexts;
 use disk::ForkStore;
 use start::Begun;
 use state::{ForkState, Missing, OtherStart, missed};
@@ -252,11 +251,11 @@ impl Start {
                 return Err(ForkError::TooMuch(MOST_NODES));
             }
             let learned = values::fetch(source, state, &wanted.values).await?;
-            self.save(&learned, &HeaderTexts::new());
+            self.save(&learned, &[]);
         }
         if let Some(lowest) = wanted.headers.first() {
-            let texts = blocks::link(source, state, *lowest, &mut |_| {}).await?;
-            self.save(&Learned::default(), &texts);
+            let headers = blocks::link(source, state, *lowest, &mut |_| {}).await?;
+            self.save(&Learned::default(), &headers);
         }
         blocks::headers_of(source, state, &wanted.headers_of).await?;
         if !wanted.contents.is_empty() {
@@ -266,7 +265,7 @@ impl Start {
         blocks::places(source, state, &wanted.places).await
     }
 
-    fn save(&self, learned: &Learned, headers: &HeaderTexts) {
+    fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {
         if let Some(store) = &self.store {
             store.lock().unwrap_or_else(PoisonError::into_inner).save(learned, headers);
         }

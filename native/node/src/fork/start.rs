@@ -10,7 +10,7 @@ use rootlight::engine::gate;
 use rootlight::light::UpstreamRequest;
 use tracing::info;
 
-use super::blocks::{HeaderTexts, below, header_of, link, raw};
+use super::blocks::{below, link, raw};
 use super::disk::{ForkStore, keep_hash, kept_hash};
 use super::error::ForkError;
 use super::source::ForkSource;
@@ -78,11 +78,10 @@ pub(super) async fn begin(
     if let Some(begun) = kept.and_then(|(_, hash)| known(&hash)) {
         return Ok(begun);
     }
-    let (header, chain, texts) = match kept {
+    let (header, chain) = match kept {
         Some((number, hash)) => {
             let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven.is_some()));
-            let (header, texts) = trusted(source, &network, store.as_ref(), (number, hash)).await?;
-            (header, None, texts)
+            (trusted(source, &network, store.as_ref(), (number, hash)).await?, None)
         }
         None => {
             let chain = verified_chain(source, options).await?;
@@ -90,11 +89,11 @@ pub(super) async fn begin(
                 ForkBlock::Number(number) => number,
                 _ => chain.head().number,
             };
-            let (header, texts) = linked(source, &network, &chain, number).await?;
+            let header = linked(source, &network, &chain, number).await?;
             if let (Some(folder), ForkBlock::Number(_)) = (folder, block) {
                 keep_hash(folder, network.chain_id, number, header.hash());
             }
-            (header, Some(chain), texts)
+            (header, Some(chain))
         }
     };
     if !network.active(Rule::Rskip126, header.number) {
@@ -109,11 +108,16 @@ pub(super) async fn begin(
     if let Some(store) = &store {
         store.load(&state);
     }
-    let mut new = ancestors(source, &state, chain.as_ref()).await?;
+    ancestors(source, &state, chain.as_ref()).await?;
     state.set_first_rewarded();
-    new.extend(texts.map(|texts| (state.block.number, texts)));
     if let Some(store) = &store {
-        store.save(&Learned::default(), &new);
+        // Heads are seldom begun on twice.
+        let below =
+            if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network.params.remasc_maturity };
+        let lowest = state.block.number.saturating_sub(below);
+        let headers: Vec<_> =
+            state.parts().headers.range(lowest..).map(|(_, header)| header.clone()).collect();
+        store.save(&Learned::default(), &headers);
     }
     Ok(Begun { state: Arc::new(state), store: store.map(|store| Arc::new(Mutex::new(store))) })
 }
@@ -124,13 +128,12 @@ async fn trusted(
     network: &Arc<Network>,
     store: Option<&ForkStore>,
     (number, hash): (u64, B256),
-) -> Result<(VerifiedHeader, Option<Vec<String>>), ForkError> {
-    let kept =
-        store.and_then(|store| store.header(number)).and_then(|texts| header_of(&texts, hash, network));
-    let (header, texts) = match kept {
-        Some(header) => (header, None),
+) -> Result<VerifiedHeader, ForkError> {
+    let kept = store.and_then(|store| store.header(number, network)).filter(|kept| kept.hash() == hash);
+    let header = match kept {
+        Some(header) => header,
         None => {
-            let (header, texts) = raw(source, network, hash).await?;
+            let header = raw(source, network, hash).await?;
             if header.number != number {
                 return Err(ForkError::OtherNumber { number, found: header.number, hash });
             }
@@ -140,13 +143,13 @@ async fn trusted(
                     on_branch(upstream, number, hash, results.into_iter().next())
                 })
                 .await?;
-            (header, Some(texts))
+            header
         }
     };
     let checkpoint = Checkpoint { number, hash, total_difficulty: None };
     let chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, header);
     let chain = chain.map_err(|error| ForkError::Unverified(error.to_string()))?;
-    Ok((chain.head().clone(), texts))
+    Ok(chain.head().clone())
 }
 
 /// The chain that a light client verifies, up to its head.
@@ -173,12 +176,12 @@ async fn linked(
     network: &Network,
     chain: &ChainView,
     number: u64,
-) -> Result<(VerifiedHeader, Option<Vec<String>>), ForkError> {
+) -> Result<VerifiedHeader, ForkError> {
     if number > chain.head().number {
         let name = source.upstreams.first().map_or_else(String::new, |one| one.name().to_owned());
         return Err(ForkError::NoBlock { name, number });
     }
-    let (mut at, mut texts) = (chain.by_number(number.max(chain.lowest())).cloned(), None);
+    let mut at = chain.by_number(number.max(chain.lowest())).cloned();
     let mut shown = Instant::now();
     while let Some(header) = at.clone().filter(|header| header.number > number) {
         if shown.elapsed() > PROGRESS {
@@ -186,19 +189,10 @@ async fn linked(
             info!("linking block {number} to the verified chain: {} headers to go", header.number - number);
         }
         let next = below(source, network, &header, number.max(header.number.saturating_sub(AT_ONCE))).await?;
-        (at, texts) =
-            next.into_iter().next_back().map_or((None, None), |(header, texts)| (Some(header), Some(texts)));
+        at = next.into_iter().next_back();
     }
     let missing = || ForkError::Unverified(format!("it does not have block {number}"));
-    let header = at.ok_or_else(missing)?;
-    match texts {
-        Some(texts) => Ok((header, Some(texts))),
-        // A store needs its text, too.
-        None => {
-            let (_, texts) = raw(source, network, header.hash()).await?;
-            Ok((header, Some(texts)))
-        }
-    }
+    at.ok_or_else(missing)
 }
 
 /// Adds the ancestors that the verified chain has, and those from which REMASC pays soon.
@@ -206,7 +200,7 @@ async fn ancestors(
     source: &ForkSource,
     state: &ForkState,
     chain: Option<&ChainView>,
-) -> Result<HeaderTexts, ForkError> {
+) -> Result<(), ForkError> {
     let number = state.block.number;
     for header in chain
         .into_iter()
@@ -216,8 +210,8 @@ async fn ancestors(
     }
     let maturity = state.network.params.remasc_maturity;
     if maturity > MOST_FOR_REMASC {
-        return Ok(HeaderTexts::new());
+        return Ok(());
     }
     let oldest = number.saturating_add(1).saturating_sub(maturity).max(1).min(number);
-    link(source, state, oldest, &mut |_| {}).await
+    link(source, state, oldest, &mut |_| {}).await.map(drop)
 }
