@@ -106,9 +106,10 @@ pub fn call_watched<'a>(
     let Some(gas) = limit.checked_sub(intrinsic) else {
         return Ok(CallResult::new(out_of_gas(limit), recorder.finish()?));
     };
-    let mut run = run_context(context, message, limits);
+    let mut run = run_context(context, message.gas_price, limits);
     run.inspector = inspector;
-    let mut machine = Machine::new(recorder, setting(context, message), run);
+    let origin = message.from.unwrap_or(Address::ZERO);
+    let mut machine = Machine::new(recorder, setting(context, origin), run);
     let first = FirstFrame {
         from: message.from,
         to: message.to,
@@ -137,33 +138,33 @@ fn check_attempt(limits: &RunLimits<'_>, abort: Option<&Abort>) -> Result<(), Ca
     if limits.is_attempt && abort == Some(&Abort::Stopped) { Err(CallStop::Interrupted) } else { Ok(()) }
 }
 
-fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Result<(), OverrideError> {
+pub(super) fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Result<(), OverrideError> {
     match overrides.accounts.keys().find(|address| Precompile::at(address, rules).is_some()) {
         Some(address) => Err(OverrideError::Precompile(*address)),
         None => Ok(()),
     }
 }
 
-fn setting(context: &CallContext<'_>, message: &CallMessage) -> RunEnvironment {
+pub(super) fn setting(context: &CallContext<'_>, origin: Address) -> RunEnvironment {
     RunEnvironment {
         chain_id: context.chain_id,
         number: context.block.number,
         timestamp: context.block.timestamp,
         coinbase: context.block.coinbase,
         difficulty: context.block.difficulty,
-        origin: message.from.unwrap_or(Address::ZERO),
+        origin,
     }
 }
 
-fn run_context<'a>(
+pub(super) fn run_context<'a>(
     context: &CallContext<'_>,
-    message: &CallMessage,
+    gas_price: U256,
     limits: &'a RunLimits<'_>,
 ) -> RunContext<'a> {
     let mut run = RunContext::new(context.rules, limits.interrupt);
     run.gas_limit = context.block.gas_limit;
     run.minimum_gas_price = context.block.minimum_gas_price;
-    run.gas_price = message.gas_price;
+    run.gas_price = gas_price;
     run.is_attempt = limits.is_attempt;
     run
 }
@@ -197,7 +198,7 @@ fn settle(end: FrameEnd, limit: u64) -> CallOutcome {
     }
 }
 
-fn stop(abort: Abort) -> CallStop {
+pub(super) fn stop(abort: Abort) -> CallStop {
     match abort {
         Abort::Stopped => CallStop::Interrupted,
         Abort::NotSimulated(method) => CallStop::NotSimulated(method),

@@ -4,6 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `call`, `block_hashes`, `code_cache`, `recorder`, `result`, `stop`, `limits`, `estimate` | local calls |
+//! | `simulation` | several transactions on the state of a call |
 //! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
 //! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
@@ -35,6 +36,7 @@ mod remasc_share;
 mod remasc_test;
 mod result;
 mod schedule;
+mod simulation;
 mod stop;
 mod sublists;
 pub mod trace;
@@ -45,6 +47,7 @@ mod transaction_state;
 pub use crate::evm::ReadyCode;
 pub use crate::evm::{
     FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, StepEnd, StepStart,
+    intrinsic_gas,
 };
 pub use basic_cost::basic_cost;
 #[cfg(all(feature = "catalogue", feature = "local"))]
@@ -64,6 +67,7 @@ pub use observer::{BlockObserver, Executed, NoObserver};
 pub use recovery::Recovery;
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult};
+pub use simulation::{SimulatedRun, Simulation, simulate};
 pub use stop::{CallStop, OverrideError};
 pub use sublists::{EdgeError, ListLimits};
 pub use transaction::{IndexedTransaction, SharedCalls, TransactionEnd, TransactionList};

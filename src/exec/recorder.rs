@@ -16,17 +16,65 @@ use crate::types::{Header, SealedHeader};
 /// Proof that no data were missing in a run.
 pub(super) struct Complete(());
 
+/// What runs have read, and what they could not read.
+#[derive(Default)]
+pub(super) struct ReadRecord {
+    read: usize,
+    missing: BTreeSet<StateKey>,
+    corrupt: Option<(StateKey, Corrupt)>,
+}
+
+impl ReadRecord {
+    /// Whether something could not be read, so that results are discarded.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.corrupt.is_some() || !self.missing.is_empty()
+    }
+
+    /// Returns the proof that nothing was missing, or an error with what was.
+    pub(super) fn finish(&self, max_keys: usize) -> Result<Complete, CallStop> {
+        if let Some((key, fault)) = &self.corrupt {
+            return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
+        }
+        if !self.missing.is_empty() {
+            return Err(CallStop::Missing(self.missing.clone()));
+        }
+        if self.read > max_keys {
+            return Err(CallStop::TooManyKeys { limit: max_keys });
+        }
+        Ok(Complete(()))
+    }
+
+    /// Returns the value read, or records the failure and returns zero.
+    pub(super) fn note<T: Default>(&mut self, read: Result<T, StateError>) -> T {
+        self.read = self.read.saturating_add(1);
+        match read {
+            Ok(value) => value,
+            Err(StateError::Missing(key)) => {
+                self.missing.insert(key);
+                T::default()
+            }
+            Err(StateError::Corrupt { key, fault }) => {
+                self.corrupt.get_or_insert((key, fault));
+                T::default()
+            }
+        }
+    }
+
+    fn exhausted(&self, max_missing: usize, max_keys: usize) -> bool {
+        self.corrupt.is_some() || self.missing.len() >= max_missing || self.read > max_keys
+    }
+}
+
 /// State and block hashes, and a record of what a run could not read.
 pub(super) struct ReadRecorder<'a> {
     state: &'a dyn StateReader,
     hashes: &'a dyn BlockHashes,
     overrides: &'a StateOverride,
     sender: Option<Address>,
+    destroyed: Option<&'a BTreeSet<Address>>,
     max_missing: usize,
     max_keys: usize,
-    read: usize,
-    missing: BTreeSet<StateKey>,
-    corrupt: Option<(StateKey, Corrupt)>,
+    record: ReadRecord,
     /// For each code hash, an account with this code and the length of the code. Filled when accounts are
     /// read. The values are shared only so that all maps by hash are the same machine code.
     codes: BTreeMap<B256, Arc<(Address, u32)>>,
@@ -46,28 +94,28 @@ impl<'a> ReadRecorder<'a> {
             hashes,
             overrides,
             sender,
+            destroyed: None,
             max_missing: limits.max_missing,
             max_keys: limits.max_keys,
-            read: 0,
-            missing: BTreeSet::new(),
-            corrupt: None,
+            record: ReadRecord::default(),
             codes: BTreeMap::new(),
             ready: limits.codes,
         }
     }
 
+    /// The same recorder after earlier runs with this record, in a block that has destroyed these contracts.
+    pub(super) fn after(self, record: ReadRecord, destroyed: &'a BTreeSet<Address>) -> Self {
+        Self { record, destroyed: Some(destroyed), ..self }
+    }
+
+    /// What was read and what could not be read.
+    pub(super) fn into_record(self) -> ReadRecord {
+        self.record
+    }
+
     /// Returns the proof that nothing was missing, or an error with what was.
     pub(super) fn finish(&self) -> Result<Complete, CallStop> {
-        if let Some((key, fault)) = &self.corrupt {
-            return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
-        }
-        if !self.missing.is_empty() {
-            return Err(CallStop::Missing(self.missing.clone()));
-        }
-        if self.read > self.max_keys {
-            return Err(CallStop::TooManyKeys { limit: self.max_keys });
-        }
-        Ok(Complete(()))
+        self.record.finish(self.max_keys)
     }
 
     /// Returns a fact about an ancestor, or records it as missing.
@@ -75,20 +123,8 @@ impl<'a> ReadRecorder<'a> {
         self.note(read.map(Some).ok_or(StateError::Missing(key)))
     }
 
-    /// Returns the value read, or records the failure and returns zero.
     fn note<T: Default>(&mut self, read: Result<T, StateError>) -> T {
-        self.read = self.read.saturating_add(1);
-        match read {
-            Ok(value) => value,
-            Err(StateError::Missing(key)) => {
-                self.missing.insert(key);
-                T::default()
-            }
-            Err(StateError::Corrupt { key, fault }) => {
-                self.corrupt.get_or_insert((key, fault));
-                T::default()
-            }
-        }
+        self.record.note(read)
     }
 }
 
@@ -175,6 +211,10 @@ impl EvmState for ReadRecorder<'_> {
     }
 
     fn exhausted(&self) -> bool {
-        self.corrupt.is_some() || self.missing.len() >= self.max_missing || self.read > self.max_keys
+        self.record.exhausted(self.max_missing, self.max_keys)
+    }
+
+    fn destroyed_before(&self) -> Option<&BTreeSet<Address>> {
+        self.destroyed
     }
 }

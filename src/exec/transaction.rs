@@ -430,7 +430,7 @@ fn settle(end: FrameEnd, limit: u64, shared: SharedCalls, unsimulated: Vec<Unsim
     }
 }
 
-fn receipt_log(log: alloy_primitives::Log) -> Log {
+pub(super) fn receipt_log(log: alloy_primitives::Log) -> Log {
     let (topics, data) = log.data.split();
     Log { address: log.address, topics, data }
 }

@@ -4,6 +4,7 @@
 mod access;
 mod account;
 mod cached_state;
+mod changed_state;
 mod fact;
 pub mod keys;
 mod overrides;
@@ -20,6 +21,7 @@ mod world_test;
 pub use access::{Access, AccessKey, Touches};
 pub use account::{Account, AccountError};
 pub use cached_state::CachedState;
+pub use changed_state::ChangedState;
 pub use fact::{Fact, Facts};
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use read_account::{AccountCache, ReadAccount};

@@ -40,7 +40,7 @@ pub enum OverrideStorage {
 
 impl OverrideStorage {
     /// Whether the override sets a slot.
-    fn writes(&self) -> bool {
+    pub(super) fn writes(&self) -> bool {
         match self {
             Self::Keep => false,
             Self::Patch(slots) | Self::Replace(slots) => !slots.is_empty(),
@@ -50,11 +50,11 @@ impl OverrideStorage {
 
 impl AccountOverride {
     /// Whether the override sets balance, nonce or code. Each of them makes a missing account exist.
-    fn names_account(&self) -> bool {
+    pub(super) fn names_account(&self) -> bool {
         self.balance.is_some() || self.nonce.is_some() || self.code.is_some()
     }
 
-    fn account(&self, base: Option<AccountState>) -> Option<AccountState> {
+    pub(super) fn account(&self, base: Option<AccountState>) -> Option<AccountState> {
         if base.is_none() && !self.names_account() && !self.storage.writes() {
             return None;
         }

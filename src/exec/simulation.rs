@@ -1,0 +1,327 @@
+//! Transactions that are simulated on the state of a call, each on what the earlier ones left.
+//!
+//! The changes stay in memory and no trie is written, so that a state of which only parts are known suffices. A
+//! signature is not needed, and the caller checks the rules of transactions.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, U256};
+
+use super::call::{CallContext, check_overrides, run_context, setting, stop};
+use super::limits::RunLimits;
+use super::recorder::{ReadRecord, ReadRecorder};
+use super::stop::CallStop;
+use super::transaction::{IndexedTransaction, receipt_log};
+use super::transaction_error::{gas_limit, gas_price};
+use crate::consensus::Rule;
+use crate::evm::precompiles::{Precompile, RunTransaction};
+use crate::evm::{
+    Abort, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
+    StateChanges, intrinsic_gas,
+};
+use crate::state::{AccountOverride, AccountState, ChangedState, StateOverride, StateReader};
+use crate::types::{Log, Receipt};
+
+/// A state on which transactions are simulated.
+pub struct Simulation<'a> {
+    state: ChangedState<'a>,
+    limits: &'a RunLimits<'a>,
+    record: ReadRecord,
+    /// Accounts whose code comes from overrides or from simulated transactions.
+    made_up: StateOverride,
+    destroyed: BTreeSet<Address>,
+}
+
+/// The result of a simulated transaction.
+#[derive(Clone, Debug)]
+pub struct SimulatedRun {
+    /// Receipt of the transaction.
+    pub receipt: Receipt,
+    /// Fee in wei.
+    pub fee: U256,
+    /// Return data, revert data, or the code of the new contract.
+    pub output: Bytes,
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
+    pub failure: Option<Option<HaltReason>>,
+    /// Gas used before refunds.
+    pub spent: u64,
+    /// Whether the value was transferred.
+    pub transferred: bool,
+}
+
+/// The result of a run besides the state.
+struct RunEnd {
+    failure: Option<Option<HaltReason>>,
+    output: Bytes,
+    logs: Vec<Log>,
+    spent: u64,
+    used: u64,
+    paid: u64,
+    transferred: bool,
+}
+
+impl RunEnd {
+    fn plain(used: u64) -> Self {
+        Self {
+            failure: None,
+            output: Bytes::new(),
+            logs: Vec::new(),
+            spent: used,
+            used,
+            paid: used,
+            transferred: true,
+        }
+    }
+}
+
+/// Simulates transactions on a state. Data that are missing are read as zeros so that the simulation goes on to find
+/// more of them, and its result is then discarded.
+///
+/// # Errors
+/// Missing data; a limit; what a call is refused for. Those of `run` only if no data were missing.
+pub fn simulate<'a, T>(
+    state: &'a dyn StateReader,
+    limits: &'a RunLimits<'a>,
+    run: impl FnOnce(&mut Simulation<'a>) -> Result<T, CallStop>,
+) -> Result<T, CallStop> {
+    let mut simulation = Simulation {
+        state: ChangedState::new(state),
+        limits,
+        record: ReadRecord::default(),
+        made_up: StateOverride::default(),
+        destroyed: BTreeSet::new(),
+    };
+    let result = run(&mut simulation);
+    // An attempt that ended early is not over, whatever data were missing until then.
+    if !(limits.is_attempt && matches!(result, Err(CallStop::Interrupted))) {
+        simulation.record.finish(limits.max_keys)?;
+    }
+    result
+}
+
+impl<'a> Simulation<'a> {
+    /// The state with the changes so far.
+    pub fn state(&self) -> &ChangedState<'a> {
+        &self.state
+    }
+
+    /// Whether data are missing, so that nothing that is read now has a meaning.
+    pub fn is_incomplete(&self) -> bool {
+        self.record.is_incomplete()
+    }
+
+    /// An account; an empty one if it does not exist.
+    pub fn account(&mut self, address: Address) -> AccountState {
+        let read = self.state.account(&address);
+        self.record.note(read).unwrap_or(AccountState::EMPTY)
+    }
+
+    /// Begins another block.
+    pub fn begin_block(&mut self) {
+        self.destroyed.clear();
+    }
+
+    /// Changes the state directly.
+    ///
+    /// # Errors
+    /// [`CallStop::Override`] if a native contract is overridden.
+    pub fn override_state(
+        &mut self,
+        context: &CallContext<'_>,
+        overrides: &StateOverride,
+    ) -> Result<(), CallStop> {
+        check_overrides(overrides, context.rules)?;
+        for (address, over) in &overrides.accounts {
+            let applied = self.state.apply(*address, over);
+            self.record.note(applied);
+            if over.code.is_some() {
+                self.make_up(*address);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds wei to an account.
+    pub fn credit(&mut self, address: Address, value: U256) {
+        let mut account = self.account(address);
+        account.balance = account.balance.saturating_add(value);
+        self.state.set_account(address, account);
+    }
+
+    fn debit(&mut self, address: Address, value: U256) {
+        let mut account = self.account(address);
+        account.balance = account.balance.saturating_sub(value);
+        self.state.set_account(address, account);
+    }
+
+    /// Runs a transaction in the block of a context, whose state is not used, and charges its fee. `gas_before` is the gas
+    /// that the block's earlier transactions used.
+    ///
+    /// The caller has checked that the gas limit covers the intrinsic gas, and that the sender has the value and
+    /// the fee.
+    ///
+    /// # Errors
+    /// As those of a call.
+    pub fn run(
+        &mut self,
+        context: &CallContext<'_>,
+        item: IndexedTransaction<'_>,
+        gas_before: u64,
+        inspector: Option<&mut dyn Inspector>,
+    ) -> Result<SimulatedRun, CallStop> {
+        if (self.limits.interrupt)() {
+            return Err(CallStop::Interrupted);
+        }
+        let (limit, price) = (gas_limit(item.transaction), gas_price(item.transaction));
+        let mut sender = self.account(item.sender);
+        sender.nonce = sender.nonce.saturating_add(1);
+        sender.balance = sender.balance.saturating_sub(price.saturating_mul(U256::from(limit)));
+        self.state.set_account(item.sender, sender);
+        let end = self.execute(context, item, inspector)?;
+        let unpaid = U256::from(limit.saturating_sub(end.paid));
+        if !price.is_zero() {
+            self.credit(item.sender, price.saturating_mul(unpaid));
+        }
+        let cumulative = gas_before.saturating_add(end.used);
+        Ok(SimulatedRun {
+            receipt: Receipt::new(end.failure.is_none(), cumulative, end.used, end.logs),
+            fee: price.saturating_mul(U256::from(end.paid)),
+            output: end.output,
+            failure: end.failure,
+            spent: end.spent,
+            transferred: end.transferred,
+        })
+    }
+
+    fn execute(
+        &mut self,
+        context: &CallContext<'_>,
+        item: IndexedTransaction<'_>,
+        inspector: Option<&mut dyn Inspector>,
+    ) -> Result<RunEnd, CallStop> {
+        let IndexedTransaction { index, transaction, sender } = item;
+        let intrinsic = intrinsic_gas(&transaction.data, transaction.to.is_none(), context.rules);
+        if transaction.to.is_none() && transaction.data.is_empty() {
+            self.create_bare(context, item);
+            return Ok(RunEnd::plain(intrinsic));
+        }
+        let limit = gas_limit(transaction);
+        let first = FirstFrame {
+            from: Some(sender),
+            to: transaction.to,
+            value: transaction.value,
+            data: transaction.data.clone(),
+            gas: limit.saturating_sub(intrinsic),
+        };
+        let record = core::mem::take(&mut self.record);
+        let recorder = ReadRecorder::new(&self.state, context.hashes, &self.made_up, None, self.limits)
+            .after(record, &self.destroyed);
+        let mut run = run_context(context, gas_price(transaction), self.limits);
+        let native = transaction.to.and_then(|to| Precompile::at(&to, context.rules));
+        let mut of_native = None;
+        match native {
+            Some(_) => of_native = inspector,
+            None => run.inspector = inspector.map(|inspector| -> &mut dyn Inspector { inspector }),
+        }
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        run.transaction = Some(RunTransaction { index, transaction });
+        let mut machine = Machine::new(recorder, setting(context, sender), run);
+        let ended = match native {
+            Some(native) => machine.run_direct(native, &first).map(|end| {
+                if let Some(inspector) = of_native {
+                    end.payments.iter().for_each(|(to, value)| {
+                        inspector.payment(native.address(), *to, *value);
+                    });
+                }
+                settle_direct(end, limit, first.gas)
+            }),
+            None => machine.run_transaction(first).map(|end| settle(end, limit)),
+        };
+        let cells = machine.written_cells();
+        let mut natives: Vec<Address> =
+            machine.natives_called().iter().map(|called| called.contract.address()).collect();
+        let (changes, recorder) = machine.into_changes();
+        self.record = recorder.into_record();
+        let end = ended.map_err(|abort| self.stop(abort))?;
+        natives.extend(transaction.to.filter(|_| native.is_some() && end.transferred));
+        self.apply(changes, cells, &natives);
+        Ok(end)
+    }
+
+    /// Missing data are reported first: a run on zeros may be aborted where a run on the real state would not.
+    fn stop(&self, abort: Abort) -> CallStop {
+        if self.limits.is_attempt && abort == Abort::Stopped {
+            return CallStop::Interrupted;
+        }
+        self.record.finish(self.limits.max_keys).err().unwrap_or_else(|| stop(abort))
+    }
+
+    /// A creation without data makes an account without code and marker.
+    fn create_bare(&mut self, context: &CallContext<'_>, item: IndexedTransaction<'_>) {
+        let nonce = self.account(item.sender).nonce.saturating_sub(1);
+        let address = item.sender.create(nonce);
+        let held = self.account(address).balance;
+        let balance = if context.rules.has(Rule::Rskip174) { held } else { U256::ZERO };
+        self.state.set_account(address, AccountState { balance, ..AccountState::EMPTY });
+        self.debit(item.sender, item.transaction.value);
+        self.credit(address, item.transaction.value);
+    }
+
+    fn make_up(&mut self, address: Address) {
+        let made_up = AccountOverride { code: Some(Bytes::new()), ..AccountOverride::default() };
+        self.made_up.accounts.insert(address, made_up);
+    }
+
+    /// Applies the changes of a run, as a block does.
+    fn apply(&mut self, changes: StateChanges, cells: Vec<(Address, U256, Bytes)>, natives: &[Address]) {
+        for changed in changes.accounts {
+            let address = changed.address;
+            let held = self.account(address);
+            let account = AccountState { nonce: changed.nonce, balance: changed.balance, ..held };
+            self.state.set_account(address, account);
+            if natives.contains(&address) {
+                self.state.set_contract(address);
+            }
+            if let Some(code) = changed.created {
+                self.state.set_contract(address);
+                let set = self.state.set_code(address, code);
+                self.record.note(set);
+                self.make_up(address);
+            }
+            for (slot, word) in changed.words {
+                self.state.set_slot(address, slot, word.to_be_bytes_trimmed_vec().into());
+            }
+        }
+        for (contract, slot, bytes) in cells {
+            self.state.set_slot(contract, slot, bytes);
+        }
+        for address in changes.destroyed {
+            self.state.remove(address);
+            self.destroyed.insert(address);
+        }
+    }
+}
+
+fn settle_direct(end: DirectCallResult, limit: u64, gas: u64) -> RunEnd {
+    let used = limit.saturating_sub(gas.saturating_sub(end.price));
+    let plain = RunEnd { logs: end.logs.into_iter().map(receipt_log).collect(), ..RunEnd::plain(used) };
+    match end.outcome {
+        DirectOutcome::Done(output) => RunEnd { output, ..plain },
+        DirectOutcome::Failed => RunEnd { paid: limit, transferred: false, ..plain },
+        DirectOutcome::TooExpensive => RunEnd {
+            failure: Some(Some(HaltReason::OutOfGas)),
+            transferred: false,
+            logs: plain.logs,
+            ..RunEnd::plain(limit)
+        },
+    }
+}
+
+fn settle(end: FrameEnd, limit: u64) -> RunEnd {
+    let spent = limit.saturating_sub(end.gas_left);
+    let used = spent.saturating_sub(end.refund.min(spent / 2));
+    let logs = end.logs.into_iter().map(receipt_log).collect();
+    let (failure, transferred) = (end.failure, end.failure.is_none());
+    RunEnd { failure, output: end.output, logs, spent, used, paid: used, transferred }
+}
