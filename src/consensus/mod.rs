@@ -47,7 +47,10 @@ pub mod testing;
 pub mod uncles;
 pub mod verified;
 
-pub use body::{BodyError, VerifiedBody, VerifiedReceipts, check_receipts, check_transactions, root_format};
+pub use body::{
+    BodyError, VerifiedBody, VerifiedReceipts, check_receipts, check_transactions, receipts_root,
+    root_format, transactions_root,
+};
 pub use candidate::HeaderCandidate;
 pub use chain::{
     Base, ChainError, ChainView, CheckedHeader, HeadChange, HeaderChain, Inserted, Reorganisation,

@@ -57,7 +57,7 @@ impl CallBlock {
         Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
 
-    fn after(view: &dyn State, header: BlockHeader) -> Self {
+    pub(super) fn after(view: &dyn State, header: BlockHeader) -> Self {
         Self { environment: view.next_environment(&header), parent: header.hash(), header }
     }
 
@@ -81,6 +81,24 @@ impl CallBlock {
         let limits =
             RunLimits { codes, is_attempt, interrupt, gas_cap, checks_funds, ..RunLimits::default() };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
+    }
+
+    /// All state that a run reads, with the block whose state it is.
+    #[cfg(feature = "local")]
+    pub(super) fn keys_of(
+        self,
+        view: &dyn View,
+        run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<(), CallStop>,
+    ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
+        let keys = self.run(view, |context, limits| {
+            let noting = crate::state::RecordingState::new(context.state);
+            let context = CallContext { state: &noting, ..*context };
+            // Code that is found in a cache would not be noted.
+            let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
+            run(&context, &limits)?;
+            Ok(noting.into_keys())
+        })?;
+        Ok((self.header, keys))
     }
 
     /// Turns missing keys into missing facts. For data of ancestors, the view tells which facts are missing or
@@ -208,17 +226,11 @@ pub(super) fn keys_of_call(
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let place = CallBlock::inside(block(view, &param)?);
-    let mut keys = place.run(view, |context, limits| {
-        let noting = crate::state::RecordingState::new(context.state);
-        let context = CallContext { state: &noting, ..*context };
-        // Code that is found in a cache would not be noted.
-        let limits = RunLimits { codes: None, is_attempt: false, ..*limits };
-        call(&context, &message, &overrides, &limits)?;
-        Ok(noting.into_keys())
-    })?;
+    let (header, mut keys) =
+        place.keys_of(view, |context, limits| call(context, &message, &overrides, limits).map(drop))?;
     // An estimate also reads the sender's balance.
     keys.extend(message.from.map(StateKey::Account));
-    Ok((place.header, keys))
+    Ok((header, keys))
 }
 
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older

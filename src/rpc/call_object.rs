@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, string::String, sync::Arc};
 
 use alloy_primitives::{Address, U256};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     entries::Entries,
@@ -19,12 +19,12 @@ use crate::{
 
 /// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length. Once parsed,
 /// an empty account takes ten times the memory of its text.
-const MAX_OVERRIDES: usize = 1024 * 1024;
+pub(super) const MAX_OVERRIDES: usize = 1024 * 1024;
 
 /// A transaction call object. Unknown fields are ignored; `input` takes precedence over `data`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct CallObject {
+pub(super) struct CallObject {
     #[serde(default)]
     from: Option<String>,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct CallObject {
     gas_price: Option<Number>,
     #[serde(default)]
     value: Option<Number>,
-    /// Checked and ignored: a call has no nonce.
+    /// Checked and ignored by calls, which have no nonce.
     #[serde(default)]
     nonce: Option<Number>,
     /// Checked and ignored: the chain is this one.
@@ -45,12 +45,15 @@ struct CallObject {
     data: Option<String>,
     #[serde(default)]
     input: Option<String>,
+    /// What makes the object a simulation, which is no call.
+    #[serde(default)]
+    block_state_calls: Option<IgnoredAny>,
 }
 
 /// A number as a string or as a JSON number.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Number {
+pub(super) enum Number {
     Text(String),
     Integer(u64),
 }
@@ -61,16 +64,27 @@ impl Number {
         matches!(self, Self::Text(text) if text.is_empty())
     }
 
-    fn value(&self) -> Result<U256, ParamError> {
+    pub(super) fn value(&self) -> Result<U256, ParamError> {
         match self {
             Self::Text(text) => parse_number(text),
             Self::Integer(number) => Ok(U256::from(*number)),
         }
     }
+
+    /// The number, if it has at most 64 bits.
+    pub(super) fn short(&self) -> Result<u64, ParamError> {
+        let value = self.value()?;
+        u64::try_from(value).map_err(|_| ParamError::Number(alloc::format!("{value}")))
+    }
 }
 
 impl CallObject {
-    fn message(&self) -> Result<CallMessage, ParamError> {
+    /// The nonce, if there is one.
+    pub(super) fn nonce(&self) -> Result<Option<u64>, ParamError> {
+        self.nonce.as_ref().filter(|nonce| !nonce.is_empty()).map(Number::short).transpose()
+    }
+
+    pub(super) fn message(&self) -> Result<CallMessage, ParamError> {
         let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
         let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
         let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
@@ -91,7 +105,7 @@ impl CallObject {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OverrideObject {
+pub(super) struct OverrideObject {
     #[serde(default)]
     balance: Option<Number>,
     #[serde(default)]
@@ -117,12 +131,9 @@ impl OverrideObject {
             (None, Some(slots)) => OverrideStorage::Patch(slot_map(slots)?),
             (None, None) => OverrideStorage::Keep,
         };
-        let nonce = self.nonce.as_ref().map(Number::value).transpose()?;
         Ok(AccountOverride {
             balance: self.balance.as_ref().map(Number::value).transpose()?,
-            nonce: nonce
-                .map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}"))))
-                .transpose()?,
+            nonce: self.nonce.as_ref().map(Number::short).transpose()?,
             code: self.code.as_deref().map(parse_data).transpose()?,
             storage,
         })
@@ -145,9 +156,22 @@ fn hex_word(text: &str) -> Result<U256, ParamError> {
 /// The message in the first parameter.
 pub(super) fn message(params: Params<'_>) -> Result<Arc<CallMessage>, ParamError> {
     params.once(0, || {
-        let object: CallObject = params.object(0, "a call object")?.unwrap_or_default();
+        let object = call_object(params)?;
+        if object.block_state_calls.is_some() {
+            return Err(ParamError::Type { position: 0, expected: "a call object" });
+        }
         object.message()
     })
+}
+
+fn call_object(params: Params<'_>) -> Result<CallObject, ParamError> {
+    Ok(params.object(0, "a call object")?.unwrap_or_default())
+}
+
+/// Whether the first parameter is a simulation and no call.
+#[cfg(feature = "local")]
+pub(super) fn is_simulation(params: Params<'_>) -> bool {
+    call_object(params).is_ok_and(|object| object.block_state_calls.is_some())
 }
 
 /// The overrides in the third parameter.
@@ -159,8 +183,15 @@ fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
     if params.length(2) > MAX_OVERRIDES {
         return Err(ParamError::OverridesTooLong(MAX_OVERRIDES).into());
     }
-    let given: Option<Entries<Object<OverrideObject>>> =
-        params.object(2, "a map of addresses to overrides")?;
+    let given: Option<OverrideObjects> = params.object(2, "a map of addresses to overrides")?;
+    Ok(state_override(given.as_ref())?)
+}
+
+/// Overrides by the address of their account.
+pub(super) type OverrideObjects = Entries<Object<OverrideObject>>;
+
+/// The overrides of accounts, or none.
+pub(super) fn state_override(given: Option<&OverrideObjects>) -> Result<StateOverride, ParamError> {
     let mut accounts = BTreeMap::new();
     for (address, Object(object)) in given.iter().flat_map(|given| &given.0) {
         let address = parse_address(address)?;

@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::page_access::PageAccess;
 #[cfg(any(feature = "dev", feature = "light"))]
 use super::send_words::with_known_words;
+use super::simulation_error::SimulationError;
 #[cfg(feature = "dev")]
 use crate::dev::{DevError, TypedDataError, UnlockError};
 #[cfg(feature = "light")]
@@ -220,6 +221,10 @@ pub enum ParamError {
     OverrideRefused,
     #[error("state overrides have more than {0} bytes of JSON: give fewer accounts, slots or less code")]
     OverridesTooLong(usize),
+    #[error("the calls and overrides have more than {0} bytes of JSON: give fewer calls, slots or less code")]
+    CallsTooLong(usize),
+    #[error("block override '{0}' is not supported: blocks of Rootstock do not have it")]
+    BlockOverride(&'static str),
 }
 
 /// Why a call failed.
@@ -302,6 +307,9 @@ pub enum RpcError {
     /// An estimate of a message that fails with any gas limit.
     #[error("VM Exception while processing transaction: {0}")]
     EstimateHalted(String),
+    /// A simulation that breaks a rule of its blocks or transactions.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// More logs than a query over a long range may return.
     #[error("Filter returned more than {max} logs.{}", narrower(Some(*fits)))]
     TooManyLogs { max: usize, fits: (u64, u64) },
@@ -448,6 +456,7 @@ impl RpcError {
             Self::NoWork => -32000,
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { code, .. } | Self::Host { code, .. } => *code,
+            Self::Simulation(error) => error.code(),
             Self::Halted(_) => -32015,
             Self::ResponseSize(_) | Self::LogsTooLong { .. } => -32011,
             // "Unauthorized" of EIP-1193, a code that wallets and dapps know.

@@ -55,6 +55,8 @@ pub enum Runs {
     Nothing,
     /// A message on the state after a block.
     Call,
+    /// Several messages, one after the other, on the state after a block.
+    Calls,
     /// The transactions of a block on the state of its parent.
     Block,
 }
@@ -83,6 +85,8 @@ pub enum ParamSubject {
     Contract,
     /// A call object.
     Call,
+    /// The calls of a simulation, with their overrides of state.
+    Simulation,
     /// A transaction object.
     Transaction,
     /// A signed transaction that is to be sent.

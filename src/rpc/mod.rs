@@ -12,6 +12,7 @@ mod batches;
 mod bitcoin;
 #[cfg(feature = "light")]
 mod bitcoin_status;
+mod block_override;
 mod blocks;
 #[cfg(feature = "catalogue")]
 mod bridge;
@@ -94,6 +95,8 @@ mod send_words;
 #[cfg(feature = "light")]
 mod session;
 mod signed;
+mod simulate;
+mod simulation_error;
 mod state;
 #[cfg(all(feature = "catalogue", feature = "local"))]
 mod storage_range;
@@ -148,6 +151,7 @@ pub use request::Request;
 pub use revert::reason as revert_reason;
 #[cfg(feature = "light")]
 pub use session::{Session, SessionStep};
+pub use simulation_error::SimulationError;
 #[cfg(feature = "catalogue")]
 pub use support::{Mode, Support};
 pub use table::{IMPOSSIBLE, UNAVAILABLE, methods};

@@ -77,7 +77,7 @@ impl<'a> Prefetch<'a> {
 
     fn target(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
         match self.request.row.runs {
-            Runs::Call => self.call(block),
+            Runs::Call | Runs::Calls => self.call(block),
             #[cfg(feature = "local")]
             Runs::Block => self.block(block, pinned),
             _ => {

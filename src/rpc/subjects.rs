@@ -12,7 +12,7 @@ use super::{
     filters, logs,
     method::{Method, ParamSubject},
     params::{BlockParam, Params},
-    trace,
+    simulate, trace,
 };
 use crate::types::Transaction;
 
@@ -63,6 +63,7 @@ impl Method {
                 | ParamSubject::Block => {}
                 ParamSubject::Contract => all.push(params.address(position).ok()?),
                 ParamSubject::Call => all.push(call_object::message(params).ok()?.to?),
+                ParamSubject::Simulation => all.extend(simulate::contracts(params)?),
                 ParamSubject::Transaction => all.push(dev::receiver(params)?),
                 ParamSubject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
                 ParamSubject::Logs => all.extend(logs::senders(params, position)?),
@@ -79,7 +80,12 @@ impl Method {
     /// Whether a call of this method has overrides of state, or some that its handler refuses.
     pub fn overrides(&self, values: &[Box<RawValue>]) -> bool {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return false };
-        let has_some = || call_object::overrides(params).map_or(true, |given| !given.accounts.is_empty());
-        self.params.iter().any(|param| param.subject == ParamSubject::Overrides) && has_some()
+        self.params.iter().any(|param| match param.subject {
+            ParamSubject::Overrides => {
+                call_object::overrides(params).map_or(true, |given| !given.accounts.is_empty())
+            }
+            ParamSubject::Simulation => simulate::overrides(params),
+            _ => false,
+        })
     }
 }

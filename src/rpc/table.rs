@@ -11,7 +11,7 @@ use super::{
     filters, headers, logs,
     method::{Failure, HandlerOutput, Method, done},
     params::Params,
-    raw_transaction, state, transactions,
+    raw_transaction, simulate, state, transactions,
 };
 use crate::engine::{Level, View};
 
@@ -23,6 +23,7 @@ static METHODS: &[&[Method]] = &[
     raw_transaction::METHODS,
     state::METHODS,
     call::METHODS,
+    simulate::METHODS,
     headers::METHODS,
     logs::METHODS,
     filters::METHODS,

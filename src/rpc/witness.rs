@@ -12,11 +12,13 @@ use serde::Serialize;
 use super::{
     blocks::by_selector,
     call::keys_of_call,
+    call_object::is_simulation,
     envelope::MAX_RESPONSE,
     error::{ParamError, RpcError},
     lookup::{find, require, state_failure},
     method::{BLOCK_HASH, CALL, Failure, HandlerOutput, Method, THE_BLOCK, absent, optional, verified},
     params::{BlockParam, Params},
+    simulate::keys_of_simulation,
 };
 use crate::{
     engine::{BlockHeader, Refusal, State, Stop, View},
@@ -34,7 +36,8 @@ pub(super) const METHODS: &[Method] = &[
         "rootlight_getWitness",
         CALL,
         "witness: trie nodes and values that prove what the call reads",
-        "Proof of all state that eth_call with the same parameters reads, in one response.",
+        "Proof of all state that eth_call with the same parameters reads, in one response. With the parameter \
+         of eth_simulateV1 in place of a call: all state that the simulation reads.",
         of_call,
     )
     .costs(100),
@@ -87,7 +90,10 @@ struct ExecutionWitness {
 }
 
 fn of_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    let (header, keys) = keys_of_call(view, params)?;
+    let (header, keys) = match is_simulation(params) {
+        true => keys_of_simulation(view, params)?,
+        false => keys_of_call(view, params)?,
+    };
     verified(&witness(view, &header, &keys)?)
 }
 

@@ -15,5 +15,6 @@ mod places;
 mod policy;
 mod reference;
 mod rounds;
+mod simulations;
 mod sync;
 mod unsimulated;

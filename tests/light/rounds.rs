@@ -51,21 +51,21 @@ fn balance_slot(owner: &str) -> U256 {
     keccak256([owner.into_word().0, B256::ZERO.0].concat()).into()
 }
 
-fn balance_of(owner: &str) -> String {
+pub(crate) fn balance_of(owner: &str) -> String {
     format!("0x70a08231000000000000000000000000{}", &owner[2..])
 }
 
 /// A chain with a token, a proxy of it and a contract that reads block hashes.
-struct TokenFixture {
+pub(crate) struct TokenFixture {
     dev: DevClient,
     token: String,
-    proxy: String,
-    hashes: String,
+    pub(crate) proxy: String,
+    pub(crate) hashes: String,
     reader: String,
 }
 
 impl TokenFixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut dev = DevClient::instant();
         let mut deploy = |code: String| -> String {
             let sent =
@@ -85,7 +85,7 @@ impl TokenFixture {
     }
 
     /// A light client of an upstream without these methods.
-    fn light(&self, without: &[&'static str]) -> Light {
+    pub(crate) fn light(&self, without: &[&'static str]) -> Light {
         let mut upstream = ExecutedUpstream::new(self.dev.client.snapshot());
         upstream.without = without.to_vec();
         let mut light = Light::new(Network::regtest(), upstream);
@@ -103,7 +103,7 @@ impl TokenFixture {
     }
 
     /// Mines a block and lets the client synchronize.
-    fn mine(&mut self, light: &mut Light) {
+    pub(crate) fn mine(&mut self, light: &mut Light) {
         self.dev.get("evm_mine", json!([]));
         light.upstream.chain = self.dev.client.snapshot();
         light.sync();

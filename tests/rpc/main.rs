@@ -24,6 +24,7 @@ mod objects;
 mod otterscan;
 mod overrides_recorded;
 mod raw;
+mod simulate;
 mod specification;
 mod storage_range;
 mod submissions_recorded;

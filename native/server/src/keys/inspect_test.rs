@@ -72,6 +72,11 @@ fn naming(subject: ParamSubject, of: &[&str]) -> Vec<Value> {
             json!({"from": one, "to": one, "data": "0x00"}),
             json!({"input": "0x", "to": one[2..], "more": 1}),
         ],
+        ParamSubject::Simulation => {
+            let calls: Vec<Value> = of.iter().map(|to| json!({"to": to})).collect();
+            let apart: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
+            vec![json!({"blockStateCalls": [{"calls": calls}]}), json!({"blockStateCalls": apart})]
+        }
         ParamSubject::Signed if of.len() == 1 => vec![signed(one)],
         ParamSubject::Logs | ParamSubject::Subscription => vec![
             json!({"address": of}),
@@ -97,6 +102,14 @@ fn any(subject: ParamSubject) -> Vec<Value> {
             json!([SHOP, SHOP]),
             json!([null, SHOP]),
             json!(SHOP),
+        ],
+        ParamSubject::Simulation => vec![
+            json!({}),
+            json!({"to": SHOP}),
+            json!({"blockStateCalls": [{"calls": [{"data": "0x00"}]}]}),
+            json!({"blockStateCalls": [{"calls": [{"to": SHOP}, {}]}]}),
+            json!({"blockStateCalls": [{"calls": [[SHOP]]}]}),
+            json!({"blockStateCalls": {"to": SHOP}}),
         ],
         ParamSubject::Signed => vec![json!("0x00"), json!("zz"), json!(7), json!([signed(SHOP)])],
         ParamSubject::Logs | ParamSubject::Subscription | ParamSubject::Traces => vec![
@@ -145,6 +158,7 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
             let fits = match param.kind {
                 "ADDRESS" => matches!(param.subject, ParamSubject::Account | ParamSubject::Contract),
                 "CALL" => param.subject == ParamSubject::Call,
+                "SIMULATION" => param.subject == ParamSubject::Simulation,
                 "TRANSACTION" => param.subject == ParamSubject::Transaction,
                 "LOG_FILTER" => matches!(param.subject, ParamSubject::Logs | ParamSubject::Subscription),
                 "TRACE_FILTER" => param.subject == ParamSubject::Traces,
@@ -226,6 +240,20 @@ fn overrides_are_refused_in_each_form_by_each_name() {
                     call.replace(r#""params":["0x1""#, &format!(r#""params":[{}"#, json!({"to": SHOP})));
                 assert_eq!(inspect(&read(call.as_bytes()), &none).unfit, None, "{call}");
             }
+        }
+    }
+    for (row, position, _) in subjects().filter(|(_, _, subject)| *subject == ParamSubject::Simulation) {
+        let block = |over: Value| json!({"blockStateCalls": [{}, {"stateOverrides": over}]});
+        for call in calls(row, position, &block(json!({SHOP: {"balance": "0x1"}}))) {
+            assert_eq!(
+                inspect(&read(call.as_bytes()), &none).unfit,
+                Some(NotAllowed::StateOverride),
+                "{call}"
+            );
+            assert_eq!(inspect(&read(call.as_bytes()), &all).unfit, None, "{call}");
+        }
+        for call in calls(row, position, &block(json!({}))) {
+            assert_eq!(inspect(&read(call.as_bytes()), &none).unfit, None, "{call}");
         }
     }
     assert!(seen >= 16, "eth_call, eth_estimateGas, eth_createAccessList and rootlight_getWitness");

@@ -1,0 +1,315 @@
+//! The blocks of a simulation: their environments, their transactions and their headers.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
+
+use super::{
+    input::{BlockInput, CallInput, MAX_BLOCKS, SimulationInput},
+    transfers::TransferLogs,
+};
+use crate::{
+    consensus::{Network, Rule, receipts_root, root_format, transactions_root},
+    engine::BlockHeader,
+    exec::{
+        BlockEnvironment, BlockHashes, CallContext, CallStop, IndexedTransaction, Inspector, MAX_INIT_CODE,
+        SimulatedRun, Simulation, intrinsic_gas,
+    },
+    rpc::{error::RpcError, simulation_error::SimulationError},
+    types::{
+        EMPTY_UNCLES_HASH, Header, Log, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint,
+        Transaction,
+    },
+};
+
+/// A block that is going to be simulated.
+pub(super) struct BlockPlan {
+    environment: BlockEnvironment,
+    /// Its position in the input; `None` for a block between given numbers.
+    input: Option<usize>,
+}
+
+/// The environments of all blocks, in order.
+///
+/// # Errors
+/// Numbers or times that do not increase; too many blocks.
+pub(super) fn plan(input: &SimulationInput, base: &BlockHeader) -> Result<Vec<BlockPlan>, SimulationError> {
+    let mut plans = Vec::new();
+    // The clock of a development chain plays no part, so that every chain gives the same answer.
+    let mut next = BlockEnvironment::from(base.header());
+    next.timestamp = next.timestamp.saturating_add(1);
+    let (mut number, mut time) = (base.number, base.timestamp);
+    for (index, block) in input.blocks.iter().enumerate() {
+        let given = block.block.number.unwrap_or(number.saturating_add(1));
+        if given <= number {
+            return Err(SimulationError::BlockNumber { given, parent: number });
+        }
+        if given.saturating_sub(base.number) > MAX_BLOCKS {
+            return Err(SimulationError::TooManyBlocks(MAX_BLOCKS));
+        }
+        for number in number.saturating_add(1)..given {
+            next.number = number;
+            plans.push(BlockPlan { environment: next.clone(), input: None });
+            (time, next.timestamp) = (next.timestamp, next.timestamp.saturating_add(1));
+        }
+        next.number = given;
+        block.block.apply(&mut next);
+        if next.timestamp <= time {
+            return Err(SimulationError::Timestamp { given: next.timestamp, parent: time });
+        }
+        plans.push(BlockPlan { environment: next.clone(), input: Some(index) });
+        (number, time) = (given, next.timestamp);
+        next.timestamp = time.saturating_add(1);
+    }
+    Ok(plans)
+}
+
+/// A simulated block.
+pub(super) struct SimulatedBlock {
+    pub(super) header: SealedHeader,
+    pub(super) calls: Vec<SimulatedCall>,
+}
+
+/// A call as a transaction that has run.
+pub(super) struct SimulatedCall {
+    pub(super) transaction: Transaction,
+    pub(super) sender: Address,
+    pub(super) run: SimulatedRun,
+    /// The logs of the receipt, or these and those of transfers.
+    pub(super) logs: Vec<Log>,
+}
+
+/// The ancestors that a simulated block sees.
+struct SimulatedHashes<'a> {
+    below: &'a dyn BlockHashes,
+    /// Simulated blocks, without a gap.
+    blocks: &'a [SimulatedBlock],
+}
+
+impl SimulatedHashes<'_> {
+    fn simulated(&self, number: u64) -> Option<&SealedHeader> {
+        let first = self.blocks.first()?.header.number;
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.blocks.get(index).map(|block| &block.header)
+    }
+}
+
+impl BlockHashes for SimulatedHashes<'_> {
+    fn block_hash(&self, number: u64) -> Option<B256> {
+        self.simulated(number).map(SealedHeader::hash).or_else(|| self.below.block_hash(number))
+    }
+
+    fn header(&self, number: u64) -> Option<SealedHeader> {
+        self.simulated(number).cloned().or_else(|| self.below.header(number))
+    }
+
+    fn uncles(&self, number: u64) -> Option<Vec<Header>> {
+        self.simulated(number).map(|_| Vec::new()).or_else(|| self.below.uncles(number))
+    }
+
+    fn total_difficulty(&self, number: u64) -> Option<U256> {
+        if self.simulated(number).is_none() {
+            return self.below.total_difficulty(number);
+        }
+        let first = self.blocks.first()?.header.number;
+        let blocks = self.blocks.iter().map(|block| &block.header).filter(|header| header.number <= number);
+        let total = self.below.total_difficulty(first.checked_sub(1)?)?;
+        Some(blocks.fold(total, |total, header| total.saturating_add(header.difficulty.value())))
+    }
+}
+
+/// A simulation that is running.
+pub(super) struct Run<'r, 'a> {
+    pub(super) network: &'r Network,
+    pub(super) base: &'r BlockHeader,
+    pub(super) input: &'r SimulationInput,
+    /// The context of the first block.
+    pub(super) context: &'r CallContext<'r>,
+    pub(super) simulation: &'r mut Simulation<'a>,
+    /// The gas that all calls may use together, and what is left of it.
+    pub(super) gas_cap: u64,
+    pub(super) gas_left: u64,
+}
+
+impl Run<'_, '_> {
+    pub(super) fn all(
+        mut self,
+        plans: &[BlockPlan],
+    ) -> Result<Result<Vec<SimulatedBlock>, RpcError>, CallStop> {
+        let mut blocks: Vec<SimulatedBlock> = Vec::new();
+        for plan in plans {
+            let calls = match self.block(plan, &blocks)? {
+                Ok(calls) => calls,
+                Err(error) => return Ok(Err(error.into())),
+            };
+            let parent = blocks.last().map_or(self.base.hash(), |block| block.header.hash());
+            let header = self.header(&plan.environment, parent, &calls);
+            blocks.push(SimulatedBlock { header, calls });
+        }
+        Ok(Ok(blocks))
+    }
+
+    fn block(
+        &mut self,
+        plan: &BlockPlan,
+        blocks: &[SimulatedBlock],
+    ) -> Result<Result<Vec<SimulatedCall>, SimulationError>, CallStop> {
+        let mut done = Vec::new();
+        let Some(block) = plan.input.and_then(|index| self.input.blocks.get(index)) else {
+            return Ok(Ok(done));
+        };
+        let BlockInput { state, calls, .. } = block;
+        let hashes = SimulatedHashes { below: self.context.hashes, blocks };
+        let context = CallContext {
+            hashes: &hashes,
+            block: &plan.environment,
+            rules: self.network.rules(plan.environment.number),
+            ..*self.context
+        };
+        self.simulation.begin_block();
+        self.simulation.override_state(&context, state)?;
+        let (mut gas_used, mut fees) = (0, U256::ZERO);
+        for call in calls {
+            let (sender, transaction) = match self.transaction(&context, call, gas_used) {
+                Ok(checked) => checked,
+                // Nothing that was read has a meaning. The other calls show more of what is missing.
+                Err(_) if self.simulation.is_incomplete() => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            let call = self.call(&context, done.len(), gas_used, sender, transaction)?;
+            gas_used = call.run.receipt.cumulative_gas_used;
+            fees = fees.saturating_add(call.run.fee);
+            self.gas_left = self.gas_left.saturating_sub(call.run.receipt.gas_used);
+            done.push(call);
+        }
+        if !fees.is_zero() {
+            self.simulation.credit(REMASC_ADDRESS, fees);
+        }
+        Ok(Ok(done))
+    }
+
+    fn call(
+        &mut self,
+        context: &CallContext<'_>,
+        index: usize,
+        gas_before: u64,
+        sender: Address,
+        transaction: Transaction,
+    ) -> Result<SimulatedCall, CallStop> {
+        let nonce = self.simulation.account(sender).nonce;
+        let mut transfers = self.input.trace_transfers.then(TransferLogs::default);
+        let inspector = transfers.as_mut().map(|transfers| -> &mut dyn Inspector { transfers });
+        let item = IndexedTransaction { index, transaction: &transaction, sender };
+        let run = self.simulation.run(context, item, gas_before, inspector)?;
+        let logs = match transfers {
+            Some(transfers) => transfers.finish(&run, sender, &transaction, sender.create(nonce)),
+            None => run.receipt.logs.clone(),
+        };
+        Ok(SimulatedCall { transaction, sender, run, logs })
+    }
+
+    /// Checks a call and makes it a transaction.
+    fn transaction(
+        &mut self,
+        context: &CallContext<'_>,
+        call: &CallInput,
+        used: u64,
+    ) -> Result<(Address, Transaction), SimulationError> {
+        let CallInput { message, nonce } = call;
+        let from = message.from.unwrap_or_default();
+        let account = self.simulation.account(from);
+        let given = nonce.unwrap_or(account.nonce);
+        let expected = account.nonce;
+        let (price, minimum) = (message.gas_price, context.block.minimum_gas_price);
+        if self.input.validation {
+            match given.cmp(&expected) {
+                core::cmp::Ordering::Less => {
+                    return Err(SimulationError::NonceTooLow { from, given, expected });
+                }
+                core::cmp::Ordering::Greater => {
+                    return Err(SimulationError::NonceTooHigh { from, given, expected });
+                }
+                core::cmp::Ordering::Equal => {}
+            }
+            if price < minimum {
+                return Err(SimulationError::GasPrice { from, price, minimum });
+            }
+        }
+        let size = message.data.len();
+        if message.to.is_none() && size > MAX_INIT_CODE && context.rules.has(Rule::Rskip438) {
+            return Err(SimulationError::InitCode { size, limit: MAX_INIT_CODE });
+        }
+        let gas = self.gas(context, call, used)?;
+        let fee = price.saturating_mul(U256::from(gas));
+        let needed = message.value.saturating_add(fee);
+        if account.balance < needed {
+            return Err(SimulationError::Funds { from, balance: account.balance, needed });
+        }
+        let transaction = Transaction {
+            nonce: RawUint::from(given),
+            gas_price: RawUint::padded(price, 1),
+            gas_limit: RawUint::from(gas),
+            to: message.to,
+            value: message.value,
+            data: message.data.clone(),
+            v: 0,
+            r: U256::ZERO,
+            s: U256::ZERO,
+        };
+        Ok((from, transaction))
+    }
+
+    /// The gas limit of a call: by default what is left in the block, and never more than what is left of all calls.
+    fn gas(&self, context: &CallContext<'_>, call: &CallInput, used: u64) -> Result<u64, SimulationError> {
+        let message = &call.message;
+        let limit = u64::try_from(context.block.gas_limit).unwrap_or(u64::MAX);
+        let left = limit.saturating_sub(used);
+        let gas = message.gas.unwrap_or(left);
+        if gas > left {
+            return Err(SimulationError::BlockGas { used, limit, gas });
+        }
+        let needed = intrinsic_gas(&message.data, message.to.is_none(), context.rules);
+        if gas < needed {
+            return Err(SimulationError::IntrinsicGas { given: gas, needed });
+        }
+        if self.gas_left < needed {
+            return Err(SimulationError::TotalGas(self.gas_cap));
+        }
+        Ok(gas.min(self.gas_left))
+    }
+
+    fn header(&self, block: &BlockEnvironment, parent: B256, calls: &[SimulatedCall]) -> SealedHeader {
+        let format = root_format(self.network, block.number);
+        let transactions: Vec<Transaction> = calls.iter().map(|call| call.transaction.clone()).collect();
+        let receipts: Vec<Receipt> = calls.iter().map(|call| call.run.receipt.clone()).collect();
+        let mut logs_bloom = Bloom::ZERO;
+        receipts.iter().for_each(|receipt| logs_bloom |= receipt.logs_bloom);
+        Header {
+            shape: self.network.header_shape(block.number),
+            parent_hash: parent,
+            uncles_hash: EMPTY_UNCLES_HASH,
+            coinbase: Some(block.coinbase),
+            // It would need the whole state.
+            state_root: B256::ZERO,
+            transactions_root: transactions_root(&transactions, format),
+            receipts_root: receipts_root(&receipts, format),
+            logs_bloom,
+            difficulty: SignedUint::new(block.difficulty),
+            number: block.number,
+            gas_limit: RawUint::minimal(block.gas_limit),
+            gas_used: receipts.last().map_or(0, |receipt| receipt.cumulative_gas_used),
+            timestamp: block.timestamp,
+            extra_data: Bytes::new(),
+            paid_fees: calls.iter().fold(U256::ZERO, |sum, call| sum.saturating_add(call.run.fee)),
+            minimum_gas_price: SignedUint::new(block.minimum_gas_price),
+            uncle_count: 0,
+            umm_root: Bytes::new(),
+            edges: Vec::new(),
+            base_event: Bytes::new(),
+            bitcoin_header: Bytes::new(),
+            merkle_proof: Bytes::new(),
+            coinbase_tx: Bytes::new(),
+        }
+        .seal()
+    }
+}

@@ -1,0 +1,115 @@
+//! `eth_simulateV1` (execution-apis): blocks of calls on top of a block, each on the state that the earlier ones left.
+//!
+//! Gas, opcodes, native contracts and fees are Rootstock's. A simulated block has no REMASC transaction, and its state root
+//! is zero: it would need the whole state.
+
+mod blocks;
+mod input;
+mod shape;
+mod transfers;
+
+use alloc::vec::Vec;
+
+use alloy_primitives::U256;
+
+use super::{
+    call::{CallBlock, block},
+    error::ParamError,
+    method::{AT_BLOCK, Failure, Method, Param, ParamSubject, Runs, required, verified},
+    params::Params,
+};
+use crate::{
+    engine::{BlockHeader, View},
+    exec::{CallContext, CallStop, RunLimits},
+};
+use blocks::{SimulatedBlock, plan};
+pub(super) use input::SimulationInput;
+
+const SIMULATION: &[Param] = &[required("simulation", "SIMULATION").of(ParamSubject::Simulation), AT_BLOCK];
+
+pub(super) const METHODS: &[Method] = &[Method::read(
+    "eth_simulateV1",
+    SIMULATION,
+    "array of block objects with calls",
+    "Runs blocks of calls, each on the state that the earlier ones left, with overrides of state and blocks.",
+    |view, params| {
+        let input = SimulationInput::read(params)?;
+        let (place, base, plans) = prepare(view, params, &input)?;
+        let total = view.total_difficulty(base.hash()).ok().flatten();
+        let blocks =
+            place.run(view, |context, limits| run(view, &base, &input, &plans, context, limits))??;
+        verified(&shape::blocks(&blocks, total, input.full_transactions))
+    },
+)
+.runs(Runs::Calls)
+.costs(500)];
+
+/// The place of a simulation, the block below it, and the environments of its blocks.
+fn prepare(
+    view: &dyn View,
+    params: Params<'_>,
+    input: &SimulationInput,
+) -> Result<(CallBlock, BlockHeader, Vec<blocks::BlockPlan>), Failure> {
+    if input.overrides() && !view.policy().calls.overrides {
+        return Err(ParamError::OverrideRefused.into());
+    }
+    let base = block(view, &params.call_block(1)?)?;
+    let plans = plan(input, &base)?;
+    Ok((CallBlock::after(view, base.clone()), base, plans))
+}
+
+type Simulated = Result<Vec<SimulatedBlock>, super::error::RpcError>;
+
+fn run(
+    view: &dyn View,
+    base: &BlockHeader,
+    input: &SimulationInput,
+    plans: &[blocks::BlockPlan],
+    context: &CallContext<'_>,
+    limits: &RunLimits<'_>,
+) -> Result<Simulated, CallStop> {
+    crate::exec::simulate(context.state, limits, |simulation| {
+        let network = view.policy().network;
+        blocks::Run {
+            network,
+            base,
+            input,
+            context,
+            simulation,
+            gas_cap: limits.gas_cap,
+            gas_left: limits.gas_cap,
+        }
+        .all(plans)
+    })
+}
+
+/// All state that a simulation reads, with the block whose state it is.
+#[cfg(feature = "local")]
+pub(super) fn keys_of_simulation(
+    view: &dyn View,
+    params: Params<'_>,
+) -> Result<(BlockHeader, alloc::collections::BTreeSet<crate::state::StateKey>), Failure> {
+    let input = SimulationInput::read(params)?;
+    let (place, base, plans) = prepare(view, params, &input)?;
+    // A simulation that breaks a rule has read what shows it.
+    place.keys_of(view, |context, limits| run(view, &base, &input, &plans, context, limits).map(drop))
+}
+
+/// The contracts that the calls of a simulation are sent to; `None` if one creates a contract, or if the handler refuses the
+/// parameter.
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(super) fn contracts(params: Params<'_>) -> Option<Vec<alloy_primitives::Address>> {
+    let input = SimulationInput::read(params).ok()?;
+    input.blocks.iter().flat_map(|block| &block.calls).map(|call| call.message.to).collect()
+}
+
+/// Whether a simulation overrides state.
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(super) fn overrides(params: Params<'_>) -> bool {
+    SimulationInput::read(params).is_ok_and(|input| input.overrides())
+}
+
+/// The total difficulty after more blocks.
+fn add(total: Option<U256>, difficulty: U256) -> Option<U256> {
+    total.map(|total| total.saturating_add(difficulty))
+}
