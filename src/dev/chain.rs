@@ -308,6 +308,10 @@ impl DevChain {
     pub fn submit(&mut self, transaction: Transaction, sender: Address, now: u64) -> Result<B256, DevError> {
         let hash = transaction.hash();
         let account = self.account(&sender);
+        if self.fork.is_some() {
+            // So that the code is fetched beside the sender, if neither is known.
+            let _ = transaction.to.map(|to| self.account(&to));
+        }
         let view = self.chain.view();
         let (network, head) = (view.network(), view.head().header());
         let context =

@@ -18,29 +18,29 @@ use crate::common::{answered, dev_chain, outcome};
 
 /// A token whose balances are in the slots with the owners' addresses. Call data: recipient and amount, a word each.
 const TOKEN_CODE: &str = "0x602035335481811060 1a578190033355600035540160003555005b600080fd";
-pub const TOKEN: &str = "0x00000000000000000000000000000000000070cE";
+pub(super) const TOKEN: &str = "0x00000000000000000000000000000000000070cE";
 /// An account of the network with many tokens.
-pub const WHALE: &str = "0x000000000000000000000000000000000000ba1e";
-pub const OTHER: &str = "0x00000000000000000000000000000000000000aa";
+pub(super) const WHALE: &str = "0x000000000000000000000000000000000000ba1e";
+pub(super) const OTHER: &str = "0x00000000000000000000000000000000000000aa";
 
 /// A development chain as the upstream of a fork.
-pub struct Node {
-    pub chain: Arc<LocalService>,
-    pub asked: AtomicUsize,
+pub(super) struct Node {
+    pub(super) chain: Arc<LocalService>,
+    pub(super) asked: AtomicUsize,
     /// Whether it answers nothing.
-    pub is_down: AtomicBool,
+    pub(super) is_down: AtomicBool,
     /// Methods that it does not have.
-    pub lacks: Vec<&'static str>,
+    pub(super) lacks: Vec<&'static str>,
     /// What it says in place of its own results.
-    pub lie: Mutex<Option<fn(&UpstreamRequest, UpstreamResult) -> UpstreamResult>>,
+    pub(super) lie: Mutex<Option<fn(&UpstreamRequest, UpstreamResult) -> UpstreamResult>>,
 }
 
 /// Methods that a stock public node has not.
-pub const PROOFS: [&str; 4] =
+pub(super) const PROOFS: [&str; 4] =
     ["eth_getProof", "rsk_getProof", "rootlight_getWitness", "rootlight_getHeaders"];
 
 impl Node {
-    pub fn of(chain: Arc<LocalService>, lacks: &[&'static str]) -> Arc<Self> {
+    pub(super) fn of(chain: Arc<LocalService>, lacks: &[&'static str]) -> Arc<Self> {
         Arc::new(Self {
             chain,
             asked: AtomicUsize::new(0),
@@ -50,7 +50,7 @@ impl Node {
         })
     }
 
-    pub fn asked(&self) -> usize {
+    pub(super) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
@@ -85,12 +85,12 @@ impl Upstream for Node {
     }
 }
 
-pub async fn ok(service: &LocalService, method: &str, params: Value) -> Value {
+pub(super) async fn ok(service: &LocalService, method: &str, params: Value) -> Value {
     outcome(service, method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
 }
 
 /// A chain with the token, a transfer from the whale in block 3, and a few blocks above.
-pub async fn network() -> Arc<LocalService> {
+pub(super) async fn network() -> Arc<LocalService> {
     network_with(LocalOptions::default()).await
 }
 
@@ -100,7 +100,7 @@ async fn network_with(options: LocalOptions) -> Arc<LocalService> {
     chain
 }
 
-pub async fn prepare(chain: &LocalService) {
+pub(super) async fn prepare(chain: &LocalService) {
     let code = TOKEN_CODE.replace(' ', "");
     ok(chain, "anvil_setCode", json!([TOKEN, code])).await;
     ok(chain, "anvil_setStorageAt", json!([TOKEN, WHALE, word(1_000)])).await;
@@ -121,7 +121,7 @@ pub async fn prepare(chain: &LocalService) {
     ok(chain, "evm_mine", json!([{ "blocks": 20 }])).await;
 }
 
-pub fn word(number: u64) -> String {
+pub(super) fn word(number: u64) -> String {
     format!("{number:#066x}")
 }
 
@@ -130,32 +130,32 @@ fn address_word(address: &str) -> String {
 }
 
 /// Sends tokens; returns the transaction's hash.
-pub async fn transfer(chain: &LocalService, from: &str, to: &str, amount: u64) -> Value {
+pub(super) async fn transfer(chain: &LocalService, from: &str, to: &str, amount: u64) -> Value {
     let data = format!("0x{}{:064x}", address_word(to), amount);
     let sent = json!([{ "from": from, "to": TOKEN, "data": data, "gas": "0x186a0", "gasPrice": "0x1" }]);
     ok(chain, "eth_sendTransaction", sent).await
 }
 
-pub async fn tokens(chain: &LocalService, of: &str) -> u64 {
+pub(super) async fn tokens(chain: &LocalService, of: &str) -> u64 {
     let value = ok(chain, "eth_getStorageAt", json!([TOKEN, of, "latest"])).await;
     u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
-pub async fn height(chain: &LocalService) -> u64 {
+pub(super) async fn height(chain: &LocalService) -> u64 {
     let value = ok(chain, "eth_blockNumber", json!([])).await;
     u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
-pub async fn block_hash(chain: &LocalService, number: u64) -> String {
+pub(super) async fn block_hash(chain: &LocalService, number: u64) -> String {
     let block = ok(chain, "eth_getBlockByNumber", json!([format!("{number:#x}"), false])).await;
     block["hash"].as_str().unwrap_or_default().to_owned()
 }
 
-pub async fn trusted(chain: &LocalService, number: u64) -> ForkBlock {
+pub(super) async fn trusted(chain: &LocalService, number: u64) -> ForkBlock {
     ForkBlock::Trusted(number, block_hash(chain, number).await.parse().unwrap())
 }
 
-pub async fn open(
+pub(super) async fn open(
     nodes: &[&Arc<Node>],
     folder: Option<&Path>,
     unproven: Option<Unproven>,
@@ -167,7 +167,7 @@ pub async fn open(
 }
 
 /// A chain on a fork.
-pub async fn on(fork: Fork) -> Result<Arc<LocalService>, ForkError> {
+pub(super) async fn on(fork: Fork) -> Result<Arc<LocalService>, ForkError> {
     tokio::task::spawn_blocking(move || {
         let entropy = Entropy::from_system().unwrap();
         let base = fork.base();
@@ -180,7 +180,7 @@ pub async fn on(fork: Fork) -> Result<Arc<LocalService>, ForkError> {
     .unwrap()
 }
 
-pub async fn forked(node: &Arc<Node>, folder: Option<&Path>, block: ForkBlock) -> Arc<LocalService> {
+pub(super) async fn forked(node: &Arc<Node>, folder: Option<&Path>, block: ForkBlock) -> Arc<LocalService> {
     on(open(&[node], folder, None, block).await.unwrap()).await.unwrap()
 }
 
