@@ -7,11 +7,10 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use alloy_primitives::{Address, U256};
 use serde_json::{Value, json, to_value};
 
-use super::TRACER;
 use crate::{
     consensus::VerifiedBody,
     engine::{BlockHeader, Refusal, Stop, View, newest_answerable_height},
-    exec::trace::{TraceAction, TraceNode, TransactionTrace},
+    exec::trace::{TraceAction, TraceNode, Tracer, TransactionTrace},
     rpc::{
         error::RpcError,
         method::{Failure, HandlerOutput, verified},
@@ -110,7 +109,7 @@ fn of_block(view: &dyn View, number: u64, address: &Address) -> Result<Vec<Found
     if body.transactions().len() <= 1 {
         return Ok(Vec::new());
     }
-    let traces = traces(view, &header, TRACER, None)?;
+    let traces = traces(view, &header, Tracer::CALLS, None)?;
     let takes_part = |index: usize| {
         let transaction = body.transactions().get(index);
         transaction.is_some_and(|transaction| transaction.to == Some(*address))
