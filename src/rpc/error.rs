@@ -8,8 +8,6 @@ use thiserror::Error;
 
 #[cfg(feature = "dev")]
 use super::page_access::PageAccess;
-#[cfg(any(feature = "dev", feature = "light"))]
-use super::send_words::with_known_words;
 use super::simulation_error::SimulationError;
 #[cfg(feature = "dev")]
 use crate::dev::{DevError, TypedDataError, UnlockError};
@@ -284,7 +282,7 @@ pub enum RpcError {
     #[error("Block with hash {0} is not canonical and it is required")]
     NotCanonical(B256),
     /// An unknown block number in `eth_call`; decimal, as the reference prints it.
-    #[error("Invalid block number {0}: block not found")]
+    #[error("Invalid block number {0}")]
     CallBlockNumber(u64),
     /// The call reverted; `reason` is decoded from `Error(string)`.
     #[error("VM Exception while processing transaction: {}", revert_text(.reason.as_deref()))]
@@ -372,7 +370,7 @@ fn narrower(fits: Option<(u64, u64)>) -> String {
 #[cfg(feature = "light")]
 fn not_sent(failure: &RequestFailure, name: &str) -> String {
     match failure {
-        RequestFailure::Rpc { message, .. } => with_known_words(message.clone()),
+        RequestFailure::Rpc { message, .. } => message.clone(),
         silent => alloc::format!("Resource unavailable: the transaction was not passed on: {name}: {silent}"),
     }
 }
@@ -384,7 +382,6 @@ fn dev_text(error: &DevError) -> String {
         DevError::Reverted { .. } => {
             alloc::format!("VM Exception while processing transaction: {}", revert_text(None))
         }
-        DevError::Pool(refusal) => with_known_words(alloc::format!("{refusal}")),
         other => alloc::format!("{other}"),
     }
 }

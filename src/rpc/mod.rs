@@ -90,8 +90,6 @@ mod revert;
 #[cfg(feature = "light")]
 mod rootlight;
 pub mod row;
-#[cfg(any(feature = "dev", feature = "light"))]
-mod send_words;
 #[cfg(feature = "light")]
 mod session;
 mod signed;

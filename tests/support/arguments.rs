@@ -37,7 +37,8 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "eth_getProof" | "ext_getProof" => json!([contract, [word], state]),
         "eth_getBlockByHash" => json!([hash, true]),
         "eth_getBlockByNumber" => json!([number, true]),
-        "debug_getRawBlock"
+        "debug_executionWitness"
+        | "debug_getRawBlock"
         | "debug_getRawHeader"
         | "debug_getRawReceipts"
         | "debug_traceBlockByNumber"
@@ -80,6 +81,10 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "debug_storageRangeAt" => json!([number, "0x0", contract, word, "0xa"]),
         "ots_getBlockTransactions" => json!([number, 0, 10]),
         "ots_getContractCreator" => json!([contract]),
+        "ots_searchTransactionsAfter" | "ots_searchTransactionsBefore" => json!([sender, number, "0x2"]),
+        "eth_simulateV1" => {
+            json!([{"blockStateCalls": [{"calls": [{"from": sender, "to": contract}]}]}, state])
+        }
         "ots_getTransactionBySenderAndNonce" => json!([sender, "0x0"]),
         "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" | "rootlight_getHeaders" => {
             json!(["0x1", "0x1"])
