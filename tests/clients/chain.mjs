@@ -55,9 +55,9 @@ export async function post(url, method, ...params) {
   return { status: response.status, body: await response.json() };
 }
 
-/** Waits until `ready` holds; fails after ten seconds. */
-export async function until(ready, what) {
-  for (const limit = Date.now() + 10_000; !(await ready()); ) {
+/** Waits until `ready` holds; fails after ten seconds, or after these milliseconds. */
+export async function until(ready, what, most = 10_000) {
+  for (const limit = Date.now() + most; !(await ready()); ) {
     if (Date.now() > limit) throw new Error(`timed out: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

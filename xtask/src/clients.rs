@@ -41,9 +41,10 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// Tests of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
+/// What indexers ask, tests of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
 /// documents tell users to do.
-const PACKAGE: [&str; 5] = [
+const PACKAGE: [&str; 6] = [
+    "tests/clients/indexers.test.mjs",
     "tests/clients/limits.test.mjs",
     "tests/clients/provider.test.mjs",
     "tests/clients/types.test.mjs",
