@@ -1,5 +1,6 @@
 //! Tests of `--full` with large packages of the registries: web3.js and foundry's cast with API keys, a script of foundry's
-//! forge and projects of Hardhat on the development chain, and the example projects of the npm package.
+//! forge and projects of Hardhat on the development chain, an indexer, a bundler and contracts on it, and the example projects
+//! of the npm package.
 
 use std::path::PathBuf;
 
@@ -48,6 +49,19 @@ pub(crate) fn hardhat(log: &mut StepOutput) -> StepResult {
     // The program of the npm package is a node for Hardhat too.
     let run = built.with_package(Cmd::new("node tests/clients/hardhat.mjs hardhat2"));
     log.run(run.env("HARDHAT_DISABLE_TELEMETRY_PROMPT", "true"))?;
+    Ok(String::new())
+}
+
+/// Runs the indexer Ponder and the bundler Alto as programs of their own on development chains, and tests of the contracts
+/// that the packages of Safe and OpenZeppelin bring.
+pub(crate) fn on_top(log: &mut StepOutput) -> StepResult {
+    let built = Built::new(log)?;
+    for (folder, file) in [("contracts", "contracts"), ("bundler", "alto"), ("ponder", "ponder")] {
+        packages(log, folder, None)?;
+        let tests = Cmd::new("node --test --test-reporter=tap --test-timeout=600000");
+        // Ponder takes minutes for 2,000 blocks.
+        log.run(built.with(tests.arg(format!("tests/clients/{folder}/{file}.test.mjs"))).limit(12 * 60))?;
+    }
     Ok(String::new())
 }
 

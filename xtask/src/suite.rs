@@ -79,7 +79,7 @@ const LAST: [SuiteStep; 4] = [
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, tests with large packages of the
 /// registries, and builds that compile all dependencies again.
-const FULL: [SuiteStep; 16] = [
+const FULL: [SuiteStep; 17] = [
     part("tests: long runs", long_runs),
     part("tests: whole service", whole_service),
     part("wasm: reproducible", wasm::reproducible),
@@ -88,6 +88,7 @@ const FULL: [SuiteStep; 16] = [
     part("tests: client libraries, service", clients::service),
     part("tests: web3.js, cast and forge", projects::keyed),
     part("tests: hardhat projects", projects::hardhat),
+    part("tests: indexer, bundler and contracts", projects::on_top),
     part("tests: example projects", projects::examples),
     part("tests: page in the program", page::test_embedded),
     part("tests: admin page", page::test_admin),
