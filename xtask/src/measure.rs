@@ -43,7 +43,9 @@ pub(crate) fn bench(args: &[&str]) -> ExitCode {
         ["engines"] => measure(&[&[SYSTEM], &MODULES, &[CLIENTS, PROGRAM, LIGHT]], &[("engines", &[])]),
         ["calls", folders @ ..] => measure(&[&PAGES.concat(), &[TOKEN]], &[("calls", folders)]),
         ["modules"] => measure(&PAGES, &[("modules", &[])]),
-        ["page"] => measure(&[&PAGES.concat(), &[("page", page::for_tests)]], &[("gaps", &[])]),
+        ["page"] => {
+            measure(&[&PAGES.concat(), &[("page", page::for_tests)]], &[("gaps", &[]), ("first-screen", &[])])
+        }
         ["nodes"] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &nodes()),
         ["rpc", workloads @ ..] => {
             let floor: NamedStep = ("build", |log| build(log, &["http_floor", "paced_client"]));

@@ -45,8 +45,11 @@ export async function serveFolder(upstream, tamper = (text) => text, gate = () =
     }
     const path = normalize(new URL(request.url, 'http://localhost').pathname);
     try {
-      const bytes = await readFile(join(FOLDER, path === '/' ? 'index.html' : path));
-      const headers = { 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff', ...(sourcify && { 'x-rootlight-sourcify': sourcify }) };
+      const file = join(FOLDER, path === '/' ? 'index.html' : path);
+      // As the program sends it.
+      const packed = /\bbr\b/.test(request.headers['accept-encoding'] ?? '') ? await readFile(`${file}.br`).catch(() => undefined) : undefined;
+      const bytes = packed ?? (await readFile(file));
+      const headers = { ...(packed && { 'content-encoding': 'br' }), 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff', ...(sourcify && { 'x-rootlight-sourcify': sourcify }) };
       return response.writeHead(200, headers).end(bytes);
     } catch {
       return response.writeHead(request.method === 'POST' ? 405 : 404).end();
