@@ -165,8 +165,9 @@ impl BitcoinChain {
     /// Checks a header whose parent is the tip, and puts it on top.
     fn push(&mut self, header: &[u8; HEADER_LEN], hash: B256, now: u64) -> Result<(), BitcoinChainError> {
         let tip = self.main.tip();
-        let entry = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
-        self.main.push(entry);
+        let height = tip.height.saturating_add(1);
+        let work = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
+        self.main.push(Entry::new(*header, hash, work, height));
         self.settle();
         Ok(())
     }
@@ -187,7 +188,8 @@ impl BitcoinChain {
         if fork < self.lowest_fork() {
             return Err(BitcoinChainError::Deep { height: parent.entry.height.saturating_add(1), fork });
         }
-        let entry = self.check(header, hash, parent, now)?;
+        let height = parent.entry.height.saturating_add(1);
+        let entry = Entry::new(*header, hash, self.check(header, hash, parent, now)?, height);
         let heaviest = entry.weight() > tip.weight();
         self.branches.insert(entry, fork);
         let mut result = BitcoinInserted::Side;
@@ -256,13 +258,14 @@ impl BitcoinChain {
         branch.chain(self.main.down_from(from.fork))
     }
 
+    /// Checks a header, and returns the work of all blocks up to it.
     fn check(
         &self,
         header: &[u8; HEADER_LEN],
         hash: B256,
         parent: Parent<'_>,
         now: u64,
-    ) -> Result<Entry, BitcoinChainError> {
+    ) -> Result<U256, BitcoinChainError> {
         let fields = BitcoinHeader::from(header);
         let (time, bits) = (fields.time(), fields.bits());
         let height = parent.entry.height.saturating_add(1);
@@ -284,7 +287,7 @@ impl BitcoinChain {
         if u64::from(time) > now.saturating_add(MAX_AHEAD) {
             return Err(BitcoinChainError::FutureTime { height, time, now });
         }
-        Ok(Entry::new(*header, hash, parent.entry.work.saturating_add(period.work), height))
+        Ok(parent.entry.work.saturating_add(period.work))
     }
 
     /// Whether the time of a child is not above the median of 11 blocks, which means that six of them are not below it. Blocks

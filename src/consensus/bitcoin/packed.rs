@@ -58,6 +58,14 @@ fn short_time(from: [u8; 4], to: [u8; 4]) -> Option<i16> {
     i16::try_from(seconds(to).saturating_sub(seconds(from))).ok()
 }
 
+/// Writes a part at the start of bytes, and returns those behind it.
+#[inline]
+fn put<'a, const N: usize>(bytes: &'a mut [u8], part: &[u8; N]) -> &'a mut [u8] {
+    let Some((to, behind)) = bytes.split_first_chunk_mut() else { return &mut [] };
+    *to = *part;
+    behind
+}
+
 /// A header in its parts.
 struct Parts {
     shared: Shared,
@@ -81,13 +89,9 @@ impl Parts {
     fn header(&self) -> [u8; HEADER_LEN] {
         let Shared { version, time, bits } = &self.shared;
         let mut header = [0; HEADER_LEN];
-        let mut rest = header.as_mut_slice();
-        for part in [&version[..], &self.previous, &self.root, time, bits, &self.nonce] {
-            let (to, behind) =
-                core::mem::take(&mut rest).split_at_mut_checked(part.len()).unwrap_or_default();
-            to.copy_from_slice(part);
-            rest = behind;
-        }
+        let rest = put(&mut header, version);
+        let rest = put(put(rest, &self.previous), &self.root);
+        put(put(put(rest, time), bits), &self.nonce);
         header
     }
 
