@@ -168,7 +168,7 @@ pub enum Refusal {
     /// A trace that lists the whole storage of a contract, of which not all is proven.
     #[error(
         "Resource unavailable: the trace lists the whole storage of {0}, and no upstream proves all of it; ask for \
-         the callTracer, or an upstream with rootlight_getBlockWitness"
+         the callTracer or the structLogger, or an upstream with rootlight_getBlockWitness"
     )]
     StorageNotListed(Address),
     /// The nodes of the state have the right hashes and do not decode.

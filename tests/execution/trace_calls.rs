@@ -4,8 +4,10 @@ use crate::support;
 
 use alloy_primitives::{Address, Bytes, U256};
 use rootlight::consensus::Network;
+use rootlight::evm::AccountValues;
 use rootlight::exec::trace::{
-    CallTrace, CallTracer, StepOptions, StepTrace, StepTracer, TraceAction, TraceBudget,
+    CallOptions, CallTrace, CallTracer, RunTracer, StepOptions, StepTrace, StepTracer, TraceAction,
+    TraceBudget, Tracer,
 };
 use rootlight::exec::{
     BlockEnvironment, CallContext, CallMessage, CallOutcome, Executed, FrameKind, HaltReason, Inspector,
@@ -323,4 +325,68 @@ fn inspectors_do_not_change_the_result() {
     let (mut with_calls, mut with_steps) = (CallTracer::new(true), StepTracer::default());
     assert_eq!(case.run(&mut with_calls), plain);
     assert_eq!(case.run(&mut with_steps), plain);
+}
+
+#[test]
+fn a_local_call_reports_the_accounts_that_it_uses() {
+    // A stores 9 in slot 1 and pays B; B stores in its slot 0 and reverts if it is called without value.
+    let a = [push(&[9]), push(&[1]), vec![0x55], call_b(CALL, 3), call_b(CALL, 0)].concat();
+    let b =
+        [vec![0x5a], push(&[0]), vec![0x55, 0x34], push(&[11]), vec![0x57, 0x5f, 0x5f, 0xfd, 0x5b]].concat();
+    let tracer = Tracer { state: true, ..Tracer::default() };
+    let running = RunTracer::new(&tracer, TraceBudget::default());
+    let trace = traced(&a, &b, running, |running, executed| {
+        running.finish((0, 0), executed, &mut TraceBudget::default())
+    });
+    let state = trace.state.unwrap();
+    let balances = |address: u64| {
+        let account = &state[&low_address(address)];
+        let balance = |values: &Option<_>| values.as_ref().map(|values: &AccountValues| values.balance);
+        (balance(&account.before), balance(&account.after))
+    };
+    let known = |balance: u64| Some(U256::from(balance));
+    assert_eq!(balances(A), (known(1_000), known(1_002)));
+    assert_eq!(balances(B), (known(10), known(13)));
+    assert_eq!(balances(SENDER), (known(1_000_000), known(999_995)));
+    let contract = &state[&low_address(A)];
+    assert_eq!(contract.before.as_ref().unwrap().code, a);
+    assert_eq!(contract.cells[&U256::from(1)], (Bytes::new(), Bytes::from_static(&[9])));
+    assert!(
+        !state[&low_address(B)].cells[&U256::ZERO].1.is_empty(),
+        "the first call's, not the reverted one's"
+    );
+}
+
+#[test]
+fn a_tracer_of_the_outermost_call_keeps_its_own_logs_alone() {
+    // LOG0 in A before and after the call of B, which writes a log and destroys itself.
+    let log = [push(&[0]), push(&[0]), vec![0xa0]].concat();
+    let a = [log.clone(), call_b(CALL, 0), log.clone()].concat();
+    let b = [log, vec![0x33, SELFDESTRUCT]].concat();
+    let tracer = Tracer { calls: Some(CallOptions { with_logs: true, only_top: true }), ..Tracer::default() };
+    let trace = traced(&a, &b, RunTracer::new(&tracer, TraceBudget::default()), |running, executed| {
+        running.finish((0, 0), executed, &mut TraceBudget::default())
+    });
+    let calls = trace.calls.unwrap();
+    assert_eq!((calls.nodes.len(), calls.logs.len()), (1, 2));
+    assert!(calls.logs.iter().all(|(node, log)| *node == 0 && log.address == low_address(A)));
+}
+
+#[test]
+fn tracers_in_one_run_share_its_space() {
+    let a = [call_b(CALL, 0), call_b(CALL, 0)].concat();
+    let tracer = |state| Tracer { state, ..Tracer::CALLS };
+    let exceeded = |tracer: Tracer, bytes: usize| {
+        let mut room = TraceBudget::new(bytes);
+        let mut running = RunTracer::new(&tracer, room);
+        let outcome = Case::new(&a, &[0x00]).run(&mut running);
+        let (transaction, receipt) = (transaction(), receipt(&outcome));
+        let sender = low_address(SENDER);
+        let executed =
+            Executed { transaction: &transaction, sender, receipt: &receipt, output: &[], failure: None };
+        running.finish((0, 0), &executed, &mut room);
+        room.exceeded()
+    };
+    assert!(!exceeded(tracer(false), 2_000) && exceeded(tracer(false), 1_700));
+    assert!(exceeded(tracer(true), 2_000) && !exceeded(tracer(true), 4_000));
 }

@@ -283,7 +283,7 @@ fn the_tracers_of_geth_need_no_local_chain() {
             traces += ours.map_or(0, |traces| traces.as_array().map_or(0, Vec::len));
         }
     }
-    assert!(traces > 140, "{traces}");
+    assert!(traces >= 140, "{traces}");
 }
 
 /// A side block is connected to the chain, and replayed on the state that its own ancestors left.
