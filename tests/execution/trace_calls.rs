@@ -195,7 +195,7 @@ fn logs_of_failed_calls_are_removed() {
         assert_eq!(close.failure, Some(failure));
         assert!(close.output.is_empty());
         assert_eq!(close.gas_used == 0xffff, failure.is_some(), "a halt takes all gas");
-        assert_eq!(trace.logs.iter().map(|(node, _)| *node).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(trace.logs.iter().map(|log| log.node).collect::<Vec<_>>(), [0, 0]);
         assert_eq!(trace.nodes[0].close.as_ref().unwrap().failure, None);
     }
     // A fails after B succeeded, so the logs of B are removed too.
@@ -369,7 +369,7 @@ fn a_tracer_of_the_outermost_call_keeps_its_own_logs_alone() {
     });
     let calls = trace.calls.unwrap();
     assert_eq!((calls.nodes.len(), calls.logs.len()), (1, 2));
-    assert!(calls.logs.iter().all(|(node, log)| *node == 0 && log.address == low_address(A)));
+    assert!(calls.logs.iter().all(|log| log.node == 0 && log.log.address == low_address(A)));
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn align_logs(ours: &mut Value, theirs: &mut Value) {
     take_logs(theirs, &mut Vec::new());
     for log in own.iter_mut().chain(&mut recorded) {
         log.as_object_mut().unwrap().remove("index");
+        log.as_object_mut().unwrap().remove("position");
         if log["data"] == "0x00" {
             log["data"] = "0x".into();
         }

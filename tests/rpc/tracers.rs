@@ -71,7 +71,7 @@ fn reduce(value: &mut Value) {
         Value::Object(fields) => {
             fields.retain(|name, value| {
                 let lower = name.to_lowercase();
-                !LEFT_OUT.contains(&lower.as_str()) && !(lower == "input" && value == "0x")
+                !(LEFT_OUT.contains(&lower.as_str()) || lower == "input" && value == "0x")
             });
             fields.values_mut().for_each(reduce);
         }
@@ -127,6 +127,24 @@ fn traces_of_the_same_calls_equal_those_of_anvil() {
             assert_eq!(ours, theirs, "{name}: {tracer}");
         }
     }
+}
+
+#[test]
+fn logs_have_their_position_among_the_inner_calls() {
+    let mut world = TracesFixture::new();
+    let store = world.deploy(STORE);
+    // LOG0, a call of the native contract 2, a call of the other contract, LOG0, the same call, LOG0.
+    let call = |to: &str| format!("5f5f5f5f5f73{to}5af150");
+    let (native, other) = (format!("{:040x}", 2), &store[2..]);
+    let code = format!("5f5fa0{}{}5f5fa0{}5f5fa000", call(&native), call(other), call(other));
+    let contract = world.deploy(&code);
+    let hash = world.send(json!({ "to": contract, "gas": "0x30d40" }))["transactionHash"].clone();
+    let options = json!({ "tracer": "callTracer", "tracerConfig": { "withLog": true } });
+    let trace = world.dev.get("debug_traceTransaction", json!([hash, options]));
+    let logs = trace["logs"].as_array().unwrap();
+    let positions: Vec<_> = logs.iter().map(|log| (log["position"].clone(), log["index"].clone())).collect();
+    assert_eq!(json!(positions), json!([["0x0", 0], ["0x1", 2], ["0x2", 4]]), "{trace}");
+    assert_eq!(trace["calls"][1]["logs"][0]["position"], "0x0");
 }
 
 #[test]

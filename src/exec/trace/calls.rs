@@ -58,9 +58,19 @@ impl TraceNode {
 pub struct CallTrace {
     /// The entries.
     pub nodes: Vec<TraceNode>,
-    /// Logs in order, each with the entry that wrote it. A native contract's log belongs to the caller. Logs
-    /// of failed entries are left out.
-    pub logs: Vec<(usize, Log)>,
+    /// Logs in order. Those of failed entries are left out.
+    pub logs: Vec<TracedLog>,
+}
+
+/// A log of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedLog {
+    /// The entry that wrote it. A native contract's log belongs to the caller.
+    pub node: usize,
+    /// Number of entries that had started before.
+    pub entries: usize,
+    /// The log.
+    pub log: Log,
 }
 
 impl CallTrace {
@@ -145,7 +155,7 @@ impl CallTracer {
             complete_root(root, executed);
         }
         let logs = core::mem::take(&mut trace.logs);
-        trace.logs = logs.into_iter().filter(|(node, _)| !trace.undone(*node)).collect();
+        trace.logs = logs.into_iter().filter(|log| !trace.undone(log.node)).collect();
         trace
     }
 }
@@ -185,8 +195,9 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
     }
     // If there were no entries, the logs were written outside of all frames and belong to the new first
     // entry, which has the same index 0.
-    for (node, _) in trace.logs.iter_mut().filter(|_| !trace.nodes.is_empty()) {
-        *node = node.saturating_add(1);
+    for log in trace.logs.iter_mut().filter(|_| !trace.nodes.is_empty()) {
+        log.node = log.node.saturating_add(1);
+        log.entries = log.entries.saturating_add(1);
     }
     trace.nodes.insert(0, TraceNode { parent: None, action: TraceAction::Frame(start), close: None });
     trace
@@ -261,7 +272,8 @@ impl Inspector for CallTracer {
         }
         let index = self.log_owner();
         if self.room.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
-            self.trace.logs.push((index, log.clone()));
+            let entries = self.trace.nodes.len();
+            self.trace.logs.push(TracedLog { node: index, entries, log: log.clone() });
         }
     }
 }

@@ -16,7 +16,7 @@ mod validation;
 
 pub use block::BlockTracer;
 pub use budget::{MAX_TRACE_BYTES, TraceBudget};
-pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode};
+pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode, TracedLog};
 pub use run::{CallOptions, RunTracer, Tracer, TransactionTrace};
 pub use selectors::Selectors;
 pub use state::{StateTrace, UsedAccount};

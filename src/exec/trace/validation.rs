@@ -223,11 +223,11 @@ impl CallAccess {
             }
             _ => {}
         }
-        if let (Some(account), Some(size)) = (named, step.code_size) {
-            if let Entry::Vacant(free) = self.code_sizes.entry(account) {
-                free.insert((size, step.opcode));
-                added = added.saturating_add(1);
-            }
+        if let (Some(account), Some(size)) = (named, step.code_size)
+            && let Entry::Vacant(free) = self.code_sizes.entry(account)
+        {
+            free.insert((size, step.opcode));
+            added = added.saturating_add(1);
         }
         added
     }

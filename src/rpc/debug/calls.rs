@@ -1,6 +1,6 @@
 //! The objects of the call tracer (`callTracer`).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 use alloy_primitives::{Address, B256};
 use serde::Serialize;
@@ -62,6 +62,8 @@ pub(super) struct CallForm {
 #[derive(Debug, Serialize)]
 struct CallLog {
     index: usize,
+    /// Number of inner calls before the log.
+    position: Quantity,
     address: Address,
     topics: Vec<B256>,
     data: Data,
@@ -110,23 +112,36 @@ fn left_out(node: &TraceNode) -> bool {
 /// Adds each log to the call that emitted it; logs of a native contract go to its caller. Log indexes count within
 /// the block.
 fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<TracedCall>]) {
-    let told = calls.logs.len();
-    for (count, (node, log)) in calls.logs.iter().enumerate() {
-        let Some(writer) = writer(calls, shown, *node) else { continue };
-        writer.logs.push(CallLog {
+    // The shown inner calls of each call that started before the log.
+    let mut inner = vec![0_usize; shown.len()];
+    let mut started = 0;
+    for (count, traced) in calls.logs.iter().enumerate() {
+        let new = calls.nodes.get(started..traced.entries).unwrap_or_default();
+        for (node, _) in new.iter().zip(shown.iter().skip(started)).filter(|(_, call)| call.is_some()) {
+            if let Some(inner) = node.parent.and_then(|parent| inner.get_mut(parent)) {
+                *inner = inner.saturating_add(1);
+            }
+        }
+        started = started.max(traced.entries);
+        let Some(writer) = writer(calls, shown, traced.node) else { continue };
+        let position = inner.get(writer).copied().unwrap_or_default();
+        let Some(Some(call)) = shown.get_mut(writer) else { continue };
+        call.logs.push(CallLog {
             index: trace.first_log.saturating_add(count),
-            address: log.address,
-            topics: log.data.topics().to_vec(),
-            data: Data(log.data.data.clone()),
+            position: Quantity::from(position as u64),
+            address: traced.log.address,
+            topics: traced.log.data.topics().to_vec(),
+            data: Data(traced.log.data.data.clone()),
         });
     }
-    if told > 0 {
+    if !calls.logs.is_empty() {
         return;
     }
     // Logs of a transaction sent directly to a native contract are only in the receipt.
     if let Some(Some(root)) = shown.first_mut() {
         root.logs.extend(trace.receipt.logs.iter().enumerate().map(|(count, log)| CallLog {
             index: trace.first_log.saturating_add(count),
+            position: Quantity::default(),
             address: log.address,
             topics: log.topics.clone(),
             data: Data(log.data.clone()),
@@ -135,15 +150,11 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Tra
 }
 
 /// The innermost shown call around an entry.
-fn writer<'a>(
-    calls: &CallTrace,
-    shown: &'a mut [Option<TracedCall>],
-    mut node: usize,
-) -> Option<&'a mut TracedCall> {
+fn writer(calls: &CallTrace, shown: &[Option<TracedCall>], mut node: usize) -> Option<usize> {
     while shown.get(node)?.is_none() {
         node = calls.nodes.get(node)?.parent?;
     }
-    shown.get_mut(node)?.as_mut()
+    Some(node)
 }
 
 fn call(node: &TraceNode) -> TracedCall {
