@@ -24,6 +24,8 @@ mod clock;
 mod config;
 mod control;
 mod error;
+#[cfg(test)]
+mod fork_test;
 mod key;
 mod limits;
 mod mine;

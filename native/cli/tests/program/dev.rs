@@ -424,3 +424,44 @@ async fn a_light_client_waits_for_a_development_chain_and_does_without_an_upstre
     let other = light_of(&[&dev.url, "http://127.0.0.1:9"]);
     assert_eq!(other.height().await, dev.height().await);
 }
+
+#[tokio::test]
+async fn a_fork_begins_on_the_head_of_a_node_and_says_what_is_proven() {
+    let node = DevProgram::start(&["dev"]);
+    for _ in 0..3 {
+        node.send(TO).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let fork = ["dev", "--fork", &node.url, "--data-dir", folder];
+    let dev = DevProgram::start(&[&fork[..], &["--chain-id", "99"]].concat());
+    assert!(dev.banner.contains("Fork of regtest at block 3 0x"), "{}", dev.banner);
+    assert!(dev.banner.contains("Its state is proven") && dev.banner.contains("REMASC"), "{}", dev.banner);
+    assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x63");
+    assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
+    dev.send(TO).await;
+    assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0x14");
+    let version = dev.call("web3_clientVersion", json!([])).await.unwrap();
+    assert!(version.as_str().unwrap().ends_with("+fork"), "{version}");
+    drop(dev);
+    let dev = DevProgram::start(&[&fork[..], &["--unproven", "trust", "--fork-block", "2"]].concat());
+    assert!(dev.banner.contains("at block 2 ") && dev.banner.contains("UNPROVEN"), "{}", dev.banner);
+    let version = dev.call("web3_clientVersion", json!([])).await.unwrap();
+    assert!(version.as_str().unwrap().ends_with("+unproven-fork"), "{version}");
+    assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xa");
+}
+
+#[test]
+fn a_fork_that_cannot_begin_says_why() {
+    let node = DevProgram::start(&["dev"]);
+    let failed = |flags: &[&str], code: i32, reason: &str| {
+        let output = run(&[&["dev", "--data-dir", "none", "--http-port", "0", "--fork"], flags].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(reason), "{said}");
+    };
+    failed(&[&node.url, "--fork-block", "9"], 1, "has no block 9");
+    failed(&[&node.url, "--unproven", "quorum:2"], 2, "needs 2 upstreams (1 given)");
+    failed(&[&node.url, "--genesis", "regtest"], 2, "--genesis");
+    failed(&["http://127.0.0.1:9"], 1, "nobody listens there");
+}
