@@ -39,6 +39,17 @@ impl<S: EvmState> Machine<'_, S> {
         &self.evm.ctx.chain.natives
     }
 
+    /// The accounts that the run has read or changed, each with the slots that it has read or changed; sorted.
+    pub fn used(&self) -> Vec<(Address, Vec<U256>)> {
+        let accounts = &self.evm.ctx.journaled_state.inner.state;
+        let mut used: Vec<(Address, Vec<U256>)> = accounts
+            .iter()
+            .map(|(address, account)| (*address, account.storage.keys().copied().collect()))
+            .collect();
+        used.sort_unstable_by_key(|(address, _)| *address);
+        used
+    }
+
     /// Returns the changes, sorted by address, and the state below the run.
     pub fn into_changes(self) -> (StateChanges, S) {
         let journal = self.evm.ctx.journaled_state;

@@ -4,6 +4,7 @@
 //! signature is not needed, and the caller checks the rules of transactions.
 
 use alloc::collections::BTreeSet;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
@@ -17,8 +18,8 @@ use super::transaction_error::{gas_limit, gas_price};
 use crate::consensus::Rule;
 use crate::evm::precompiles::{Precompile, RunTransaction};
 use crate::evm::{
-    Abort, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
-    StateChanges, intrinsic_gas,
+    Abort, AccountValues, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector,
+    Machine, StateChanges, intrinsic_gas,
 };
 use crate::state::{AccountOverride, AccountState, ChangedState, StateOverride, StateReader};
 use crate::types::{Log, Receipt};
@@ -49,6 +50,9 @@ pub struct SimulatedRun {
     /// Whether the value was transferred.
     pub transferred: bool,
 }
+
+/// Accounts that a run has read or changed, each with its slots.
+type UsedAccounts = Vec<(Address, Vec<U256>)>;
 
 /// The result of a run besides the state.
 struct RunEnd {
@@ -101,11 +105,6 @@ pub fn simulate<'a, T>(
 }
 
 impl<'a> Simulation<'a> {
-    /// The state with the changes so far.
-    pub fn state(&self) -> &ChangedState<'a> {
-        &self.state
-    }
-
     /// Whether data are missing, so that nothing that is read now has a meaning.
     pub fn is_incomplete(&self) -> bool {
         self.record.is_incomplete()
@@ -168,20 +167,26 @@ impl<'a> Simulation<'a> {
         context: &CallContext<'_>,
         item: IndexedTransaction<'_>,
         gas_before: u64,
-        inspector: Option<&mut dyn Inspector>,
+        mut inspector: Option<&mut dyn Inspector>,
     ) -> Result<SimulatedRun, CallStop> {
         if (self.limits.interrupt)() {
             return Err(CallStop::Interrupted);
         }
+        let watched = inspector.as_ref().is_some_and(|inspector| inspector.wants_accounts());
+        let before = watched.then(|| self.state.clone());
         let (limit, price) = (gas_limit(item.transaction), gas_price(item.transaction));
         let mut sender = self.account(item.sender);
         sender.nonce = sender.nonce.saturating_add(1);
         sender.balance = sender.balance.saturating_sub(price.saturating_mul(U256::from(limit)));
         self.state.set_account(item.sender, sender);
-        let end = self.execute(context, item, inspector)?;
+        let watching = inspector.as_mut().map(|inspector| -> &mut dyn Inspector { &mut **inspector });
+        let (end, used) = self.execute(context, item, watching)?;
         let unpaid = U256::from(limit.saturating_sub(end.paid));
         if !price.is_zero() {
             self.credit(item.sender, price.saturating_mul(unpaid));
+        }
+        if let (Some(before), Some(inspector)) = (before, inspector) {
+            self.report(&before, &used, inspector);
         }
         let cumulative = gas_before.saturating_add(end.used);
         Ok(SimulatedRun {
@@ -199,12 +204,12 @@ impl<'a> Simulation<'a> {
         context: &CallContext<'_>,
         item: IndexedTransaction<'_>,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<RunEnd, CallStop> {
+    ) -> Result<(RunEnd, UsedAccounts), CallStop> {
         let IndexedTransaction { index, transaction, sender } = item;
         let intrinsic = intrinsic_gas(&transaction.data, transaction.to.is_none(), context.rules);
         if transaction.to.is_none() && transaction.data.is_empty() {
-            self.create_bare(context, item);
-            return Ok(RunEnd::plain(intrinsic));
+            let created = self.create_bare(context, item);
+            return Ok((RunEnd::plain(intrinsic), vec![(sender, Vec::new()), (created, Vec::new())]));
         }
         let limit = gas_limit(transaction);
         let first = FirstFrame {
@@ -241,12 +246,28 @@ impl<'a> Simulation<'a> {
         let cells = machine.written_cells();
         let mut natives: Vec<Address> =
             machine.natives_called().iter().map(|called| called.contract.address()).collect();
+        let used = machine.used();
         let (changes, recorder) = machine.into_changes();
         self.record = recorder.into_record();
         let end = ended.map_err(|abort| self.stop(abort))?;
         natives.extend(transaction.to.filter(|_| native.is_some() && end.transferred));
         self.apply(changes, cells, &natives);
-        Ok(end)
+        Ok((end, used))
+    }
+
+    /// Reports the accounts that a run has used, as they were before it and as they are now.
+    fn report(&mut self, before: &ChangedState<'_>, used: &UsedAccounts, inspector: &mut dyn Inspector) {
+        let record = &mut self.record;
+        for (address, slots) in used {
+            let was = values(before, address, record);
+            let is = values(&self.state, address, record);
+            let mut word = |state: &ChangedState<'_>, slot: &U256| {
+                let read = state.storage(address, slot);
+                U256::try_from_be_slice(&record.note(read)).unwrap_or_default()
+            };
+            let mut words = slots.iter().map(|slot| (*slot, word(before, slot), word(&self.state, slot)));
+            inspector.account(*address, was, is, &mut words);
+        }
     }
 
     /// Missing data are reported first: a run on zeros may be aborted where a run on the real state would not.
@@ -258,7 +279,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// A creation without data makes an account without code and marker.
-    fn create_bare(&mut self, context: &CallContext<'_>, item: IndexedTransaction<'_>) {
+    fn create_bare(&mut self, context: &CallContext<'_>, item: IndexedTransaction<'_>) -> Address {
         let nonce = self.account(item.sender).nonce.saturating_sub(1);
         let address = item.sender.create(nonce);
         let held = self.account(address).balance;
@@ -266,6 +287,7 @@ impl<'a> Simulation<'a> {
         self.state.set_account(address, AccountState { balance, ..AccountState::EMPTY });
         self.debit(item.sender, item.transaction.value);
         self.credit(address, item.transaction.value);
+        address
     }
 
     fn make_up(&mut self, address: Address) {
@@ -301,6 +323,15 @@ impl<'a> Simulation<'a> {
             self.destroyed.insert(address);
         }
     }
+}
+
+fn values(state: &ChangedState<'_>, address: &Address, record: &mut ReadRecord) -> Option<AccountValues> {
+    let account = record.note(state.account(address))?;
+    let code = match account.code_size {
+        0 => Bytes::new(),
+        _ => record.note(state.code(address)),
+    };
+    Some(AccountValues { nonce: account.nonce, balance: account.balance, code })
 }
 
 fn settle_direct(end: DirectCallResult, limit: u64, gas: u64) -> RunEnd {

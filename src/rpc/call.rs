@@ -191,7 +191,7 @@ pub(super) fn arguments(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
-    let overrides = overrides(params)?;
+    let overrides = overrides(params, 2)?;
     if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
         return Err(ParamError::OverrideRefused.into());
     }

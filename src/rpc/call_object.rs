@@ -174,16 +174,16 @@ pub(super) fn is_simulation(params: Params<'_>) -> bool {
     call_object(params).is_ok_and(|object| object.block_state_calls.is_some())
 }
 
-/// The overrides in the third parameter.
-pub(super) fn overrides(params: Params<'_>) -> Result<Arc<StateOverride>, Failure> {
-    params.once(2, || parse_overrides(params))
+/// The overrides in the parameter at a position.
+pub(super) fn overrides(params: Params<'_>, position: usize) -> Result<Arc<StateOverride>, Failure> {
+    params.once(position, || parse_overrides(params, position))
 }
 
-fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
-    if params.length(2) > MAX_OVERRIDES {
+fn parse_overrides(params: Params<'_>, position: usize) -> Result<StateOverride, Failure> {
+    if params.length(position) > MAX_OVERRIDES {
         return Err(ParamError::OverridesTooLong(MAX_OVERRIDES).into());
     }
-    let given: Option<OverrideObjects> = params.object(2, "a map of addresses to overrides")?;
+    let given: Option<OverrideObjects> = params.object(position, "a map of addresses to overrides")?;
     Ok(state_override(given.as_ref())?)
 }
 

@@ -221,6 +221,12 @@ pub enum ParamError {
     OverridesTooLong(usize),
     #[error("the calls and overrides have more than {0} bytes of JSON: give fewer calls, slots or less code")]
     CallsTooLong(usize),
+    #[error("invalid trace type '{0}': trace and stateDiff exist")]
+    TraceType(String),
+    #[error("vmTrace is not supported: ask debug_traceCall or debug_traceTransaction for instructions")]
+    VmTrace,
+    #[error("a transaction index is not supported: calls run on the state after a block")]
+    CallIndex,
     #[error("block override '{0}' is not supported: blocks of Rootstock do not have it")]
     BlockOverride(&'static str),
 }

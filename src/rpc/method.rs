@@ -87,6 +87,12 @@ pub enum ParamSubject {
     Call,
     /// The calls of a simulation, with their overrides of state.
     Simulation,
+    /// Bundles of calls that are traced.
+    Bundles,
+    /// Calls that are traced, each with the kinds of its traces.
+    TracedCalls,
+    /// Options of traced calls, with their overrides of state.
+    CallOptions,
     /// A transaction object.
     Transaction,
     /// A signed transaction that is to be sent.

@@ -105,6 +105,8 @@ mod support;
 mod table;
 #[cfg(feature = "local")]
 mod trace;
+#[cfg(feature = "local")]
+mod traced_run;
 mod transactions;
 #[cfg(all(test, feature = "light"))]
 mod window_start_test;

@@ -8,6 +8,8 @@ use alloc::{format, vec::Vec};
 
 use alloy_primitives::{Address, B256, keccak256};
 
+#[cfg(feature = "local")]
+use super::traced_run::as_simulation;
 use super::{call_object::message, method::Runs, request::Request};
 use crate::{
     light::{Fetch, FetchTarget, KnownFacts, PinnedHead, TouchedKey, UpstreamFetch},
@@ -77,7 +79,8 @@ impl<'a> Prefetch<'a> {
 
     fn target(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
         match self.request.row.runs {
-            Runs::Call | Runs::Calls => self.call(block),
+            Runs::Call => self.call(block),
+            Runs::Calls => self.calls(block),
             #[cfg(feature = "local")]
             Runs::Block => self.block(block, pinned),
             _ => {
@@ -95,6 +98,21 @@ impl<'a> Prefetch<'a> {
         let params = format!(r#"["{hash}",null,{steps}]"#);
         let target = FetchTarget::Witness { block: *block, method: "rootlight_getBlockWitness", params };
         (child.parent_hash == block.hash).then_some(target)
+    }
+
+    /// Several messages read what a simulation of them reads.
+    #[cfg(feature = "local")]
+    fn calls(&self, block: &BlockRef) -> Option<FetchTarget> {
+        let calls = as_simulation(self.request.row.name, self.request.values())?;
+        let params = format!(r#"[{calls},{{"blockHash":"{}"}}]"#, block.hash);
+        let target = FetchTarget::Witness { block: *block, method: "rootlight_getWitness", params };
+        (calls.len() <= MAX_MESSAGE).then_some(target)
+    }
+
+    /// The only method of this kind is a simulation.
+    #[cfg(not(feature = "local"))]
+    fn calls(&self, block: &BlockRef) -> Option<FetchTarget> {
+        self.call(block)
     }
 
     fn call(&self, block: &BlockRef) -> Option<FetchTarget> {

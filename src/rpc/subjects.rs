@@ -7,7 +7,7 @@ use alloy_primitives::Address;
 use serde_json::value::RawValue;
 
 use super::{
-    call_object, dev,
+    call_object, debug, dev,
     envelope::Call,
     filters, logs,
     method::{Method, ParamSubject},
@@ -59,11 +59,14 @@ impl Method {
                 ParamSubject::Plain
                 | ParamSubject::Account
                 | ParamSubject::Overrides
+                | ParamSubject::CallOptions
                 | ParamSubject::Filter
                 | ParamSubject::Block => {}
                 ParamSubject::Contract => all.push(params.address(position).ok()?),
                 ParamSubject::Call => all.push(call_object::message(params).ok()?.to?),
                 ParamSubject::Simulation => all.extend(simulate::contracts(params)?),
+                ParamSubject::Bundles => all.extend(debug::contracts(params)?),
+                ParamSubject::TracedCalls => all.extend(trace::contracts(params)?),
                 ParamSubject::Transaction => all.push(dev::receiver(params)?),
                 ParamSubject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
                 ParamSubject::Logs => all.extend(logs::senders(params, position)?),
@@ -80,10 +83,11 @@ impl Method {
     /// Whether a call of this method has overrides of state, or some that its handler refuses.
     pub fn overrides(&self, values: &[Box<RawValue>]) -> bool {
         let Ok(params) = Params::new(values, self.required(), self.params.len()) else { return false };
-        self.params.iter().any(|param| match param.subject {
+        self.params.iter().enumerate().any(|(position, param)| match param.subject {
             ParamSubject::Overrides => {
-                call_object::overrides(params).map_or(true, |given| !given.accounts.is_empty())
+                call_object::overrides(params, position).map_or(true, |given| !given.accounts.is_empty())
             }
+            ParamSubject::CallOptions => debug::overrides(params, position),
             ParamSubject::Simulation => simulate::overrides(params),
             _ => false,
         })

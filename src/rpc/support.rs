@@ -98,6 +98,8 @@ const PARTLY: &[(Mode, &[&str], &str)] = &[
             "trace_block",
             "trace_filter",
             "trace_get",
+            "trace_replayBlockTransactions",
+            "trace_replayTransaction",
             "trace_transaction",
         ],
         "where an upstream proves the state of the block's parent",

@@ -8,13 +8,14 @@ use super::overrides::{AccountOverride, OverrideStorage};
 use super::reader::{AccountState, StateError, StateReader};
 
 /// A state of which parts may be missing, and the changes that runs and overrides have made to it.
+#[derive(Clone)]
 pub struct ChangedState<'a> {
     base: &'a dyn StateReader,
     accounts: BTreeMap<Address, ChangedParts>,
 }
 
 /// The parts of an account that were changed. The others are those of the state below.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ChangedParts {
     /// The account; `Some(None)` if it was deleted.
     account: Option<Option<AccountState>>,
@@ -29,16 +30,6 @@ impl<'a> ChangedState<'a> {
     /// The state without changes.
     pub fn new(base: &'a dyn StateReader) -> Self {
         Self { base, accounts: BTreeMap::new() }
-    }
-
-    /// The changed accounts, in ascending order.
-    pub fn changed(&self) -> impl Iterator<Item = &Address> {
-        self.accounts.keys()
-    }
-
-    /// The changed slots of an account, in ascending order.
-    pub fn changed_slots(&self, address: &Address) -> impl Iterator<Item = &U256> {
-        self.accounts.get(address).into_iter().flat_map(|parts| parts.slots.keys())
     }
 
     fn parts(&mut self, address: Address) -> &mut ChangedParts {

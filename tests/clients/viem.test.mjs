@@ -75,6 +75,44 @@ test('viem decodes reverts by itself with --revert-code 3', { skip: ofPackage },
   }
 });
 
+test('simulates blocks of calls', async () => {
+  const to = '0x00000000000000000000000000000000000000cc';
+  const poor = '0x00000000000000000000000000000000000000dd';
+  const height = await reader.getBlockNumber();
+  const transfer = (amount) => ({ ...token, to: address, functionName: 'transfer', args: [to, amount], account: account.address });
+  const balance = { ...token, to: address, functionName: 'balanceOf', args: [to] };
+  const [first, second] = await reader.simulateBlocks({
+    blocks: [
+      {
+        stateOverrides: [{ address: poor, balance: parseEther('1') }],
+        calls: [transfer(3n), transfer(1_000_000n), { account: poor, to, value: 5n }],
+      },
+      { blockOverrides: { number: height + 9n, time: 5_000_000_000n }, calls: [balance] },
+    ],
+    traceTransfers: true,
+  }).then((blocks) => [blocks[0], blocks.at(-1)]);
+  assert.deepEqual(first.calls.map((call) => call.status), ['success', 'failure', 'success']);
+  assert.equal(first.calls[1].error.walk((cause) => cause.data?.errorName).data.errorName, 'NotEnough');
+  assert.equal(first.calls[0].logs.length, 1);
+  assert.equal(first.calls[2].logs[0].address, '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee');
+  assert.equal(first.number, height + 1n);
+  assert.deepEqual([second.number, second.timestamp, second.calls[0].result], [height + 9n, 5_000_000_000n, 3n]);
+  assert.equal(await reader.getBlockNumber(), height);
+});
+
+test('simulates calls with the assets that they move', async () => {
+  const to = '0x00000000000000000000000000000000000000cc';
+  const { assetChanges, results } = await reader.simulateCalls({
+    account: account.address,
+    calls: [{ to, value: 7n }, { ...token, to: address, functionName: 'transfer', args: [to, 2n] }],
+    traceAssetChanges: true,
+  });
+  assert.deepEqual(results.map((result) => result.status), ['success', 'success']);
+  assert.ok(assetChanges.some((change) => change.value.diff === -7n), 'the value');
+  const moved = assetChanges.find((change) => change.token.address === address.toLowerCase());
+  assert.equal(moved?.value.diff, -2n);
+});
+
 test('test actions: balance, impersonation, time, mining', async () => {
   const who = '0x00000000000000000000000000000000000000bb';
   await tester.setBalance({ address: who, value: parseEther('2') });

@@ -101,3 +101,34 @@ fn simulations_that_write_are_those_of_the_executed_chain() {
         json!([{"blockStateCalls": [{"calls": [{"from": absent, "to": BOB, "value": "0x1"}]}]}, "latest"]);
     assert_eq!(light.call("eth_simulateV1", &poor).unwrap_err()["code"], -38014);
 }
+
+/// Traces of calls run on proven state too, and one witness does for a burst of them.
+#[test]
+fn traced_calls_are_those_of_the_executed_chain() {
+    let mut stage = TokenFixture::new();
+    let mut light = stage.light(&[]);
+    let call = |owner: &str| json!({"from": ALICE, "to": stage.proxy, "data": balance_of(owner)});
+    let (one, other) = (call(ALICE), call(BOB));
+    light.call("eth_call", &json!([one, "latest"])).unwrap();
+    let bundles = json!([{"transactions": vec![one.clone(); 10]}, {"transactions": vec![other.clone(); 10]}]);
+    let calls: Vec<Value> = (0..20).map(|_| json!([one, ["trace", "stateDiff"]])).collect();
+    for (method, params) in [
+        ("debug_traceCall", json!([one, "latest", {"tracer": "callTracer"}])),
+        (
+            "debug_traceCall",
+            json!([one, "latest", {"tracer": "callTracer", "stateOverrides": {BOB: {"nonce": "0x9"}}}]),
+        ),
+        ("debug_traceCallMany", json!([bundles, "latest", {"tracer": "callTracer"}])),
+        ("trace_call", json!([other, ["trace"], "latest"])),
+        ("trace_callMany", json!([calls, "latest"])),
+    ] {
+        stage.mine(&mut light);
+        let (ours, rounds) = light.count(method, &params);
+        assert!(ours.is_ok(), "{method}: {ours:?}");
+        assert_eq!(ours, light.upstream.call(method, &params), "{method}");
+        assert_eq!((rounds, light.asked()), (1, vec![WITNESS]), "{method}");
+    }
+    let mut light = stage.light(&[WITNESS, "rootlight_getBlockWitness"]);
+    let prestate = json!([one, "latest", {"tracer": "prestateTracer"}]);
+    assert_eq!(light.call("debug_traceCall", &prestate), light.upstream.call("debug_traceCall", &prestate));
+}

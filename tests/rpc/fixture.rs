@@ -138,6 +138,7 @@ impl Fixture {
             "eth_subscribe" => json!(["newHeads"]),
             "eth_unsubscribe" => json!([self.ask("eth_subscribe", &json!(["newHeads"]))["result"]]),
             "eth_sendRawTransaction" => json!([self.signed()]),
+            "trace_rawTransaction" => json!([self.signed(), ["trace"]]),
             "eth_sendTransaction" | "eth_signTransaction" => {
                 json!([{"from": BOB, "to": ALICE, "gas": "0x5208", "gasPrice": "0x3938700", "value": "0x1", "data": "0x"}])
             }

@@ -29,6 +29,7 @@ mod specification;
 mod storage_range;
 mod submissions_recorded;
 mod subscriptions_recorded;
+mod traced_calls;
 mod tracers;
 mod tracers_recorded;
 mod traces_recorded;

@@ -22,27 +22,27 @@ fn creation(runtime: &str) -> String {
     format!("0x60{length:02x}80600b6000396000f3{runtime}")
 }
 
-fn word(number: u64) -> String {
+pub(crate) fn word(number: u64) -> String {
     format!("{:#066x}", U256::from(number))
 }
 
-fn padded(address: &str) -> String {
+pub(crate) fn padded(address: &str) -> String {
     format!("0x{:0>64}", &address[2..])
 }
 
 /// A chain that mines on request, and the nonce of its sender.
-struct SimulationFixture {
-    dev: DevClient,
+pub(crate) struct SimulationFixture {
+    pub(crate) dev: DevClient,
     nonce: u64,
 }
 
 impl SimulationFixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
         Self { dev: DevClient::new(config), nonce: 0 }
     }
 
-    fn deploy(&mut self, runtime: &str) -> String {
+    pub(crate) fn deploy(&mut self, runtime: &str) -> String {
         let data = creation(runtime);
         let sent =
             self.dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": data, "gas": "0x61a80"}]));

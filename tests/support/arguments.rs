@@ -82,6 +82,12 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "ots_getBlockTransactions" => json!([number, 0, 10]),
         "ots_getContractCreator" => json!([contract]),
         "ots_searchTransactionsAfter" | "ots_searchTransactionsBefore" => json!([sender, number, "0x2"]),
+        "debug_traceCall" => json!([{"from": sender, "to": contract}, state, {"tracer": "callTracer"}]),
+        "debug_traceCallMany" => json!([[{"transactions": [{"to": contract}]}], {"blockNumber": state}, {}]),
+        "trace_call" => json!([{"from": sender, "to": contract}, ["trace"], state]),
+        "trace_callMany" => json!([[[{"from": sender, "to": contract}, ["trace", "stateDiff"]]], state]),
+        "trace_replayTransaction" => json!([transaction, ["trace"]]),
+        "trace_replayBlockTransactions" => json!([number, ["trace", "stateDiff"]]),
         "eth_simulateV1" => {
             json!([{"blockStateCalls": [{"calls": [{"from": sender, "to": contract}]}]}, state])
         }

@@ -1,5 +1,6 @@
 //! `debug_trace*`: traces of the instructions of a transaction, of its calls, or of the state that it uses.
 
+mod call;
 mod calls;
 mod opcodes;
 mod options;
@@ -31,7 +32,12 @@ use crate::{
     exec::trace::TransactionTrace,
 };
 
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(super) use call::{contracts, overrides};
+
 pub(super) const METHODS: &[Method] = &[
+    call::TRACE_CALL,
+    call::TRACE_CALL_MANY,
     Method::read(
         "debug_traceTransaction",
         &[required("transactionHash", "HASH"), optional("options", "TRACE_OPTIONS")],

@@ -13,7 +13,7 @@ use super::{
     error::RpcError,
     lookup::require,
     method::{
-        AT_BLOCK, BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, account_of,
+        AT_BLOCK, BLOCK_HASH, Failure, HandlerOutput, Method, Param, Runs, THE_BLOCK, absent, account_of,
         contract_of, done, required, verified,
     },
     params::{BlockParam, Params},
@@ -114,7 +114,7 @@ pub(super) const METHODS: &[Method] = &[
         "array of {type, from, to, value} or null",
         "Transfers (0), destructions (1) and creations (2, 3) inside a transaction.",
         |view, params| of_trace(view, params, operations),
-    )
+    ).runs(Runs::Block)
     .costs(100),
     Method::read(
         "ots_getTransactionError",
@@ -122,7 +122,7 @@ pub(super) const METHODS: &[Method] = &[
         "DATA or null",
         "What a transaction gave with REVERT; empty for one that did not revert.",
         |view, params| of_trace(view, params, |trace| Data::from(revert_data(trace))),
-    )
+    ).runs(Runs::Block)
     .costs(100),
     Method::read(
         "ots_traceTransaction",
@@ -130,7 +130,7 @@ pub(super) const METHODS: &[Method] = &[
         "array of calls or null",
         "The calls of a transaction in order, each with its depth.",
         |view, params| of_trace(view, params, calls),
-    )
+    ).runs(Runs::Block)
     .costs(100),
 ];
 

@@ -1,5 +1,7 @@
 //! `trace_*`: traces of the calls of transactions, in the format of the reference node (Parity's).
 
+mod call;
+mod diff;
 mod filter;
 mod flat;
 mod replay;
@@ -18,12 +20,13 @@ use crate::{
     exec::trace::{Tracer, TransactionTrace},
 };
 
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(super) use call::contracts;
 pub use filter::TraceFilter;
 pub use filter::hosted as hosted_filter;
 pub(super) use flat::{FlatForm, flat};
-use replay::too_large;
 pub use replay::traced_block;
-pub(super) use replay::traces;
+pub(super) use replay::{too_large, traces};
 pub(super) use shape::halt_text;
 
 pub(super) const METHODS: &[Method] = &[
@@ -48,6 +51,11 @@ pub(super) const METHODS: &[Method] = &[
     .relayed()
     .costs(200),
     FILTER,
+    call::CALL,
+    call::CALL_MANY,
+    call::RAW_TRANSACTION,
+    call::REPLAY_TRANSACTION,
+    call::REPLAY_BLOCK,
     Method::read(
         "trace_get",
         &[required("transactionHash", "HASH"), required("positions", "array of one QUANTITY")],

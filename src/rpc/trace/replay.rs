@@ -27,7 +27,7 @@ pub(in crate::rpc) fn traces(
     observer.finish().ok_or_else(too_large)
 }
 
-pub(super) fn too_large() -> Failure {
+pub(in crate::rpc) fn too_large() -> Failure {
     Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }))
 }
 

@@ -19,10 +19,8 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcTrace {
     action: RpcAction,
-    block_hash: B256,
-    block_number: u64,
-    transaction_hash: B256,
-    transaction_position: usize,
+    #[serde(flatten)]
+    place: Option<TracePlace>,
     #[serde(rename = "type")]
     kind: &'static str,
     subtraces: usize,
@@ -30,6 +28,16 @@ pub(super) struct RpcTrace {
     result: Option<RpcTraceResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+/// The transaction of an entry; calls that are no transactions have none.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TracePlace {
+    block_hash: B256,
+    block_number: u64,
+    transaction_hash: B256,
+    transaction_position: usize,
 }
 
 impl RpcTrace {
@@ -88,16 +96,29 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
 }
 
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
+    entries(trace, &|| {
+        Some(TracePlace {
+            block_hash: header.hash(),
+            block_number: header.number,
+            transaction_hash: trace.hash,
+            transaction_position: trace.index,
+        })
+    })
+}
+
+/// The entries of a run, without the place of its transaction.
+pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
+    entries(trace, &|| None)
+}
+
+fn entries(trace: &TransactionTrace, place_of: &dyn Fn() -> Option<TracePlace>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let places = trace_addresses(calls, false);
     let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((places.get(&index)?, node)));
     shown
         .map(|(place, node)| RpcTrace {
             action: action(node),
-            block_hash: header.hash(),
-            block_number: header.number,
-            transaction_hash: trace.hash,
-            transaction_position: trace.index,
+            place: place_of(),
             kind: kind(node),
             subtraces: place.children,
             trace_address: place.address.clone(),

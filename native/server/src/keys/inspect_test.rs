@@ -15,7 +15,10 @@ const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
 const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// Kinds of parameters in which no account and no contract can be named.
-const PLAIN: [&str; 16] = [
+const PLAIN: [&str; 18] = [
+    "array of TRACE_TYPE",
+    // The block of traced calls.
+    "STATE_CONTEXT",
     "BLOCK",
     "HASH",
     "BOOLEAN",
@@ -77,6 +80,15 @@ fn naming(subject: ParamSubject, of: &[&str]) -> Vec<Value> {
             let apart: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
             vec![json!({"blockStateCalls": [{"calls": calls}]}), json!({"blockStateCalls": apart})]
         }
+        ParamSubject::Bundles => {
+            let calls: Vec<Value> = of.iter().map(|to| json!({"to": to})).collect();
+            let apart: Vec<Value> = calls.iter().map(|call| json!({"transactions": [call]})).collect();
+            vec![json!([{"transactions": calls}]), json!(apart)]
+        }
+        ParamSubject::TracedCalls => {
+            let calls: Vec<Value> = of.iter().map(|to| json!([{"to": to}, ["trace"]])).collect();
+            vec![json!(calls)]
+        }
         ParamSubject::Signed if of.len() == 1 => vec![signed(one)],
         ParamSubject::Logs | ParamSubject::Subscription => vec![
             json!({"address": of}),
@@ -111,6 +123,15 @@ fn any(subject: ParamSubject) -> Vec<Value> {
             json!({"blockStateCalls": [{"calls": [[SHOP]]}]}),
             json!({"blockStateCalls": {"to": SHOP}}),
         ],
+        ParamSubject::Bundles => vec![
+            json!({}),
+            json!([{"transactions": [{"data": "0x00"}]}]),
+            json!([{"transactions": [{"to": SHOP}, {}]}]),
+            json!([[[{"to": SHOP}]]]),
+        ],
+        ParamSubject::TracedCalls => {
+            vec![json!({}), json!([[{}, ["trace"]]]), json!([[{"to": SHOP}, "trace"]]), json!([{"to": SHOP}])]
+        }
         ParamSubject::Signed => vec![json!("0x00"), json!("zz"), json!(7), json!([signed(SHOP)])],
         ParamSubject::Logs | ParamSubject::Subscription | ParamSubject::Traces => vec![
             json!({}),
@@ -158,6 +179,9 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
             let fits = match param.kind {
                 "ADDRESS" => matches!(param.subject, ParamSubject::Account | ParamSubject::Contract),
                 "CALL" => param.subject == ParamSubject::Call,
+                "BUNDLES" => param.subject == ParamSubject::Bundles,
+                "TRACED_CALLS" => param.subject == ParamSubject::TracedCalls,
+                "TRACE_CALL_OPTIONS" => param.subject == ParamSubject::CallOptions,
                 "SIMULATION" => param.subject == ParamSubject::Simulation,
                 "TRANSACTION" => param.subject == ParamSubject::Transaction,
                 "LOG_FILTER" => matches!(param.subject, ParamSubject::Logs | ParamSubject::Subscription),
@@ -240,6 +264,20 @@ fn overrides_are_refused_in_each_form_by_each_name() {
                     call.replace(r#""params":["0x1""#, &format!(r#""params":[{}"#, json!({"to": SHOP})));
                 assert_eq!(inspect(&read(call.as_bytes()), &none).unfit, None, "{call}");
             }
+        }
+    }
+    for (row, position, _) in subjects().filter(|(_, _, subject)| *subject == ParamSubject::CallOptions) {
+        let over = json!({"tracer": "callTracer", "stateOverrides": {SHOP: {"balance": "0x1"}}});
+        for call in calls(row, position, &over) {
+            assert_eq!(
+                inspect(&read(call.as_bytes()), &none).unfit,
+                Some(NotAllowed::StateOverride),
+                "{call}"
+            );
+            assert_eq!(inspect(&read(call.as_bytes()), &all).unfit, None, "{call}");
+        }
+        for call in calls(row, position, &json!({"stateOverrides": {}})) {
+            assert_eq!(inspect(&read(call.as_bytes()), &none).unfit, None, "{call}");
         }
     }
     for (row, position, _) in subjects().filter(|(_, _, subject)| *subject == ParamSubject::Simulation) {

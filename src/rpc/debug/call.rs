@@ -1,0 +1,189 @@
+//! `debug_traceCall` and `debug_traceCallMany`: traces of calls that are no transactions.
+
+use alloc::vec::Vec;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::options::TraceForm;
+use crate::{
+    engine::{BlockHeader, View},
+    exec::CallMessage,
+    rpc::{
+        block_override::{BlockOverride, BlockOverrideObject},
+        call::block,
+        call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, message, state_override},
+        error::ParamError,
+        method::{
+            AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, optional, required, verified,
+        },
+        params::{Params, block_param},
+        traced_run::{TracedCall, traced_run},
+    },
+    state::StateOverride,
+    types::json::Object,
+};
+
+const OPTIONS: Param = optional("options", "TRACE_CALL_OPTIONS").of(ParamSubject::CallOptions);
+
+pub(super) const TRACE_CALL: Method = Method::read(
+    "debug_traceCall",
+    &[required("call", "CALL").of(ParamSubject::Call), AT_BLOCK, OPTIONS],
+    "trace object",
+    "A trace of a call on the state after a block, by the tracers of debug_traceTransaction, with overrides of state and block.",
+    trace_call,
+).runs(Runs::Calls)
+.costs(500);
+
+pub(super) const TRACE_CALL_MANY: Method = Method::read(
+    "debug_traceCallMany",
+    &[
+        required("bundles", "BUNDLES").of(ParamSubject::Bundles),
+        optional("stateContext", "STATE_CONTEXT"),
+        OPTIONS,
+    ],
+    "array of arrays of trace objects",
+    "As debug_traceCall, for bundles of calls, each on the state that the earlier ones left.",
+    trace_call_many,
+)
+.runs(Runs::Calls)
+.costs(1_000);
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct OptionsObject<'a> {
+    #[serde(default)]
+    state_overrides: Option<OverrideObjects>,
+    #[serde(default)]
+    block_overrides: Option<Object<BlockOverrideObject>>,
+    #[serde(borrow, default)]
+    tx_index: Option<&'a RawValue>,
+}
+
+/// What the options of a traced call change.
+struct CallOptions {
+    state: StateOverride,
+    block: BlockOverride,
+}
+
+impl CallOptions {
+    fn read(params: Params<'_>, position: usize) -> Result<Self, ParamError> {
+        if params.length(position) > MAX_OVERRIDES {
+            return Err(ParamError::OverridesTooLong(MAX_OVERRIDES));
+        }
+        let given: OptionsObject<'_> = params.object(position, "trace options")?.unwrap_or_default();
+        if given.tx_index.is_some() {
+            return Err(ParamError::CallIndex);
+        }
+        Ok(Self {
+            state: state_override(given.state_overrides.as_ref())?,
+            block: block_of(given.block_overrides.as_ref())?,
+        })
+    }
+}
+
+fn block_of(given: Option<&Object<BlockOverrideObject>>) -> Result<BlockOverride, ParamError> {
+    given.map_or_else(|| Ok(BlockOverride::default()), |Object(block)| block.parse())
+}
+
+/// Whether options override state.
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
+    CallOptions::read(params, position).is_ok_and(|options| !options.state.accounts.is_empty())
+}
+
+fn trace_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let form = TraceForm::read(params, 2)?;
+    let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
+    let message = CallMessage::clone(&*message(params)?);
+    let base = block(view, &params.call_block(1)?)?;
+    let call = TracedCall { message, tracer: form.tracer(), block: changes };
+    match traced_run(view, &base, &state, &[call])?.first() {
+        Some(trace) => verified(&form.shown(&base, trace)?),
+        None => verified(&()),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BundleObject {
+    transactions: Vec<Object<CallObject>>,
+    #[serde(default, alias = "blockOverrides")]
+    block_override: Option<Object<BlockOverrideObject>>,
+}
+
+struct Bundle {
+    messages: Vec<CallMessage>,
+    block: Option<BlockOverride>,
+}
+
+fn bundles(params: Params<'_>) -> Result<Vec<Bundle>, ParamError> {
+    let expected = "an array of bundles";
+    if params.length(0) > MAX_OVERRIDES {
+        return Err(ParamError::CallsTooLong(MAX_OVERRIDES));
+    }
+    let given: Vec<Object<BundleObject>> =
+        params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })?;
+    let bundle = |Object(bundle): &Object<BundleObject>| {
+        let messages = bundle.transactions.iter().map(|Object(call)| call.message());
+        Ok(Bundle {
+            messages: messages.collect::<Result<_, ParamError>>()?,
+            block: bundle.block_override.as_ref().map(|Object(block)| block.parse()).transpose()?,
+        })
+    };
+    given.iter().map(bundle).collect()
+}
+
+/// The contracts that the calls of bundles are sent to; `None` if one creates a contract, or if the handler refuses them.
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(in crate::rpc) fn contracts(params: Params<'_>) -> Option<Vec<alloy_primitives::Address>> {
+    bundles(params).ok()?.into_iter().flat_map(|bundle| bundle.messages).map(|message| message.to).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StateContext<'a> {
+    #[serde(borrow, default)]
+    block_number: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    transaction_index: Option<&'a RawValue>,
+}
+
+/// The block of a state context, which may also be given alone. An index of -1 stands for all transactions.
+fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Failure> {
+    let context = params.object::<StateContext<'_>>(1, "a state context").ok().flatten();
+    let Some(StateContext { block_number, transaction_index }) = context else {
+        return block(view, &params.call_block(1)?);
+    };
+    if transaction_index.is_some_and(|index| !matches!(index.get(), "-1" | "\"-1\"")) {
+        return Err(ParamError::CallIndex.into());
+    }
+    match block_number {
+        Some(number) => block(view, &block_param(number, true)?),
+        None => block(view, &params.call_block(1)?),
+    }
+}
+
+fn trace_call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let form = TraceForm::read(params, 2)?;
+    let options = CallOptions::read(params, 2)?;
+    let bundles = bundles(params)?;
+    let base = context_block(view, params)?;
+    let mut calls = Vec::new();
+    for Bundle { messages, block } in &bundles {
+        let block = block.as_ref().unwrap_or(&options.block);
+        calls.extend(messages.iter().map(|message| TracedCall {
+            message: message.clone(),
+            tracer: form.tracer(),
+            block: block.clone(),
+        }));
+    }
+    let traces = traced_run(view, &base, &options.state, &calls)?;
+    let mut traces = traces.iter();
+    let mut shown = Vec::new();
+    for bundle in &bundles {
+        let of_bundle = traces.by_ref().take(bundle.messages.len());
+        shown.push(of_bundle.map(|trace| form.shown(&base, trace)).collect::<Result<Vec<_>, _>>()?);
+    }
+    verified(&shown)
+}

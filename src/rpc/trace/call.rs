@@ -1,0 +1,226 @@
+//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls and changes of state of a run, in Parity's format.
+
+use alloc::{string::String, vec::Vec};
+
+use alloy_primitives::B256;
+use serde::Serialize;
+
+use super::{
+    diff::StateDiff,
+    shape::{RpcTrace, run},
+    traced_block, traces,
+};
+use crate::{
+    engine::{TransactionPlace, View},
+    exec::{
+        CallMessage,
+        trace::{Tracer, TransactionTrace},
+    },
+    rpc::{
+        block_override::BlockOverride,
+        call::block,
+        call_object::{CallObject, MAX_OVERRIDES, message, overrides},
+        error::ParamError,
+        lookup::find,
+        method::{
+            AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, THE_BLOCK, absent, optional,
+            required, verified,
+        },
+        params::{BlockParam, Params},
+        signed,
+        traced_run::{TracedCall, traced_run},
+    },
+    state::StateOverride,
+    types::json::{Data, Object},
+};
+
+const TYPES: Param = required("traceTypes", "array of TRACE_TYPE");
+const RESULT: &str = "{output, trace, stateDiff, vmTrace}";
+
+pub(super) const CALL: Method = Method::read(
+    "trace_call",
+    &[
+        required("call", "CALL").of(ParamSubject::Call),
+        TYPES,
+        AT_BLOCK,
+        optional("stateOverride", "OVERRIDE").of(ParamSubject::Overrides),
+    ],
+    RESULT,
+    "The calls (trace) and the changes of state (stateDiff) of a call on the state after a block.",
+    |view, params| {
+        let types = TraceTypes::read(params, 1)?;
+        let state = overrides(params, 3)?;
+        let message = CallMessage::clone(&*message(params)?);
+        one(view, &params.call_block(2)?, &state, message, types)
+    },
+)
+.runs(Runs::Calls)
+.costs(100);
+
+pub(super) const CALL_MANY: Method = Method::read(
+    "trace_callMany",
+    &[required("calls", "TRACED_CALLS").of(ParamSubject::TracedCalls), AT_BLOCK],
+    "array of {output, trace, stateDiff, vmTrace}",
+    "As trace_call, for several calls, each on the state that the earlier ones left.",
+    call_many,
+)
+.runs(Runs::Calls)
+.costs(500);
+
+pub(super) const RAW_TRANSACTION: Method = Method::read(
+    "trace_rawTransaction",
+    &[required("rawTransaction", "DATA").of(ParamSubject::Signed), TYPES],
+    RESULT,
+    "As trace_call, for a signed transaction that is not sent, on the state after the newest block.",
+    |view, params| {
+        let types = TraceTypes::read(params, 1)?;
+        let (transaction, sender) = signed::decode(&params.data(0)?, view.policy().network.chain_id)?;
+        let message = CallMessage {
+            from: Some(sender),
+            to: transaction.to,
+            gas: Some(u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX)),
+            gas_price: transaction.gas_price.value(),
+            value: transaction.value,
+            data: transaction.data,
+        };
+        one(view, &BlockParam::Latest, &StateOverride::default(), message, types)
+    },
+)
+.runs(Runs::Calls)
+.costs(100);
+
+pub(super) const REPLAY_TRANSACTION: Method = Method::read(
+    "trace_replayTransaction",
+    &[required("transactionHash", "HASH"), TYPES],
+    "{output, trace, stateDiff, vmTrace} or null",
+    "As trace_call, for a transaction of the chain.",
+    |view, params| {
+        let types = TraceTypes::read(params, 1)?;
+        let hash = params.hash(0, "transaction hash")?;
+        let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
+        match traces(view, &header, types.tracer(), Some(index))?.first() {
+            Some(trace) => Ok(verified(&types.shown(trace))?.about(&header)),
+            None => absent(),
+        }
+    },
+)
+.runs(Runs::Block)
+.costs(200);
+
+pub(super) const REPLAY_BLOCK: Method = Method::read(
+    "trace_replayBlockTransactions",
+    &[THE_BLOCK, TYPES],
+    "array of {output, trace, stateDiff, vmTrace, transactionHash} or null",
+    "As trace_replayTransaction, for all transactions of a block, REMASC's included.",
+    |view, params| {
+        let types = TraceTypes::read(params, 1)?;
+        let param = traced_block(params.block(0))?;
+        let Some(header) = find(view, &param)? else { return absent() };
+        let traces = traces(view, &header, types.tracer(), None)?;
+        let of_block =
+            |trace: &TransactionTrace| RunTrace { transaction_hash: Some(trace.hash), ..types.shown(trace) };
+        verified(&traces.iter().map(of_block).collect::<Vec<_>>())
+    },
+)
+.runs(Runs::Block)
+.costs(500);
+
+/// What is shown of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct TraceTypes {
+    trace: bool,
+    state_diff: bool,
+}
+
+/// A run in Parity's format.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunTrace {
+    output: Data,
+    state_diff: Option<StateDiff>,
+    trace: Vec<RpcTrace>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction_hash: Option<B256>,
+    /// Always null: instructions are not shown in this format.
+    vm_trace: (),
+}
+
+impl TraceTypes {
+    fn read(params: Params<'_>, position: usize) -> Result<Self, ParamError> {
+        let names: Vec<String> = params.value(position, "an array of trace types")?.unwrap_or_default();
+        Self::of(&names)
+    }
+
+    fn of(names: &[String]) -> Result<Self, ParamError> {
+        let mut types = Self::default();
+        for name in names {
+            match name.as_str() {
+                "trace" => types.trace = true,
+                "stateDiff" => types.state_diff = true,
+                "vmTrace" => return Err(ParamError::VmTrace),
+                other => return Err(ParamError::TraceType(other.chars().take(64).collect())),
+            }
+        }
+        Ok(types)
+    }
+
+    /// What is collected. The output is that of the outermost call.
+    fn tracer(self) -> Tracer {
+        Tracer { state: self.state_diff, ..Tracer::CALLS }
+    }
+
+    fn shown(self, trace: &TransactionTrace) -> RunTrace {
+        let root = trace.calls.as_ref().and_then(|calls| calls.nodes.first());
+        let output = root.and_then(|root| root.close.as_ref()).map(|close| close.output.clone());
+        RunTrace {
+            output: Data(output.unwrap_or_default()),
+            state_diff: trace.state.as_ref().filter(|_| self.state_diff).map(StateDiff::of),
+            trace: if self.trace { run(trace) } else { Vec::new() },
+            transaction_hash: None,
+            vm_trace: (),
+        }
+    }
+}
+
+fn one(
+    view: &dyn View,
+    param: &BlockParam,
+    state: &StateOverride,
+    message: CallMessage,
+    types: TraceTypes,
+) -> Result<HandlerOutput, Failure> {
+    let base = block(view, param)?;
+    let call = TracedCall { message, tracer: types.tracer(), block: BlockOverride::default() };
+    let traces = traced_run(view, &base, state, &[call])?;
+    verified(&traces.first().map(|trace| types.shown(trace)))
+}
+
+fn calls(params: Params<'_>) -> Result<Vec<(CallMessage, TraceTypes)>, ParamError> {
+    let expected = "an array of calls, each with its trace types";
+    if params.length(0) > MAX_OVERRIDES {
+        return Err(ParamError::CallsTooLong(MAX_OVERRIDES));
+    }
+    let given: Vec<(Object<CallObject>, Vec<String>)> =
+        params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })?;
+    given.iter().map(|(Object(call), types)| Ok((call.message()?, TraceTypes::of(types)?))).collect()
+}
+
+/// The contracts that calls are sent to; `None` if one creates a contract, or if the handler refuses them.
+#[cfg(all(feature = "dev", feature = "light"))]
+pub(in crate::rpc) fn contracts(params: Params<'_>) -> Option<Vec<alloy_primitives::Address>> {
+    calls(params).ok()?.into_iter().map(|(message, _)| message.to).collect()
+}
+
+fn call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let calls = calls(params)?;
+    let base = block(view, &params.call_block(1)?)?;
+    let traced = |(message, types): &(CallMessage, TraceTypes)| TracedCall {
+        message: message.clone(),
+        tracer: types.tracer(),
+        block: BlockOverride::default(),
+    };
+    let traced: Vec<TracedCall> = calls.iter().map(traced).collect();
+    let traces = traced_run(view, &base, &StateOverride::default(), &traced)?;
+    let shown = traces.iter().zip(&calls).map(|(trace, (_, types))| types.shown(trace));
+    verified(&shown.collect::<Vec<_>>())
+}
