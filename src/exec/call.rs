@@ -14,7 +14,7 @@ use crate::evm::{
     RunEnvironment, intrinsic_gas,
 };
 use crate::state::{OverriddenState, StateOverride, StateReader};
-use crate::types::Header;
+use crate::types::{Header, RawUint, Transaction};
 
 /// A message to execute. A local call needs neither balance nor nonce, so neither is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,23 @@ pub struct CallMessage {
     pub value: U256,
     /// Call data, or initialisation code.
     pub data: Bytes,
+}
+
+impl CallMessage {
+    /// The message as a transaction without a signature.
+    pub(crate) fn unsigned(&self, nonce: u64, gas: u64) -> Transaction {
+        Transaction {
+            nonce: RawUint::from(nonce),
+            gas_price: RawUint::padded(self.gas_price, 1),
+            gas_limit: RawUint::from(gas),
+            to: self.to,
+            value: self.value,
+            data: self.data.clone(),
+            v: 0,
+            r: U256::ZERO,
+            s: U256::ZERO,
+        }
+    }
 }
 
 /// The block in which a call runs. This is the selected block, not the one after it.

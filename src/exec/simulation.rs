@@ -234,11 +234,7 @@ impl<'a> Simulation<'a> {
         let mut machine = Machine::new(recorder, setting(context, sender), run);
         let ended = match native {
             Some(native) => machine.run_direct(native, &first).map(|end| {
-                if let Some(inspector) = of_native {
-                    end.payments.iter().for_each(|(to, value)| {
-                        inspector.payment(native.address(), *to, *value);
-                    });
-                }
+                report_payments(native, &end, of_native);
                 settle_direct(end, limit, first.gas)
             }),
             None => machine.run_transaction(first).map(|end| settle(end, limit)),
@@ -332,6 +328,11 @@ fn values(state: &ChangedState<'_>, address: &Address, record: &mut ReadRecord) 
         _ => record.note(state.code(address)),
     };
     Some(AccountValues { nonce: account.nonce, balance: account.balance, code })
+}
+
+fn report_payments(native: Precompile, end: &DirectCallResult, inspector: Option<&mut dyn Inspector>) {
+    let Some(inspector) = inspector else { return };
+    end.payments.iter().for_each(|(to, value)| inspector.payment(native.address(), *to, *value));
 }
 
 fn settle_direct(end: DirectCallResult, limit: u64, gas: u64) -> RunEnd {

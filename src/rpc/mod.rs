@@ -18,6 +18,8 @@ mod blocks;
 mod bridge;
 mod call;
 mod call_object;
+#[cfg(all(feature = "light", feature = "local"))]
+mod call_witness;
 mod chain;
 #[cfg(feature = "light")]
 mod client;

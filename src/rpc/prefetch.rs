@@ -9,7 +9,7 @@ use alloc::{format, vec::Vec};
 use alloy_primitives::{Address, B256, keccak256};
 
 #[cfg(feature = "local")]
-use super::traced_run::as_simulation;
+use super::call_witness::as_simulation;
 use super::{call_object::message, method::Runs, request::Request};
 use crate::{
     light::{Fetch, FetchTarget, KnownFacts, PinnedHead, TouchedKey, UpstreamFetch},

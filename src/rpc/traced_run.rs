@@ -1,10 +1,8 @@
 //! Traces of calls, each on the state that the earlier ones left.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use alloy_primitives::U256;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{
     block_override::BlockOverride,
@@ -22,7 +20,7 @@ use crate::{
         trace::{RunTracer, TraceBudget, Tracer, TransactionTrace},
     },
     state::StateOverride,
-    types::{RawUint, Transaction},
+    types::Transaction,
 };
 
 /// A call that is traced.
@@ -134,54 +132,6 @@ impl CallRun<'_, '_> {
         if account.balance < needed {
             return Err(SimulationError::Funds { from, balance: account.balance, needed });
         }
-        Ok(Transaction {
-            nonce: RawUint::from(account.nonce),
-            gas_price: RawUint::padded(message.gas_price, 1),
-            gas_limit: RawUint::from(gas),
-            to: message.to,
-            value: message.value,
-            data: message.data.clone(),
-            v: 0,
-            r: U256::ZERO,
-            s: U256::ZERO,
-        })
+        Ok(message.unsigned(account.nonce, gas))
     }
-}
-
-/// The parameter of a simulation that reads what the calls of a request read; `None` for a transaction that is signed, and
-/// for what is no list of calls.
-#[cfg(feature = "light")]
-pub(super) fn as_simulation(method: &str, values: &[alloc::boxed::Box<RawValue>]) -> Option<String> {
-    #[derive(Deserialize, Default)]
-    #[serde(rename_all = "camelCase")]
-    struct Options<'a> {
-        #[serde(borrow, default)]
-        state_overrides: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Bundle<'a> {
-        #[serde(borrow)]
-        transactions: Vec<&'a RawValue>,
-    }
-    let text = |position: usize| values.get(position).map_or("null", |value| value.get());
-    let options: Options<'_> = serde_json::from_str(text(2)).unwrap_or_default();
-    let overrides = options.state_overrides.map_or("null", RawValue::get);
-    let (calls, overrides): (Vec<&str>, &str) = match method {
-        "eth_simulateV1" => return Some(text(0).into()),
-        "debug_traceCall" => (alloc::vec![text(0)], overrides),
-        "trace_call" => (alloc::vec![text(0)], text(3)),
-        "debug_traceCallMany" => {
-            let bundles: Vec<Bundle<'_>> = serde_json::from_str(text(0)).ok()?;
-            (
-                bundles.iter().flat_map(|bundle| &bundle.transactions).map(|call| call.get()).collect(),
-                overrides,
-            )
-        }
-        "trace_callMany" => {
-            let calls: Vec<(&RawValue, &RawValue)> = serde_json::from_str(text(0)).ok()?;
-            (calls.iter().map(|(call, _)| call.get()).collect(), "null")
-        }
-        _ => return None,
-    };
-    Some(format!(r#"{{"blockStateCalls":[{{"calls":[{}],"stateOverrides":{overrides}}}]}}"#, calls.join(",")))
 }

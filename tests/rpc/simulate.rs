@@ -389,6 +389,18 @@ fn the_gas_of_all_calls_together_is_bounded() {
     );
 }
 
+/// Outputs that no answer holds are not collected.
+#[test]
+fn the_output_of_all_calls_together_is_bounded() {
+    let mut fixture = SimulationFixture::new();
+    // Returns 100 KiB of zeros, for 50,000 gas.
+    let code = json!({NOBODY: {"code": "0x620190006000f3"}});
+    let block = |calls: usize| json!([{"stateOverrides": code, "calls": vec![json!({"to": NOBODY}); calls]}]);
+    assert_eq!(fixture.code_of(block(100)).0, -32011);
+    let blocks = fixture.simulate(json!({"blockStateCalls": block(40)}));
+    assert_eq!(blocks[0]["calls"].as_array().unwrap().len(), 40);
+}
+
 /// Overrides of a million slots are refused before they are parsed.
 #[test]
 fn long_simulations_are_refused_unread() {

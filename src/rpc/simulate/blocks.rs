@@ -1,122 +1,28 @@
-//! The blocks of a simulation: their environments, their transactions and their headers.
+//! The run of a simulation: transactions and headers of its blocks.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 
 use super::{
-    input::{BlockInput, CallInput, MAX_BLOCKS, SimulationInput},
+    ancestors::{SimulatedBlock, SimulatedCall, SimulatedHashes},
+    input::{BlockInput, CallInput, SimulationInput},
+    plan::BlockPlan,
     transfers::TransferLogs,
 };
 use crate::{
     consensus::{Network, Rule, receipts_root, root_format, transactions_root},
     engine::BlockHeader,
     exec::{
-        BlockEnvironment, BlockHashes, CallContext, CallStop, IndexedTransaction, Inspector, MAX_INIT_CODE,
-        SimulatedRun, Simulation, intrinsic_gas,
+        BlockEnvironment, CallContext, CallStop, IndexedTransaction, Inspector, MAX_INIT_CODE, Simulation,
+        intrinsic_gas,
     },
-    rpc::{error::RpcError, simulation_error::SimulationError},
+    rpc::{error::RpcError, limits::MAX_RESPONSE, simulation_error::SimulationError},
     types::{
-        EMPTY_UNCLES_HASH, Header, Log, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint,
-        Transaction,
+        EMPTY_UNCLES_HASH, Header, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint, Transaction,
     },
 };
-
-/// A block that is going to be simulated.
-pub(super) struct BlockPlan {
-    environment: BlockEnvironment,
-    /// Its position in the input; `None` for a block between given numbers.
-    input: Option<usize>,
-}
-
-/// The environments of all blocks, in order.
-///
-/// # Errors
-/// Numbers or times that do not increase; too many blocks.
-pub(super) fn plan(input: &SimulationInput, base: &BlockHeader) -> Result<Vec<BlockPlan>, SimulationError> {
-    let mut plans = Vec::new();
-    // The clock of a development chain plays no part, so that every chain gives the same answer.
-    let mut next = BlockEnvironment::from(base.header());
-    next.timestamp = next.timestamp.saturating_add(1);
-    let (mut number, mut time) = (base.number, base.timestamp);
-    for (index, block) in input.blocks.iter().enumerate() {
-        let given = block.block.number.unwrap_or(number.saturating_add(1));
-        if given <= number {
-            return Err(SimulationError::BlockNumber { given, parent: number });
-        }
-        if given.saturating_sub(base.number) > MAX_BLOCKS {
-            return Err(SimulationError::TooManyBlocks(MAX_BLOCKS));
-        }
-        for number in number.saturating_add(1)..given {
-            next.number = number;
-            plans.push(BlockPlan { environment: next.clone(), input: None });
-            (time, next.timestamp) = (next.timestamp, next.timestamp.saturating_add(1));
-        }
-        next.number = given;
-        block.block.apply(&mut next);
-        if next.timestamp <= time {
-            return Err(SimulationError::Timestamp { given: next.timestamp, parent: time });
-        }
-        plans.push(BlockPlan { environment: next.clone(), input: Some(index) });
-        (number, time) = (given, next.timestamp);
-        next.timestamp = time.saturating_add(1);
-    }
-    Ok(plans)
-}
-
-/// A simulated block.
-pub(super) struct SimulatedBlock {
-    pub(super) header: SealedHeader,
-    pub(super) calls: Vec<SimulatedCall>,
-}
-
-/// A call as a transaction that has run.
-pub(super) struct SimulatedCall {
-    pub(super) transaction: Transaction,
-    pub(super) sender: Address,
-    pub(super) run: SimulatedRun,
-    /// The logs of the receipt, or these and those of transfers.
-    pub(super) logs: Vec<Log>,
-}
-
-/// The ancestors that a simulated block sees.
-struct SimulatedHashes<'a> {
-    below: &'a dyn BlockHashes,
-    /// Simulated blocks, without a gap.
-    blocks: &'a [SimulatedBlock],
-}
-
-impl SimulatedHashes<'_> {
-    fn simulated(&self, number: u64) -> Option<&SealedHeader> {
-        let first = self.blocks.first()?.header.number;
-        let index = usize::try_from(number.checked_sub(first)?).ok()?;
-        self.blocks.get(index).map(|block| &block.header)
-    }
-}
-
-impl BlockHashes for SimulatedHashes<'_> {
-    fn block_hash(&self, number: u64) -> Option<B256> {
-        self.simulated(number).map(SealedHeader::hash).or_else(|| self.below.block_hash(number))
-    }
-
-    fn header(&self, number: u64) -> Option<SealedHeader> {
-        self.simulated(number).cloned().or_else(|| self.below.header(number))
-    }
-
-    fn uncles(&self, number: u64) -> Option<Vec<Header>> {
-        self.simulated(number).map(|_| Vec::new()).or_else(|| self.below.uncles(number))
-    }
-
-    fn total_difficulty(&self, number: u64) -> Option<U256> {
-        if self.simulated(number).is_none() {
-            return self.below.total_difficulty(number);
-        }
-        let first = self.blocks.first()?.header.number;
-        let blocks = self.blocks.iter().map(|block| &block.header).filter(|header| header.number <= number);
-        let total = self.below.total_difficulty(first.checked_sub(1)?)?;
-        Some(blocks.fold(total, |total, header| total.saturating_add(header.difficulty.value())))
-    }
-}
 
 /// A simulation that is running.
 pub(super) struct Run<'r, 'a> {
@@ -129,6 +35,8 @@ pub(super) struct Run<'r, 'a> {
     /// The gas that all calls may use together, and what is left of it.
     pub(super) gas_cap: u64,
     pub(super) gas_left: u64,
+    /// Bytes of output and logs that still fit into an answer.
+    pub(super) room: usize,
 }
 
 impl Run<'_, '_> {
@@ -140,7 +48,7 @@ impl Run<'_, '_> {
         for plan in plans {
             let calls = match self.block(plan, &blocks)? {
                 Ok(calls) => calls,
-                Err(error) => return Ok(Err(error.into())),
+                Err(error) => return Ok(Err(error)),
             };
             let parent = blocks.last().map_or(self.base.hash(), |block| block.header.hash());
             let header = self.header(&plan.environment, parent, &calls);
@@ -153,7 +61,7 @@ impl Run<'_, '_> {
         &mut self,
         plan: &BlockPlan,
         blocks: &[SimulatedBlock],
-    ) -> Result<Result<Vec<SimulatedCall>, SimulationError>, CallStop> {
+    ) -> Result<Result<Vec<SimulatedCall>, RpcError>, CallStop> {
         let mut done = Vec::new();
         let Some(block) = plan.input.and_then(|index| self.input.blocks.get(index)) else {
             return Ok(Ok(done));
@@ -174,12 +82,16 @@ impl Run<'_, '_> {
                 Ok(checked) => checked,
                 // Nothing that was read has a meaning. The other calls show more of what is missing.
                 Err(_) if self.simulation.is_incomplete() => continue,
-                Err(error) => return Ok(Err(error)),
+                Err(error) => return Ok(Err(error.into())),
             };
             let call = self.call(&context, done.len(), gas_used, sender, transaction)?;
             gas_used = call.run.receipt.cumulative_gas_used;
             fees = fees.saturating_add(call.run.fee);
             self.gas_left = self.gas_left.saturating_sub(call.run.receipt.gas_used);
+            match self.room.checked_sub(size(&call)) {
+                Some(room) => self.room = room,
+                None => return Ok(Err(RpcError::ResponseSize(MAX_RESPONSE))),
+            }
             done.push(call);
         }
         if !fees.is_zero() {
@@ -223,13 +135,9 @@ impl Run<'_, '_> {
         let (price, minimum) = (message.gas_price, context.block.minimum_gas_price);
         if self.input.validation {
             match given.cmp(&expected) {
-                core::cmp::Ordering::Less => {
-                    return Err(SimulationError::NonceTooLow { from, given, expected });
-                }
-                core::cmp::Ordering::Greater => {
-                    return Err(SimulationError::NonceTooHigh { from, given, expected });
-                }
-                core::cmp::Ordering::Equal => {}
+                Ordering::Less => return Err(SimulationError::NonceTooLow { from, given, expected }),
+                Ordering::Greater => return Err(SimulationError::NonceTooHigh { from, given, expected }),
+                Ordering::Equal => {}
             }
             if price < minimum {
                 return Err(SimulationError::GasPrice { from, price, minimum });
@@ -245,18 +153,7 @@ impl Run<'_, '_> {
         if account.balance < needed {
             return Err(SimulationError::Funds { from, balance: account.balance, needed });
         }
-        let transaction = Transaction {
-            nonce: RawUint::from(given),
-            gas_price: RawUint::padded(price, 1),
-            gas_limit: RawUint::from(gas),
-            to: message.to,
-            value: message.value,
-            data: message.data.clone(),
-            v: 0,
-            r: U256::ZERO,
-            s: U256::ZERO,
-        };
-        Ok((from, transaction))
+        Ok((from, message.unsigned(given, gas)))
     }
 
     /// The gas limit of a call: by default what is left in the block, and never more than what is left of all calls.
@@ -312,4 +209,10 @@ impl Run<'_, '_> {
         }
         .seal()
     }
+}
+
+/// Bytes of a call's output and logs.
+fn size(call: &SimulatedCall) -> usize {
+    let logs = call.logs.iter().map(|log| log.data.len());
+    logs.fold(call.run.output.len(), usize::saturating_add)
 }

@@ -3,8 +3,10 @@
 //! Gas, opcodes, native contracts and fees are Rootstock's. A simulated block has no REMASC transaction, and its state root
 //! is zero: it would need the whole state.
 
+mod ancestors;
 mod blocks;
 mod input;
+mod plan;
 mod shape;
 mod transfers;
 
@@ -14,7 +16,8 @@ use alloy_primitives::U256;
 
 use super::{
     call::{CallBlock, block},
-    error::ParamError,
+    error::{ParamError, RpcError},
+    limits::MAX_RESPONSE,
     method::{AT_BLOCK, Failure, Method, Param, ParamSubject, Runs, required, verified},
     params::Params,
 };
@@ -22,8 +25,9 @@ use crate::{
     engine::{BlockHeader, View},
     exec::{CallContext, CallStop, RunLimits},
 };
-use blocks::{SimulatedBlock, plan};
+use ancestors::SimulatedBlock;
 pub(super) use input::SimulationInput;
+use plan::{BlockPlan, plan};
 
 const SIMULATION: &[Param] = &[required("simulation", "SIMULATION").of(ParamSubject::Simulation), AT_BLOCK];
 
@@ -49,7 +53,7 @@ fn prepare(
     view: &dyn View,
     params: Params<'_>,
     input: &SimulationInput,
-) -> Result<(CallBlock, BlockHeader, Vec<blocks::BlockPlan>), Failure> {
+) -> Result<(CallBlock, BlockHeader, Vec<BlockPlan>), Failure> {
     if input.overrides() && !view.policy().calls.overrides {
         return Err(ParamError::OverrideRefused.into());
     }
@@ -58,13 +62,13 @@ fn prepare(
     Ok((CallBlock::after(view, base.clone()), base, plans))
 }
 
-type Simulated = Result<Vec<SimulatedBlock>, super::error::RpcError>;
+type Simulated = Result<Vec<SimulatedBlock>, RpcError>;
 
 fn run(
     view: &dyn View,
     base: &BlockHeader,
     input: &SimulationInput,
-    plans: &[blocks::BlockPlan],
+    plans: &[BlockPlan],
     context: &CallContext<'_>,
     limits: &RunLimits<'_>,
 ) -> Result<Simulated, CallStop> {
@@ -78,6 +82,8 @@ fn run(
             simulation,
             gas_cap: limits.gas_cap,
             gas_left: limits.gas_cap,
+            // Hex takes twice the bytes.
+            room: MAX_RESPONSE / 2,
         }
         .all(plans)
     })

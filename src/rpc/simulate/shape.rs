@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     add,
-    blocks::{SimulatedBlock, SimulatedCall},
+    ancestors::{SimulatedBlock, SimulatedCall},
 };
 use crate::{
     exec::HaltReason,
