@@ -92,7 +92,7 @@ fn blocks_above_a_block_of_mainnet_are_mined_by_its_rules() {
         gas_price: 60_000_000_u64.into(),
         gas_limit: 21_000_u64.into(),
         to: Some(to),
-        value: 5_u64.into(),
+        value: U256::from(5),
         ..Transaction::remasc(0)
     };
     let sent = mark_sender(sent, WHALE, 30).unwrap();
