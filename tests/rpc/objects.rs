@@ -15,7 +15,10 @@ use support::dev::DevClient;
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
 /// Kinds of parameters that are objects, or may be.
-const OBJECTS: [&str; 8] = [
+const OBJECTS: [&str; 11] = [
+    "SIMULATION",
+    "STATE_CONTEXT",
+    "TRACE_CALL_OPTIONS",
     "BLOCK",
     "CALL",
     "TRANSACTION",
@@ -40,7 +43,13 @@ fn good(param: &Param, genesis: &Value) -> Value {
     match param.kind {
         "BLOCK" => json!("0x0"),
         "CALL" | "TRANSACTION" => json!({"from": BRIDGE, "to": BRIDGE}),
-        "LOG_FILTER" | "TRACE_FILTER" | "OVERRIDE" | "TRACE_OPTIONS" | "MINE_OPTIONS" => json!({}),
+        "LOG_FILTER" | "TRACE_FILTER" | "OVERRIDE" | "TRACE_OPTIONS" | "MINE_OPTIONS"
+        | "TRACE_CALL_OPTIONS" => {
+            json!({})
+        }
+        "SIMULATION" => json!({"blockStateCalls": [{}]}),
+        "BUNDLES" | "TRACED_CALLS" => json!([]),
+        "STATE_CONTEXT" => json!("latest"),
         "ADDRESS" => json!(BRIDGE),
         "HASH" => genesis.clone(),
         kind if kind.starts_with("newHeads") => json!("logs"),
@@ -71,6 +80,25 @@ fn arrays(kind: &str) -> Vec<Value> {
             json!({BRIDGE: {"state": [["0x0", "0x1"]]}}),
             json!({BRIDGE: {"stateDiff": []}}),
         ]);
+    }
+    if kind == "SIMULATION" {
+        all.extend([
+            json!({"blockStateCalls": [[]]}),
+            json!({"blockStateCalls": [{"calls": [[BRIDGE, BRIDGE]]}]}),
+            json!({"blockStateCalls": [{"stateOverrides": []}]}),
+            json!({"blockStateCalls": [{"stateOverrides": {BRIDGE: ["0x1"]}}]}),
+            json!({"blockStateCalls": [{"blockOverrides": ["0x1"]}]}),
+        ]);
+    }
+    if kind == "TRACE_CALL_OPTIONS" {
+        all.extend([
+            json!({"stateOverrides": []}),
+            json!({"stateOverrides": {BRIDGE: ["0x1"]}}),
+            json!({"blockOverrides": ["0x1"]}),
+        ]);
+    }
+    if kind == "STATE_CONTEXT" {
+        all.push(json!({"blockNumber": ["latest"]}));
     }
     if kind == "TRACE_OPTIONS" {
         all.push(json!({"tracer": "callTracer", "tracerConfig": [true]}));

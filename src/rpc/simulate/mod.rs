@@ -12,8 +12,6 @@ mod transfers;
 
 use alloc::vec::Vec;
 
-use alloy_primitives::U256;
-
 use super::{
     call::{CallBlock, block},
     error::{ParamError, RpcError},
@@ -113,9 +111,4 @@ pub(super) fn contracts(params: Params<'_>) -> Option<Vec<alloy_primitives::Addr
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) fn overrides(params: Params<'_>) -> bool {
     SimulationInput::read(params).is_ok_and(|input| input.overrides())
-}
-
-/// The total difficulty after more blocks.
-fn add(total: Option<U256>, difficulty: U256) -> Option<U256> {
-    total.map(|total| total.saturating_add(difficulty))
 }

@@ -5,10 +5,7 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::U256;
 use serde::Serialize;
 
-use super::{
-    add,
-    ancestors::{SimulatedBlock, SimulatedCall},
-};
+use super::ancestors::{SimulatedBlock, SimulatedCall};
 use crate::{
     exec::HaltReason,
     rpc::revert::reason,
@@ -54,7 +51,7 @@ struct CallError {
 pub(super) fn blocks(blocks: &[SimulatedBlock], mut total: Option<U256>, full: bool) -> Vec<BlockResult> {
     let mut results = Vec::new();
     for block in blocks {
-        total = add(total, block.header.difficulty.value());
+        total = total.map(|total| total.saturating_add(block.header.difficulty.value()));
         results.push(result(block, total, full));
     }
     results
