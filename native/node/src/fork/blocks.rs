@@ -32,7 +32,6 @@ pub(super) async fn link(
     source: &ForkSource,
     state: &ForkState,
     to: u64,
-    told: &mut (dyn FnMut(u64) + Send),
 ) -> Result<Vec<VerifiedHeader>, ForkError> {
     if state.block.number.saturating_sub(to) > MOST_BELOW {
         return Err(ForkError::TooDeep { number: to, most: MOST_BELOW });
@@ -43,7 +42,6 @@ pub(super) async fn link(
         if lowest.number <= to {
             return Ok(linked);
         }
-        told(lowest.number);
         let new =
             below(source, &state.network, &lowest, to.max(lowest.number.saturating_sub(HEADERS_AT_ONCE)))
                 .await?;
@@ -283,7 +281,7 @@ pub(super) async fn places(
             told.as_ref().map(|place| place.block_number).filter(|number| *number <= state.block.number);
         let mut place = None;
         if let Some(number) = number {
-            link(source, state, number, &mut |_| {}).await?;
+            link(source, state, number).await?;
             if !state.parts().contents.contains_key(&number) {
                 contents(source, state, &BTreeSet::from([number])).await?;
             }
@@ -317,7 +315,7 @@ pub(super) async fn headers_of(
         };
         let number = found.filter(|number| *number < state.block.number);
         if let Some(number) = number {
-            link(source, state, number, &mut |_| {}).await?;
+            link(source, state, number).await?;
         }
         let mut parts = state.parts();
         if !parts.numbers.contains_key(hash) {

@@ -54,6 +54,4 @@ pub enum ForkError {
     TooManyRounds(usize),
     #[error("{0}")]
     Upstream(String),
-    #[error("the upstream is of the network with chain id {found}, not {expected}")]
-    OtherNetwork { found: u64, expected: u64 },
 }

@@ -254,7 +254,7 @@ impl Start {
             self.save(&learned, &[]);
         }
         if let Some(lowest) = wanted.headers.first() {
-            let headers = blocks::link(source, state, *lowest, &mut |_| {}).await?;
+            let headers = blocks::link(source, state, *lowest).await?;
             self.save(&Learned::default(), &headers);
         }
         blocks::headers_of(source, state, &wanted.headers_of).await?;

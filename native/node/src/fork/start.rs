@@ -213,5 +213,5 @@ async fn ancestors(
         return Ok(());
     }
     let oldest = number.saturating_add(1).saturating_sub(maturity).max(1).min(number);
-    link(source, state, oldest, &mut |_| {}).await.map(drop)
+    link(source, state, oldest).await.map(drop)
 }
