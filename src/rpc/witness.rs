@@ -55,9 +55,8 @@ pub(super) const METHODS: &[Method] = &[
         "debug_executionWitness",
         &[THE_BLOCK],
         "{state, codes, headers, uncles} or null",
-        "What a block's execution reads, in the shape of execution-apis: nodes and long values of the parent's state, \
-         codes, and RLP of ancestors; also the RLP lists of uncles that REMASC reads. The nonce of REMASC's sender is \
-         that of the block's last transaction.",
+        "What a block's execution reads (execution-apis): nodes and long values of the parent's state, codes, RLP of \
+         ancestors, and RLP lists of uncles. REMASC's nonce is that of its transaction.",
         of_execution,
     )
     .costs(300),
