@@ -156,7 +156,7 @@ test('tour of operators: what the client in the tab says of the node that serves
     // The looks at a node are some seconds apart.
     await page.waitForFunction(() => /yes\s*none/.test(document.querySelector('#status table')?.textContent ?? ''));
     assert.match(await page.textContent('#status table'), /127\.0\.0\.1:4454/);
-    keep('docs/tour/operator.png', await picture(page, '#search', '#status table'), 'docs/tour.md');
+    keep('docs/tour/operator.png', await picture(page, '#search', '#status table', 4), 'docs/tour.md');
   }, LOOK);
 });
 

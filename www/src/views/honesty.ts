@@ -31,11 +31,10 @@ function servedView(served: readonly Served[]): HTMLElement {
 /** The parts of the status line about honesty. Nobody is praised for a block that nothing proves. */
 export function honestyViews({ reports, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
   const good = lies > 0 ? reports.length - 1 : reports.length;
-  const who = served.length > 0 ? 'this light client: ' : '';
-  const noun = served.length > 0 ? ' honest' : ` ${reports.length === 1 ? 'node' : 'nodes'} honest`;
   const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)
     : lies === 0 && isTrusted ? el('span', {}, el('b', { id: 'honest' }, 'nothing to check yet'), ': the first proof comes with the next block')
-    : el('span', {}, who, el('b', { id: 'honest' }, `${good} of ${reports.length}`), noun, caught(lies));
+    : served.length > 0 ? el('span', {}, 'this light client: ', el('b', { id: 'honest' }, lies > 0 ? 'not honest' : 'honest so far'), caught(lies))
+    : el('span', {}, el('b', { id: 'honest' }, `${good} of ${reports.length}`), ` ${reports.length === 1 ? 'node' : 'nodes'} honest`, caught(lies));
   return served.length > 0 ? [own, servedView(served)] : [own];
 }
 
