@@ -227,6 +227,18 @@ fn a_few_new_blocks_on_an_old_one_are_slow() {
     assert!(!chain.is_slow());
 }
 
+/// Miners find no block for hours at times. Fewer than 36 blocks say nothing of their rate.
+#[test]
+fn a_few_late_blocks_are_not_slow() {
+    let (mut chain, _) = chain_of(100);
+    for _ in 0..25 {
+        grow(&mut chain, 1, 3_000, 1);
+        assert!(!chain.is_slow(), "{}", chain.tip().height);
+    }
+    grow(&mut chain, 1, 3_000, 11);
+    assert!(chain.is_slow(), "these are 36");
+}
+
 /// The same on the built-in block, whose header is not held.
 #[test]
 fn a_few_new_blocks_on_the_checkpoint_are_slow() {

@@ -275,6 +275,38 @@ fn few_new_blocks_of_bitcoin_date_nothing() {
     assert_eq!(weak(&world), WeakReason::SlowBitcoin);
 }
 
+/// A window that reaches back few Bitcoin blocks costs its makers less than the network's own numbers ask for.
+#[test]
+fn a_window_that_reaches_few_bitcoin_blocks_is_not_dated() {
+    for (blocks, is_dated) in [(20, false), (34, false), (38, true)] {
+        let mut world = World::new();
+        (0..40).for_each(|_| world.bitcoin_block(None));
+        world.run(blocks, 4, 3);
+        world.extend(1);
+        let follower = BitcoinFollower::resume(world.bitcoin());
+        let now = Now { unix: world.now(), millis: 20_000 };
+        let dated = BitcoinDates::since(Now::default()).judge(world.rootstock.view(), Some(&follower), now);
+        assert_eq!(matches!(dated, WindowVerdict::Enough(_)), is_dated, "{blocks}: {dated:?}");
+        assert_eq!(dated == WindowVerdict::Unavailable, !is_dated, "{blocks}: {dated:?}");
+    }
+}
+
+/// The dated work of two windows is compared, whatever their lengths are.
+#[test]
+fn a_longer_window_has_no_more_dated_work() {
+    let dated = |blocks| {
+        let mut world = World::new();
+        world.run(blocks, 4, 3);
+        world.extend(1);
+        let follower = BitcoinFollower::resume(world.bitcoin());
+        let now = Now { unix: world.now(), millis: 20_000 };
+        BitcoinDates::since(Now::default()).judge(world.rootstock.view(), Some(&follower), now)
+    };
+    let short = dated(80);
+    assert!(matches!(short, WindowVerdict::Enough(_)), "{short:?}");
+    assert_eq!(dated(160), short);
+}
+
 /// Headers of a chain that nobody mines on Bitcoin's newest blocks any more.
 #[test]
 fn too_little_work_is_named() {
@@ -298,6 +330,13 @@ impl World {
 /// Two branches on the same Bitcoin blocks: miners stand behind the one that is not shown.
 #[test]
 fn a_branch_with_fewer_tags_is_contested() {
+    // As fast as the honest chain, and so slow that the honest chain's numbers are far above.
+    for headers in [4, 2] {
+        contested(headers);
+    }
+}
+
+fn contested(headers: u32) {
     let mut honest = World::new();
     honest.run(80, 4, 3);
     let fork = honest.rootstock.head().number;
@@ -311,7 +350,7 @@ fn a_branch_with_fewer_tags_is_contested() {
         false_world.gas_used = 77;
         false_world.rootstock = shown;
         assert_eq!(false_world.tip(), from);
-        let false_last = false_world.extend(4);
+        let false_last = false_world.extend(headers);
         shown = false_world.rootstock;
         let tag = match block {
             block if block % 8 == 0 => Some(&false_last),

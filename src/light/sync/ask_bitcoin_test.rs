@@ -268,6 +268,36 @@ fn headers_that_another_upstream_has_shown_are_skipped() {
     }
 }
 
+#[test]
+fn an_upstream_that_repeats_headers_is_left_alone() {
+    let (server, mut client) = (Server::new(2_100), Client::new(1));
+    client.ask(0, |request| server.answer(request));
+    client.millis = minutes(1);
+    let known = || respond(encode_bitcoin_headers(server.0.chain(), 1, 2_016));
+    let asked = client.ask(0, |request| match request.method {
+        "rootlight_getBitcoinHeaders" => known(),
+        _ => server.answer(request),
+    });
+    assert_eq!(asked, [r#"Headers["0x835","0x7e0"]"#], "a page without new headers is the last one");
+    assert_eq!(client.tip(), 2_100);
+}
+
+/// Coinbases are missing until another upstream shows them.
+#[test]
+fn an_upstream_without_coinbases_is_asked_for_them_once_a_tip() {
+    let (mut server, mut client) = (Server::new(100), Client::new(1));
+    let asked = |client: &mut Client, server: &Server| {
+        let asked = client.ask(0, |request| server.answer(request));
+        client.millis += minutes(1);
+        asked.iter().filter(|asked| asked.starts_with("Tags")).count()
+    };
+    assert_eq!(asked(&mut client, &server), 1);
+    assert_eq!(asked(&mut client, &server), 0);
+    server.mine(100, 1);
+    assert_eq!(asked(&mut client, &server), 1);
+    assert!(!client.sync.bitcoin().unwrap().missing_coinbases().is_empty());
+}
+
 /// A server's heights are its own statement: blocks far above the client's tip are not more work for that.
 #[test]
 fn a_chain_at_heights_far_above_needs_more_work_too() {
