@@ -181,9 +181,9 @@ pub trait Inspector {
     /// native contracts always are.
     fn log(&mut self, _: &Log) {}
 
-    /// After a local call: an account that it read or changed, before and after it (`None` while it does not exist),
-    /// with its slots, each with the word before and after. Transactions are reported to
-    /// the observer of their block instead.
+    /// After a local call, with the feature `local`: an account that it read or changed, before and after it
+    /// (`None` while it does not exist), with its slots, each with the word before and after. Transactions are
+    /// reported to the observer of their block instead.
     fn account(
         &mut self,
         _address: Address,

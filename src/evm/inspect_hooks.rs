@@ -2,8 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
-use revm::Database as _;
+use alloy_primitives::{Address, Bytes, U256};
 use revm::bytecode::opcode as op;
 use revm::context_interface::{CreateScheme, JournalTr as _};
 use revm::handler::FrameResult;
@@ -14,13 +13,12 @@ use revm::interpreter::{
     CallInput, CallInputs, CallScheme, CreateInputs, GasTable, InstructionResult, InstructionTable,
     Interpreter,
 };
-use revm::state::AccountInfo;
 
 use super::accounts::{code_size, to_address};
 use super::context::{EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::halt::HaltReason;
-use super::inspect::{AccountValues, FrameClose, FrameKind, FrameStart, StepEnd, StepStart};
+use super::inspect::{FrameClose, FrameKind, FrameStart, StepEnd, StepStart};
 use super::machine::Machine;
 use super::precompiles::Precompile;
 
@@ -55,35 +53,6 @@ impl<S: EvmState> Machine<'_, S> {
         }
         words.retain(|_, value| !value.is_zero());
         Some(words)
-    }
-
-    /// Reports the accounts that a local call has read or changed, if the inspector wants them.
-    pub fn report_accounts(&mut self) {
-        let EvmContext { journaled_state: journal, chain, .. } = &mut self.evm.ctx;
-        let Some(inspector) = chain.inspector.as_deref_mut().filter(|inspector| inspector.wants_accounts())
-        else {
-            return;
-        };
-        for (address, account) in &journal.inner.state {
-            let existed = !account.is_loaded_as_not_existing();
-            let exists = !account.is_selfdestructed() && (existed || account.is_touched());
-            let mut values = |info: &AccountInfo| {
-                let code = match &info.code {
-                    Some(code) => code.original_bytes(),
-                    None if info.code_hash == KECCAK256_EMPTY => Bytes::new(),
-                    None => match journal.database.code_by_hash(info.code_hash) {
-                        Ok(code) => code.original_bytes(),
-                        Err(never) => match never {},
-                    },
-                };
-                AccountValues { nonce: info.nonce, balance: info.balance, code }
-            };
-            let before = existed.then(|| values(&account.original_info()));
-            let after = exists.then(|| values(&account.info));
-            let words = &mut account.storage.iter();
-            let mut words = words.map(|(slot, word)| (*slot, word.original_value, word.present_value));
-            inspector.account(*address, before, after, &mut words);
-        }
     }
 
     /// Reports the result of the innermost open frame.

@@ -26,6 +26,8 @@ mod opcodes;
 pub mod precompiles;
 mod run;
 mod touches;
+#[cfg(feature = "local")]
+mod used_accounts;
 
 pub use changes::{ChangedAccount, StateChanges};
 pub use context::{Abort, NativeCallRecord, RunContext};

@@ -137,12 +137,14 @@ pub fn call_watched<'a>(
     if let Some(precompile) = message.to.and_then(|to| Precompile::at(&to, context.rules)) {
         let ended = machine.run_direct(precompile, &first);
         check_attempt(limits, ended.as_ref().err())?;
+        #[cfg(feature = "local")]
         machine.report_accounts();
         let complete = machine.state().finish()?;
         return Ok(CallResult::new(settle_direct(ended.map_err(stop)?, limit, gas), complete));
     }
     let ended = machine.run(first);
     check_attempt(limits, ended.as_ref().err())?;
+    #[cfg(feature = "local")]
     machine.report_accounts();
     // Missing data are reported first: a run on zeros may stop where a run on the real state would not.
     let complete = machine.state().finish()?;
