@@ -189,7 +189,7 @@ pub struct DevArgs {
     pub fork: Vec<String>,
     /// The block to begin on: a number, whose hash is linked to the verified head once and kept, or a number with its hash,
     /// which is trusted [default: the newest verified block]
-    #[arg(long, value_name = "N|N:HASH", requires = "fork", value_parser = super::fork::block)]
+    #[arg(long, value_name = "N|N:HASH", requires = "fork", value_parser = super::fork_block::block)]
     pub fork_block: Option<ForkBlock>,
     /// Accept state that no upstream proves: what the first upstream says, or what N upstreams agree on; the client version
     /// says so then

@@ -55,6 +55,7 @@ mod error;
 mod find_args;
 mod follow;
 mod fork;
+mod fork_block;
 mod header_folder;
 #[cfg(feature = "cluster")]
 mod index;
