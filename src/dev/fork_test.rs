@@ -10,7 +10,7 @@ use super::{DevAccounts, DevChain, DevConfig, DevError};
 use crate::consensus::{Checkpoint, HeaderChain, Network, VerifiedHeader, VerifiedUncles, testing};
 use crate::local::{ForkBase, StoredBlock, mark_sender};
 use crate::state::Account;
-use crate::state::keys::account_key;
+use crate::state::keys::{REMASC_SENDER_KEY, account_key};
 use crate::trie::{EMPTY_ROOT, Trie, TrieBase};
 use crate::types::{SealedHeader, Transaction};
 
@@ -76,7 +76,12 @@ fn mainnet_fork() -> DevChain {
     let at = Checkpoint { number: NUMBER, hash: header.hash(), total_difficulty: None };
     let chain = HeaderChain::from_checkpoint(Arc::new(network.clone()), &at, header).unwrap();
     let account = Account { nonce: 7, balance: U256::from(10).pow(U256::from(18)), ..Account::default() };
-    let values = [(account_key(&WHALE).to_vec(), account.encode().into())].into();
+    let counter = Account { nonce: NUMBER, ..Account::default() };
+    let values = [
+        (account_key(&WHALE).to_vec(), account.encode().into()),
+        (REMASC_SENDER_KEY.to_vec(), counter.encode().into()),
+    ];
+    let values = values.into();
     let base = Arc::new(Base { block: chain.head().clone(), values });
     let accounts = DevAccounts { count: 1, ..DevAccounts::default() };
     DevChain::new(DevConfig::above(network, base, &accounts)).unwrap()
