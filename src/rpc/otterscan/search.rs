@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Most blocks of one search. Those without transactions other than REMASC's are only looked at.
-pub(super) const MAX_BLOCKS: u64 = 10_000;
+const MAX_BLOCKS: u64 = 10_000;
 
 /// A transaction that was found, with its block.
 type Found = (BlockHeader, Arc<VerifiedBody>, usize);
