@@ -179,6 +179,7 @@ impl<'a> Simulation<'a> {
         sender.nonce = sender.nonce.saturating_add(1);
         sender.balance = sender.balance.saturating_sub(price.saturating_mul(U256::from(limit)));
         self.state.set_account(item.sender, sender);
+        #[allow(clippy::option_as_ref_deref, reason = "the lifetime of the trait object is shortened")]
         let watching = inspector.as_mut().map(|inspector| -> &mut dyn Inspector { &mut **inspector });
         let (end, used) = self.execute(context, item, watching)?;
         let unpaid = U256::from(limit.saturating_sub(end.paid));

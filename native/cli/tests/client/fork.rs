@@ -32,8 +32,11 @@ pub(super) struct Node {
     /// Methods that it does not have.
     pub(super) lacks: Vec<&'static str>,
     /// What it says in place of its own results.
-    pub(super) lie: Mutex<Option<fn(&UpstreamRequest, UpstreamResult) -> UpstreamResult>>,
+    pub(super) lie: Mutex<Option<Lie>>,
 }
+
+/// Makes a false response of a true one.
+pub(super) type Lie = fn(&UpstreamRequest, UpstreamResult) -> UpstreamResult;
 
 /// Methods that a stock public node has not.
 pub(super) const PROOFS: [&str; 4] =

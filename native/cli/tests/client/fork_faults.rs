@@ -37,7 +37,7 @@ async fn a_node_without_proofs_is_refused_unless_that_is_wanted() {
 
     node.is_down.store(true, Ordering::SeqCst);
     let fork = open(&[&node], Some(folder.path()), Some(Unproven::Trust), block).await.unwrap();
-    assert_eq!(tokens(&*on(fork).await.unwrap(), OTHER).await, 40);
+    assert_eq!(tokens(&on(fork).await.unwrap(), OTHER).await, 40);
     node.is_down.store(false, Ordering::SeqCst);
     let proven = on(open(&[&node], Some(folder.path()), None, block).await.unwrap()).await;
     assert!(proven.is_err(), "what was told without proof is not taken for proven");

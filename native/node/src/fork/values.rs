@@ -33,7 +33,7 @@ struct Keys {
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     pub(super) nodes: Vec<(B256, Bytes)>,
-    pub(super) values: Vec<(Vec<u8>, Option<Bytes>)>,
+    pub(super) values: KeyValues,
 }
 
 /// Fetches the values under these keys of a state.
@@ -223,6 +223,9 @@ fn why(
     }
 }
 
+/// Values by key of the state; `None` for a key without a value.
+type KeyValues = Vec<(Vec<u8>, Option<Bytes>)>;
+
 /// Takes what upstreams say without proof.
 async fn told(
     source: &ForkSource,
@@ -235,7 +238,7 @@ async fn told(
         Unproven::Quorum(count) => count,
     };
     // Each answer with the number of upstreams that gave it.
-    let mut answers: BTreeMap<Address, Vec<(Vec<(Vec<u8>, Option<Bytes>)>, usize)>> = BTreeMap::new();
+    let mut answers: BTreeMap<Address, Vec<(KeyValues, usize)>> = BTreeMap::new();
     let (mut open, mut failure) = (wanted, None);
     for upstream in &source.upstreams {
         for (address, values) in told_by(source, upstream, state, &open).await {
@@ -275,7 +278,7 @@ async fn told_by(
     upstream: &SharedUpstream,
     state: &ForkState,
     wanted: &Wanted,
-) -> Vec<(Address, Result<Vec<(Vec<u8>, Option<Bytes>)>, ForkError>)> {
+) -> Vec<(Address, Result<KeyValues, ForkError>)> {
     let (number, hash) = (state.block.number, state.block.hash());
     // In the same exchange, so that the upstream has not moved to another branch meanwhile.
     let mut requests = vec![request("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))];
@@ -339,7 +342,7 @@ fn values_of(
     keys: &Keys,
     account: Vec<UpstreamResult>,
     slots: Vec<UpstreamResult>,
-) -> Result<Vec<(Vec<u8>, Option<Bytes>)>, String> {
+) -> Result<KeyValues, String> {
     let text =
         |result: UpstreamResult| result.map(|raw| raw.get().to_owned()).map_err(|error| error.to_string());
     let mut account = account.into_iter().map(text);
