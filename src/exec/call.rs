@@ -35,6 +35,7 @@ pub struct CallMessage {
 
 impl CallMessage {
     /// The message as a transaction without a signature.
+    #[cfg(any(feature = "light", feature = "local"))]
     pub(crate) fn unsigned(&self, nonce: u64, gas: u64) -> Transaction {
         Transaction {
             nonce: RawUint::from(nonce),

@@ -42,6 +42,7 @@ fn block_params(mined: &Mined) -> Vec<Value> {
 /// The values that a parameter may have in a request about some block.
 fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value> {
     let hashes = || vec![json!(mined.blocks[5].0.hash()), json!(mined.side[0].hash())];
+    let call = || json!({ "to": "0x0000000000000000000000000000000000000009" });
     let number = format!("{:#x}", mined.blocks[5].0.number);
     match (name, kind) {
         (_, "BLOCK") => block_params(mined),
@@ -54,7 +55,12 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         ("nonce", "DATA, 8 bytes") => vec![json!("0x0000000000000001")],
         ("powHash" | "mixDigest", "HASH") => vec![json!(B256::repeat_byte(8))],
         (_, "DATA, 32 bytes") => vec![json!(B256::repeat_byte(8))],
-        ("call", _) => vec![json!({ "to": "0x0000000000000000000000000000000000000009" })],
+        ("call", _) => vec![call()],
+        ("simulation", _) => vec![json!({ "blockStateCalls": [{ "calls": [call()] }] })],
+        ("bundles", _) => vec![json!([{ "transactions": [call()] }])],
+        ("calls", _) => vec![json!([[call(), ["trace"]]])],
+        ("traceTypes", _) => vec![json!(["trace"])],
+        ("rawTransaction", _) => vec![json!("0x00")],
         ("filter", "LOG_FILTER") => [
             json!({}),
             json!({ "fromBlock": number, "toBlock": number }),

@@ -110,12 +110,13 @@ impl Fixture {
         solved(&work, 1_800_000_100)
     }
 
-    fn named(&self) -> Named {
+    fn named(&mut self) -> Named {
         let contract = self.contract.clone();
         Named {
             sender: json!(ALICE),
             block: (json!("0x2"), self.block.clone()),
             transaction: self.called.clone(),
+            signed: self.signed(),
             state: json!("latest"),
             call: json!([{"from": BOB, "to": contract}, "latest", {NOBODY: {"code": REVERTS}}]),
             logs: json!({"fromBlock": "0x1", "toBlock": "latest", "address": contract, "topics": [TOPIC]}),
@@ -138,7 +139,6 @@ impl Fixture {
             "eth_subscribe" => json!(["newHeads"]),
             "eth_unsubscribe" => json!([self.ask("eth_subscribe", &json!(["newHeads"]))["result"]]),
             "eth_sendRawTransaction" => json!([self.signed()]),
-            "trace_rawTransaction" => json!([self.signed(), ["trace"]]),
             "eth_sendTransaction" | "eth_signTransaction" => {
                 json!([{"from": BOB, "to": ALICE, "gas": "0x5208", "gasPrice": "0x3938700", "value": "0x1", "data": "0x"}])
             }

@@ -16,6 +16,8 @@ pub struct Named {
     pub state: Value,
     /// The message, block and overrides of a call.
     pub call: Value,
+    /// A signed transaction.
+    pub signed: Value,
     /// A log filter.
     pub logs: Value,
 }
@@ -23,7 +25,7 @@ pub struct Named {
 /// Arguments for a method that reads the chain; none for one that takes none; `None` for one that changes the chain, or that
 /// needs a filter.
 pub fn reading(method: &str, named: &Named) -> Option<Value> {
-    let Named { contract, sender, block: (number, hash), transaction, state, call, logs } = named;
+    let Named { contract, sender, block: (number, hash), transaction, state, call, signed, logs } = named;
     let word = format!("0x{}", "00".repeat(32));
     Some(match method {
         "web3_sha3" => json!(["0x68656c6c6f"]),
@@ -86,6 +88,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "debug_traceCallMany" => json!([[{"transactions": [{"to": contract}]}], {"blockNumber": state}, {}]),
         "trace_call" => json!([{"from": sender, "to": contract}, ["trace"], state]),
         "trace_callMany" => json!([[[{"from": sender, "to": contract}, ["trace", "stateDiff"]]], state]),
+        "trace_rawTransaction" => json!([signed, ["trace"]]),
         "trace_replayTransaction" => json!([transaction, ["trace"]]),
         "trace_replayBlockTransactions" => json!([number, ["trace", "stateDiff"]]),
         "eth_simulateV1" => {

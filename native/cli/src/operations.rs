@@ -40,8 +40,8 @@ pub struct OperationArgs {
     /// Do not serve the page to browsers at GET /
     #[arg(long)]
     pub no_page: bool,
-    /// Let the page ask this Sourcify server for the functions of contracts, which it marks as not proven, such as
-    /// https://sourcify.dev/server; without it the page asks no other server
+    /// Let the page ask this Sourcify server for the functions of contracts, which it marks as not proven; without it the page
+    /// asks no other server
     #[arg(long, value_name = "URL", conflicts_with = "no_page")]
     pub sourcify: Option<SourcifyAddress>,
 }

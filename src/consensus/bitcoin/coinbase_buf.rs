@@ -8,8 +8,10 @@ use super::hash::sha256_midstate;
 /// The coinbases that are kept whole are those of blocks at multiples of this height.
 const WHOLE_COINBASES: u32 = 8;
 /// Where the length of the input's script stands in a coinbase without witness data.
+#[cfg(feature = "light")]
 const SCRIPT_LEN_AT: usize = 41;
 /// Most bytes of a height.
+#[cfg(feature = "light")]
 const HEIGHT_LEN: usize = 4;
 
 /// A [`CoinbaseProof`] that owns its bytes.
@@ -33,6 +35,7 @@ impl CoinbaseProofBuf {
     }
 
     /// The height that the coinbase states at the start of its script (BIP 34). `None` if it is cut or states none.
+    #[cfg(feature = "light")]
     pub(crate) fn stated_height(&self) -> Option<u32> {
         let [_, len, script @ ..] = self.coinbase.get(SCRIPT_LEN_AT..).filter(|_| !self.is_cut)? else {
             return None;

@@ -300,6 +300,7 @@ async fn every_method_of_the_table_is_answered_or_refused_by_name() {
         transaction: block["transactions"][0].clone(),
         state: block["number"].clone(),
         call: json!([{"to": COW}, block["number"]]),
+        signed: json!("0x00"),
         logs: json!({"fromBlock": block["number"], "topics": []}),
     };
     let (mut answered, mut refused) = (0, 0);
