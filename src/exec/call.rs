@@ -14,7 +14,9 @@ use crate::evm::{
     RunEnvironment, intrinsic_gas,
 };
 use crate::state::{OverriddenState, StateOverride, StateReader};
-use crate::types::{Header, RawUint, Transaction};
+use crate::types::Header;
+#[cfg(any(feature = "light", feature = "local"))]
+use crate::types::{RawUint, Transaction};
 
 /// A message to execute. A local call needs neither balance nor nonce, so neither is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -112,10 +112,10 @@ fn of_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failur
 }
 
 fn of_execution(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let Some(header) = by_selector(view, params)? else { return absent() };
     if params.block(0)? == BlockParam::Pending {
         return Err(ParamError::BlockId("pending".into()).into());
     }
-    let Some(header) = by_selector(view, params)? else { return absent() };
     if header.number == 0 {
         return absent();
     }
