@@ -39,11 +39,11 @@ fn block_params(mined: &Mined) -> Vec<Value> {
     all
 }
 
-/// A signed transaction of regtest that calls a native contract.
+/// A signed transaction for any network that calls a native contract.
 const SIGNED: &str = "0x\
-    f85f8080825208940000000000000000000000000000000000000009808066a0421dbec7e8cbfbf0016123961f38ca8a\
-    a02aa1a5644a98e7e0cbad24e742a28fa03e2a5d3f7ea8ac26d9a137c063aede3c7bdae064fd202fc387f3df50502442\
-    01";
+    f85f808082520894000000000000000000000000000000000000000980801ca0010072202beb9a0a240472404f578d5c\
+    f8899059c684b719b7cf0c1f7cd6b393a018380f781f2dd1a88d1e69231beb2b492eefbbd1289a24bce82a3be6273f8e\
+    ba";
 
 /// The values that a parameter may have in a request about some block.
 fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value> {
