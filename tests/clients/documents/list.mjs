@@ -37,7 +37,6 @@ export const DOCUMENTS = {
     { begins: "import { createProvider } from 'rootlight';\nconst provider", script: 'balance', replace: [...ownNode, ['0xADDRESS', 'ACCOUNT']] },
     { begins: "import { createProvider } from 'rootlight';\nimport { createPublicClient", script: 'number', replace: ownNode },
     { begins: "import { announce, createProvider } from 'rootlight';", script: 'wallet', replace: [["network: 'mainnet'", "network: 'regtest'"]] },
-    { begins: 'rootlight dev --fork', needs: PUBLIC },
     { begins: "import { createDevChain } from 'rootlight/dev.js';", script: 'dev', replace: [] },
     { begins: 'npx rootlight dev', shell: 'npx', replace: [['--http-port 8545', '--http-port 0']] },
     { begins: "import * as verify from 'rootlight/verify.js';", script: 'verify', replace: [['verify.header(block)', "verify.header(block, { network: 'regtest' })"], ['header: block }', "header: block }, { network: 'regtest' }"]] },
