@@ -88,7 +88,8 @@ impl Method {
                 call_object::overrides(params, position).map_or(true, |given| !given.accounts.is_empty())
             }
             ParamSubject::CallOptions => debug::overrides(params, position),
-            ParamSubject::Simulation => simulate::overrides(params),
+            // A witness is also that of a simulation, in place of a call.
+            ParamSubject::Simulation | ParamSubject::Call => simulate::overrides(params),
             _ => false,
         })
     }

@@ -280,7 +280,8 @@ fn overrides_are_refused_in_each_form_by_each_name() {
             assert_eq!(inspect(&read(call.as_bytes()), &none).unfit, None, "{call}");
         }
     }
-    for (row, position, _) in subjects().filter(|(_, _, subject)| *subject == ParamSubject::Simulation) {
+    let simulated = |subject| matches!(subject, ParamSubject::Simulation | ParamSubject::Call);
+    for (row, position, _) in subjects().filter(|(_, _, subject)| simulated(*subject)) {
         let block = |over: Value| json!({"blockStateCalls": [{}, {"stateOverrides": over}]});
         for call in calls(row, position, &block(json!({SHOP: {"balance": "0x1"}}))) {
             assert_eq!(
