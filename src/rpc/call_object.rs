@@ -21,6 +21,21 @@ use crate::{
 /// an empty account takes ten times the memory of its text.
 pub(super) const MAX_OVERRIDES: usize = 1024 * 1024;
 
+/// Most objects in a list of calls with its overrides: twenty times the calls that the gas of one request allows. Once parsed,
+/// an empty call takes three hundred times the memory of its text.
+const MAX_CALL_OBJECTS: usize = 32_768;
+
+/// Checks how long the list of calls in the first parameter is, before it is parsed.
+pub(super) fn check_calls(params: Params<'_>) -> Result<(), ParamError> {
+    if params.length(0) > MAX_OVERRIDES {
+        return Err(ParamError::CallsTooLong(MAX_OVERRIDES));
+    }
+    if params.objects(0) > MAX_CALL_OBJECTS {
+        return Err(ParamError::TooManyCalls(MAX_CALL_OBJECTS));
+    }
+    Ok(())
+}
+
 /// A transaction call object. Unknown fields are ignored; `input` takes precedence over `data`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]

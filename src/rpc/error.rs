@@ -221,6 +221,8 @@ pub enum ParamError {
     OverridesTooLong(usize),
     #[error("the calls and overrides have more than {0} bytes of JSON: give fewer calls, slots or less code")]
     CallsTooLong(usize),
+    #[error("the calls and overrides have more than {0} objects: give fewer calls or accounts")]
+    TooManyCalls(usize),
     #[error("invalid trace type '{0}': trace and stateDiff exist")]
     TraceType(String),
     #[error("vmTrace is not supported: ask debug_traceCall or debug_traceTransaction for instructions")]

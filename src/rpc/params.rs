@@ -108,6 +108,11 @@ impl<'a> Params<'a> {
         self.raw(position).map_or(0, |raw| raw.get().len())
     }
 
+    /// The number of objects in a parameter's text, at most: braces in strings count too.
+    pub(super) fn objects(&self, position: usize) -> usize {
+        self.raw(position).map_or(0, |raw| raw.get().bytes().filter(|byte| *byte == b'{').count())
+    }
+
     /// A parameter as text, for error messages: a string's content, anything else as it was written.
     pub fn text(&self, position: usize) -> String {
         self.raw(position).map(string_or_number).unwrap_or_default()

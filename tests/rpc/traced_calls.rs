@@ -250,3 +250,19 @@ fn traced_calls_that_cannot_run_are_refused() {
     let (code, text) = fixture.base.dev.refused("debug_traceCall", json!([{"to": NOBODY}, "latest", steps]));
     assert!(code == -32005 || text.contains("bytes"), "{code} {text}");
 }
+
+/// Empty calls are short, and take much memory once they are read.
+#[test]
+fn a_list_of_very_many_calls_is_refused_unread() {
+    let mut fixture = CallsFixture::new();
+    let many = vec![json!({}); 40_000];
+    let typed: Vec<Value> = many.iter().map(|call| json!([call, []])).collect();
+    for (method, params) in [
+        ("eth_simulateV1", json!([{"blockStateCalls": [{"calls": many}]}])),
+        ("debug_traceCallMany", json!([[{"transactions": many}]])),
+        ("trace_callMany", json!([typed])),
+    ] {
+        let (code, text) = fixture.base.dev.refused(method, params);
+        assert_eq!((code, text.contains("more than 32768 objects")), (-32602, true), "{method}: {text}");
+    }
+}

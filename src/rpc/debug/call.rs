@@ -12,7 +12,7 @@ use crate::{
     rpc::{
         block_override::{BlockOverride, BlockOverrideObject},
         call::block,
-        call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, message, state_override},
+        call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, check_calls, message, state_override},
         error::ParamError,
         method::{
             AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, optional, required, verified,
@@ -119,9 +119,7 @@ struct Bundle {
 
 fn bundles(params: Params<'_>) -> Result<Vec<Bundle>, ParamError> {
     let expected = "an array of bundles";
-    if params.length(0) > MAX_OVERRIDES {
-        return Err(ParamError::CallsTooLong(MAX_OVERRIDES));
-    }
+    check_calls(params)?;
     let given: Vec<Object<BundleObject>> =
         params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })?;
     let bundle = |Object(bundle): &Object<BundleObject>| {

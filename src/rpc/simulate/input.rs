@@ -8,7 +8,7 @@ use crate::{
     exec::CallMessage,
     rpc::{
         block_override::{BlockOverride, BlockOverrideObject},
-        call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, state_override},
+        call_object::{CallObject, OverrideObjects, check_calls, state_override},
         error::{ParamError, RpcError},
         params::Params,
         simulation_error::SimulationError,
@@ -76,9 +76,7 @@ impl SimulationInput {
     /// Reads the first parameter.
     pub(in crate::rpc) fn read(params: Params<'_>) -> Result<Arc<Self>, RpcError> {
         params.once(0, || {
-            if params.length(0) > MAX_OVERRIDES {
-                return Err(ParamError::CallsTooLong(MAX_OVERRIDES).into());
-            }
+            check_calls(params)?;
             let expected = "an object with blockStateCalls";
             let given: Option<SimulationObject> = params.object(0, expected)?;
             given.ok_or(ParamError::Type { position: 0, expected })?.parse()

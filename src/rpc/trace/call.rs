@@ -19,7 +19,7 @@ use crate::{
     rpc::{
         block_override::BlockOverride,
         call::block,
-        call_object::{CallObject, MAX_OVERRIDES, message, overrides},
+        call_object::{CallObject, check_calls, message, overrides},
         error::ParamError,
         lookup::find,
         method::{
@@ -197,9 +197,7 @@ fn one(
 
 fn calls(params: Params<'_>) -> Result<Vec<(CallMessage, TraceTypes)>, ParamError> {
     let expected = "an array of calls, each with its trace types";
-    if params.length(0) > MAX_OVERRIDES {
-        return Err(ParamError::CallsTooLong(MAX_OVERRIDES));
-    }
+    check_calls(params)?;
     let given: Vec<(Object<CallObject>, Vec<String>)> =
         params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })?;
     given.iter().map(|(Object(call), types)| Ok((call.message()?, TraceTypes::of(types)?))).collect()
