@@ -261,3 +261,23 @@ fn a_search_ends_where_states_are_not_kept() {
     let (code, text) = dev.refused("ots_searchTransactionsBefore", json!([BOB, 5, 25]));
     assert!(code == -32600 && text.contains("older than the history kept"), "{code} {text}");
 }
+
+#[test]
+fn a_page_has_a_limit_of_its_own() {
+    let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
+    let mut dev = DevClient::new(config);
+    for _ in 0..3 {
+        for _ in 0..60 {
+            dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "gas": "0x5208"}]));
+        }
+        dev.get("evm_mine", json!([]));
+    }
+    for (method, ended) in
+        [("ots_searchTransactionsBefore", "lastPage"), ("ots_searchTransactionsAfter", "firstPage")]
+    {
+        let page = dev.get(method, json!([BOB, 0, u64::MAX]));
+        assert_eq!((page["txs"].as_array().unwrap().len(), &page[ended]), (120, &json!(false)), "{method}");
+        let all = pages(&mut |method, params| dev.get(method, params), method, BOB, 100);
+        assert_eq!(all.len(), 180, "{method}");
+    }
+}

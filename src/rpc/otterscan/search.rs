@@ -25,6 +25,9 @@ use crate::{
 /// Most blocks of one search. Those without transactions other than REMASC's are only looked at.
 const MAX_BLOCKS: u64 = 10_000;
 
+/// Most transactions after which a page ends, whatever its request says: all of them are in memory at once.
+const MAX_PAGE: usize = 100;
+
 /// A transaction that was found, with its block.
 type Found = (BlockHeader, Arc<VerifiedBody>, usize);
 
@@ -58,7 +61,7 @@ pub(super) fn after(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput
 fn read(params: Params<'_>) -> Result<(Address, u64, usize), Failure> {
     let block = params.number(1)?.saturating_to();
     let size: U256 = params.number(2)?;
-    Ok((params.address(0)?, block, size.saturating_to::<usize>().max(1)))
+    Ok((params.address(0)?, block, size.saturating_to::<usize>().clamp(1, MAX_PAGE)))
 }
 
 /// Searches these blocks until a page is full. A page has all transactions of its last block.
