@@ -129,6 +129,20 @@ fn overrides_change_what_a_traced_call_sees() {
     let traces = fixture.get("debug_traceCallMany", json!([bundles, "latest", options]));
     assert_eq!(traces[0][0]["output"], expected.replace(&word(0x77)[2..], &word(0x78)[2..]));
     assert_eq!(traces[1][0]["output"], expected);
+    // BLOCKHASH of a block that is not below the one of the call, and of one that is.
+    let hash = |number: u64| format!("0x60{number:02x}4060005260206000f3");
+    for (number, expected) in [
+        (0x70, word(0)),
+        (1, fixture.get("eth_getBlockByNumber", json!(["0x1", false]))["hash"].as_str().unwrap().into()),
+    ] {
+        let options = json!({
+            "tracer": CALLS,
+            "stateOverrides": {NOBODY: {"code": hash(number)}},
+            "blockOverrides": {"number": "0x77"},
+        });
+        let trace = fixture.get("debug_traceCall", json!([{"to": NOBODY}, "latest", options]));
+        assert_eq!(trace["output"], expected, "{number}");
+    }
     let over = json!({NOBODY: {"code": REVERTS}});
     let reverted = fixture.get("trace_call", json!([{"to": NOBODY}, ["trace"], "latest", over]));
     assert_eq!(
