@@ -1,7 +1,7 @@
 //! What was read of a block, on disk: one file for each block hash, so that a second run asks the upstream nothing.
 //!
-//! Nothing in a file is trusted but values that no upstream proved, which have files of their own: nodes count by their hashes,
-//! from the state root on, and headers by the hashes of those above.
+//! Nothing in a file is trusted but values that no upstream proved, which have files of their own for each way in which they
+//! were accepted: nodes count by their hashes, from the state root on, and headers by the hashes of those above.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use rootlight::types::header::HeaderForm;
 use rootlight::types::{Header, SealedHeader};
 use tracing::info;
 
+use super::source::Unproven;
 use super::state::ForkState;
 use super::values::Learned;
 
@@ -34,13 +35,17 @@ type Fault = String;
 
 impl ForkStore {
     /// Opens the file of a block in a folder; `None` if it cannot be used, so that the run does without.
-    pub(super) fn open(folder: &Path, block: &B256, is_unproven: bool) -> Option<Self> {
-        let name = if is_unproven { "unproven.redb" } else { "redb" };
+    pub(super) fn open(folder: &Path, block: &B256, unproven: Option<Unproven>) -> Option<Self> {
+        let name = match unproven {
+            None => "redb".to_owned(),
+            Some(Unproven::Trust) => "trust.redb".to_owned(),
+            Some(Unproven::Quorum(count)) => format!("quorum-{count}.redb"),
+        };
         let path = folder.join(format!("{block}.{name}"));
         let opened = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
         let opened = opened.and_then(|()| Database::create(&path).map_err(|error| error.to_string()));
         match opened {
-            Ok(database) => Some(Self { database, is_unproven }),
+            Ok(database) => Some(Self { database, is_unproven: unproven.is_some() }),
             Err(error) => {
                 info!(
                     "what is read below the fork is not kept on disk in this run: {}: {error}",
@@ -162,5 +167,20 @@ pub(super) fn keep_hash(folder: &Path, chain_id: u64, number: u64, hash: B256) {
         .and_then(|()| std::fs::write(number_file(folder, chain_id, number), format!("{hash}\n")));
     if let Err(error) = written {
         info!("the hash of block {number} is not kept on disk: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_kept_apart_by_the_way_in_which_they_were_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |unproven| ForkStore::open(folder.path(), &B256::ZERO, unproven);
+        let ways = [None, Some(Unproven::Trust), Some(Unproven::Quorum(2)), Some(Unproven::Quorum(3))];
+        let stores = ways.map(open);
+        assert!(stores.iter().all(Option::is_some));
+        assert!(ways.map(open).iter().all(Option::is_none), "a file is open once");
     }
 }

@@ -80,7 +80,7 @@ pub(super) async fn begin(
     }
     let (header, chain) = match kept {
         Some((number, hash)) => {
-            let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven.is_some()));
+            let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
             (trusted(source, &network, store.as_ref(), (number, hash)).await?, None)
         }
         None => {
@@ -103,7 +103,7 @@ pub(super) async fn begin(
     if let Some(begun) = known(&hash) {
         return Ok(begun);
     }
-    let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven.is_some()));
+    let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
     let mut state = ForkState::new(network, header);
     if let Some(store) = &store {
         store.load(&state);
