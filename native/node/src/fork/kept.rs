@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of chains. With a million entries each has some sixty.
 const CHAINS: usize = 1 << 14;
@@ -10,6 +11,7 @@ const CHAINS: usize = 1 << 14;
 #[derive(Debug)]
 pub(super) struct Kept<V> {
     chains: Box<[Link<V>]>,
+    count: AtomicUsize,
     hasher: RandomState,
 }
 
@@ -24,7 +26,8 @@ struct Entry<V> {
 
 impl<V> Default for Kept<V> {
     fn default() -> Self {
-        Self { chains: (0..CHAINS).map(|_| Link::new()).collect(), hasher: RandomState::new() }
+        let chains = (0..CHAINS).map(|_| Link::new()).collect();
+        Self { chains, count: AtomicUsize::new(0), hasher: RandomState::new() }
     }
 }
 
@@ -32,6 +35,11 @@ impl<V> Kept<V> {
     fn chain(&self, key: &[u8]) -> &Link<V> {
         // The remainder is below the number of chains.
         &self.chains[usize::try_from(self.hasher.hash_one(key) % CHAINS as u64).unwrap_or(0)]
+    }
+
+    /// The number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// The value under a key.
@@ -52,7 +60,10 @@ impl<V> Kept<V> {
         let mut link = self.chain(key);
         loop {
             // Another thread may append first; the next entry is looked at then.
-            let entry = link.get_or_init(|| new.take().unwrap_or_else(|| unreachable!("it is taken once")));
+            let entry = link.get_or_init(|| {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                new.take().unwrap_or_else(|| unreachable!("it is taken once"))
+            });
             if *entry.key == *key {
                 return &entry.value;
             }
@@ -92,6 +103,7 @@ mod tests {
         });
         assert!((0..20_000_u32).all(|number| kept.get(&number.to_be_bytes()) == Some(&number)));
         assert_eq!(*kept.insert(&7_u32.to_be_bytes(), 8), 7, "the first value stays");
+        assert_eq!(kept.len(), 20_000);
         assert_eq!(kept.get(b"other"), None);
     }
 }

@@ -49,6 +49,12 @@ const MOST_MISSING: usize = 100_000;
 /// Most trie nodes and long values that are kept of a block.
 const MOST_NODES: usize = 4_000_000;
 
+/// Most values that are kept of a block, those that are known to be absent included.
+const MOST_VALUES: usize = 2 * MOST_NODES;
+
+/// Values that are kept at which no more of those are kept that nodes prove to be absent: code can read any number of them.
+const MOST_ABSENT: usize = 250_000;
+
 /// What a chain that begins on a block of another network reads of that network.
 pub struct Fork {
     source: Arc<ForkSource>,
@@ -199,10 +205,17 @@ impl Fork {
             let start = self.starts().into_iter().find(same)?;
             Some(Begun { state: start.state, store: start.store })
         };
-        let begun = start::begin(&source, &self.options, block, &known).await?;
+        let begun = start::begin(&source, &self.options_of(&source), block, &known).await?;
         from.state.parts().others.insert((url, number), begun.state.clone());
         self.add(begun, source);
         Ok(())
+    }
+
+    /// The options for a block of this source. What the upstream of a caller shows does not go on disk, where later runs would
+    /// take it for what their own upstreams have shown.
+    fn options_of(&self, source: &Arc<ForkSource>) -> ForkOptions {
+        let folder = self.options.folder.clone().filter(|_| Arc::ptr_eq(source, &self.source));
+        ForkOptions { folder, ..self.options.clone() }
     }
 
     /// Forgets the blocks that a reset has found, so that a later one finds the head of that time.
@@ -247,7 +260,7 @@ impl Start {
     async fn fetch(&self, wanted: &Wanted) -> Result<(), ForkError> {
         let (source, state) = (&self.source, &*self.state);
         if !wanted.values.is_empty() {
-            if state.parts().nodes.0.len() > MOST_NODES {
+            if state.parts().nodes.0.len() > MOST_NODES || state.values.len() > MOST_VALUES {
                 return Err(ForkError::TooMuch(MOST_NODES));
             }
             let learned = values::fetch(source, state, &wanted.values).await?;

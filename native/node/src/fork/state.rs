@@ -13,6 +13,7 @@ use rootlight::trie::{NodeSource, TrieBase, WalkError, lookup_value};
 use rootlight::types::SealedHeader;
 
 use super::kept::Kept;
+use super::{MOST_ABSENT, MOST_MISSING};
 
 thread_local! {
     /// How many reads of the present thread have found something missing.
@@ -106,7 +107,10 @@ impl ForkState {
     }
 
     fn note(&self, parts: &mut Parts, missing: Missing) {
-        parts.missing.insert(missing);
+        // One more shows that there are too many.
+        if parts.missing.len() <= MOST_MISSING {
+            parts.missing.insert(missing);
+        }
         MISSED.set(MISSED.get().wrapping_add(1));
     }
 
@@ -148,6 +152,7 @@ impl TrieBase for ForkState {
             return known.as_ref();
         }
         match self.proven(key) {
+            Ok(None) if self.values.len() >= MOST_ABSENT => None,
             Ok(value) => self.values.insert(key, value).as_ref(),
             Err(_) => {
                 self.note(&mut self.parts(), Missing::Value(key.to_vec()));
@@ -227,5 +232,44 @@ impl ForkBase for ForkState {
 
     fn first_rewarded(&self) -> u64 {
         self.first_rewarded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::consensus::{Checkpoint, HeaderChain, testing};
+    use rootlight::trie::EMPTY_ROOT;
+    use rootlight::types::Header;
+
+    use super::*;
+
+    /// A block without any account.
+    fn empty() -> ForkState {
+        let network = Arc::new(Network::regtest());
+        let header = Header { state_root: EMPTY_ROOT, ..testing::header(&network, 7) }.seal();
+        let at = Checkpoint { number: 7, hash: header.hash(), total_difficulty: None };
+        let chain = HeaderChain::from_checkpoint(network.clone(), &at, header).unwrap();
+        ForkState::new(network, chain.head().clone())
+    }
+
+    #[test]
+    fn what_one_run_misses_has_a_limit() {
+        let (state, before) = (empty(), missed());
+        let runs = MOST_MISSING + 20;
+        for number in 0..runs {
+            assert!(state.locate(&B256::left_padding_from(&number.to_be_bytes())).is_none());
+        }
+        assert_eq!(missed() - before, runs as u64);
+        assert_eq!(state.take_missing().len(), MOST_MISSING + 1);
+    }
+
+    #[test]
+    fn values_that_are_absent_are_kept_up_to_a_limit() {
+        let state = empty();
+        for number in 0..MOST_ABSENT + 20 {
+            assert!(state.value(&number.to_be_bytes()).is_none());
+        }
+        assert_eq!((state.values.len(), state.take_missing().len()), (MOST_ABSENT, 0));
+        assert!(state.value(&REMASC_SENDER_KEY).is_some());
     }
 }
