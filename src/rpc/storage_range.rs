@@ -61,7 +61,9 @@ fn storage_range_at(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput
     let (start, most) = (start_key(&params.data(3)?), small(params.number(4)?).clamp(1, MAX_CELLS));
     let Some(header) = by_selector(view, params)? else { return absent() };
     let state = view.state_before(&header, index)?;
-    let StorageRange { cells, next } = storage_range(&state, &address, &start, most);
+    let Some(StorageRange { cells, next }) = storage_range(&state, &address, &start, most) else {
+        return Err(unlisted().into());
+    };
     let shown = cells.into_iter().map(|(hash, (slot, value))| {
         let value = if value.len() > 32 { value } else { B256::left_padding_from(&value).into() };
         (hash, Cell { key: slot.into(), value: hex::encode_prefixed(&value) })
@@ -74,6 +76,12 @@ fn start_key(given: &[u8]) -> B256 {
     let mut start = B256::ZERO;
     start.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
     start
+}
+
+/// Why a chain that begins on another network does not answer.
+fn unlisted() -> RpcError {
+    let instead = "this chain begins on a block of another network, of which it has only what was read; ask eth_getStorageAt for each cell";
+    RpcError::Impossible { method: NAME.into(), instead }
 }
 
 /// Why a light client does not answer.

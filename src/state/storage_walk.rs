@@ -14,8 +14,11 @@ pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
 }
 
 /// As [`storage_words`], but `None` if there are more than `limit` words, or more trie nodes than `limit`
-/// words need.
+/// words need, or if the trie lies above a base, whose words it cannot list.
 pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
+    if trie.is_above_base() {
+        return None;
+    }
     let prefix = storage_root_key(address);
     let start = prefix.len().saturating_add(BALANCING);
     let mut words = BTreeMap::new();
@@ -40,8 +43,12 @@ pub struct StorageRange {
     pub next: Option<B256>,
 }
 
-/// At most `most` cells of an account, from the slot with the hash `start` or the next one on.
-pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) -> StorageRange {
+/// At most `most` cells of an account, from the slot with the hash `start` or the next one on. `None` if the trie lies above a
+/// base, whose cells it cannot list.
+pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) -> Option<StorageRange> {
+    if trie.is_above_base() {
+        return None;
+    }
     let root = storage_root_key(address);
     let mut cells: BTreeMap<B256, (U256, Bytes)> = BTreeMap::new();
     let mut last = [0; BALANCING];
@@ -74,15 +81,16 @@ pub fn storage_range(trie: &Trie, address: &Address, start: &B256, most: usize) 
     }
     let next = cells.keys().nth(most).copied();
     cells.retain(|hash, _| next.is_none_or(|next| *hash < next));
-    StorageRange { cells, next }
+    Some(StorageRange { cells, next })
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
+    use alloc::{sync::Arc, vec};
 
     use super::*;
     use crate::state::keys::{account_key, code_key, slot_key};
+    use crate::trie::TrieBase;
 
     #[test]
     fn words_of_one_account() {
@@ -101,6 +109,27 @@ mod tests {
         assert_eq!(storage_words_up_to(&trie, &mine, 1), None, "more than the limit");
         assert!(storage_words(&trie, &Address::ZERO).is_empty());
         assert!(storage_words(&trie, &other).is_empty());
+    }
+
+    #[derive(Debug)]
+    struct NoValues;
+
+    impl TrieBase for NoValues {
+        fn value(&self, _: &[u8]) -> Option<&Bytes> {
+            None
+        }
+
+        fn root(&self) -> B256 {
+            B256::ZERO
+        }
+    }
+
+    #[test]
+    fn a_trie_above_another_one_lists_no_storage() {
+        let (mine, mut trie) = (Address::repeat_byte(1), Trie::above(Arc::new(NoValues)));
+        trie.put(&slot_key(&mine, &U256::ZERO), vec![5]);
+        assert_eq!(storage_words_up_to(&trie, &mine, 9), None);
+        assert_eq!(storage_range(&trie, &mine, &B256::ZERO, 9), None);
     }
 
     /// Keys that differ only in their 80 balancing bits end in the same slot, and there can be any number of
@@ -137,7 +166,7 @@ mod tests {
         for most in [1, 7, 299, 300, 1_000] {
             let (mut found, mut start) = (BTreeMap::new(), Some(B256::ZERO));
             while let Some(from) = start {
-                let page = storage_range(&trie, &mine, &from, most);
+                let page = storage_range(&trie, &mine, &from, most).unwrap();
                 assert!(page.cells.len() <= most && !page.cells.is_empty(), "{most}");
                 found.extend(page.cells);
                 start = page.next;
@@ -147,7 +176,7 @@ mod tests {
         // Between two hashes, at the first and above the last one.
         let hashes: Vec<B256> = whole.keys().copied().collect();
         let after = |hash: &B256| B256::from(U256::from_be_bytes(hash.0) + U256::from(1));
-        let first_of = |start: &B256| storage_range(&trie, &mine, start, 1).cells.into_keys().next();
+        let first_of = |start: &B256| storage_range(&trie, &mine, start, 1).unwrap().cells.into_keys().next();
         for pair in hashes.windows(2) {
             assert_eq!((first_of(&pair[0]), first_of(&after(&pair[0]))), (Some(pair[0]), Some(pair[1])));
         }
