@@ -36,7 +36,7 @@ pub use start::{ForkBlock, ForkOptions};
 
 use disk::ForkStore;
 use start::Begun;
-use state::{ForkState, Missing, OtherStart, missed};
+use state::{ForkState, Missing, OtherStart, forget_missing, missed};
 use values::Learned;
 
 /// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
@@ -155,6 +155,7 @@ impl Fork {
     /// # Errors
     /// Something that is missing cannot be had.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, ForkError> {
+        forget_missing();
         for _ in 0..MOST_ROUNDS {
             let before = missed();
             let result = run();
@@ -166,7 +167,7 @@ impl Fork {
         Err(ForkError::TooManyRounds(MOST_ROUNDS))
     }
 
-    /// Fetches what runs have missed.
+    /// Fetches what the runs of the present thread have missed.
     async fn fetch(&self) -> Result<(), ForkError> {
         let _one = self.fetching.lock().await;
         for start in self.starts() {

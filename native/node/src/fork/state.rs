@@ -1,6 +1,6 @@
 //! What is known of a block of a network, and of the blocks below it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,11 +18,18 @@ use super::{MOST_ABSENT, MOST_MISSING};
 thread_local! {
     /// How many reads of the present thread have found something missing.
     static MISSED: Cell<u64> = const { Cell::new(0) };
+    /// What they have found missing, by the address of their block. What one message cannot have is no fault of others.
+    static MISSING: RefCell<BTreeMap<usize, BTreeSet<Missing>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// How many reads of the present thread have found something missing so far.
 pub(super) fn missed() -> u64 {
     MISSED.get()
+}
+
+/// Forgets what earlier runs of the present thread have found missing.
+pub(super) fn forget_missing() {
+    MISSING.with_borrow_mut(BTreeMap::clear);
 }
 
 /// Something that was read and is not known.
@@ -57,7 +64,7 @@ pub(super) struct ForkState {
     pub(super) parts: Mutex<Parts>,
 }
 
-/// What is known besides values, and what is missing.
+/// What is known besides values.
 #[derive(Default)]
 pub(super) struct Parts {
     /// Proven trie nodes and long values of the block's state.
@@ -71,7 +78,6 @@ pub(super) struct Parts {
     pub(super) uncles: HashMap<u64, Arc<VerifiedUncles>>,
     pub(super) places: HashMap<B256, Option<(B256, usize)>>,
     pub(super) others: BTreeMap<OtherStart, Arc<ForkState>>,
-    pub(super) missing: BTreeSet<Missing>,
 }
 
 /// Nodes by their keccak-256.
@@ -106,17 +112,24 @@ impl ForkState {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, parts: &mut Parts, missing: Missing) {
-        // One more shows that there are too many.
-        if parts.missing.len() <= MOST_MISSING {
-            parts.missing.insert(missing);
-        }
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn note(&self, missing: Missing) {
+        MISSING.with_borrow_mut(|all| {
+            let of_block = all.entry(self.address()).or_default();
+            // One more shows that there are too many.
+            if of_block.len() <= MOST_MISSING {
+                of_block.insert(missing);
+            }
+        });
         MISSED.set(MISSED.get().wrapping_add(1));
     }
 
-    /// Takes what reads have found missing since the last call.
+    /// Takes what reads of the present thread have found missing since the last call.
     pub(super) fn take_missing(&self) -> BTreeSet<Missing> {
-        std::mem::take(&mut self.parts().missing)
+        MISSING.with_borrow_mut(|all| all.remove(&self.address())).unwrap_or_default()
     }
 
     /// The value under a key as far as proven nodes tell.
@@ -155,7 +168,7 @@ impl TrieBase for ForkState {
             Ok(None) if self.values.len() >= MOST_ABSENT => None,
             Ok(value) => self.values.insert(key, value).as_ref(),
             Err(_) => {
-                self.note(&mut self.parts(), Missing::Value(key.to_vec()));
+                self.note(Missing::Value(key.to_vec()));
                 None
             }
         }
@@ -172,49 +185,49 @@ impl ForkBase for ForkState {
     }
 
     fn header(&self, number: u64) -> Option<VerifiedHeader> {
-        let mut parts = self.parts();
+        let parts = self.parts();
         let known = parts.headers.get(&number).cloned();
         if known.is_none() && number < self.block.number {
-            self.note(&mut parts, Missing::Header(number));
+            self.note(Missing::Header(number));
         }
         known
     }
 
     fn header_by_hash(&self, hash: &B256) -> Option<VerifiedHeader> {
-        let mut parts = self.parts();
+        let parts = self.parts();
         if let Some(number) = parts.numbers.get(hash) {
             return parts.headers.get(number).cloned();
         }
         if !parts.strange.contains(hash) {
-            self.note(&mut parts, Missing::HeaderOf(*hash));
+            self.note(Missing::HeaderOf(*hash));
         }
         None
     }
 
     fn contents(&self, header: &SealedHeader) -> Option<Arc<StoredBlock>> {
-        let mut parts = self.parts();
+        let parts = self.parts();
         let known = parts.contents.get(&header.number).cloned();
         if known.is_none() {
-            self.note(&mut parts, Missing::Contents(header.number));
+            self.note(Missing::Contents(header.number));
         }
         known
     }
 
     fn uncles(&self, header: &SealedHeader) -> Option<Arc<VerifiedUncles>> {
-        let mut parts = self.parts();
+        let parts = self.parts();
         let known = parts.uncles.get(&header.number).cloned();
         if known.is_none() {
-            self.note(&mut parts, Missing::Uncles(header.number));
+            self.note(Missing::Uncles(header.number));
         }
         known
     }
 
     fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {
-        let mut parts = self.parts();
+        let parts = self.parts();
         match parts.places.get(transaction) {
             Some(place) => *place,
             None => {
-                self.note(&mut parts, Missing::Place(*transaction));
+                self.note(Missing::Place(*transaction));
                 None
             }
         }
@@ -222,11 +235,11 @@ impl ForkBase for ForkState {
 
     fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>> {
         let wanted = (url.map(str::to_owned), number);
-        let mut parts = self.parts();
+        let parts = self.parts();
         if let Some(known) = parts.others.get(&wanted) {
             return Some(known.clone());
         }
-        self.note(&mut parts, Missing::Other(wanted));
+        self.note(Missing::Other(wanted));
         None
     }
 
@@ -261,6 +274,16 @@ mod tests {
         }
         assert_eq!(missed() - before, runs as u64);
         assert_eq!(state.take_missing().len(), MOST_MISSING + 1);
+    }
+
+    #[test]
+    fn what_other_threads_miss_is_not_taken() {
+        let (one, other) = (empty(), empty());
+        std::thread::scope(|scope| scope.spawn(|| assert!(one.header(3).is_none())).join().unwrap());
+        assert!(one.header(5).is_none() && other.header(2).is_none());
+        assert_eq!(one.take_missing(), BTreeSet::from([Missing::Header(5)]));
+        forget_missing();
+        assert!(other.take_missing().is_empty());
     }
 
     #[test]
