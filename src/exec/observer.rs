@@ -106,4 +106,38 @@ impl Ancestry for WatchedAncestry<'_> {
         self.headers.borrow_mut().insert(number);
         self.inner.hash(number)
     }
+
+    fn first_rewarded(&self) -> u64 {
+        self.inner.first_rewarded()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Begun;
+
+    impl Ancestry for Begun {
+        fn header(&self, _: u64) -> Option<SealedHeader> {
+            None
+        }
+
+        fn uncles(&self, _: u64) -> Option<Vec<Header>> {
+            None
+        }
+
+        fn total_difficulty(&self, _: u64) -> Option<U256> {
+            None
+        }
+
+        fn first_rewarded(&self) -> u64 {
+            9
+        }
+    }
+
+    #[test]
+    fn watched_ancestors_are_rewarded_as_others() {
+        assert_eq!(WatchedAncestry::new(&Begun).first_rewarded(), 9);
+    }
 }
