@@ -266,9 +266,12 @@ fn a_search_ends_where_states_are_not_kept() {
 fn a_page_has_a_limit_of_its_own() {
     let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
     let mut dev = DevClient::new(config);
+    let accounts = dev.get("eth_accounts", json!([]));
     for _ in 0..3 {
-        for _ in 0..60 {
-            dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "gas": "0x5208"}]));
+        // The pool takes 16 transactions of an account at once.
+        for sent in 0..60 {
+            let from = &accounts[2 + sent / 15];
+            dev.get("eth_sendTransaction", json!([{"from": from, "to": BOB, "gas": "0x5208"}]));
         }
         dev.get("evm_mine", json!([]));
     }
