@@ -26,6 +26,7 @@ export const DOCUMENTS = {
     { begins: 'npx rootlight dev', shell: 'npx', replace: [['npx rootlight dev', 'npx rootlight dev --http-port 0']] },
     { begins: '// hardhat.config.js of Hardhat 2', check: 'hardhat' },
     { begins: '# foundry.toml', check: 'foundry' },
+    { begins: 'rootlight dev --fork', needs: 'a node of a live network (native/cli/tests/client/fork.rs)', marks: /node\.example/ },
     {
       begins: 'rootlight light --upstream https://one.example/KEY',
       shell: 'light',
