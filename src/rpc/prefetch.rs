@@ -103,7 +103,7 @@ impl<'a> Prefetch<'a> {
     /// Several messages read what a simulation of them reads.
     #[cfg(feature = "local")]
     fn calls(&self, block: &BlockRef) -> Option<FetchTarget> {
-        let calls = as_simulation(self.request.row.name, self.request.values())?;
+        let calls = as_simulation(self.request.row, self.request.values())?;
         let params = format!(r#"[{calls},{{"blockHash":"{}"}}]"#, block.hash);
         let target = FetchTarget::Witness { block: *block, method: "rootlight_getWitness", params };
         (calls.len() <= MAX_MESSAGE).then_some(target)
