@@ -94,6 +94,7 @@ mod rootlight;
 pub mod row;
 #[cfg(feature = "light")]
 mod session;
+mod shared_gas;
 mod signed;
 mod simulate;
 mod simulation_error;

@@ -2,21 +2,18 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::U256;
-
 use super::{
     block_override::BlockOverride,
     call::CallBlock,
     error::{ParamError, RpcError},
     method::Failure,
-    simulation_error::SimulationError,
+    shared_gas::SharedGas,
     trace::too_large,
 };
 use crate::{
     engine::{BlockHeader, View},
     exec::{
-        CallContext, CallMessage, CallStop, Executed, IndexedTransaction, Simulation, intrinsic_gas,
-        simulate,
+        CallContext, CallMessage, CallStop, Executed, IndexedTransaction, Simulation, simulate,
         trace::{RunTracer, TraceBudget, Tracer, TransactionTrace},
     },
     state::StateOverride,
@@ -44,9 +41,8 @@ pub(super) fn traced_run(
     let mut room = TraceBudget::default();
     let traces = CallBlock::inside(base.clone()).run(view, |context, limits| {
         simulate(context.state, limits, |simulation| {
-            let room = &mut room;
-            let (gas_cap, gas_left) = (limits.gas_cap, limits.gas_cap);
-            CallRun { view, context, simulation, room, gas_cap, gas_left, first_log: 0 }.all(overrides, calls)
+            let (room, gas) = (&mut room, SharedGas::new(limits.gas_cap));
+            CallRun { view, context, simulation, room, gas, first_log: 0 }.all(overrides, calls)
         })
     })??;
     if room.exceeded() { Err(too_large()) } else { Ok(traces) }
@@ -57,9 +53,7 @@ struct CallRun<'r, 'a> {
     context: &'r CallContext<'r>,
     simulation: &'r mut Simulation<'a>,
     room: &'r mut TraceBudget,
-    /// The gas that all calls may use together, and what is left of it.
-    gas_cap: u64,
-    gas_left: u64,
+    gas: SharedGas,
     first_log: usize,
 }
 
@@ -76,7 +70,8 @@ impl CallRun<'_, '_> {
             call.block.apply(&mut block);
             let rules = self.view.policy().network.rules(block.number);
             let context = CallContext { block: &block, rules, ..*self.context };
-            match self.transaction(&context, &call.message) {
+            let message = &call.message;
+            match self.gas.transaction(self.simulation, &context, message, None, message.gas) {
                 Ok(transaction) => traces.push(self.call(&context, call, transaction, traces.len())?),
                 // Nothing that was read has a meaning. The other calls show more of what is missing.
                 Err(_) if self.simulation.is_incomplete() => {}
@@ -97,7 +92,7 @@ impl CallRun<'_, '_> {
         let mut tracer = RunTracer::new(&call.tracer, *self.room);
         let item = IndexedTransaction { index, transaction: &transaction, sender };
         let run = self.simulation.run(context, item, 0, Some(&mut tracer))?;
-        self.gas_left = self.gas_left.saturating_sub(run.receipt.gas_used);
+        self.gas.spend(run.receipt.gas_used);
         let executed = Executed {
             transaction: &transaction,
             sender,
@@ -108,30 +103,5 @@ impl CallRun<'_, '_> {
         let trace = tracer.finish((index, self.first_log), &executed, self.room);
         self.first_log = self.first_log.saturating_add(run.receipt.logs.len());
         Ok(trace)
-    }
-
-    /// The call as a transaction, without a signature.
-    fn transaction(
-        &mut self,
-        context: &CallContext<'_>,
-        message: &CallMessage,
-    ) -> Result<Transaction, SimulationError> {
-        let from = message.from.unwrap_or_default();
-        let account = self.simulation.account(from);
-        let needed = intrinsic_gas(&message.data, message.to.is_none(), context.rules);
-        let gas = message.gas.unwrap_or(self.gas_cap);
-        if gas < needed {
-            return Err(SimulationError::IntrinsicGas { given: gas, needed });
-        }
-        if self.gas_left < needed {
-            return Err(SimulationError::TotalGas(self.gas_cap));
-        }
-        let gas = gas.min(self.gas_left);
-        let fee = message.gas_price.saturating_mul(U256::from(gas));
-        let needed = message.value.saturating_add(fee);
-        if account.balance < needed {
-            return Err(SimulationError::Funds { from, balance: account.balance, needed });
-        }
-        Ok(message.unsigned(account.nonce, gas))
     }
 }

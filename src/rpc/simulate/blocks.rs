@@ -16,9 +16,10 @@ use crate::{
     engine::BlockHeader,
     exec::{
         BlockEnvironment, CallContext, CallStop, IndexedTransaction, Inspector, MAX_INIT_CODE, Simulation,
-        intrinsic_gas,
     },
-    rpc::{error::RpcError, limits::MAX_RESPONSE, simulation_error::SimulationError},
+    rpc::{
+        error::RpcError, limits::MAX_RESPONSE, shared_gas::SharedGas, simulation_error::SimulationError,
+    },
     types::{
         EMPTY_UNCLES_HASH, Header, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint, Transaction,
     },
@@ -32,9 +33,7 @@ pub(super) struct Run<'r, 'a> {
     /// The context of the first block.
     pub(super) context: &'r CallContext<'r>,
     pub(super) simulation: &'r mut Simulation<'a>,
-    /// The gas that all calls may use together, and what is left of it.
-    pub(super) gas_cap: u64,
-    pub(super) gas_left: u64,
+    pub(super) gas: SharedGas,
     /// Bytes of output and logs that still fit into an answer.
     pub(super) room: usize,
 }
@@ -87,7 +86,7 @@ impl Run<'_, '_> {
             let call = self.call(&context, done.len(), gas_used, sender, transaction)?;
             gas_used = call.run.receipt.cumulative_gas_used;
             fees = fees.saturating_add(call.run.fee);
-            self.gas_left = self.gas_left.saturating_sub(call.run.receipt.gas_used);
+            self.gas.spend(call.run.receipt.gas_used);
             match self.room.checked_sub(size(&call)) {
                 Some(room) => self.room = room,
                 None => return Ok(Err(RpcError::ResponseSize(MAX_RESPONSE))),
@@ -120,7 +119,7 @@ impl Run<'_, '_> {
         Ok(SimulatedCall { transaction, sender, run, logs })
     }
 
-    /// Checks a call and makes it a transaction.
+    /// Checks a call and makes it a transaction. Its gas limit is by default the gas that is left in the block.
     fn transaction(
         &mut self,
         context: &CallContext<'_>,
@@ -129,50 +128,42 @@ impl Run<'_, '_> {
     ) -> Result<(Address, Transaction), SimulationError> {
         let CallInput { message, nonce } = call;
         let from = message.from.unwrap_or_default();
-        let account = self.simulation.account(from);
-        let given = nonce.unwrap_or(account.nonce);
-        let expected = account.nonce;
-        let (price, minimum) = (message.gas_price, context.block.minimum_gas_price);
         if self.input.validation {
-            match given.cmp(&expected) {
-                Ordering::Less => return Err(SimulationError::NonceTooLow { from, given, expected }),
-                Ordering::Greater => return Err(SimulationError::NonceTooHigh { from, given, expected }),
-                Ordering::Equal => {}
-            }
-            if price < minimum {
-                return Err(SimulationError::GasPrice { from, price, minimum });
-            }
+            self.validate(context, call, from)?;
         }
         let size = message.data.len();
         if message.to.is_none() && size > MAX_INIT_CODE && context.rules.has(Rule::Rskip438) {
             return Err(SimulationError::InitCode { size, limit: MAX_INIT_CODE });
         }
-        let gas = self.gas(context, call, used)?;
-        let fee = price.saturating_mul(U256::from(gas));
-        let needed = message.value.saturating_add(fee);
-        if account.balance < needed {
-            return Err(SimulationError::Funds { from, balance: account.balance, needed });
-        }
-        Ok((from, message.unsigned(given, gas)))
-    }
-
-    /// The gas limit of a call: by default what is left in the block, and never more than what is left of all calls.
-    fn gas(&self, context: &CallContext<'_>, call: &CallInput, used: u64) -> Result<u64, SimulationError> {
-        let message = &call.message;
         let limit = u64::try_from(context.block.gas_limit).unwrap_or(u64::MAX);
         let left = limit.saturating_sub(used);
         let gas = message.gas.unwrap_or(left);
         if gas > left {
             return Err(SimulationError::BlockGas { used, limit, gas });
         }
-        let needed = intrinsic_gas(&message.data, message.to.is_none(), context.rules);
-        if gas < needed {
-            return Err(SimulationError::IntrinsicGas { given: gas, needed });
+        let transaction = self.gas.transaction(self.simulation, context, message, *nonce, Some(gas))?;
+        Ok((from, transaction))
+    }
+
+    /// Checks the nonce and the gas price, as a block does.
+    fn validate(
+        &mut self,
+        context: &CallContext<'_>,
+        call: &CallInput,
+        from: Address,
+    ) -> Result<(), SimulationError> {
+        let expected = self.simulation.account(from).nonce;
+        let given = call.nonce.unwrap_or(expected);
+        match given.cmp(&expected) {
+            Ordering::Less => return Err(SimulationError::NonceTooLow { from, given, expected }),
+            Ordering::Greater => return Err(SimulationError::NonceTooHigh { from, given, expected }),
+            Ordering::Equal => {}
         }
-        if self.gas_left < needed {
-            return Err(SimulationError::TotalGas(self.gas_cap));
+        let (price, minimum) = (call.message.gas_price, context.block.minimum_gas_price);
+        if price < minimum {
+            return Err(SimulationError::GasPrice { from, price, minimum });
         }
-        Ok(gas.min(self.gas_left))
+        Ok(())
     }
 
     fn header(&self, block: &BlockEnvironment, parent: B256, calls: &[SimulatedCall]) -> SealedHeader {
@@ -186,7 +177,7 @@ impl Run<'_, '_> {
             parent_hash: parent,
             uncles_hash: EMPTY_UNCLES_HASH,
             coinbase: Some(block.coinbase),
-            // It would need the whole state.
+            // A state root would need the whole state.
             state_root: B256::ZERO,
             transactions_root: transactions_root(&transactions, format),
             receipts_root: receipts_root(&receipts, format),

@@ -1,7 +1,7 @@
 //! `eth_simulateV1` (execution-apis): blocks of calls on top of a block, each on the state that the earlier ones left.
 //!
 //! Gas, opcodes, native contracts and fees are Rootstock's. A simulated block has no REMASC transaction, and its state root
-//! is zero: it would need the whole state.
+//! is zero: a state root would need the whole state.
 
 mod ancestors;
 mod blocks;
@@ -18,6 +18,7 @@ use super::{
     limits::MAX_RESPONSE,
     method::{AT_BLOCK, Failure, Method, Param, ParamSubject, Runs, required, verified},
     params::Params,
+    shared_gas::SharedGas,
 };
 use crate::{
     engine::{BlockHeader, View},
@@ -78,8 +79,7 @@ fn run(
             input,
             context,
             simulation,
-            gas_cap: limits.gas_cap,
-            gas_left: limits.gas_cap,
+            gas: SharedGas::new(limits.gas_cap),
             // Hex takes twice the bytes.
             room: MAX_RESPONSE / 2,
         }
