@@ -18,7 +18,7 @@ use crate::{
 /// A call, contract creation or self-destruction, with its inner calls and its logs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TracedCall {
+pub(super) struct CallTreeNode {
     #[serde(rename = "type")]
     kind: &'static str,
     from: Address,
@@ -39,7 +39,7 @@ pub(super) struct TracedCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     revert_reason: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<TracedCall>,
+    calls: Vec<CallTreeNode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logs: Vec<CallLog>,
     /// Of the validation tracer only.
@@ -70,9 +70,9 @@ struct CallLog {
 }
 
 /// The call tree of a transaction, or only its root.
-pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<TracedCall> {
+pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<CallTreeNode> {
     let calls = trace.calls.as_ref()?;
-    let mut shown: Vec<Option<TracedCall>> =
+    let mut shown: Vec<Option<CallTreeNode>> =
         calls.nodes.iter().map(|node| (form.validation || !left_out(node)).then(|| call(node))).collect();
     if form.with_log {
         add_logs(trace, calls, &mut shown);
@@ -99,7 +99,7 @@ pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<TracedCal
 }
 
 /// Restores the order of a call's inner calls, which were added in reverse.
-fn in_order(mut call: TracedCall) -> TracedCall {
+fn in_order(mut call: CallTreeNode) -> CallTreeNode {
     call.calls.reverse();
     call
 }
@@ -111,7 +111,7 @@ fn left_out(node: &TraceNode) -> bool {
 
 /// Adds each log to the call that emitted it; logs of a native contract go to its caller. Log indexes count within
 /// the block.
-fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<TracedCall>]) {
+fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<CallTreeNode>]) {
     // The shown inner calls of each call that started before the log.
     let mut inner = vec![0_usize; shown.len()];
     let mut started = 0;
@@ -150,14 +150,14 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Tra
 }
 
 /// The innermost shown call around an entry.
-fn writer(calls: &CallTrace, shown: &[Option<TracedCall>], mut node: usize) -> Option<usize> {
+fn writer(calls: &CallTrace, shown: &[Option<CallTreeNode>], mut node: usize) -> Option<usize> {
     while shown.get(node)?.is_none() {
         node = calls.nodes.get(node)?.parent?;
     }
     Some(node)
 }
 
-fn call(node: &TraceNode) -> TracedCall {
+fn call(node: &TraceNode) -> CallTreeNode {
     let (kind, from) = match &node.action {
         TraceAction::Frame(start) => (start.kind.opcode_name(), start.from),
         TraceAction::Destruction { contract, .. } => ("SELFDESTRUCT", *contract),
@@ -169,7 +169,7 @@ fn call(node: &TraceNode) -> TracedCall {
     let (start, close) = (node.frame(), node.close.as_ref());
     let failure = close.and_then(|close| close.failure);
     let created = close.and_then(|close| close.created).filter(|_| failure.is_none());
-    TracedCall {
+    CallTreeNode {
         kind,
         from,
         to: to.or(created),
