@@ -60,9 +60,9 @@ struct Accessed {
 
 fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let place = CallBlock::inside(block(view, &param)?);
+    let call_block = CallBlock::inside(block(view, &param)?);
     let mut touched = TouchedState::default();
-    let result = place.run(view, |context, limits| {
+    let result = call_block.run(view, |context, limits| {
         call_watched(context, &message, &overrides, limits, Some(&mut touched))
     })?;
     let (gas_used, error) = match result.into_outcome() {

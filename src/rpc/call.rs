@@ -61,7 +61,7 @@ impl CallBlock {
         Self { environment: view.next_environment(&header), parent: header.hash(), header }
     }
 
-    /// Runs a closure at this place; missing state becomes missing facts.
+    /// Runs a closure in this block; missing state becomes missing facts.
     pub(super) fn run<T>(
         &self,
         view: &dyn View,
@@ -204,8 +204,8 @@ pub(super) fn arguments(
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let place = CallBlock::inside(block(view, &param)?);
-    let result = place.run(view, |context, limits| call(context, &message, &overrides, limits))?;
+    let call_block = CallBlock::inside(block(view, &param)?);
+    let result = call_block.run(view, |context, limits| call(context, &message, &overrides, limits))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
         CallOutcome::Revert { output, .. } => Err(reverted(view, output).into()),
@@ -229,9 +229,9 @@ pub(super) fn keys_of_call(
     params: Params<'_>,
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let place = CallBlock::inside(block(view, &param)?);
+    let call_block = CallBlock::inside(block(view, &param)?);
     let (header, mut keys) =
-        place.keys_of(view, |context, limits| call(context, &message, &overrides, limits).map(drop))?;
+        call_block.keys_of(view, |context, limits| call(context, &message, &overrides, limits).map(drop))?;
     // An estimate also reads the sender's balance.
     keys.extend(message.from.map(StateKey::Account));
     Ok((header, keys))
@@ -242,11 +242,11 @@ pub(super) fn keys_of_call(
 fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let header = block(view, &param)?;
-    let place = match param {
+    let call_block = match param {
         BlockParam::Latest | BlockParam::Pending if !header.is_pending() => CallBlock::after(view, header),
         _ => CallBlock::inside(header),
     };
-    match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
+    match call_block.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
         Estimate::Gas(gas) => verified(&Quantity::from(gas)),
         Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),
         Estimate::Revert { output } => Err(reverted(view, output).into()),

@@ -37,17 +37,17 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "Runs blocks of calls, each on the state that the earlier ones left, with overrides of state and blocks.",
     |view, params| {
         let input = SimulationInput::read(params)?;
-        let (place, base, plans) = prepare(view, params, &input)?;
+        let (call_block, base, plans) = prepare(view, params, &input)?;
         let total = view.total_difficulty(base.hash()).ok().flatten();
         let blocks =
-            place.run(view, |context, limits| run(view, &base, &input, &plans, context, limits))??;
+            call_block.run(view, |context, limits| run(view, &base, &input, &plans, context, limits))??;
         verified(&shape::blocks(&blocks, total, input.full_transactions))
     },
 )
 .runs(Runs::Calls)
 .costs(500)];
 
-/// The place of a simulation, the block below it, and the environments of its blocks.
+/// The call block of a simulation, the block below it, and the environments of its blocks.
 fn prepare(
     view: &dyn View,
     params: Params<'_>,
@@ -94,9 +94,9 @@ pub(super) fn keys_of_simulation(
     params: Params<'_>,
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<crate::state::StateKey>), Failure> {
     let input = SimulationInput::read(params)?;
-    let (place, base, plans) = prepare(view, params, &input)?;
+    let (call_block, base, plans) = prepare(view, params, &input)?;
     // A simulation that breaks a rule has read what shows it.
-    place.keys_of(view, |context, limits| run(view, &base, &input, &plans, context, limits).map(drop))
+    call_block.keys_of(view, |context, limits| run(view, &base, &input, &plans, context, limits).map(drop))
 }
 
 /// The contracts that the calls of a simulation are sent to; `None` if one creates a contract, or if the handler refuses the

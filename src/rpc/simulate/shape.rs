@@ -59,30 +59,30 @@ pub(super) fn blocks(blocks: &[SimulatedBlock], mut total: Option<U256>, full: b
 
 fn result(block: &SimulatedBlock, total_difficulty: Option<U256>, full: bool) -> BlockResult {
     let header = &block.header;
-    let places: Vec<Location> = (0..block.calls.len() as u64)
+    let locations: Vec<Location> = (0..block.calls.len() as u64)
         .map(|index| Location { block_hash: header.hash(), block_number: header.number, index })
         .collect();
-    let calls = || block.calls.iter().zip(&places);
+    let calls = || block.calls.iter().zip(&locations);
     let transactions = match full {
-        true => RpcTransactions::Full(calls().map(|(call, place)| transaction(call, place)).collect()),
+        true => RpcTransactions::Full(calls().map(|(call, location)| transaction(call, location)).collect()),
         false => RpcTransactions::Hashes(calls().map(|(call, _)| call.transaction.hash()).collect()),
     };
     let size = Some(block_len(header, block.calls.iter().map(|call| &call.transaction), []));
     let parts = BlockParts { transactions, uncles: Some(&[]), total_difficulty, size };
     let mut first_log = 0;
-    let results = calls().map(|(call, place)| call_result(call, place, &mut first_log)).collect();
+    let results = calls().map(|(call, location)| call_result(call, location, &mut first_log)).collect();
     BlockResult { block: RpcBlock::new(header, parts), calls: results }
 }
 
-fn transaction(call: &SimulatedCall, place: &Location) -> RpcTransaction {
-    RpcTransaction::new(&call.transaction, call.transaction.hash(), call.sender, Some(place))
+fn transaction(call: &SimulatedCall, location: &Location) -> RpcTransaction {
+    RpcTransaction::new(&call.transaction, call.transaction.hash(), call.sender, Some(location))
 }
 
-fn call_result(call: &SimulatedCall, place: &Location, first_log: &mut u64) -> CallResult {
+fn call_result(call: &SimulatedCall, location: &Location, first_log: &mut u64) -> CallResult {
     let hash = call.transaction.hash();
     let mut logs = Vec::new();
     for log in &call.logs {
-        logs.push(RpcLog::new(log, hash, place, *first_log).with_removed(false));
+        logs.push(RpcLog::new(log, hash, location, *first_log).with_removed(false));
         *first_log = first_log.saturating_add(1);
     }
     let run = &call.run;
