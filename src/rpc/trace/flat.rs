@@ -44,11 +44,11 @@ pub(in crate::rpc) struct FlatCall {
 /// The calls of a transaction, each before its inner calls.
 pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form: FlatForm) -> Vec<FlatCall> {
     let Some(calls) = &trace.calls else { return Vec::new() };
-    let mut places = trace_addresses(calls, form.natives);
+    let mut addresses = trace_addresses(calls, form.natives);
     let shown = calls.nodes.iter().enumerate();
     shown
         .filter_map(|(index, node)| {
-            let place = places.remove(&index)?;
+            let at = addresses.remove(&index)?;
             Some(FlatCall {
                 action: with_method(node),
                 block_hash: header.hash(),
@@ -59,8 +59,8 @@ pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form:
                     (false, Some(reason)) => Some(format!("{reason}")),
                 }),
                 result: result(node),
-                subtraces: place.children,
-                trace_address: place.address,
+                subtraces: at.children,
+                trace_address: at.address,
                 transaction_hash: trace.hash,
                 transaction_position: trace.index,
                 kind: kind(node),

@@ -113,15 +113,15 @@ pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
 
 fn entries(trace: &TransactionTrace, place_of: &dyn Fn() -> Option<TracePlace>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
-    let places = trace_addresses(calls, false);
-    let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((places.get(&index)?, node)));
+    let addresses = trace_addresses(calls, false);
+    let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((addresses.get(&index)?, node)));
     shown
-        .map(|(place, node)| RpcTrace {
+        .map(|(at, node)| RpcTrace {
             action: action(node),
             place: place_of(),
             kind: kind(node),
-            subtraces: place.children,
-            trace_address: place.address.clone(),
+            subtraces: at.children,
+            trace_address: at.address.clone(),
             result: node.close.as_ref().filter(|_| !node.failed()).map(|close| outcome(node, close)),
             error: node.close.as_ref().and_then(error),
         })
@@ -138,19 +138,19 @@ pub(super) struct TraceAddress {
 /// The positions of the shown entries by their index. Calls of native contracts are left out, as in the reference node,
 /// unless they are asked for.
 pub(super) fn trace_addresses(calls: &CallTrace, natives: bool) -> BTreeMap<usize, TraceAddress> {
-    let mut places = BTreeMap::<usize, TraceAddress>::new();
+    let mut addresses = BTreeMap::<usize, TraceAddress>::new();
     for (index, node) in calls.nodes.iter().enumerate() {
         let Some(parent) = node.parent else {
-            places.insert(index, TraceAddress::default());
+            addresses.insert(index, TraceAddress::default());
             continue;
         };
-        let Some(above) = places.get_mut(&parent).filter(|_| natives || !left_out(node)) else { continue };
+        let Some(above) = addresses.get_mut(&parent).filter(|_| natives || !left_out(node)) else { continue };
         let mut address = above.address.clone();
         address.push(above.children);
         above.children = above.children.saturating_add(1);
-        places.insert(index, TraceAddress { address, children: 0 });
+        addresses.insert(index, TraceAddress { address, children: 0 });
     }
-    places
+    addresses
 }
 
 fn left_out(node: &TraceNode) -> bool {
