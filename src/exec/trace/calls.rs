@@ -51,6 +51,11 @@ impl TraceNode {
             TraceAction::Destruction { .. } => None,
         }
     }
+
+    /// Whether the entry is an inner call of a native contract, which traces leave out, as the reference node does.
+    pub(crate) fn is_inner_native(&self) -> bool {
+        self.parent.is_some() && self.frame().is_some_and(|start| start.native)
+    }
 }
 
 /// The actions of a transaction. The first entry is the transaction itself; each entry precedes its children.

@@ -73,7 +73,7 @@ struct CallLog {
 pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<CallTreeNode> {
     let calls = trace.calls.as_ref()?;
     let mut shown: Vec<Option<CallTreeNode>> =
-        calls.nodes.iter().map(|node| (form.validation || !left_out(node)).then(|| call(node))).collect();
+        calls.nodes.iter().map(|node| (form.validation || !node.is_inner_native()).then(|| call(node))).collect();
     if form.with_log {
         add_logs(trace, calls, &mut shown);
     }
@@ -102,11 +102,6 @@ pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<CallTreeN
 fn in_order(mut call: CallTreeNode) -> CallTreeNode {
     call.calls.reverse();
     call
-}
-
-/// Whether a call is left out: inner calls of native contracts are, as in the reference node.
-fn left_out(node: &TraceNode) -> bool {
-    node.parent.is_some() && node.frame().is_some_and(|start| start.native)
 }
 
 /// Adds each log to the call that emitted it; logs of a native contract go to its caller. Log indexes count within

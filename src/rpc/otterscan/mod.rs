@@ -332,7 +332,7 @@ struct CallEntry {
 /// The calls of a transaction, failed ones too. Calls of native contracts are left out, as in the other traces.
 fn calls(trace: &TransactionTrace) -> Vec<CallEntry> {
     let nodes = trace.calls.iter().flat_map(|calls| calls.nodes.iter());
-    let shown = nodes.filter(|node| node.parent.is_none() || node.frame().is_none_or(|start| !start.native));
+    let shown = nodes.filter(|node| !node.is_inner_native());
     shown.map(|node| entry(depth(trace, node), node)).collect()
 }
 

@@ -144,17 +144,13 @@ pub(super) fn trace_addresses(calls: &CallTrace, natives: bool) -> BTreeMap<usiz
             addresses.insert(index, TraceAddress::default());
             continue;
         };
-        let Some(above) = addresses.get_mut(&parent).filter(|_| natives || !left_out(node)) else { continue };
+        let Some(above) = addresses.get_mut(&parent).filter(|_| natives || !node.is_inner_native()) else { continue };
         let mut address = above.address.clone();
         address.push(above.children);
         above.children = above.children.saturating_add(1);
         addresses.insert(index, TraceAddress { address, children: 0 });
     }
     addresses
-}
-
-fn left_out(node: &TraceNode) -> bool {
-    node.frame().is_some_and(|start| start.native)
 }
 
 pub(super) fn kind(node: &TraceNode) -> &'static str {
