@@ -53,6 +53,7 @@ impl TraceNode {
     }
 
     /// Whether the entry is an inner call of a native contract, which traces leave out, as the reference node does.
+    #[cfg(feature = "local")]
     pub(crate) fn is_inner_native(&self) -> bool {
         self.parent.is_some() && self.frame().is_some_and(|start| start.native)
     }
