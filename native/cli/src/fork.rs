@@ -6,7 +6,7 @@ use clap::Parser as _;
 use rootlight::consensus::Network;
 use rootlight::light::UnprovenPolicy;
 use rootlight_limits::Limits;
-use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, Unproven};
+use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource};
 use rootlight_upstream::{self as upstream, SharedUpstream, call};
 use serde_json::json;
 use tracing::info;
@@ -28,17 +28,14 @@ pub(super) struct OpenedFork {
 pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let (names, urls): (Vec<String>, Vec<String>) =
         args.fork.iter().cloned().partition(|text| matches!(&**text, "mainnet" | "testnet"));
-    let unproven = match args.unproven {
-        UnprovenPolicy::Refuse => None,
-        UnprovenPolicy::Trust => Some(Unproven::Trust),
-        UnprovenPolicy::Quorum(count) if count <= urls.len() => Some(Unproven::Quorum(count)),
-        UnprovenPolicy::Quorum(count) => {
-            return Err(CommandError::Usage(format!(
-                "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --fork",
-                urls.len()
-            )));
-        }
-    };
+    if let UnprovenPolicy::Quorum(count) = args.unproven
+        && count > urls.len()
+    {
+        return Err(CommandError::Usage(format!(
+            "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --fork",
+            urls.len()
+        )));
+    }
     let network = match names.as_slice() {
         [] => network_of(&urls).await?,
         [name] => super::verify::network(name)?,
@@ -61,8 +58,8 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
         folder: folder(args.data_dir.as_deref()),
     };
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
-    let fork = Fork::open(ForkSource::new(upstreams, unproven), options, urls, block).await;
-    Ok(OpenedFork { fork: fork.map_err(CommandError::failed)?, network, is_unproven: unproven.is_some() })
+    let fork = Fork::open(ForkSource::new(upstreams, args.unproven), options, urls, block).await;
+    Ok(OpenedFork { fork: fork.map_err(CommandError::failed)?, network, is_unproven: args.unproven != UnprovenPolicy::Refuse })
 }
 
 /// The flags of a light client with these upstreams.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::light::UpstreamRequest;
+use rootlight::light::{UnprovenPolicy, UpstreamRequest};
 use rootlight_limits::budget::Reservation;
-use rootlight_node::fork::{Fork, ForkBlock, ForkError, ForkOptions, ForkSource, Unproven};
+use rootlight_node::fork::{Fork, ForkBlock, ForkError, ForkOptions, ForkSource};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, UpstreamResult};
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ pub(super) async fn trusted(chain: &LocalService, number: u64) -> ForkBlock {
 pub(super) async fn open(
     nodes: &[&Arc<Node>],
     folder: Option<&Path>,
-    unproven: Option<Unproven>,
+    unproven: UnprovenPolicy,
     block: ForkBlock,
 ) -> Result<Fork, ForkError> {
     let upstreams = nodes.iter().map(|node| (*node).clone() as Arc<dyn Upstream>).collect();
@@ -184,7 +184,7 @@ pub(super) async fn on(fork: Fork) -> Result<Arc<LocalService>, ForkError> {
 }
 
 pub(super) async fn forked(node: &Arc<Node>, folder: Option<&Path>, block: ForkBlock) -> Arc<LocalService> {
-    on(open(&[node], folder, None, block).await.unwrap()).await.unwrap()
+    on(open(&[node], folder, UnprovenPolicy::Refuse, block).await.unwrap()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -348,7 +348,7 @@ async fn blocks_and_logs_below_the_fork_come_from_the_network() {
 async fn remasc_pays_from_blocks_below_the_fork_as_the_network_does() {
     let node = Node::of(network().await, &[]);
     // The fees of the transfer in block 3 are distributed from block 13 on.
-    let fork = open(&[&node], None, None, ForkBlock::Number(10)).await.unwrap();
+    let fork = open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Number(10)).await.unwrap();
     assert_eq!(fork.base().first_rewarded(), 1);
     let chain = on(fork).await.unwrap();
     ok(&chain, "evm_mine", json!([{ "blocks": 5 }])).await;

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use rootlight::dev::Mining;
-use rootlight::light::UpstreamRequest;
-use rootlight_node::fork::{ForkBlock, ForkError, Unproven};
+use rootlight::light::{UnprovenPolicy, UpstreamRequest};
+use rootlight_node::fork::{ForkBlock, ForkError};
 use rootlight_node::local::LocalOptions;
 use rootlight_upstream::UpstreamResult;
 use serde_json::json;
@@ -19,13 +19,13 @@ use crate::common::{dev_chain, outcome};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_proofs_is_refused_unless_that_is_wanted() {
     let node = Node::of(network().await, &PROOFS);
-    let error = on(open(&[&node], None, None, ForkBlock::Head).await.unwrap()).await.err().unwrap();
+    let error = on(open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Head).await.unwrap()).await.err().unwrap();
     assert!(matches!(error, ForkError::NoProofs { .. }), "{error}");
     assert!(error.to_string().contains("--unproven trust"), "{error}");
 
     let folder = tempfile::tempdir().unwrap();
     let block = trusted(&node.chain, height(&node.chain).await).await;
-    let fork = open(&[&node], Some(folder.path()), Some(Unproven::Trust), block).await.unwrap();
+    let fork = open(&[&node], Some(folder.path()), UnprovenPolicy::Trust, block).await.unwrap();
     let chain = on(fork).await.unwrap();
     assert_eq!((tokens(&chain, WHALE).await, tokens(&chain, OTHER).await), (960, 40));
     ok(&chain, "anvil_impersonateAccount", json!([WHALE])).await;
@@ -36,10 +36,10 @@ async fn a_node_without_proofs_is_refused_unless_that_is_wanted() {
     drop(chain);
 
     node.is_down.store(true, Ordering::SeqCst);
-    let fork = open(&[&node], Some(folder.path()), Some(Unproven::Trust), block).await.unwrap();
+    let fork = open(&[&node], Some(folder.path()), UnprovenPolicy::Trust, block).await.unwrap();
     assert_eq!(tokens(&on(fork).await.unwrap(), OTHER).await, 40);
     node.is_down.store(false, Ordering::SeqCst);
-    let proven = on(open(&[&node], Some(folder.path()), None, block).await.unwrap()).await;
+    let proven = on(open(&[&node], Some(folder.path()), UnprovenPolicy::Refuse, block).await.unwrap()).await;
     assert!(proven.is_err(), "what was told without proof is not taken for proven");
 }
 
@@ -57,10 +57,10 @@ async fn a_quorum_takes_what_so_many_nodes_say() {
     let [one, two, three] = [0, 1, 2].map(|_| Node::of(shared.clone(), &PROOFS));
     *one.lie.lock().unwrap() = Some(other_balance);
     let block = trusted(&shared, height(&shared).await).await;
-    let fork = open(&[&one, &two], None, Some(Unproven::Quorum(2)), block).await.unwrap();
+    let fork = open(&[&one, &two], None, UnprovenPolicy::Quorum(2), block).await.unwrap();
     let error = on(fork).await.err().unwrap();
     assert!(matches!(error, ForkError::Disagreement { wanted: 2, .. }), "{error}");
-    let fork = open(&[&one, &two, &three], None, Some(Unproven::Quorum(2)), block).await.unwrap();
+    let fork = open(&[&one, &two, &three], None, UnprovenPolicy::Quorum(2), block).await.unwrap();
     let chain = on(fork).await.unwrap();
     let whale = ok(&chain, "eth_getBalance", json!([WHALE, "latest"])).await;
     assert_eq!(whale, ok(&shared, "eth_getBalance", json!([WHALE, "latest"])).await);
@@ -111,7 +111,7 @@ async fn a_node_that_dies_in_the_middle_leaves_the_chain_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_that_the_network_does_not_have_are_refused() {
     let node = Node::of(network().await, &[]);
-    let failure = async |block| open(&[&node], None, None, block).await.unwrap_err();
+    let failure = async |block| open(&[&node], None, UnprovenPolicy::Refuse, block).await.unwrap_err();
     let beyond = failure(ForkBlock::Number(5_000)).await;
     assert!(matches!(beyond, ForkError::NoBlock { number: 5_000, .. }), "{beyond}");
     let unknown = alloy_primitives::B256::repeat_byte(7);
@@ -139,7 +139,7 @@ async fn a_block_that_was_reorganised_away_is_refused() {
     // A chain that begins there cannot read on, and says so.
     let error = outcome(&*fork, "eth_getStorageAt", json!([TOKEN, WHALE, "latest"])).await.unwrap_err();
     assert_eq!(error["code"], -32002, "{error}");
-    let error = open(&[&node], None, None, block).await.unwrap_err();
+    let error = open(&[&node], None, UnprovenPolicy::Refuse, block).await.unwrap_err();
     assert!(matches!(error, ForkError::NoBlockHash { .. } | ForkError::OffChain { .. }), "{error}");
 }
 
@@ -155,7 +155,7 @@ async fn a_state_that_was_pruned_is_named() {
         }),
         _ => result,
     });
-    let error = on(open(&[&node], None, None, ForkBlock::Number(5)).await.unwrap()).await.err().unwrap();
+    let error = on(open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Number(5)).await.unwrap()).await.err().unwrap();
     assert!(matches!(error, ForkError::State { .. }), "{error}");
     assert!(error.to_string().contains("missing trie node; it may have pruned this state"), "{error}");
 }
@@ -166,7 +166,7 @@ async fn another_network_is_refused_in_the_middle_too() {
     ok(&two, "evm_mine", json!([{ "blocks": 30 }])).await;
     let node = Node::of(one, &PROOFS);
     let block = trusted(&node.chain, 5).await;
-    let fork = open(&[&node, &Node::of(two, &PROOFS)], None, Some(Unproven::Quorum(2)), block).await.unwrap();
+    let fork = open(&[&node, &Node::of(two, &PROOFS)], None, UnprovenPolicy::Quorum(2), block).await.unwrap();
     let error = on(fork).await.err().unwrap();
     assert!(matches!(error, ForkError::Disagreement { .. }), "{error}");
 }

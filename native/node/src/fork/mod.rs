@@ -31,7 +31,7 @@ use rootlight_upstream::{self as upstream, HttpConfig};
 use tokio::runtime::Handle;
 
 pub use error::ForkError;
-pub use source::{ForkSource, Unproven};
+pub use source::ForkSource;
 pub use start::{ForkBlock, ForkOptions};
 
 use disk::ForkStore;

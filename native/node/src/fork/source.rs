@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rootlight::light::UpstreamRequest;
+use rootlight::light::{UnprovenPolicy, UpstreamRequest};
 use rootlight_upstream::{SharedUpstream, UpstreamError, UpstreamResult};
 
 use super::error::ForkError;
@@ -10,28 +10,24 @@ use super::error::ForkError;
 /// JSON-RPC error code of a method that does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// What counts where no upstream proves state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unproven {
-    /// The answer of the first upstream that gives one.
-    Trust,
-    /// An answer that so many upstreams give.
-    Quorum(usize),
-}
-
-/// The upstreams of a fork, and whether they must prove state.
+/// The upstreams of a fork, and what counts where they do not prove state.
 #[derive(Debug)]
 pub struct ForkSource {
     pub(super) upstreams: Vec<SharedUpstream>,
-    pub(super) unproven: Option<Unproven>,
+    pub(super) unproven: UnprovenPolicy,
     exchanges: AtomicU64,
 }
 
 impl ForkSource {
-    /// These upstreams, which are asked in this order. With `unproven` they need not prove state.
+    /// These upstreams, which are asked in this order. With a quorum each of them counts, whatever its domain.
     #[must_use]
-    pub fn new(upstreams: Vec<SharedUpstream>, unproven: Option<Unproven>) -> Self {
+    pub fn new(upstreams: Vec<SharedUpstream>, unproven: UnprovenPolicy) -> Self {
         Self { upstreams, unproven, exchanges: AtomicU64::new(0) }
+    }
+
+    /// Whether what upstreams say counts without a proof.
+    pub(super) fn is_unproven(&self) -> bool {
+        self.unproven != UnprovenPolicy::Refuse
     }
 
     /// How many lists of requests were sent so far.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use rootlight::light::UpstreamRequest;
+use rootlight::light::{UnprovenPolicy, UpstreamRequest};
 use rootlight::state::keys::{account_key, code_key, fact_of, slot_key, storage_root_key};
 use rootlight::state::{Account, StateKey};
 use rootlight::trie::{connected, unwrap_node};
@@ -12,7 +12,7 @@ use rootlight_upstream::{SharedUpstream, UpstreamError, UpstreamResult};
 use serde::Deserialize;
 
 use super::error::ForkError;
-use super::source::{ForkSource, Unproven, lacks_method, refuted};
+use super::source::{ForkSource, lacks_method, refuted};
 use super::state::ForkState;
 
 /// Most storage slots in one proof, since upstreams limit them.
@@ -56,8 +56,9 @@ pub(super) async fn fetch(
         wanted.entry(address).or_default().keys.insert(key.clone());
     }
     match source.unproven {
-        None => proven(source, state, wanted).await,
-        Some(policy) => told(source, state, wanted, policy).await,
+        UnprovenPolicy::Refuse => proven(source, state, wanted).await,
+        UnprovenPolicy::Trust => unproven(source, state, wanted, 1).await,
+        UnprovenPolicy::Quorum(needed) => unproven(source, state, wanted, needed).await,
     }
 }
 
@@ -226,22 +227,18 @@ fn why(
 /// Values by key of the state; `None` for a key without a value.
 type KeyValues = Vec<(Vec<u8>, Option<Bytes>)>;
 
-/// Takes what upstreams say without proof.
-async fn told(
+/// Takes what this many upstreams say without proof.
+async fn unproven(
     source: &ForkSource,
     state: &ForkState,
     wanted: Wanted,
-    policy: Unproven,
+    needed: usize,
 ) -> Result<Learned, ForkError> {
-    let needed = match policy {
-        Unproven::Trust => 1,
-        Unproven::Quorum(count) => count,
-    };
     // Each answer with the number of upstreams that gave it.
     let mut answers: BTreeMap<Address, Vec<(KeyValues, usize)>> = BTreeMap::new();
     let (mut open, mut failure) = (wanted, None);
     for upstream in &source.upstreams {
-        for (address, values) in told_by(source, upstream, state, &open).await {
+        for (address, values) in stated_by(source, upstream, state, &open).await {
             match values {
                 Err(error) => failure = Some(error),
                 Ok(values) => {
@@ -273,7 +270,7 @@ async fn told(
 }
 
 /// What one upstream says of accounts, or why it says nothing; by account.
-async fn told_by(
+async fn stated_by(
     source: &ForkSource,
     upstream: &SharedUpstream,
     state: &ForkState,
