@@ -28,14 +28,7 @@ pub(super) struct OpenedFork {
 pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let (names, urls): (Vec<String>, Vec<String>) =
         args.fork.iter().cloned().partition(|text| matches!(&**text, "mainnet" | "testnet"));
-    if let UnprovenPolicy::Quorum(count) = args.unproven
-        && count > urls.len()
-    {
-        return Err(CommandError::Usage(format!(
-            "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --fork",
-            urls.len()
-        )));
-    }
+    light::check_quorum(args.unproven, urls.len(), "--fork")?;
     let network = match names.as_slice() {
         [] => network_of(&urls).await?,
         [name] => super::verify::network(name)?,

@@ -32,14 +32,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.sources.network)?;
-    if let UnprovenPolicy::Quorum(count) = args.unproven
-        && count_upstreams(&args.sources) < count
-    {
-        return Err(CommandError::Usage(format!(
-            "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --upstream",
-            count_upstreams(&args.sources)
-        )));
-    }
+    check_quorum(args.unproven, count_upstreams(&args.sources), "--upstream")?;
     let limits = Limits::new();
     let upstreams = open_upstreams(&args.sources, &network, &limits)?.into_iter();
     let upstreams = upstreams.map(|one| upstream::of_network(one, network.chain_id)).collect();
@@ -49,6 +42,16 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         ..options(&args.sources, limits)
     };
     serve(network, args, upstreams, options)
+}
+
+/// Refuses a quorum of more upstreams than are given by this flag.
+pub(super) fn check_quorum(policy: UnprovenPolicy, given: usize, flag: &str) -> Result<(), CommandError> {
+    match policy {
+        UnprovenPolicy::Quorum(count) if given < count => Err(CommandError::Usage(format!(
+            "--unproven quorum:{count} needs {count} upstreams ({given} given): repeat {flag}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn count_upstreams(args: &SourceArgs) -> usize {
