@@ -42,9 +42,7 @@ pub(super) async fn link(
         if lowest.number <= to {
             return Ok(linked);
         }
-        let new =
-            below(source, &state.network, &lowest, to.max(lowest.number.saturating_sub(HEADERS_AT_ONCE)))
-                .await?;
+        let new = below(source, &state.network, &lowest, to).await?;
         let mut parts = state.parts();
         for header in new {
             linked.push(header.clone());
@@ -53,13 +51,14 @@ pub(super) async fn link(
     }
 }
 
-/// The ancestors of a header down to a height.
+/// The ancestors of a header down to a height, or as many as are asked for at once.
 pub(super) async fn below(
     source: &ForkSource,
     network: &Network,
     header: &VerifiedHeader,
     to: u64,
 ) -> Result<Vec<VerifiedHeader>, ForkError> {
+    let to = to.max(header.number.saturating_sub(HEADERS_AT_ONCE));
     let numbers: Vec<u64> = (to..header.number).rev().collect();
     let by_number =
         |number: &u64| UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));

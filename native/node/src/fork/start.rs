@@ -28,9 +28,6 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// from those that the light client has anyway.
 const MOST_FOR_REMASC: u64 = 64;
 
-/// Headers that are asked for at once while a number is linked.
-const AT_ONCE: u64 = 50;
-
 /// The block on which a chain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkBlock {
@@ -188,7 +185,7 @@ async fn linked(
             shown = Instant::now();
             info!("linking block {number} to the verified chain: {} headers to go", header.number - number);
         }
-        let next = below(source, network, &header, number.max(header.number.saturating_sub(AT_ONCE))).await?;
+        let next = below(source, network, &header, number).await?;
         at = next.into_iter().next_back();
     }
     let missing = || ForkError::Unverified(format!("it does not have block {number}"));
