@@ -204,15 +204,15 @@ fn stored(
     results: Vec<UpstreamResult>,
 ) -> Result<StoredBlock, ForkError> {
     let what = format!("receipts of block {}", header.number);
-    let false_ = |reason: String| refuted(upstream, &what, reason);
+    let refute = |reason: String| refuted(upstream, &what, reason);
     let mut receipts: Vec<Receipt> = Vec::new();
     for result in results {
-        let text = given(upstream, &what, Some(result))?.ok_or_else(|| false_("there is none".to_owned()))?;
-        receipts.push(receipt_from_json(&text).map_err(|error| false_(error.to_string()))?);
+        let text = given(upstream, &what, Some(result))?.ok_or_else(|| refute("there is none".to_owned()))?;
+        receipts.push(receipt_from_json(&text).map_err(|error| refute(error.to_string()))?);
     }
     let receipts =
-        VerifiedReceipts::check(header, receipts, network).map_err(|error| false_(error.to_string()))?;
-    receipts.matches(body).map_err(|error| false_(error.to_string()))?;
+        VerifiedReceipts::check(header, receipts, network).map_err(|error| refute(error.to_string()))?;
+    receipts.matches(body).map_err(|error| refute(error.to_string()))?;
     let senders = body.transactions().iter().map(|sent| sender(sent, network));
     Ok(StoredBlock { senders: senders.collect(), body: Arc::new(body.clone()), receipts: Arc::new(receipts) })
 }
