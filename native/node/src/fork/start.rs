@@ -75,24 +75,7 @@ pub(super) async fn begin(
     if let Some(begun) = kept.and_then(|(_, hash)| known(&hash)) {
         return Ok(begun);
     }
-    let (header, chain) = match kept {
-        Some((number, hash)) => {
-            let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
-            (trusted(source, &network, store.as_ref(), (number, hash)).await?, None)
-        }
-        None => {
-            let chain = verified_chain(source, options).await?;
-            let number = match block {
-                ForkBlock::Number(number) => number,
-                _ => chain.head().number,
-            };
-            let header = linked(source, &network, &chain, number).await?;
-            if let (Some(folder), ForkBlock::Number(_)) = (folder, block) {
-                keep_hash(folder, network.chain_id, number, header.hash());
-            }
-            (header, Some(chain))
-        }
-    };
+    let (header, chain) = find(source, options, &network, block, kept).await?;
     if !network.active(Rule::Rskip126, header.number) {
         return Err(ForkError::TooOld { number: header.number });
     }
@@ -108,15 +91,45 @@ pub(super) async fn begin(
     ancestors(source, &state, chain.as_ref()).await?;
     state.set_first_rewarded();
     if let Some(store) = &store {
-        // Heads are seldom begun on twice.
-        let below =
-            if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network.params.remasc_maturity };
-        let lowest = state.block.number.saturating_sub(below);
-        let headers: Vec<_> =
-            state.parts().headers.range(lowest..).map(|(_, header)| header.clone()).collect();
-        store.save(&Learned::default(), &headers);
+        keep_ancestors(store, &state, block);
     }
     Ok(Begun { state: Arc::new(state), store: store.map(|store| Arc::new(Mutex::new(store))) })
+}
+
+/// The header of a block, with the verified chain that leads to it unless its hash is kept or trusted.
+async fn find(
+    source: &ForkSource,
+    options: &ForkOptions,
+    network: &Arc<Network>,
+    block: ForkBlock,
+    kept: Option<(u64, B256)>,
+) -> Result<(VerifiedHeader, Option<ChainView>), ForkError> {
+    let folder = options.folder.as_deref();
+    if let Some((number, hash)) = kept {
+        let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
+        return Ok((trusted(source, network, store.as_ref(), (number, hash)).await?, None));
+    }
+    let chain = verified_chain(source, options).await?;
+    let number = match block {
+        ForkBlock::Number(number) => number,
+        _ => chain.head().number,
+    };
+    let header = linked(source, network, &chain, number).await?;
+    if let (Some(folder), ForkBlock::Number(_)) = (folder, block) {
+        keep_hash(folder, network.chain_id, number, header.hash());
+    }
+    Ok((header, Some(chain)))
+}
+
+/// Stores the ancestors that a later start on the same block needs.
+fn keep_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
+    // Heads are seldom begun on twice.
+    let below =
+        if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network.params.remasc_maturity };
+    let lowest = state.block.number.saturating_sub(below);
+    let headers: Vec<_> =
+        state.parts().headers.range(lowest..).map(|(_, header)| header.clone()).collect();
+    store.save(&Learned::default(), &headers);
 }
 
 /// The header of a trusted block, from the store or from an upstream that has the block on its chain.
