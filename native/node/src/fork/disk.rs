@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::{B256, Bytes, keccak256};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use rootlight::consensus::{Network, VerifiedHeader};
+use rootlight::light::UnprovenPolicy;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::{Header, SealedHeader};
 use tracing::info;
 
-use super::source::Unproven;
 use super::state::ForkState;
 use super::values::Learned;
 
@@ -35,17 +35,17 @@ type Fault = String;
 
 impl ForkStore {
     /// Opens the file of a block in a folder; `None` if it cannot be used, so that the run does without.
-    pub(super) fn open(folder: &Path, block: &B256, unproven: Option<Unproven>) -> Option<Self> {
+    pub(super) fn open(folder: &Path, block: &B256, unproven: UnprovenPolicy) -> Option<Self> {
         let name = match unproven {
-            None => "redb".to_owned(),
-            Some(Unproven::Trust) => "trust.redb".to_owned(),
-            Some(Unproven::Quorum(count)) => format!("quorum-{count}.redb"),
+            UnprovenPolicy::Refuse => "redb".to_owned(),
+            UnprovenPolicy::Trust => "trust.redb".to_owned(),
+            UnprovenPolicy::Quorum(count) => format!("quorum-{count}.redb"),
         };
         let path = folder.join(format!("{block}.{name}"));
         let opened = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
         let opened = opened.and_then(|()| Database::create(&path).map_err(|error| error.to_string()));
         match opened {
-            Ok(database) => Some(Self { database, is_unproven: unproven.is_some() }),
+            Ok(database) => Some(Self { database, is_unproven: unproven != UnprovenPolicy::Refuse }),
             Err(error) => {
                 info!(
                     "what is read below the fork is not kept on disk in this run: {}: {error}",
@@ -178,7 +178,12 @@ mod tests {
     fn values_are_kept_apart_by_the_way_in_which_they_were_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let open = |unproven| ForkStore::open(folder.path(), &B256::ZERO, unproven);
-        let ways = [None, Some(Unproven::Trust), Some(Unproven::Quorum(2)), Some(Unproven::Quorum(3))];
+        let ways = [
+            UnprovenPolicy::Refuse,
+            UnprovenPolicy::Trust,
+            UnprovenPolicy::Quorum(2),
+            UnprovenPolicy::Quorum(3),
+        ];
         let stores = ways.map(open);
         assert!(stores.iter().all(Option::is_some));
         assert!(ways.map(open).iter().all(Option::is_none), "a file is open once");

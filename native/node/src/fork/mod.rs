@@ -8,12 +8,12 @@
 //! | `values`, `blocks` | fetch state, and blocks below |
 //! | `source` | the upstreams |
 //! | `disk` | what was read, on disk |
-//! | `kept` | a map that only grows |
+//! | `growing_map` | a map that only grows |
 
 mod blocks;
 mod disk;
 mod error;
-mod kept;
+mod growing_map;
 mod source;
 mod start;
 mod state;

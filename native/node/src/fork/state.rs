@@ -12,7 +12,7 @@ use rootlight::state::keys::REMASC_SENDER_KEY;
 use rootlight::trie::{NodeSource, TrieBase, WalkError, lookup_value};
 use rootlight::types::SealedHeader;
 
-use super::kept::Kept;
+use super::growing_map::GrowingMap;
 use super::{MOST_ABSENT, MOST_MISSING};
 
 thread_local! {
@@ -60,7 +60,7 @@ pub(super) struct ForkState {
     pub(super) network: Arc<Network>,
     pub(super) first_rewarded: u64,
     /// Values by trie key; `None` is known to be absent.
-    pub(super) values: Kept<Option<Bytes>>,
+    pub(super) values: GrowingMap<Option<Bytes>>,
     pub(super) parts: Mutex<Parts>,
 }
 
@@ -99,7 +99,7 @@ impl std::fmt::Debug for ForkState {
 impl ForkState {
     pub(super) fn new(network: Arc<Network>, block: VerifiedHeader) -> Self {
         let first_rewarded = block.number.saturating_add(1);
-        let state = Self { block, network, first_rewarded, values: Kept::default(), parts: Mutex::default() };
+        let state = Self { block, network, first_rewarded, values: GrowingMap::default(), parts: Mutex::default() };
         let header = state.block.clone();
         state.parts().add_header(header);
         // The REMASC transaction of each block since block 1 has counted the nonce up.

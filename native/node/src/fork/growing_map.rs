@@ -9,7 +9,7 @@ const CHAINS: usize = 1 << 14;
 
 /// A map from byte strings. What was inserted stays, and never changes.
 #[derive(Debug)]
-pub(super) struct Kept<V> {
+pub(super) struct GrowingMap<V> {
     chains: Box<[Link<V>]>,
     count: AtomicUsize,
     hasher: RandomState,
@@ -24,14 +24,14 @@ struct Entry<V> {
     next: Link<V>,
 }
 
-impl<V> Default for Kept<V> {
+impl<V> Default for GrowingMap<V> {
     fn default() -> Self {
         let chains = (0..CHAINS).map(|_| Link::new()).collect();
         Self { chains, count: AtomicUsize::new(0), hasher: RandomState::new() }
     }
 }
 
-impl<V> Kept<V> {
+impl<V> GrowingMap<V> {
     fn chain(&self, key: &[u8]) -> &Link<V> {
         // The remainder is below the number of chains.
         &self.chains[usize::try_from(self.hasher.hash_one(key) % CHAINS as u64).unwrap_or(0)]
@@ -72,7 +72,7 @@ impl<V> Kept<V> {
     }
 }
 
-impl<V> Drop for Kept<V> {
+impl<V> Drop for GrowingMap<V> {
     /// Takes long chains apart without recursion.
     fn drop(&mut self) {
         for link in &mut self.chains {
@@ -89,21 +89,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_stays_while_other_threads_add() {
-        let kept = Kept::default();
+    fn values_stay_while_other_threads_add() {
+        let map = GrowingMap::default();
         std::thread::scope(|scope| {
             for offset in 0..4_u32 {
-                let kept = &kept;
+                let map = &map;
                 scope.spawn(move || {
                     for number in (0..20_000_u32).map(|number| number ^ offset) {
-                        assert_eq!(*kept.insert(&number.to_be_bytes(), number), number);
+                        assert_eq!(*map.insert(&number.to_be_bytes(), number), number);
                     }
                 });
             }
         });
-        assert!((0..20_000_u32).all(|number| kept.get(&number.to_be_bytes()) == Some(&number)));
-        assert_eq!(*kept.insert(&7_u32.to_be_bytes(), 8), 7, "the first value stays");
-        assert_eq!(kept.len(), 20_000);
-        assert_eq!(kept.get(b"other"), None);
+        assert!((0..20_000_u32).all(|number| map.get(&number.to_be_bytes()) == Some(&number)));
+        assert_eq!(*map.insert(&7_u32.to_be_bytes(), 8), 7, "the first value stays");
+        assert_eq!(map.len(), 20_000);
+        assert_eq!(map.get(b"other"), None);
     }
 }
