@@ -270,14 +270,14 @@ pub(super) async fn places(
     for hash in hashes {
         let request = UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
         let what = format!("place of transaction {hash}");
-        let told = source
+        let stated = source
             .first(&[request], |upstream, results| {
                 let Some(text) = given(upstream, &what, results.into_iter().next())? else { return Ok(None) };
                 location_from_json(&text).map_err(|error| refuted(upstream, &what, error))
             })
             .await?;
         let number =
-            told.as_ref().map(|place| place.block_number).filter(|number| *number <= state.block.number);
+            stated.as_ref().map(|place| place.block_number).filter(|number| *number <= state.block.number);
         let mut place = None;
         if let Some(number) = number {
             link(source, state, number).await?;
@@ -318,10 +318,10 @@ pub(super) async fn headers_of(
         }
         let mut parts = state.parts();
         if !parts.numbers.contains_key(hash) {
-            if parts.strange.len() >= MOST_PLACES {
-                parts.strange.clear();
+            if parts.unknown_hashes.len() >= MOST_PLACES {
+                parts.unknown_hashes.clear();
             }
-            parts.strange.insert(*hash);
+            parts.unknown_hashes.insert(*hash);
         }
     }
     Ok(())

@@ -73,7 +73,7 @@ pub(super) struct Parts {
     pub(super) headers: BTreeMap<u64, VerifiedHeader>,
     pub(super) numbers: HashMap<B256, u64>,
     /// Hashes that no ancestor has, as far as the upstream says.
-    pub(super) strange: BTreeSet<B256>,
+    pub(super) unknown_hashes: BTreeSet<B256>,
     pub(super) contents: HashMap<u64, Arc<StoredBlock>>,
     pub(super) uncles: HashMap<u64, Arc<VerifiedUncles>>,
     pub(super) places: HashMap<B256, Option<(B256, usize)>>,
@@ -198,7 +198,7 @@ impl ForkBase for ForkState {
         if let Some(number) = parts.numbers.get(hash) {
             return parts.headers.get(number).cloned();
         }
-        if !parts.strange.contains(hash) {
+        if !parts.unknown_hashes.contains(hash) {
             self.note(Missing::HeaderOf(*hash));
         }
         None
