@@ -1,5 +1,6 @@
 //! `rootlight dev`, the default command.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,22 +40,9 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let history = config.history;
     let reference = args.genesis.as_deref() == Some("regtest");
     let shown = banner::ShownAccounts::of(&config, &accounts, reference);
-    let mut node = match &fork {
-        None => DevNode::new(config, moment(&entropy)).map_err(CommandError::failed)?,
-        Some(opened) => {
-            let node = opened.fork.node(|| config.clone(), moment(&entropy));
-            node.map_err(CommandError::failed)?
-        }
-    };
-    let persist = match &args.data_dir {
-        Some(folder) if fork.is_none() => {
-            let genesis = node.chain_mut().view().head().hash();
-            let chain = node.chain_mut().local_mut();
-            let open = ChainStore::opener_at(folder, genesis, genesis_time);
-            Some(ChainPersistence::restore(open, chain, history, true).map_err(CommandError::failed)?)
-        }
-        _ => None,
-    };
+    let mut node = node(config, fork.as_ref(), &entropy)?;
+    let folder = args.data_dir.as_deref().filter(|_| fork.is_none());
+    let persist = folder.map(|folder| restore(folder, &mut node, genesis_time, history)).transpose()?;
     let network = node.chain_mut().view().network().clone();
     let bitcoin = args.bitcoin_chain.map(|every| Arc::new(RegtestChain::new(every)));
     if let Some(bitcoin) = &bitcoin {
@@ -80,6 +68,29 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         service.stop();
         served
     })
+}
+
+/// The node of a chain on a fork or on a genesis block.
+fn node(config: DevConfig, fork: Option<&OpenedFork>, entropy: &Entropy) -> Result<DevNode, CommandError> {
+    match fork {
+        None => DevNode::new(config, moment(entropy)).map_err(CommandError::failed),
+        Some(opened) => {
+            opened.fork.node(|| config.clone(), moment(entropy)).map_err(CommandError::failed)
+        }
+    }
+}
+
+/// Restores the chain that a folder stores, and stores its changes from then on.
+fn restore(
+    folder: &Path,
+    node: &mut DevNode,
+    genesis_time: u64,
+    history: Option<u64>,
+) -> Result<ChainPersistence, CommandError> {
+    let genesis = node.chain_mut().view().head().hash();
+    let open = ChainStore::opener_at(folder, genesis, genesis_time);
+    let chain = node.chain_mut().local_mut();
+    ChainPersistence::restore(open, chain, history, true).map_err(CommandError::failed)
 }
 
 /// Mines when the clock says so, and tells subscribers of changes.
