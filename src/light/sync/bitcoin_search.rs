@@ -141,18 +141,7 @@ impl BitcoinSearch {
             return NextAsk::Lie("not packed headers of Bitcoin");
         };
         if count == 0 {
-            let first = first_of(network.checkpoint.height, served.tip);
-            if served.lowest > first || first > served.tip {
-                // A server without a header, or without those.
-                return NextAsk::Pause;
-            }
-            self.begun = Some(BegunChain { first, stated: None, headers: Vec::new() });
-            // Headers on the built-in block have its height.
-            let is_linked = first == network.checkpoint.height.saturating_add(1);
-            return NextAsk::Ask(match is_linked {
-                true => BitcoinAsk::headers(first),
-                false => BitcoinAsk::coinbases(served.tip.saturating_sub(STATED_BELOW), STATED),
-            });
+            return self.take_tip(network.checkpoint.height, served.lowest, served.tip);
         }
         let is_full = served.headers.len() >= MAX_SERVED_HEADERS as usize;
         if let Some(begun) = &mut self.begun {
@@ -180,6 +169,22 @@ impl BitcoinSearch {
             Err(BitcoinChainError::FutureTime { .. }) => NextAsk::Pause,
             Err(_) => NextAsk::Lie("a header breaks a rule of Bitcoin"),
         }
+    }
+
+    /// Takes the heights between which the upstream has headers, and chooses where a chain begins.
+    fn take_tip(&mut self, built_in: u32, lowest: u32, tip: u32) -> NextAsk {
+        let first = first_of(built_in, tip);
+        if lowest > first || first > tip {
+            // A server without a header, or without those.
+            return NextAsk::Pause;
+        }
+        self.begun = Some(BegunChain { first, stated: None, headers: Vec::new() });
+        // Headers on the built-in block have its height.
+        let is_linked = first == built_in.saturating_add(1);
+        NextAsk::Ask(match is_linked {
+            true => BitcoinAsk::headers(first),
+            false => BitcoinAsk::coinbases(tip.saturating_sub(STATED_BELOW), STATED),
+        })
     }
 
     /// Makes a chain of the collected headers, and follows it if it is heavier.
