@@ -60,7 +60,7 @@ pub(super) struct CallObject {
     data: Option<String>,
     #[serde(default)]
     input: Option<String>,
-    /// What makes the object a simulation, which is no call.
+    /// Makes the object a simulation and no call.
     #[serde(default)]
     block_state_calls: Option<IgnoredAny>,
 }

@@ -91,7 +91,7 @@ pub(super) const METHODS: &[Method] = &[
          are marked as removed.",
         Handler::Subscribe(subscribe),
     )
-    // Those of logs run a query for each new block.
+    // Subscriptions to logs run a query for each new block.
     .costs(100),
     Method::new(
         "eth_unsubscribe",

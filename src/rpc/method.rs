@@ -33,7 +33,7 @@ pub struct Method {
     pub cost: u32,
     /// Which web pages may call it.
     pub pages: PageAccess,
-    /// What it executes.
+    /// What the method executes.
     pub runs: Runs,
     /// Whether a full node of the host's own may answer in its place: the reference node has the method, and the answer
     /// is about blocks, transactions or what they execute.

@@ -47,7 +47,7 @@ pub(super) struct BitcoinSearch {
     pub(super) is_alone: bool,
     /// When it is asked next, on the monotonic clock; `None` if it is not asked.
     pub(super) due: Option<u64>,
-    /// What it has shown of a chain of its own, until that is complete.
+    /// The part of its own chain that the upstream has shown, until the chain is complete.
     begun: Option<BegunChain>,
     /// The tip for which it was asked for coinbases last.
     tags_for: B256,

@@ -144,7 +144,7 @@ impl TraceForm {
         })
     }
 
-    /// What the form needs.
+    /// The tracer that collects what the form shows.
     pub(in crate::rpc) fn tracer(&self) -> Tracer {
         let mut tracer = Tracer::default();
         self.add_to(&mut tracer);

@@ -8,7 +8,7 @@ use crate::{engine::BlockHeader, exec::BlockEnvironment, rpc::simulation_error::
 /// A block that is going to be simulated.
 pub(super) struct BlockPlan {
     pub(super) environment: BlockEnvironment,
-    /// Its position in the input; `None` for a block between given numbers.
+    /// The position of the block in the input; `None` for a block between given numbers.
     pub(super) input: Option<usize>,
 }
 

@@ -22,7 +22,7 @@ pub(in crate::rpc) struct FlatForm {
     pub(in crate::rpc) natives: bool,
 }
 
-/// One entry.
+/// An entry of the list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::rpc) struct FlatCall {

@@ -29,9 +29,9 @@ pub(super) struct Node {
     pub(super) asked: AtomicUsize,
     /// Whether it answers nothing.
     pub(super) is_down: AtomicBool,
-    /// Methods that it does not have.
+    /// Methods that the node does not have.
     pub(super) lacks: Vec<&'static str>,
-    /// What it says in place of its own results.
+    /// Replaces results of the node.
     pub(super) lie: Mutex<Option<Lie>>,
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn below(
                     number: *number,
                 })?;
                 let Ok(found) = shown(&text, child.parent_hash, network) else {
-                    // Its raw form is asked for below.
+                    // The header's raw form is requested below.
                     return Ok((child, linked));
                 };
                 child = child.parent_from(found).ok_or_else(|| refuted(upstream, &what, "another hash"))?;

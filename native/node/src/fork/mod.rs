@@ -109,7 +109,7 @@ impl Fork {
 
     fn add(&self, begun: Begun, source: Arc<ForkSource>) {
         let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
-        // What only this list holds belongs to no chain any more.
+        // A start that only this list holds belongs to no chain any more.
         starts
             .retain(|start| Arc::strong_count(&start.state) > 1 && !Arc::ptr_eq(&start.state, &begun.state));
         starts.push(Start { state: begun.state, source, store: begun.store });

@@ -30,7 +30,7 @@ impl Job {
     /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
     /// does not wait for another writer. Returns the job otherwise.
     pub(super) fn run_if_brief(self) -> Result<Result<Reply, NoChange>, Self> {
-        // What it misses of another network takes long.
+        // A message that misses data of another network takes long.
         if !self.message.is_brief() || self.again.is_some() {
             return Err(self);
         }

@@ -31,13 +31,13 @@ const ROUNDS: u64 = 12;
 enum Stated {
     Shown,
     Withheld,
-    /// They are changed to state what the upstream says.
+    /// Changed so that they state the upstream's heights.
     Forged,
 }
 
 #[derive(Debug)]
 struct Source {
-    /// What it adds to all heights, in blocks.
+    /// Blocks that the upstream adds to all heights.
     shift: i64,
     stated: Stated,
     served: BitcoinFollower,
