@@ -189,6 +189,16 @@ pub(super) fn is_simulation(params: Params<'_>) -> bool {
     call_object(params).is_ok_and(|object| object.block_state_calls.is_some())
 }
 
+/// The list of calls in the first parameter.
+#[cfg(feature = "local")]
+pub(super) fn call_list<'a, T: Deserialize<'a>>(
+    params: Params<'a>,
+    expected: &'static str,
+) -> Result<Vec<T>, ParamError> {
+    check_calls(params)?;
+    params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })
+}
+
 /// The overrides in the parameter at a position.
 pub(super) fn overrides(params: Params<'_>, position: usize) -> Result<Arc<StateOverride>, Failure> {
     params.once(position, || parse_overrides(params, position))

@@ -12,7 +12,7 @@ use crate::{
     rpc::{
         block_override::{BlockOverride, BlockOverrideObject},
         call::block,
-        call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, check_calls, message, state_override},
+        call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, call_list, message, state_override},
         error::ParamError,
         method::{
             AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, optional, required, verified,
@@ -118,10 +118,7 @@ struct Bundle {
 }
 
 fn bundles(params: Params<'_>) -> Result<Vec<Bundle>, ParamError> {
-    let expected = "an array of bundles";
-    check_calls(params)?;
-    let given: Vec<Object<BundleObject>> =
-        params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })?;
+    let given: Vec<Object<BundleObject>> = call_list(params, "an array of bundles")?;
     let bundle = |Object(bundle): &Object<BundleObject>| {
         let messages = bundle.transactions.iter().map(|Object(call)| call.message());
         Ok(Bundle {

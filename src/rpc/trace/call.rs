@@ -19,7 +19,7 @@ use crate::{
     rpc::{
         block_override::BlockOverride,
         call::block,
-        call_object::{CallObject, check_calls, message, overrides},
+        call_object::{CallObject, call_list, message, overrides},
         error::ParamError,
         lookup::find,
         method::{
@@ -196,10 +196,8 @@ fn one(
 }
 
 fn calls(params: Params<'_>) -> Result<Vec<(CallMessage, TraceTypes)>, ParamError> {
-    let expected = "an array of calls, each with its trace types";
-    check_calls(params)?;
     let given: Vec<(Object<CallObject>, Vec<String>)> =
-        params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })?;
+        call_list(params, "an array of calls, each with its trace types")?;
     given.iter().map(|(Object(call), types)| Ok((call.message()?, TraceTypes::of(types)?))).collect()
 }
 
