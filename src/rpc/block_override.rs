@@ -6,7 +6,7 @@ use alloy_primitives::U256;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{call_object::Number, error::ParamError, params::parse_address};
-use crate::exec::BlockEnvironment;
+use crate::{exec::BlockEnvironment, types::json::Object};
 
 /// Fields of a block that a simulation changes. Those that blocks of Rootstock do not have are refused; unknown ones are
 /// ignored.
@@ -45,6 +45,13 @@ pub(super) struct BlockOverride {
     coinbase: Option<alloy_primitives::Address>,
     difficulty: Option<U256>,
     minimum_gas_price: Option<U256>,
+}
+
+/// The changes of a block, or none.
+pub(super) fn block_override(
+    given: Option<&Object<BlockOverrideObject>>,
+) -> Result<BlockOverride, ParamError> {
+    given.map_or_else(|| Ok(BlockOverride::default()), |Object(block)| block.parse())
 }
 
 impl BlockOverrideObject {

@@ -10,7 +10,7 @@ use crate::{
     engine::{BlockHeader, View},
     exec::CallMessage,
     rpc::{
-        block_override::{BlockOverride, BlockOverrideObject},
+        block_override::{BlockOverride, BlockOverrideObject, block_override},
         call::block,
         call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, call_list, message, state_override},
         error::ParamError,
@@ -77,13 +77,9 @@ impl CallOptions {
         }
         Ok(Self {
             state: state_override(given.state_overrides.as_ref())?,
-            block: block_of(given.block_overrides.as_ref())?,
+            block: block_override(given.block_overrides.as_ref())?,
         })
     }
-}
-
-fn block_of(given: Option<&Object<BlockOverrideObject>>) -> Result<BlockOverride, ParamError> {
-    given.map_or_else(|| Ok(BlockOverride::default()), |Object(block)| block.parse())
 }
 
 /// Whether options override state.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::{
     exec::CallMessage,
     rpc::{
-        block_override::{BlockOverride, BlockOverrideObject},
+        block_override::{BlockOverride, BlockOverrideObject, block_override},
         call_object::{CallObject, OverrideObjects, check_calls, state_override},
         error::{ParamError, RpcError},
         params::Params,
@@ -111,11 +111,10 @@ impl SimulationObject {
 
 impl BlockObject {
     fn parse(&self) -> Result<BlockInput, ParamError> {
-        let block = self.block_overrides.as_ref().map(|Object(block)| block.parse()).transpose()?;
         let calls: Result<Vec<CallInput>, ParamError> =
             self.calls.iter().flatten().map(CallInput::of).collect();
         Ok(BlockInput {
-            block: block.unwrap_or_default(),
+            block: block_override(self.block_overrides.as_ref())?,
             state: state_override(self.state_overrides.as_ref())?,
             calls: calls?,
         })
