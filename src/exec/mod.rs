@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `call`, `block_hashes`, `code_cache`, `recorder`, `result`, `stop`, `limits`, `estimate` | local calls |
 //! | `simulation` | several transactions on the state of a call |
-//! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
+//! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost`, `run_end` | one transaction: rules, run, fee, receipt |
 //! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
 //! | `build`, `schedule` | a new block |
@@ -35,6 +35,7 @@ mod remasc_share;
 #[cfg(test)]
 mod remasc_test;
 mod result;
+mod run_end;
 mod schedule;
 mod simulation;
 mod stop;

@@ -12,17 +12,17 @@ use alloy_primitives::{Address, Bytes, U256};
 use super::call::{CallContext, check_overrides, run_context, setting, stop};
 use super::limits::RunLimits;
 use super::recorder::{ReadRecord, ReadRecorder};
+use super::run_end::{RunEnd, first_frame, report_payments};
 use super::stop::CallStop;
-use super::transaction::{IndexedTransaction, receipt_log};
+use super::transaction::IndexedTransaction;
 use super::transaction_error::{gas_limit, gas_price};
 use crate::consensus::Rule;
 use crate::evm::precompiles::{Precompile, RunTransaction};
 use crate::evm::{
-    Abort, AccountValues, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector,
-    Machine, StateChanges, intrinsic_gas,
+    Abort, AccountValues, HaltReason, Inspector, Machine, StateChanges, intrinsic_gas,
 };
 use crate::state::{AccountOverride, AccountState, ChangedState, StateOverride, StateReader};
-use crate::types::{Log, Receipt};
+use crate::types::Receipt;
 
 /// A state on which transactions are simulated.
 pub struct Simulation<'a> {
@@ -53,31 +53,6 @@ pub struct SimulatedRun {
 
 /// Accounts that a run has read or changed, each with its slots.
 type UsedAccounts = Vec<(Address, Vec<U256>)>;
-
-/// The result of a run besides the state.
-struct RunEnd {
-    failure: Option<Option<HaltReason>>,
-    output: Bytes,
-    logs: Vec<Log>,
-    spent: u64,
-    used: u64,
-    paid: u64,
-    transferred: bool,
-}
-
-impl RunEnd {
-    fn plain(used: u64) -> Self {
-        Self {
-            failure: None,
-            output: Bytes::new(),
-            logs: Vec::new(),
-            spent: used,
-            used,
-            paid: used,
-            transferred: true,
-        }
-    }
-}
 
 /// Simulates transactions on a state. Data that are missing are read as zeros so that the simulation goes on to find
 /// more of them, and its result is then discarded.
@@ -182,17 +157,17 @@ impl<'a> Simulation<'a> {
         #[allow(clippy::option_as_ref_deref, reason = "the lifetime of the trait object is shortened")]
         let watching = inspector.as_mut().map(|inspector| -> &mut dyn Inspector { &mut **inspector });
         let (end, used) = self.execute(context, item, watching)?;
-        let unpaid = U256::from(limit.saturating_sub(end.paid));
+        let unpaid = U256::from(limit.saturating_sub(end.gas_paid));
         if !price.is_zero() {
             self.credit(item.sender, price.saturating_mul(unpaid));
         }
         if let (Some(before), Some(inspector)) = (before, inspector) {
             self.report(&before, &used, inspector);
         }
-        let cumulative = gas_before.saturating_add(end.used);
+        let cumulative = gas_before.saturating_add(end.gas_used);
         Ok(SimulatedRun {
-            receipt: Receipt::new(end.failure.is_none(), cumulative, end.used, end.logs),
-            fee: price.saturating_mul(U256::from(end.paid)),
+            receipt: Receipt::new(end.failure.is_none(), cumulative, end.gas_used, end.logs),
+            fee: price.saturating_mul(U256::from(end.gas_paid)),
             output: end.output,
             failure: end.failure,
             spent: end.spent,
@@ -213,13 +188,8 @@ impl<'a> Simulation<'a> {
             return Ok((RunEnd::plain(intrinsic), vec![(sender, Vec::new()), (created, Vec::new())]));
         }
         let limit = gas_limit(transaction);
-        let first = FirstFrame {
-            from: Some(sender),
-            to: transaction.to,
-            value: transaction.value,
-            data: transaction.data.clone(),
-            gas: limit.saturating_sub(intrinsic),
-        };
+        let gas = limit.saturating_sub(intrinsic);
+        let first = first_frame(transaction, sender, gas);
         let record = core::mem::take(&mut self.record);
         let recorder = ReadRecorder::new(&self.state, context.hashes, &self.made_up, None, self.limits)
             .after(record, &self.destroyed);
@@ -236,9 +206,9 @@ impl<'a> Simulation<'a> {
         let ended = match native {
             Some(native) => machine.run_direct(native, &first).map(|end| {
                 report_payments(native, &end, of_native);
-                settle_direct(end, limit, first.gas)
+                RunEnd::of_native(end, limit, gas)
             }),
-            None => machine.run_transaction(first).map(|end| settle(end, limit)),
+            None => machine.run_transaction(first).map(|end| RunEnd::of_code(end, limit)),
         };
         let cells = machine.written_cells();
         let mut natives: Vec<Address> =
@@ -329,32 +299,4 @@ fn values(state: &ChangedState<'_>, address: &Address, record: &mut ReadRecord) 
         _ => record.note(state.code(address)),
     };
     Some(AccountValues { nonce: account.nonce, balance: account.balance, code })
-}
-
-fn report_payments(native: Precompile, end: &DirectCallResult, inspector: Option<&mut dyn Inspector>) {
-    let Some(inspector) = inspector else { return };
-    end.payments.iter().for_each(|(to, value)| inspector.payment(native.address(), *to, *value));
-}
-
-fn settle_direct(end: DirectCallResult, limit: u64, gas: u64) -> RunEnd {
-    let used = limit.saturating_sub(gas.saturating_sub(end.price));
-    let plain = RunEnd { logs: end.logs.into_iter().map(receipt_log).collect(), ..RunEnd::plain(used) };
-    match end.outcome {
-        DirectOutcome::Done(output) => RunEnd { output, ..plain },
-        DirectOutcome::Failed => RunEnd { paid: limit, transferred: false, ..plain },
-        DirectOutcome::TooExpensive => RunEnd {
-            failure: Some(Some(HaltReason::OutOfGas)),
-            transferred: false,
-            logs: plain.logs,
-            ..RunEnd::plain(limit)
-        },
-    }
-}
-
-fn settle(end: FrameEnd, limit: u64) -> RunEnd {
-    let spent = limit.saturating_sub(end.gas_left);
-    let used = spent.saturating_sub(end.refund.min(spent / 2));
-    let logs = end.logs.into_iter().map(receipt_log).collect();
-    let (failure, transferred) = (end.failure, end.failure.is_none());
-    RunEnd { failure, output: end.output, logs, spent, used, paid: used, transferred }
 }

@@ -7,16 +7,16 @@ use alloy_primitives::{Address, Bytes, U256};
 
 use super::basic_cost::basic_cost;
 use super::block_context::BlockContext;
+use super::run_end::{RunEnd, first_frame, report_payments};
 use super::transaction_error::{MAX_GAS, NotExecuted, TxError, gas_limit, gas_price};
 use super::transaction_state::{ReadyCodes, TransactionState};
 use crate::consensus::{Rule, RuleSet};
 use crate::evm::precompiles::{Precompile, RunTransaction, Unsimulated};
 use crate::evm::{
-    Abort, ChangedAccount, DirectCallResult, DirectOutcome, FirstFrame, FrameEnd, HaltReason, Inspector,
-    MAX_INIT_CODE, Machine, StateChanges, Touch,
+    Abort, ChangedAccount, DirectOutcome, HaltReason, Inspector, MAX_INIT_CODE, Machine, StateChanges, Touch,
 };
 use crate::state::{Account, World};
-use crate::types::{Log, Receipt, Transaction};
+use crate::types::{Receipt, Transaction};
 
 /// A transaction with its index and sender.
 #[derive(Clone, Copy)]
@@ -86,32 +86,16 @@ impl TransactionEnd {
     }
 }
 
-/// The result of a run besides the state.
-struct RunEnd {
-    success: bool,
-    failure: Option<Option<HaltReason>>,
-    output: Bytes,
-    logs: Vec<Log>,
-    gas_used: u64,
-    /// Gas that is paid for. If a native contract threw, all gas is paid for, which the receipt does not
-    /// show.
-    gas_paid: u64,
+/// A run that has ended, and the native contracts that it called.
+struct EndedRun {
+    end: RunEnd,
     shared: SharedCalls,
     unsimulated: Vec<Unsimulated>,
 }
 
-impl RunEnd {
-    fn plain(gas_used: u64) -> Self {
-        Self {
-            success: true,
-            failure: None,
-            output: Bytes::new(),
-            logs: Vec::new(),
-            gas_used,
-            gas_paid: gas_used,
-            shared: SharedCalls::default(),
-            unsimulated: Vec::new(),
-        }
+impl From<RunEnd> for EndedRun {
+    fn from(end: RunEnd) -> Self {
+        Self { end, shared: SharedCalls::default(), unsimulated: Vec::new() }
     }
 }
 
@@ -145,25 +129,25 @@ impl TransactionList {
         self.touch(Touch::Sender(item.sender));
         self.world.bump_nonce(&item.sender);
         self.world.charge(&item.sender, price.saturating_mul(U256::from(limit)));
-        let ended = match self.run(context, item, intrinsic, inspector) {
+        let EndedRun { end, shared, unsimulated } = match self.run(context, item, intrinsic, inspector) {
             Ok(ended) => ended,
             Err(abort) => {
                 self.world.restore(&item.sender, before);
                 return Err(TxError::NotExecuted(NotExecuted(abort)));
             }
         };
-        let unpaid = limit.saturating_sub(ended.gas_paid);
+        let unpaid = limit.saturating_sub(end.gas_paid);
         self.world.credit(&item.sender, price.saturating_mul(U256::from(unpaid)));
-        let fee = price.saturating_mul(U256::from(ended.gas_paid));
+        let fee = price.saturating_mul(U256::from(end.gas_paid));
         self.fees = self.fees.saturating_add(fee);
-        self.gas_used = self.gas_used.saturating_add(ended.gas_used);
+        self.gas_used = self.gas_used.saturating_add(end.gas_used);
         Ok(TransactionEnd {
-            receipt: Receipt::new(ended.success, self.gas_used, ended.gas_used, ended.logs),
+            receipt: Receipt::new(end.failure.is_none(), self.gas_used, end.gas_used, end.logs),
             fee,
-            output: ended.output,
-            failure: ended.failure,
-            shared: ended.shared,
-            unsimulated: ended.unsimulated,
+            output: end.output,
+            failure: end.failure,
+            shared,
+            unsimulated,
         })
     }
 
@@ -211,7 +195,7 @@ impl TransactionList {
         item: IndexedTransaction<'_>,
         intrinsic: u64,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<RunEnd, Abort> {
+    ) -> Result<EndedRun, Abort> {
         let IndexedTransaction { transaction, sender, .. } = item;
         let gas = gas_limit(transaction).saturating_sub(intrinsic);
         match transaction.to {
@@ -223,12 +207,12 @@ impl TransactionList {
                 let (_, code_size) = self.world.code_id(&to);
                 if code_size == 0 {
                     self.transfer(&sender, &to, transaction.value);
-                    return Ok(RunEnd::plain(intrinsic));
+                    return Ok(RunEnd::plain(intrinsic).into());
                 }
             }
             None if transaction.data.is_empty() => {
                 self.create_bare(context.rules, item);
-                return Ok(RunEnd::plain(intrinsic));
+                return Ok(RunEnd::plain(intrinsic).into());
             }
             None => {}
         }
@@ -288,13 +272,13 @@ impl TransactionList {
         item: IndexedTransaction<'_>,
         gas: u64,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<RunEnd, Abort> {
+    ) -> Result<EndedRun, Abort> {
         let limit = gas_limit(item.transaction);
         if let Some(to) = &item.transaction.to {
             self.touch_transfer(&item.sender, to, item.transaction.value);
         }
         let mut machine = self.machine(context, item, inspector);
-        let end = machine.run_transaction(first_frame(item, gas))?;
+        let end = machine.run_transaction(first_frame(item.transaction, item.sender, gas))?;
         let cells = machine.written_cells();
         let called = machine.natives_called();
         let calls = || called.iter().filter(|called| is_shared(&called.contract));
@@ -304,12 +288,10 @@ impl TransactionList {
         let unsimulated = machine.unsimulated().to_vec();
         let (changes, _) = machine.into_changes();
         self.apply(changes, &cells, &natives);
-        Ok(settle(end, limit, shared, unsimulated))
+        Ok(EndedRun { end: RunEnd::of_code(end, limit), shared, unsimulated })
     }
 
-    /// Executes a direct call of a native contract. What the contract wrote is kept in any case. If it
-    /// throws, the transaction counts as a success, costs its whole gas limit, and the value is not
-    /// transferred.
+    /// Executes a direct call of a native contract. What the contract wrote is kept in any case.
     fn run_direct(
         &mut self,
         context: &BlockContext<'_>,
@@ -317,40 +299,24 @@ impl TransactionList {
         precompile: Precompile,
         gas: u64,
         inspector: Option<&mut dyn Inspector>,
-    ) -> Result<RunEnd, Abort> {
+    ) -> Result<EndedRun, Abort> {
         let limit = gas_limit(item.transaction);
         let mut machine = self.machine(context, item, None);
-        let end = machine.run_direct(precompile, &first_frame(item, gas))?;
-        let DirectCallResult { price, outcome, logs, payments } = end;
+        let end = machine.run_direct(precompile, &first_frame(item.transaction, item.sender, gas))?;
         let cells = machine.written_cells();
         let unsimulated = machine.unsimulated().to_vec();
         let (changes, _) = machine.into_changes();
-        let done = matches!(outcome, DirectOutcome::Done(_));
+        let done = matches!(end.outcome, DirectOutcome::Done(_));
         let address = precompile.address();
         if done {
             self.touch(Touch::NativeDone(address));
             self.touch_transfer(&item.sender, &address, item.transaction.value);
         }
-        if let Some(inspector) = inspector {
-            payments.iter().for_each(|(to, value)| inspector.payment(address, *to, *value));
-        }
+        report_payments(precompile, &end, inspector);
         self.apply(changes, &cells, if done { core::slice::from_ref(&address) } else { &[] });
-        let gas_used = limit.saturating_sub(gas.saturating_sub(price));
-        let logs = logs.into_iter().map(receipt_log).collect();
         let any = is_shared(&precompile);
         let shared = SharedCalls { any, forbidden: any };
-        let plain = RunEnd { logs, shared, unsimulated, ..RunEnd::plain(gas_used) };
-        Ok(match outcome {
-            DirectOutcome::Done(output) => RunEnd { output, ..plain },
-            DirectOutcome::Failed => RunEnd { gas_paid: limit, ..plain },
-            DirectOutcome::TooExpensive => RunEnd {
-                success: false,
-                failure: Some(Some(HaltReason::OutOfGas)),
-                gas_used: limit,
-                gas_paid: limit,
-                ..plain
-            },
-        })
+        Ok(EndedRun { end: RunEnd::of_native(end, limit, gas), shared, unsimulated })
     }
 
     /// Applies the changes of a run. Native contracts that were called get the storage-root marker.
@@ -400,37 +366,7 @@ impl TransactionList {
     }
 }
 
-fn first_frame(item: IndexedTransaction<'_>, gas: u64) -> FirstFrame {
-    FirstFrame {
-        from: Some(item.sender),
-        to: item.transaction.to,
-        value: item.transaction.value,
-        data: item.transaction.data.clone(),
-        gas,
-    }
-}
-
 /// Whether parallel lists may not call the contract.
 fn is_shared(precompile: &Precompile) -> bool {
     matches!(precompile, Precompile::Bridge | Precompile::Remasc)
-}
-
-fn settle(end: FrameEnd, limit: u64, shared: SharedCalls, unsimulated: Vec<Unsimulated>) -> RunEnd {
-    let spent = limit.saturating_sub(end.gas_left);
-    let gas_used = spent.saturating_sub(end.refund.min(spent / 2));
-    RunEnd {
-        success: end.failure.is_none(),
-        failure: end.failure,
-        output: end.output,
-        logs: end.logs.into_iter().map(receipt_log).collect(),
-        gas_used,
-        gas_paid: gas_used,
-        shared,
-        unsimulated,
-    }
-}
-
-pub(super) fn receipt_log(log: alloy_primitives::Log) -> Log {
-    let (topics, data) = log.data.split();
-    Log { address: log.address, topics, data }
 }
