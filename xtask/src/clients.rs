@@ -41,7 +41,7 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// What indexers ask, tests of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
+/// Tests of what indexers ask, of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
 /// documents tell users to do.
 const PACKAGE: [&str; 6] = [
     "tests/clients/indexers.test.mjs",
