@@ -18,9 +18,7 @@ use super::transaction::IndexedTransaction;
 use super::transaction_error::{gas_limit, gas_price};
 use crate::consensus::Rule;
 use crate::evm::precompiles::{Precompile, RunTransaction};
-use crate::evm::{
-    Abort, AccountValues, HaltReason, Inspector, Machine, StateChanges, intrinsic_gas,
-};
+use crate::evm::{Abort, AccountValues, HaltReason, Inspector, Machine, StateChanges, intrinsic_gas};
 use crate::state::{AccountOverride, AccountState, ChangedState, StateOverride, StateReader};
 use crate::types::Receipt;
 

@@ -194,7 +194,7 @@ pub(super) fn is_simulation(params: Params<'_>) -> bool {
 pub(super) fn call_list<'a, T: Deserialize<'a>>(
     params: Params<'a>,
     expected: &'static str,
-) -> Result<Vec<T>, ParamError> {
+) -> Result<alloc::vec::Vec<T>, ParamError> {
     check_calls(params)?;
     params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })
 }

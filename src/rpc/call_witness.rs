@@ -32,7 +32,8 @@ pub(super) fn as_simulation(method: &Method, values: &[Box<RawValue>]) -> Option
             ParamSubject::Call => calls = vec![text],
             ParamSubject::Bundles => {
                 let bundles: Vec<Bundle<'_>> = serde_json::from_str(text).ok()?;
-                calls = bundles.iter().flat_map(|bundle| &bundle.transactions).map(|call| call.get()).collect();
+                calls =
+                    bundles.iter().flat_map(|bundle| &bundle.transactions).map(|call| call.get()).collect();
             }
             ParamSubject::TracedCalls => {
                 let traced: Vec<(&RawValue, &RawValue)> = serde_json::from_str(text).ok()?;

@@ -74,9 +74,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
 fn node(config: DevConfig, fork: Option<&OpenedFork>, entropy: &Entropy) -> Result<DevNode, CommandError> {
     match fork {
         None => DevNode::new(config, moment(entropy)).map_err(CommandError::failed),
-        Some(opened) => {
-            opened.fork.node(|| config.clone(), moment(entropy)).map_err(CommandError::failed)
-        }
+        Some(opened) => opened.fork.node(|| config.clone(), moment(entropy)).map_err(CommandError::failed),
     }
 }
 

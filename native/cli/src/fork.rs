@@ -52,7 +52,11 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     };
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let fork = Fork::open(ForkSource::new(upstreams, args.unproven), options, urls, block).await;
-    Ok(OpenedFork { fork: fork.map_err(CommandError::failed)?, network, is_unproven: args.unproven != UnprovenPolicy::Refuse })
+    Ok(OpenedFork {
+        fork: fork.map_err(CommandError::failed)?,
+        network,
+        is_unproven: args.unproven != UnprovenPolicy::Refuse,
+    })
 }
 
 /// The flags of a light client with these upstreams.

@@ -72,8 +72,11 @@ struct CallLog {
 /// The call tree of a transaction, or only its root.
 pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<CallTreeNode> {
     let calls = trace.calls.as_ref()?;
-    let mut shown: Vec<Option<CallTreeNode>> =
-        calls.nodes.iter().map(|node| (form.validation || !node.is_inner_native()).then(|| call(node))).collect();
+    let mut shown: Vec<Option<CallTreeNode>> = calls
+        .nodes
+        .iter()
+        .map(|node| (form.validation || !node.is_inner_native()).then(|| call(node)))
+        .collect();
     if form.with_log {
         add_logs(trace, calls, &mut shown);
     }

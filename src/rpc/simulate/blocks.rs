@@ -17,9 +17,7 @@ use crate::{
     exec::{
         BlockEnvironment, CallContext, CallStop, IndexedTransaction, Inspector, MAX_INIT_CODE, Simulation,
     },
-    rpc::{
-        error::RpcError, limits::MAX_RESPONSE, shared_gas::SharedGas, simulation_error::SimulationError,
-    },
+    rpc::{error::RpcError, limits::MAX_RESPONSE, shared_gas::SharedGas, simulation_error::SimulationError},
     types::{
         EMPTY_UNCLES_HASH, Header, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint, Transaction,
     },

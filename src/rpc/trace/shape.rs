@@ -114,7 +114,8 @@ pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
 fn entries(trace: &TransactionTrace, place_of: &dyn Fn() -> Option<TracePlace>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let addresses = trace_addresses(calls, false);
-    let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((addresses.get(&index)?, node)));
+    let shown =
+        calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((addresses.get(&index)?, node)));
     shown
         .map(|(at, node)| RpcTrace {
             action: action(node),
@@ -144,7 +145,9 @@ pub(super) fn trace_addresses(calls: &CallTrace, natives: bool) -> BTreeMap<usiz
             addresses.insert(index, TraceAddress::default());
             continue;
         };
-        let Some(above) = addresses.get_mut(&parent).filter(|_| natives || !node.is_inner_native()) else { continue };
+        let Some(above) = addresses.get_mut(&parent).filter(|_| natives || !node.is_inner_native()) else {
+            continue;
+        };
         let mut address = above.address.clone();
         address.push(above.children);
         above.children = above.children.saturating_add(1);

@@ -19,7 +19,8 @@ use crate::common::{dev_chain, outcome};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_proofs_is_refused_unless_that_is_wanted() {
     let node = Node::of(network().await, &PROOFS);
-    let error = on(open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Head).await.unwrap()).await.err().unwrap();
+    let error =
+        on(open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Head).await.unwrap()).await.err().unwrap();
     assert!(matches!(error, ForkError::NoProofs { .. }), "{error}");
     assert!(error.to_string().contains("--unproven trust"), "{error}");
 
@@ -155,7 +156,10 @@ async fn a_state_that_was_pruned_is_named() {
         }),
         _ => result,
     });
-    let error = on(open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Number(5)).await.unwrap()).await.err().unwrap();
+    let error = on(open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Number(5)).await.unwrap())
+        .await
+        .err()
+        .unwrap();
     assert!(matches!(error, ForkError::State { .. }), "{error}");
     assert!(error.to_string().contains("missing trie node; it may have pruned this state"), "{error}");
 }

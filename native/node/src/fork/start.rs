@@ -124,11 +124,9 @@ async fn find(
 /// Stores the ancestors that a later start on the same block needs.
 fn keep_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
     // Heads are seldom begun on twice.
-    let below =
-        if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network.params.remasc_maturity };
+    let below = if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network.params.remasc_maturity };
     let lowest = state.block.number.saturating_sub(below);
-    let headers: Vec<_> =
-        state.parts().headers.range(lowest..).map(|(_, header)| header.clone()).collect();
+    let headers: Vec<_> = state.parts().headers.range(lowest..).map(|(_, header)| header.clone()).collect();
     store.save(&Learned::default(), &headers);
 }
 

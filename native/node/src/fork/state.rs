@@ -99,7 +99,8 @@ impl std::fmt::Debug for ForkState {
 impl ForkState {
     pub(super) fn new(network: Arc<Network>, block: VerifiedHeader) -> Self {
         let first_rewarded = block.number.saturating_add(1);
-        let state = Self { block, network, first_rewarded, values: GrowingMap::default(), parts: Mutex::default() };
+        let state =
+            Self { block, network, first_rewarded, values: GrowingMap::default(), parts: Mutex::default() };
         let header = state.block.clone();
         state.parts().add_header(header);
         // The REMASC transaction of each block since block 1 has counted the nonce up.
