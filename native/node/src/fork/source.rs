@@ -25,11 +25,6 @@ impl ForkSource {
         Self { upstreams, unproven, exchanges: AtomicU64::new(0) }
     }
 
-    /// Whether what upstreams say counts without a proof.
-    pub(super) fn is_unproven(&self) -> bool {
-        self.unproven != UnprovenPolicy::Refuse
-    }
-
     /// How many lists of requests were sent so far.
     pub fn exchanges(&self) -> u64 {
         self.exchanges.load(Ordering::Relaxed)
