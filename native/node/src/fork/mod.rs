@@ -36,24 +36,18 @@ pub use start::{ForkBlock, ForkOptions};
 
 use disk::ForkStore;
 use start::Begun;
-use state::{ForkState, Missing, OtherStart, forget_missing, missed};
+use state::{ForkState, MOST_MISSING, Missing, OtherStart, forget_missing, missed};
 use values::Learned;
 
 /// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
 /// misses one slot at a time.
 const MOST_ROUNDS: usize = 1_000;
 
-/// Most things that one run may miss.
-const MOST_MISSING: usize = 100_000;
-
 /// Most trie nodes and long values that are kept of a block.
 const MOST_NODES: usize = 4_000_000;
 
 /// Most values that are kept of a block, those that are known to be absent included.
 const MOST_VALUES: usize = 2 * MOST_NODES;
-
-/// Values that are kept at which no more of those are kept that nodes prove to be absent: code can read any number of them.
-const MOST_ABSENT: usize = 250_000;
 
 /// What a chain that begins on a block of another network reads of that network.
 pub struct Fork {

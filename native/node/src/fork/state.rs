@@ -13,7 +13,12 @@ use rootlight::trie::{NodeSource, TrieBase, WalkError, lookup_value};
 use rootlight::types::SealedHeader;
 
 use super::growing_map::GrowingMap;
-use super::{MOST_ABSENT, MOST_MISSING};
+
+/// Most things that one run may miss.
+pub(super) const MOST_MISSING: usize = 100_000;
+
+/// Values that are kept at which no more of those are kept that nodes prove to be absent: code can read any number of them.
+const MOST_ABSENT: usize = 250_000;
 
 thread_local! {
     /// How many reads of the present thread have found something missing.
