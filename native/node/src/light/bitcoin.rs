@@ -27,6 +27,8 @@ const FILE: &str = "bitcoin.headers";
 const MAX_FILE: u64 = 8 * 1024 * 1024;
 /// Longest pause after failures; each further failure doubles it.
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
+/// How often a source is asked for coinbases in one look, at most.
+const MAX_ROUNDS: usize = 4;
 /// Most requests for headers in one look: half a million headers, which is more than any checkpoint is old.
 const MAX_REQUESTS: usize = 256;
 
@@ -149,7 +151,20 @@ impl BitcoinKeeper {
         self.store().await;
         taken?;
         if source.offers_coinbases() {
+            self.take_missing_coinbases(source).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes coinbases from a source. One that gave some is asked again at once for those that its answer lacked.
+    async fn take_missing_coinbases(&self, source: &BitcoinSource) -> Result<(), SourceFault> {
+        let mut before = usize::MAX;
+        for _ in 0..MAX_ROUNDS {
             let missing = self.with(|follower| follower.missing_coinbases());
+            if missing.is_empty() || missing.len() >= before {
+                break;
+            }
+            before = missing.len();
             let wanted = missing.get(..MAX_COINBASES).unwrap_or(&missing);
             let coinbases = source.coinbases(wanted).await?;
             self.take_coinbases(coinbases).await?;
