@@ -5,13 +5,14 @@ import { until } from './wait.mjs';
 /** Headers in a page. */
 const HEADERS = 64;
 
-/** Waits until the headers up to a block are stored. */
-export async function stored({ pagesIn }, storage, network, head) {
+/** Waits until the headers up to a block are stored, and Bitcoin's chain if it dates them. */
+export async function stored({ pagesIn }, storage, network, head, dated = false) {
   const pages = pagesIn(storage, { network }, { isWindow: true });
   const end = Math.floor(head / HEADERS) + 1;
   await until(async () => (await pages.count()) === end, `the pages up to ${end}`);
   // What the newest one has is written after its number was known.
   await until(async () => (await pages.read(end - 1)) !== undefined, 'the last page');
+  if (dated) await until(async () => (await pages.record())?.bitcoin !== undefined, 'the chain of Bitcoin');
   await pages.close();
 }
 
@@ -29,7 +30,7 @@ export async function visit({ createProvider }, store, options, account, behind 
       const { result: head } = await ask('eth_blockNumber');
       const { result: checkpoint } = await ask('rootlight_checkpoint');
       const { result: evidence } = await ask('rootlight_verification', head);
-      if (options.storage !== null) await stored(store, options.storage, options.network, Number(head));
+      if (options.storage !== null) await stored(store, options.storage, options.network, Number(head), evidence.bitcoin?.verdict === 'held');
       return { balance, head: Number(head), start: Number(checkpoint.number), evidence };
     } finally {
       provider.close();
