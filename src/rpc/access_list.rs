@@ -39,7 +39,8 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "{accessList: array of {address, storageKeys}, gasUsed: QUANTITY, error?: string}",
     "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",
     create_access_list,
-).runs(Runs::Call)
+)
+.runs(Runs::Call)
 .costs(100)];
 
 #[derive(Serialize)]

@@ -212,7 +212,7 @@ fn parse_overrides(params: Params<'_>, position: usize) -> Result<StateOverride,
     Ok(state_override(given.as_ref())?)
 }
 
-/// Overrides by the address of their account.
+/// Overrides of state by account address, as the caller wrote them.
 pub(super) type OverrideObjects = Entries<Object<OverrideObject>>;
 
 /// The overrides of accounts, or none.

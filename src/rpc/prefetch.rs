@@ -109,7 +109,7 @@ impl<'a> Prefetch<'a> {
         (calls.len() <= MAX_MESSAGE).then_some(target)
     }
 
-    /// The only method of this kind is a simulation.
+    /// Without executed chains, `eth_simulateV1` is the only method that runs several messages.
     #[cfg(not(feature = "local"))]
     fn calls(&self, block: &BlockRef) -> Option<FetchTarget> {
         self.call(block)

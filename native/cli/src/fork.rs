@@ -97,7 +97,7 @@ fn folder(argument: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// What the start says of a fork.
+/// The lines about a fork that the program prints when it starts.
 pub(super) fn describe(opened: &OpenedFork) -> Vec<String> {
     let base = opened.fork.base();
     let (block, name) = (base.block(), &opened.network.name);

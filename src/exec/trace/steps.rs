@@ -86,7 +86,7 @@ pub struct StepTrace {
     pub failure: Option<Option<HaltReason>>,
 }
 
-/// What is known of an open frame.
+/// State of a call frame that has not ended yet.
 #[derive(Clone, Debug, Default)]
 struct OpenFrame {
     storage: Arc<BTreeMap<U256, U256>>,

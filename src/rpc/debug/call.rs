@@ -32,7 +32,8 @@ pub(super) const TRACE_CALL: Method = Method::read(
     "trace object",
     "A trace of a call on the state after a block, by the tracers of debug_traceTransaction, with overrides of state and block.",
     trace_call,
-).runs(Runs::Calls)
+)
+.runs(Runs::Calls)
 .costs(500);
 
 pub(super) const TRACE_CALL_MANY: Method = Method::read(

@@ -42,7 +42,7 @@ pub(super) struct CallTreeNode {
     calls: Vec<CallTreeNode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logs: Vec<CallLog>,
-    /// Of the validation tracer only.
+    /// Accesses to state, which only `erc7562Tracer` reports.
     #[serde(flatten)]
     access: Option<CallAccessFields>,
 }

@@ -172,7 +172,7 @@ impl TraceForm {
         });
     }
 
-    /// Whether the elements of a block's list are the traces alone, without the hashes of their transactions.
+    /// Whether the list of a block's traces has the bare traces, without `txHash` and `result` around each.
     pub(super) fn is_bare(&self) -> bool {
         matches!(self, Self::Reference(_))
     }

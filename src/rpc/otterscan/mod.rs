@@ -114,7 +114,8 @@ pub(super) const METHODS: &[Method] = &[
         "array of {type, from, to, value} or null",
         "Transfers (0), destructions (1) and creations (2, 3) inside a transaction.",
         |view, params| of_trace(view, params, operations),
-    ).runs(Runs::Block)
+    )
+    .runs(Runs::Block)
     .costs(100),
     Method::read(
         "ots_getTransactionError",
@@ -122,7 +123,8 @@ pub(super) const METHODS: &[Method] = &[
         "DATA or null",
         "What a transaction gave with REVERT; empty for one that did not revert.",
         |view, params| of_trace(view, params, |trace| Data::from(revert_data(trace))),
-    ).runs(Runs::Block)
+    )
+    .runs(Runs::Block)
     .costs(100),
     Method::read(
         "ots_traceTransaction",
@@ -130,7 +132,8 @@ pub(super) const METHODS: &[Method] = &[
         "array of calls or null",
         "The calls of a transaction in order, each with its depth.",
         |view, params| of_trace(view, params, calls),
-    ).runs(Runs::Block)
+    )
+    .runs(Runs::Block)
     .costs(100),
 ];
 

@@ -1,4 +1,4 @@
-//! What a fork says when the network does not give what it needs, and that nothing wrong is kept then.
+//! Errors of forks whose network does not give the data that a run needs. Nothing wrong is kept then.
 
 use std::sync::atomic::Ordering;
 

@@ -100,7 +100,7 @@ async fn a_chain_that_goes_back_is_followed() {
     follows(&service, &address).await;
 }
 
-/// Nobody but the operator may replace the block that the operator trusts.
+/// Only the operator may replace the block that the operator trusts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_the_operator_names_is_never_left() {
     let address = Arc::new(Address(Mutex::new(chain_of(5))));

@@ -1,4 +1,4 @@
-//! What the core's tests read recordings and name arguments with.
+//! Helpers of the core's tests that read recordings and name arguments.
 #![allow(dead_code, unreachable_pub)]
 
 #[path = "../../../../tests/support/arguments.rs"]

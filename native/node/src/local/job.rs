@@ -79,7 +79,7 @@ impl Job {
         self.write(&mut writer, pauses).map(ReplyOrLogs::Reply)
     }
 
-    /// The same job with the message as it was received.
+    /// A job like this one for the message as it was received, before a run has changed anything.
     fn with(&self, (connection, message): &(Arc<Connection>, Message)) -> Self {
         Self {
             message: LocalMessage::new(connection.clone(), message.clone()),

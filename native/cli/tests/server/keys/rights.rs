@@ -1,4 +1,4 @@
-//! What a key allows: methods, contracts, overrides, pages, addresses, filters.
+//! Rights of a key: methods, contracts, overrides, pages, addresses, filters.
 
 use rootlight_server::Proxies;
 use rootlight_server::keys::KeyChange;
