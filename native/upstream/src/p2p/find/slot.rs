@@ -177,8 +177,8 @@ async fn hold(
         if !std::mem::replace(&mut is_placed, true) {
             place.put(current.clone());
         }
-        info!("{}: connected to {}, {}", place.name, peer_address(&current.node), link.peer.hello.client_id);
         book.connected(&id, &link.peer.hello);
+        info!("{}: connected to {}, {}", place.name, peer_address(&current.node), link.peer.hello.client_id);
     };
     let out_of_place = async {
         for checks in 1u32.. {
