@@ -15,6 +15,7 @@ use super::args::DevArgs;
 use super::error::CommandError;
 use super::fork::{self, OpenedFork};
 use super::runtime::runtime;
+use super::stop_signal::StopSignal;
 use super::{banner, peers, run_server, verify};
 
 /// Interval between checks of the clock; blocks are mined on whole seconds.
@@ -52,6 +53,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let options = LocalOptions { fork: fork.map(|opened| Arc::new(opened.fork)), ..LocalOptions::default() };
     let service = Arc::new(LocalService::new(Box::new(node), options, entropy, persist));
     runtime.block_on(async {
+        let stop = StopSignal::listen();
         let bitcoin = match bitcoin {
             Some(chain) => Some(BitcoinServers::start(chain).await.map_err(CommandError::failed)?),
             None => None,
@@ -63,7 +65,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         };
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let ticking = tokio::spawn(tick(service.clone()));
-        let served = run_server::serve(service.clone(), &args.server, announce).await;
+        let served = run_server::serve(service.clone(), &args.server, stop, announce).await;
         ticking.abort();
         service.stop();
         served

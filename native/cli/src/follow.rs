@@ -19,6 +19,7 @@ use tracing::{debug, error, info, warn};
 use super::args::FollowArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
+use super::stop_signal::StopSignal;
 use super::{peers, run_server, verify};
 
 /// Executes another node's blocks.
@@ -50,13 +51,14 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
         protect(&bans, std::slice::from_ref(&upstream));
     }
     runtime()?.block_on(async {
+        let stop = StopSignal::listen();
         let _peers = peers::serve(&service, &args.peers, &args.server.host, args.data_dir.as_deref()).await?;
         let target = Arc::new(Following(service.clone()));
         // A task of its own, so that a long step of it does not delay new connections.
         let mut following =
             tokio::spawn(follow(target, upstream, network, FollowOptions::default(), |_| {}));
         let ended = tokio::select! {
-            served = run_server::serve(service.clone(), &args.server, |_| {}) => served,
+            served = run_server::serve(service.clone(), &args.server, stop, |_| {}) => served,
             failure = &mut following => {
                 let failure = failure.map_or_else(|panicked| panicked.to_string(), |failure| failure.to_string());
                 error!("following ended: {failure}");

@@ -15,7 +15,8 @@ use tracing::info;
 use super::error::CommandError;
 use super::index_args::IndexArgs;
 use super::runtime::runtime;
-use super::{run_server, verify};
+use super::stop_signal::StopSignal;
+use super::verify;
 
 /// Longest wait for the head of the chain before loading begins; a longer synchronization is waited for with messages.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -41,6 +42,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
         ..LightOptions::default()
     };
     runtime()?.block_on(async {
+        let mut stop = StopSignal::listen();
         let light = match &args.data_dir {
             None => LightService::start(network.clone(), start, upstreams.clone(), options),
             Some(folder) => LightService::resume(network.clone(), start, upstreams.clone(), options, folder)
@@ -73,7 +75,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
         tokio::select! {
             loaded = loader.run() => loaded.map_err(CommandError::failed),
             served = serve => served,
-            () = run_server::stop_signal() => Ok(()),
+            () = stop.received() => Ok(()),
         }
     })
 }

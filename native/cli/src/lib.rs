@@ -83,6 +83,7 @@ mod server_args;
 mod service_call;
 mod sidecar;
 mod source_args;
+mod stop_signal;
 mod systemd;
 mod utc;
 mod verify;

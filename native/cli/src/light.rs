@@ -20,6 +20,7 @@ use super::error::CommandError;
 use super::header_folder::HeaderFolder;
 use super::runtime::runtime;
 use super::source_args::SourceArgs;
+use super::stop_signal::StopSignal;
 use super::{bitcoin, discovery, peers, run_server, verify};
 
 /// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
@@ -133,12 +134,20 @@ fn serve(
     let mut start = start_of(&args.sources, &network)?;
     let opened = args.server.admission.open()?;
     runtime()?.block_on(async {
-        if args.sources.starts_at_shown_block() {
-            let told = |error: &FirstBlockError| warn!("{error}; asking again until one does");
-            let block = awaited_first_block(&network, &upstreams, RETRY, told).await;
-            start = LightStart::At(block.map_err(CommandError::failed)?);
+        let mut stop = StopSignal::listen();
+        let sought = async {
+            if args.sources.starts_at_shown_block() {
+                let told = |error: &FirstBlockError| warn!("{error}; asking again until one does");
+                let block = awaited_first_block(&network, &upstreams, RETRY, told).await;
+                start = LightStart::At(block.map_err(CommandError::failed)?);
+            }
+            upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
+            Ok::<_, CommandError>(())
+        };
+        match stop.unless(sought).await {
+            Some(found) => found?,
+            None => return Ok(()),
         }
-        upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         let for_others = args.server.admission.is_for_others();
@@ -162,7 +171,7 @@ fn serve(
         }
         let service = launch(&args.sources, network, start, upstreams, options)?;
         let bound = run_server::bind(service.clone(), &args.server, opened).await?;
-        bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
+        bound.run(service.settled(ANNOUNCE_TIMEOUT), stop).await;
         Ok(())
     })
 }

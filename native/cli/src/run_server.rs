@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rootlight_server::keys;
 use rootlight_server::service::Service;
 use rootlight_server::{Control, KeyAccess, Server};
-use tokio::signal;
 use tracing::info;
 
 use super::admission::OpenedAdmission;
@@ -15,6 +14,7 @@ use super::print::say;
 #[cfg(unix)]
 use super::reload::Hangups;
 use super::server_args::ServerArgs;
+use super::stop_signal::StopSignal;
 use super::systemd;
 
 /// Addresses of the server.
@@ -37,11 +37,12 @@ pub(super) struct BoundServer {
 pub(super) async fn serve(
     service: Arc<impl Service>,
     args: &ServerArgs,
+    stop: StopSignal,
     announce: impl FnOnce(&Endpoints),
 ) -> Result<(), CommandError> {
     let bound = bind(service, args, args.admission.open()?).await?;
     announce(&bound.endpoints());
-    bound.run(std::future::ready(())).await;
+    bound.run(std::future::ready(()), stop).await;
     Ok(())
 }
 
@@ -84,7 +85,7 @@ impl BoundServer {
     }
 
     /// Prints the ready line after `ready`, and serves until Ctrl-C or SIGTERM.
-    pub(super) async fn run(self, ready: impl Future<Output = ()>) {
+    pub(super) async fn run(self, ready: impl Future<Output = ()>, mut stop: StopSignal) {
         for further in self.server.further() {
             info!("also listening on {further}");
         }
@@ -101,7 +102,7 @@ impl BoundServer {
             std::future::pending::<()>().await;
         };
         let stop = async {
-            stop_signal().await;
+            stop.received().await;
             systemd::stopping();
         };
         tokio::select! {
@@ -122,19 +123,4 @@ fn reloads(control: Control) -> impl Future<Output = ()> {
 #[cfg(not(unix))]
 async fn reloads(_: Control) {
     std::future::pending().await
-}
-
-/// Waits for Ctrl-C or SIGTERM.
-pub(super) async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    let _ = signal::ctrl_c().await;
 }

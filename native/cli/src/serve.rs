@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use super::error::CommandError;
 use super::runtime::runtime;
 use super::serve_args::ServeArgs;
+use super::stop_signal::StopSignal;
 use super::{run_server, verify};
 
 /// Longest wait for synchronization before the ready line.
@@ -69,6 +70,7 @@ async fn serve(
         None => backends,
     };
     let options = LightOptions { limits, ..options(args, caches.facts, index.is_some()) };
+    let stop = StopSignal::listen();
     let light = LightService::start(network, begin, backends, options);
     let light = Arc::new(light);
     if let Some(index) = &index {
@@ -76,7 +78,7 @@ async fn serve(
     }
     let settled = light.settled(ANNOUNCE_TIMEOUT);
     let Some(ClusterParts { store, heads_store, values_store, access, database }) = shared else {
-        run_server::bind(light.clone(), &args.server, opened).await?.run(settled).await;
+        run_server::bind(light.clone(), &args.server, opened).await?.run(settled, stop).await;
         return Ok(());
     };
     let (secret, name) = (access.secret(), name()?);
@@ -100,7 +102,7 @@ async fn serve(
     if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {
         page_task.spawn(page.serve());
     }
-    bound.run(settled).await;
+    bound.run(settled, stop).await;
     if let Err(error) = access.flush().await {
         warn!("the usage of the last seconds was not written: {error}");
     }

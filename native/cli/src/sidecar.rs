@@ -14,6 +14,7 @@ use tracing::info;
 use super::args::SidecarArgs;
 use super::error::CommandError;
 use super::runtime::runtime;
+use super::stop_signal::StopSignal;
 use super::{peers, run_server, verify};
 
 /// Longest wait for synchronization before the ready line.
@@ -39,8 +40,10 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     server.admission.profile = Profile::Hosted;
     let opened = server.admission.open()?;
     runtime()?.block_on(async {
+        let mut stop = StopSignal::listen();
         info!("network {} (chain id {}), node {}", network.name, network.chain_id, node.name());
-        let service = SidecarService::start(network.clone(), node, store, options).await;
+        let starting = SidecarService::start(network.clone(), node, store, options);
+        let Some(service) = stop.unless(starting).await else { return Ok(()) };
         let service = Arc::new(service.map_err(CommandError::failed)?);
         let _peers = match args.peers.p2p_port {
             Some(port) => {
@@ -52,7 +55,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
             None => None,
         };
         let bound = run_server::bind(service.clone(), &server, opened).await?;
-        bound.run(service.settled(ANNOUNCE_TIMEOUT)).await;
+        bound.run(service.settled(ANNOUNCE_TIMEOUT), stop).await;
         Ok(())
     })
 }

@@ -21,9 +21,9 @@ use super::sources::{NotedUpstream, SourceNotes};
 use super::text;
 use crate::error::CommandError;
 use crate::print::{say, write_error};
-use crate::run_server::stop_signal;
 use crate::runtime::runtime;
 use crate::service_call::other_chain;
+use crate::stop_signal::StopSignal;
 use crate::{discovery, light, peers, verify};
 
 /// Longest wait at the end for work that cannot be stopped, such as a look-up of a name.
@@ -82,6 +82,7 @@ impl BalanceRun<'_> {
         upstreams.extend(peers::upstreams(sources, &self.network, &start, &options.limits).await?);
         let upstreams =
             upstreams.into_iter().map(|upstream| NotedUpstream::wrap(upstream, notes.clone())).collect();
+        let mut stop = StopSignal::listen();
         let service = light::launch(sources, self.network.clone(), start, upstreams, options)?;
         let prover = Prover {
             service: &service,
@@ -92,7 +93,7 @@ impl BalanceRun<'_> {
             demands_age: sources.min_depth > 0 || sources.min_bitcoin > Some(0),
             refusal: Mutex::default(),
         };
-        let end = self.wait(&prover, &notes).await;
+        let end = self.wait(&prover, &notes, &mut stop).await;
         match end {
             RunEnd::Answered(answer) => {
                 self.print(&answer, &notes, started)?;
@@ -114,7 +115,7 @@ impl BalanceRun<'_> {
     }
 
     /// Shows what is waited for, until the run ends.
-    async fn wait(&self, prover: &Prover<'_>, notes: &SourceNotes) -> RunEnd {
+    async fn wait(&self, prover: &Prover<'_>, notes: &SourceNotes, stop: &mut StopSignal) -> RunEnd {
         let mut line = ProgressLine::to_stderr(self.is_silent);
         let show = async {
             loop {
@@ -129,7 +130,7 @@ impl BalanceRun<'_> {
                 Ok(Err(unproven)) => RunEnd::Failed(unproven),
                 Err(_) => RunEnd::Late,
             },
-            () = stop_signal() => RunEnd::Interrupted,
+            () = stop.received() => RunEnd::Interrupted,
             () = show => RunEnd::Late,
         };
         line.clear();

@@ -137,6 +137,23 @@ async fn ctrl_c_stops_the_program_and_silent_prints_nothing_more() {
     assert_eq!(server.stop("-INT"), (Some(0), String::new(), String::new()));
 }
 
+/// A client that still waits for an upstream ends at a signal as one that serves.
+#[test]
+fn a_signal_ends_a_start_in_order() {
+    let mut light = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        .args(["light", "--network", "regtest", "--upstream", "http://127.0.0.1:1", "--http-port", "0"])
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _watch = ProgramWatch::of(&light);
+    let mut log = BufReader::new(light.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("asking again until one does")));
+    Command::new("kill").args(["-TERM", &light.id().to_string()]).status().unwrap();
+    assert_eq!(light.wait().unwrap().code(), Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_are_json_on_request() {
     let server = LightProgram::start(&[&recorded()[..], &["--json-log"]].concat());
