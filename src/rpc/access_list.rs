@@ -40,7 +40,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",
     create_access_list,
 )
-.runs(Runs::Call)
+.runs(Runs::WatchedCall)
 .costs(100)];
 
 #[derive(Serialize)]

@@ -12,6 +12,7 @@ use super::{
         BLOCK_HASH, Failure, HandlerOutput, Method, Param, ParamSubject, THE_BLOCK, absent, optional,
         required, verified,
     },
+    mode::Mode,
     params::{BlockParam, Params},
     render,
 };
@@ -110,6 +111,7 @@ pub(super) const METHODS: &[Method] = &[
         "Every block of a height that an executed chain holds, canonical or not.",
         all_at,
     )
+    .limited(&[(Mode::Light, "the canonical block only")])
     .relayed(),
 ];
 

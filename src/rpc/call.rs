@@ -32,6 +32,7 @@ pub(super) const METHODS: &[Method] = &[
     )
     .runs(Runs::Call)
     .relayed()
+    .takes_hash()
     .costs(50),
     Method::read(
         "eth_estimateGas",

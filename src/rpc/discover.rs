@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     method::{Failure, HandlerOutput, Method, done},
-    support::Mode,
+    mode::Mode,
 };
 use crate::engine::{Level, View};
 

@@ -10,11 +10,12 @@ use alloy_primitives::U256;
 use super::{
     chain::sync_status,
     error::{ParamError, RpcError},
-    logs::{range_failure, shown, watch},
+    logs::{BLOCKS_AT_ONCE, range_failure, shown, watch},
     method::{
         Effect, Failure, Handler, HandlerOutput, LOG_FILTER, Method, Param, ParamSubject, done, optional,
         required,
     },
+    mode::Mode,
     params::{Params, parse_data},
 };
 use crate::{
@@ -35,7 +36,8 @@ pub(super) const METHODS: &[Method] = &[
         "Installs a log filter. The first poll returns the logs that its range has \
          already.",
         Handler::Install(|filters, view, now, params| install(filters, view, now, watch(view, 0, params)?)),
-    ),
+    )
+    .limited(BLOCKS_AT_ONCE),
     Method::new(
         "eth_newBlockFilter",
         &[],
@@ -51,6 +53,10 @@ pub(super) const METHODS: &[Method] = &[
          those sent through it.",
         Handler::Install(|filters, view, now, _| install(filters, view, now, FilterSpec::Pending)),
     )
+    .limited(&[
+        (Mode::Follow, "has no pool: never reports a transaction"),
+        (Mode::Light, "reports the transactions that are sent through this client"),
+    ])
     .at(Level::Local),
     Method::new(
         "eth_getFilterChanges",
@@ -60,6 +66,7 @@ pub(super) const METHODS: &[Method] = &[
          as removed.",
         Handler::Watch(changes),
     )
+    .limited(BLOCKS_AT_ONCE)
     // A poll that fails runs the whole query of its filter each time.
     .costs(100),
     Method::new(
@@ -69,6 +76,7 @@ pub(super) const METHODS: &[Method] = &[
         "All logs in the range of a log filter.",
         Handler::Watch(all_logs),
     )
+    .limited(BLOCKS_AT_ONCE)
     .costs(100),
     Method::new(
         "eth_uninstallFilter",

@@ -10,7 +10,7 @@ use super::{
     error::RpcError,
     log_stream::{self, LogStream, ReplyOrLogs},
     message::Message,
-    method::{BRIEF_COST, Effect, Failure, HandlerOutput},
+    method::{BRIEF_COST, Effect, Failure, HandlerOutput, Runs},
     progress::MessageProgress,
     reply::Reply,
     request::Request,
@@ -19,11 +19,6 @@ use crate::{
     engine::{HostInput, LocalNode, Refusal, Snapshot, Stop, View},
     types::Asker,
 };
-
-/// The methods above [`BRIEF_COST`] that usually end soon and can be interrupted soon. `eth_getProof` cannot,
-/// `eth_createAccessList` watches each instruction, the logs of one block may take milliseconds to write, and traces run
-/// transactions again.
-const SHORT: [&str; 2] = ["eth_call", "eth_estimateGas"];
 
 /// A message to a local chain that is parsed but not answered.
 ///
@@ -65,7 +60,7 @@ impl LocalMessage {
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 
-        let sends = self.progress.requests().filter(|request| request.row.name == "eth_sendRawTransaction");
+        let sends = self.progress.requests().filter(|request| request.row.sends());
         let (mut of, mut transactions) = (alloc::vec![], alloc::vec![]);
         for request in sends {
             // What does not decode is an error of the call.
@@ -92,9 +87,10 @@ impl LocalMessage {
     }
 
     /// Whether each request only reads and can be interrupted soon, so that [`Self::begin`] is worth trying: look-ups
-    /// and calls.
+    /// and calls. Proofs cannot be interrupted soon, the logs of one block may take milliseconds to write, and traces run
+    /// transactions again.
     pub fn may_be_short(&self) -> bool {
-        let may = |request: &Request| request.row.cost <= BRIEF_COST || SHORT.contains(&request.row.name);
+        let may = |request: &Request| request.row.cost <= BRIEF_COST || request.row.runs == Runs::Call;
         self.reads_only() && self.progress.requests().all(may)
     }
 
@@ -322,7 +318,7 @@ mod tests {
             let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
             LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
         };
-        assert!(SHORT.into_iter().chain(["eth_getBalance", "net_version"]).all(short));
+        assert!(["eth_call", "eth_estimateGas", "eth_getBalance", "net_version"].into_iter().all(short));
         let long = [
             "eth_getLogs",
             "eth_createAccessList",

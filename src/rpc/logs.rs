@@ -10,6 +10,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{Failure, HandlerOutput, LOG_FILTER, Method, verified},
+    mode::Mode,
     params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
@@ -26,8 +27,12 @@ pub(super) const METHODS: &[Method] = &[Method::read(
     "Logs of a range of blocks, or of one block, by contract and topics.",
     get_logs,
 )
+.limited(BLOCKS_AT_ONCE)
 .relayed()
 .costs(100)];
+
+/// The limit of methods that look for logs.
+pub(super) const BLOCKS_AT_ONCE: &[(Mode, &str)] = &[(Mode::Light, "at most 2,000 blocks at once")];
 
 /// Most addresses and topics of one filter.
 const MAX_TERMS: usize = 4_000;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub use super::page_access::PageAccess;
-use super::{error::RpcError, params::Params};
+use super::{error::RpcError, mode::Mode, params::Params};
 #[cfg(feature = "dev")]
 use crate::engine::LocalNode;
 use crate::{
@@ -38,6 +38,11 @@ pub struct Method {
     /// Whether a full node of the host's own may answer in its place: the reference node has the method, and the answer
     /// is about blocks, transactions or what they execute.
     pub relayed: bool,
+    /// Whether the reference node accepts the hash of a block for the block parameter (EIP-1898). Its response concerns
+    /// that block or is an error.
+    pub takes_hash: bool,
+    /// The modes in which the method answers within a limit, which the text names; empty without the `catalogue` feature.
+    pub limits: &'static [(Mode, &'static str)],
     /// One line of documentation.
     pub doc: &'static str,
     /// The implementation.
@@ -53,12 +58,24 @@ pub const BRIEF_COST: u32 = 20;
 pub enum Runs {
     /// Nothing.
     Nothing,
-    /// A message on the state after a block.
+    /// A message on the state after a block. It usually ends soon and can be interrupted soon.
     Call,
+    /// As [`Self::Call`]; each instruction is watched, which takes longer.
+    WatchedCall,
     /// Several messages, one after the other, on the state after a block.
     Calls,
     /// The transactions of a block on the state of its parent.
     Block,
+    /// A transaction that is sent.
+    Transaction,
+}
+
+impl Runs {
+    /// Whether this is one message.
+    #[cfg(feature = "light")]
+    pub(super) fn is_call(self) -> bool {
+        matches!(self, Self::Call | Self::WatchedCall)
+    }
 }
 
 /// A parameter of a method.
@@ -237,6 +254,8 @@ impl Method {
             pages: PageAccess::Any,
             runs: Runs::Nothing,
             relayed: false,
+            takes_hash: false,
+            limits: &[],
             doc: doc_text(doc),
             handler,
         }
@@ -292,6 +311,16 @@ impl Method {
     /// The same row of a method that a full node of the host's own may answer.
     pub(super) const fn relayed(self) -> Self {
         Self { relayed: true, ..self }
+    }
+
+    /// The same row of a method for which the reference node accepts the hash of a block.
+    pub(super) const fn takes_hash(self) -> Self {
+        Self { takes_hash: true, ..self }
+    }
+
+    /// The same row of a method that answers within these limits.
+    pub(super) const fn limited(self, limits: &'static [(Mode, &'static str)]) -> Self {
+        Self { limits: if cfg!(feature = "catalogue") { limits } else { &[] }, ..self }
     }
 
     /// How many parameters must be given.

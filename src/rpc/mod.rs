@@ -70,6 +70,7 @@ mod mined_scenarios_test;
 mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
+mod mode;
 mod notify;
 #[cfg(all(feature = "catalogue", feature = "local"))]
 mod otterscan;
@@ -147,6 +148,7 @@ pub use method::{
     BRIEF_COST, Effect, Failure, FilterHandler, Handler, HandlerOutput, Method, PageAccess, Param,
     ParamSubject, Read, Runs,
 };
+pub use mode::Mode;
 pub use notify::{MORE_NOTIFICATIONS, Notifications, notification, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 pub use reply::{Marks, Reply, Response};
@@ -156,7 +158,7 @@ pub use revert::reason as revert_reason;
 pub use session::{Session, SessionStep};
 pub use simulation_error::SimulationError;
 #[cfg(feature = "catalogue")]
-pub use support::{Mode, Support};
+pub use support::Support;
 pub use table::{IMPOSSIBLE, UNAVAILABLE, methods};
 #[cfg(feature = "local")]
 pub use trace::{TraceFilter, traced_block};

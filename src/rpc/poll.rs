@@ -203,11 +203,6 @@ fn requests(request: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -
     upstreams.map(|upstream| RoutedRequest::new(upstream, request.clone())).collect()
 }
 
-/// Methods for which the reference node accepts a block hash (EIP-1898). Their responses concern that block or are
-/// errors.
-const BY_HASH: [&str; 5] =
-    ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt", "eth_call"];
-
 impl Request {
     /// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
     /// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
@@ -216,7 +211,7 @@ impl Request {
         for (place, param) in self.row.params.iter().enumerate() {
             let given = params.get(place).map_or("null", String::as_str);
             let about = match param.kind {
-                "BLOCK" => pinned_block(given, BY_HASH.contains(&self.row.name), pinned.chain()?)?,
+                "BLOCK" => pinned_block(given, self.row.takes_hash, pinned.chain()?)?,
                 "LOG_FILTER" => {
                     let chain = pinned.chain()?;
                     pinned_range(given, |bound| pinned_block(bound, false, chain))?

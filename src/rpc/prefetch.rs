@@ -79,7 +79,7 @@ impl<'a> Prefetch<'a> {
 
     fn target(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
         match self.request.row.runs {
-            Runs::Call => self.call(block),
+            Runs::Call | Runs::WatchedCall => self.call(block),
             Runs::Calls => self.calls(block),
             #[cfg(feature = "local")]
             Runs::Block => self.block(block, pinned),
@@ -161,7 +161,7 @@ fn run(request: &Request, facts: &Facts) -> Option<CallState> {
         Fact::State(block, _) => Some(*block),
         _ => None,
     };
-    let block = facts.iter().find_map(state).filter(|_| request.row.runs == Runs::Call)?;
+    let block = facts.iter().find_map(state).filter(|_| request.row.runs.is_call())?;
     let message = message(request.params()).ok()?;
     Some(CallState { block, contract: message.to?, data: keccak256(&message.data) })
 }

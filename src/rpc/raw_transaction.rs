@@ -1,6 +1,6 @@
 //! `eth_sendRawTransaction`: signed transactions, for the local pool or for upstreams.
 
-use super::method::{Handler, Method, ParamSubject, required};
+use super::method::{Handler, Method, ParamSubject, Runs, required};
 use crate::engine::Level;
 
 pub(super) const METHODS: &[Method] = &[Method::new(
@@ -12,6 +12,7 @@ pub(super) const METHODS: &[Method] = &[Method::new(
     HANDLER,
 )
 .at(Level::Forwarded)
+.runs(Runs::Transaction)
 .costs(20)];
 
 #[cfg(feature = "dev")]

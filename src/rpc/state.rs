@@ -25,10 +25,12 @@ const PROOF: &[Param] = &[contract_of("address"), required("storageKeys", "array
 pub(super) const METHODS: &[Method] = &[
     Method::read("eth_getBalance", ACCOUNT, "QUANTITY", "Balance of an account in wei.", |view, params| {
         verified(&Quantity(account(view, params)?.balance))
-    }),
-    Method::read("eth_getTransactionCount", ACCOUNT, "QUANTITY", "Nonce of an account.", nonce),
-    Method::read("eth_getCode", CODE, "DATA", "Code of a contract.", code).costs(20),
-    Method::read("eth_getStorageAt", SLOT, "DATA, 32 bytes", "A storage cell of a contract.", storage),
+    })
+    .takes_hash(),
+    Method::read("eth_getTransactionCount", ACCOUNT, "QUANTITY", "Nonce of an account.", nonce).takes_hash(),
+    Method::read("eth_getCode", CODE, "DATA", "Code of a contract.", code).costs(20).takes_hash(),
+    Method::read("eth_getStorageAt", SLOT, "DATA, 32 bytes", "A storage cell of a contract.", storage)
+        .takes_hash(),
     Method::read(
         "ext_getStorageBytesAt",
         SLOT,

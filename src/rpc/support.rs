@@ -6,19 +6,9 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use super::dev::GET_WORK;
 use super::{
     error::RpcError,
-    method::{Handler, Method},
+    method::{Handler, Method, Runs},
+    mode::Mode,
 };
-
-/// A way of running Rootlight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// The development chain.
-    Dev,
-    /// The follower: it executes the blocks of another node.
-    Follow,
-    /// The light client.
-    Light,
-}
 
 /// What a method answers in a mode.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,20 +19,6 @@ pub enum Support {
     Partly(&'static str),
     /// It answers with this error.
     Refused(RpcError),
-}
-
-impl Mode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Dev, Self::Follow, Self::Light];
-
-    /// The name: that of the command.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dev => "dev",
-            Self::Follow => "follow",
-            Self::Light => "light",
-        }
-    }
 }
 
 /// As an object: `support` is `works`, `partly` with `limit`, or `refused` with `code` and `message`.
@@ -65,46 +41,8 @@ impl Serialize for Support {
     }
 }
 
-/// Methods that list waiting transactions.
-const POOL: &[&str] =
-    &["eth_pendingTransactions", "txpool_content", "txpool_contentFrom", "txpool_inspect", "txpool_status"];
-
-/// Methods that answer within a limit.
-const PARTLY: &[(Mode, &[&str], &str)] = &[
-    (Mode::Follow, POOL, "has no pool: always empty"),
-    (Mode::Follow, &["eth_newPendingTransactionFilter"], "has no pool: never reports a transaction"),
-    (Mode::Light, POOL, "has no pool: always empty"),
-    (
-        Mode::Light,
-        &["eth_newPendingTransactionFilter"],
-        "reports the transactions that are sent through this client",
-    ),
-    (Mode::Light, &["eth_getBlocksByNumber"], "the canonical block only"),
-    (
-        Mode::Light,
-        &["eth_getLogs", "eth_newFilter", "eth_getFilterChanges", "eth_getFilterLogs"],
-        "at most 2,000 blocks at once",
-    ),
-    (
-        Mode::Light,
-        &[
-            "debug_traceBlockByHash",
-            "debug_traceBlockByNumber",
-            "debug_traceTransaction",
-            "ots_getContractCreator",
-            "ots_getInternalOperations",
-            "ots_getTransactionError",
-            "ots_traceTransaction",
-            "trace_block",
-            "trace_filter",
-            "trace_get",
-            "trace_replayBlockTransactions",
-            "trace_replayTransaction",
-            "trace_transaction",
-        ],
-        "where an upstream proves the state of the block's parent",
-    ),
-];
+/// The limit of a light client on methods that execute a mined block.
+pub(super) const PARENT_STATE: &str = "where an upstream proves the state of the block's parent";
 
 impl Method {
     /// What the method answers in a mode.
@@ -123,10 +61,11 @@ impl Method {
             (Mode::Light, Handler::Write(_)) => Some(RpcError::NeedsLocalChain(self.name)),
             _ => None,
         };
-        let limit = || PARTLY.iter().find(|(at, names, _)| *at == mode && names.contains(&self.name));
-        match (refused, limit()) {
+        let limit = self.limits.iter().find(|(at, _)| *at == mode).map(|(_, text)| *text);
+        let executes = mode == Mode::Light && self.runs == Runs::Block;
+        match (refused, limit.or(executes.then_some(PARENT_STATE))) {
             (Some(error), _) => Support::Refused(error),
-            (None, Some((_, _, text))) => Support::Partly(text),
+            (None, Some(text)) => Support::Partly(text),
             (None, None) => Support::Works,
         }
     }

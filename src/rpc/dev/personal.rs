@@ -10,7 +10,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, account_of, done, optional, required},
+        method::{Failure, HandlerOutput, Method, Runs, account_of, done, optional, required},
         params::Params,
     },
 };
@@ -94,7 +94,8 @@ pub(super) const METHODS: &[Method] = &[
             let transaction = object.signed(chain, &key)?;
             send::submit(chain, transaction, from, now)
         },
-    ),
+    )
+    .runs(Runs::Transaction),
 ];
 
 /// The passphrase in the second parameter.

@@ -10,16 +10,22 @@ use crate::{
     engine::{Level, Pool, PoolPart, View, WaitingTransaction},
     rpc::{
         method::{Failure, HandlerOutput, Method, PageAccess, done},
+        mode::Mode,
         params::Params,
     },
     types::json::{Data, Quantity, RpcTransaction},
 };
 
-const fn shown_to_named(row: Method) -> Method {
-    Method { pages: PageAccess::Named, ..row }
+/// The limit where there is no pool.
+const NO_POOL: &[(Mode, &str)] =
+    &[(Mode::Follow, "has no pool: always empty"), (Mode::Light, "has no pool: always empty")];
+
+/// The row of a method that lists waiting transactions.
+const fn listing(row: Method) -> Method {
+    row.pages(PageAccess::Named).limited(NO_POOL)
 }
 
-const PENDING: Method = shown_to_named(read(
+const PENDING: Method = listing(read(
     "eth_pendingTransactions",
     &[],
     "array of transaction objects",
@@ -29,7 +35,7 @@ const PENDING: Method = shown_to_named(read(
 
 pub(super) const METHODS: &[Method] = &[
     PENDING,
-    shown_to_named(read(
+    listing(read(
         "txpool_content",
         &[],
         "transactions by state, sender and nonce",
@@ -38,14 +44,14 @@ pub(super) const METHODS: &[Method] = &[
     )),
     // Browser modules leave it out.
     #[cfg(feature = "catalogue")]
-    shown_to_named(read(
+    listing(read(
         "txpool_contentFrom",
         &[crate::rpc::method::account_of("address")],
         "transactions by state and nonce",
         "The transactions of one sender in the pool.",
         content_from,
     )),
-    shown_to_named(read(
+    listing(read(
         "txpool_inspect",
         &[],
         "summaries by state, sender and nonce",
@@ -58,7 +64,8 @@ pub(super) const METHODS: &[Method] = &[
         "counts",
         "The numbers of pending and queued transactions in the pool.",
         status,
-    ),
+    )
+    .limited(NO_POOL),
 ];
 
 fn pending(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {

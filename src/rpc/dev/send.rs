@@ -14,7 +14,7 @@ use crate::{
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, done},
+        method::{Failure, HandlerOutput, Method, Runs, done},
         params::{Params, parse_address, parse_data},
         revert::reason,
         signed::sent,
@@ -42,7 +42,8 @@ pub(super) const METHODS: &[Method] = &[
             };
             submit(chain, transaction, from, now)
         },
-    )),
+    ))
+    .runs(Runs::Transaction),
     write(
         ("eth_signTransaction", &[]),
         &[TRANSACTION],

@@ -16,9 +16,11 @@ use super::{
         AT_BLOCK, BLOCK_HASH, Failure, HandlerOutput, Method, Param, Runs, THE_BLOCK, absent, account_of,
         contract_of, done, required, verified,
     },
+    mode::Mode,
     params::{BlockParam, Params},
     render,
     state::read,
+    support::PARENT_STATE,
     trace::traces,
 };
 use crate::{
@@ -90,6 +92,7 @@ pub(super) const METHODS: &[Method] = &[
         "The transaction and the account that created a contract.",
         creator,
     )
+    .limited(&[(Mode::Light, PARENT_STATE)])
     .costs(500),
     Method::read(
         "ots_searchTransactionsBefore",

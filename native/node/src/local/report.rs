@@ -1,7 +1,7 @@
 //! Log lines for the user: blocks, failed transactions, failed calls.
 
 use rootlight::dev::DevEvent;
-use rootlight::rpc::{Reply, RpcError};
+use rootlight::rpc::{Method, Reply, RpcError, Runs};
 use rootlight_limits::sanitize::sanitize;
 
 /// The log line for an event of a development chain.
@@ -29,31 +29,38 @@ pub(super) fn event(event: &DevEvent) -> String {
     }
 }
 
-/// The methods whose failures are logged: those that execute code.
-const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransaction", "eth_sendRawTransaction"];
-
-/// The log line for a single call that failed; `None` for other messages and methods. Contracts and callers write parts of
-/// the error.
+/// The log line for a single call or transaction that failed; `None` for other messages and methods. Contracts and
+/// callers write parts of the error.
 pub(super) fn failed_call(reply: &Reply) -> Option<String> {
     let (row, error) = reply.failed()?;
-    line(row.name, error)
+    line(row, error)
 }
 
-fn line(method: &str, error: &RpcError) -> Option<String> {
-    EXECUTING.contains(&method).then(|| format!("{method}: {}", sanitize(error)))
+fn line(row: &Method, error: &RpcError) -> Option<String> {
+    matches!(row.runs, Runs::Call | Runs::Transaction).then(|| format!("{}: {}", row.name, sanitize(error)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloy_primitives::{B256, U256};
+    use rootlight::rpc::Dispatcher;
     use rootlight_limits::sanitize::is_unseen;
+
+    fn row(name: &str) -> &'static Method {
+        Dispatcher::default().find(name).unwrap()
+    }
 
     #[test]
     fn failed_calls_give_a_log_line() {
         let error = RpcError::ParameterCount;
-        assert_eq!(line("eth_call", &error).as_deref(), Some("eth_call: method parameters invalid"));
-        assert_eq!(line("eth_getBalance", &error), None);
+        assert_eq!(line(row("eth_call"), &error).as_deref(), Some("eth_call: method parameters invalid"));
+        for logged in ["eth_estimateGas", "eth_sendTransaction", "eth_sendRawTransaction"] {
+            assert!(line(row(logged), &error).is_some(), "{logged}");
+        }
+        for other in ["eth_getBalance", "eth_createAccessList", "eth_signTransaction", "evm_mine"] {
+            assert_eq!(line(row(other), &error), None, "{other}");
+        }
     }
 
     #[test]
@@ -62,7 +69,7 @@ mod tests {
         let text = [&[0x08, 0xc3, 0x79, 0xa0][..], &abi_text(&said)].concat();
         let failed = DevEvent::Failed { hash: B256::ZERO, halt: None, output: text.into() };
         let raw = DevEvent::Failed { hash: B256::ZERO, halt: None, output: vec![1; 4_000_000].into() };
-        let lines = [event(&failed), event(&raw), line("eth_call", &RpcError::Halted(said)).unwrap()];
+        let lines = [event(&failed), event(&raw), line(row("eth_call"), &RpcError::Halted(said)).unwrap()];
         assert!(lines[0].contains("forged") && lines[2].contains("forged"), "{lines:?}");
         for line in lines {
             assert!(line.len() < 1_200 && !line.chars().any(is_unseen), "{}", line.len());

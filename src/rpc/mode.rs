@@ -1,0 +1,26 @@
+//! The ways of running Rootlight.
+
+/// A way of running Rootlight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The development chain.
+    Dev,
+    /// The follower: it executes the blocks of another node.
+    Follow,
+    /// The light client.
+    Light,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Dev, Self::Follow, Self::Light];
+
+    /// The name: that of the command.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Follow => "follow",
+            Self::Light => "light",
+        }
+    }
+}
