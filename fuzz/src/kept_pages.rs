@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, U256, keccak256};
 use rootlight::consensus::mining::mine;
 use rootlight::consensus::{Checkpoint, Network, difficulty};
 use rootlight::light::{HeaderSync, HeaderStoreFault, PAGE_HEADERS, HeaderPage};
-use rootlight::types::{EMPTY_UNCLES_HASH, Header, HeaderForm, SealedHeader, uncles_hash};
+use rootlight::types::{Header, HeaderForm, SealedHeader, uncles_hash};
 
 use crate::input::{Input, change};
 use crate::limit::with_limit;
@@ -49,29 +49,17 @@ fn setting() -> &'static PagesCase {
 
 fn base(network: &Network) -> SealedHeader {
     let header = Header {
-        shape: network.header_shape(CHECKPOINT),
         parent_hash: B256::repeat_byte(1),
-        uncles_hash: EMPTY_UNCLES_HASH,
         coinbase: Some(Address::repeat_byte(5)),
         state_root: B256::repeat_byte(2),
         transactions_root: B256::repeat_byte(3),
         receipts_root: B256::repeat_byte(4),
-        logs_bloom: Bloom::ZERO,
         difficulty: U256::from(1).into(),
-        number: CHECKPOINT,
         gas_limit: 6_800_000u64.into(),
         gas_used: 21_000,
         timestamp: 1_600_000_000,
-        extra_data: Bytes::new(),
-        paid_fees: U256::ZERO,
         minimum_gas_price: 1_000u64.into(),
-        uncle_count: 0,
-        umm_root: Bytes::new(),
-        edges: Vec::new(),
-        base_event: Bytes::new(),
-        bitcoin_header: Bytes::new(),
-        merkle_proof: Bytes::new(),
-        coinbase_tx: Bytes::new(),
+        ..Header::empty(network.header_shape(CHECKPOINT), CHECKPOINT)
     };
     mine(header, &[0; 12], network, ATTEMPTS).expect("mined")
 }

@@ -12,9 +12,7 @@ use thiserror::Error;
 
 use super::network::Network;
 use crate::trie::EMPTY_ROOT;
-use crate::types::{
-    Address, B256, Bloom, Bytes, EMPTY_UNCLES_HASH, Header, RawUint, SealedHeader, SignedUint, U256,
-};
+use crate::types::{Address, B256, Bytes, Header, RawUint, SealedHeader, SignedUint, U256};
 
 /// Why a text is not a valid genesis.
 #[derive(Debug, Error)]
@@ -208,32 +206,22 @@ impl Genesis {
 
     /// The header of block 0 on a network.
     pub fn header(&self, network: &Network) -> SealedHeader {
-        let shape = network.header_shape(0);
         let [bitcoin_header, merkle_proof, coinbase_tx] = self.mining.clone();
         let header = Header {
-            shape,
             parent_hash: self.parent_hash,
-            uncles_hash: EMPTY_UNCLES_HASH,
             coinbase: Some(self.coinbase),
             state_root: self.state_root.unwrap_or_else(|| self.computed_state(network).root()),
             transactions_root: EMPTY_ROOT,
             receipts_root: EMPTY_ROOT,
-            logs_bloom: Bloom::ZERO,
             difficulty: self.difficulty,
-            number: 0,
             gas_limit: self.gas_limit,
-            gas_used: 0,
             timestamp: self.timestamp,
             extra_data: self.extra_data.clone(),
-            paid_fees: U256::ZERO,
             minimum_gas_price: self.minimum_gas_price,
-            uncle_count: 0,
-            umm_root: Bytes::new(),
-            edges: Vec::new(),
-            base_event: Bytes::new(),
             bitcoin_header,
             merkle_proof,
             coinbase_tx,
+            ..Header::empty(network.header_shape(0), 0)
         };
         header.seal()
     }

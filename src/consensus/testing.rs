@@ -17,35 +17,23 @@ use super::network::{Network, NetworkSpec, Params};
 use super::pow::meets_target;
 use super::rule::{Fork, Rule};
 use crate::types::header::with_fork_detection;
-use crate::types::{B256, Bloom, Bytes, Header, MERGED_MINING_TAG, SealedHeader, U256, uncles_hash};
+use crate::types::{B256, Header, MERGED_MINING_TAG, SealedHeader, U256};
 use sha2::compress256;
 
 /// A header with plausible fields, not mined yet.
 pub fn header(network: &Network, number: u64) -> Header {
     Header {
-        shape: network.header_shape(number),
         parent_hash: B256::repeat_byte(1),
-        uncles_hash: uncles_hash(&[]),
         coinbase: Some(Default::default()),
         state_root: B256::repeat_byte(2),
         transactions_root: B256::repeat_byte(3),
         receipts_root: B256::repeat_byte(4),
-        logs_bloom: Bloom::ZERO,
         difficulty: network.minimum_difficulty(network.rules(number)).into(),
-        number,
         gas_limit: 6_800_000u64.into(),
         gas_used: 21_000,
         timestamp: 1_600_000_000 + 30 * number,
-        extra_data: Bytes::new(),
-        paid_fees: U256::ZERO,
         minimum_gas_price: 1_000u64.into(),
-        uncle_count: 0,
-        umm_root: Bytes::new(),
-        edges: Vec::new(),
-        base_event: Bytes::new(),
-        bitcoin_header: Bytes::new(),
-        merkle_proof: Bytes::new(),
-        coinbase_tx: Bytes::new(),
+        ..Header::empty(network.header_shape(number), number)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::exec::{
     build_in,
 };
 use crate::local::ChainSnapshot;
-use crate::types::{Bloom, Header, RawUint, SealedHeader, Transaction, uncles_hash};
+use crate::types::{Header, RawUint, SealedHeader, Transaction, uncles_hash};
 
 /// The properties of blocks that the miner chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,29 +102,16 @@ impl MinerSettings {
         let number = parent.number.saturating_add(1);
         let limits = BlockLimits::of(parent).towards(&self.target(), network.rules(number));
         let mut header = Header {
-            shape: network.header_shape(number),
             parent_hash: parent.hash(),
             uncles_hash: uncles_hash(uncles),
             coinbase: Some(self.coinbase),
-            state_root: B256::ZERO,
-            transactions_root: B256::ZERO,
-            receipts_root: B256::ZERO,
-            logs_bloom: Bloom::ZERO,
             difficulty: 1u64.into(),
-            number,
             gas_limit: RawUint::signed_minimal(limits.gas_limit),
-            gas_used: 0,
             timestamp: time,
             extra_data: self.extra_data.clone(),
-            paid_fees: U256::ZERO,
             minimum_gas_price: limits.minimum_gas_price.into(),
             uncle_count: u32::try_from(uncles.len()).unwrap_or(u32::MAX),
-            umm_root: Bytes::new(),
-            edges: Vec::new(),
-            base_event: Bytes::new(),
-            bitcoin_header: Bytes::new(),
-            merkle_proof: Bytes::new(),
-            coinbase_tx: Bytes::new(),
+            ..Header::empty(network.header_shape(number), number)
         };
         header.difficulty = difficulty::expected(&header, parent, network).into();
         header

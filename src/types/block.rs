@@ -2,14 +2,11 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{B256, b256, keccak256};
+use alloy_primitives::{B256, keccak256};
 
-use super::header::{Header, HeaderError, HeaderForm, HeaderShape};
+use super::header::{EMPTY_UNCLES_HASH, Header, HeaderError, HeaderForm, HeaderShape};
 use super::rlp::{RlpReader, list_len, list_of, put_list};
 use super::transaction::Transaction;
-
-/// Uncles hash of a block without uncles: keccak of the empty list.
-pub const EMPTY_UNCLES_HASH: B256 = b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
 
 /// The transactions of a block; the REMASC transaction is the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Deref;
 
-use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256, b256, keccak256};
 use thiserror::Error;
 
 use super::error::FieldError;
@@ -13,6 +13,8 @@ use super::number::{RawUint, SignedUint};
 pub const MERGED_MINING_TAG: &[u8; 9] = b"RSKBLOCK:";
 /// Bytes of fork-detection data at the end of the hash for merged mining (RSKIP-110).
 pub const FORK_DETECTION_LEN: usize = 12;
+/// Uncles hash of a block without uncles: keccak of the empty list.
+pub const EMPTY_UNCLES_HASH: B256 = b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
 /// Number of leading bytes of the mining base hash that the coinbase repeats and the UMM hash covers.
 pub(super) const MINING_PREFIX_LEN: usize = 20;
 
@@ -168,6 +170,36 @@ pub enum HeaderError {
 }
 
 impl Header {
+    /// A header of this layout at this height without uncles and mining fields. Every other field is zero or empty.
+    #[must_use]
+    pub fn empty(shape: HeaderShape, number: u64) -> Self {
+        Self {
+            shape,
+            parent_hash: B256::ZERO,
+            uncles_hash: EMPTY_UNCLES_HASH,
+            coinbase: None,
+            state_root: B256::ZERO,
+            transactions_root: B256::ZERO,
+            receipts_root: B256::ZERO,
+            logs_bloom: Bloom::ZERO,
+            difficulty: SignedUint::new(U256::ZERO),
+            number,
+            gas_limit: RawUint::minimal(U256::ZERO),
+            gas_used: 0,
+            timestamp: 0,
+            extra_data: Bytes::new(),
+            paid_fees: U256::ZERO,
+            minimum_gas_price: SignedUint::new(U256::ZERO),
+            uncle_count: 0,
+            umm_root: Bytes::new(),
+            edges: Vec::new(),
+            base_event: Bytes::new(),
+            bitcoin_header: Bytes::new(),
+            merkle_proof: Bytes::new(),
+            coinbase_tx: Bytes::new(),
+        }
+    }
+
     /// Whether any mining field is present. A header without mining fields has not been mined yet.
     pub fn has_mining_fields(&self) -> bool {
         !(self.bitcoin_header.is_empty() && self.merkle_proof.is_empty() && self.coinbase_tx.is_empty())

@@ -24,12 +24,12 @@ pub mod transaction;
 
 pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 pub use asker::{Asker, KEY_ASKERS};
-pub use block::{Block, BlockBody, EMPTY_UNCLES_HASH, block_len, decode_uncles, encode_uncles, uncles_hash};
+pub use block::{Block, BlockBody, block_len, decode_uncles, encode_uncles, uncles_hash};
 pub use block_ref::BlockRef;
 pub use error::{FieldError, FieldRule};
 pub use header::{
-    FORK_DETECTION_LEN, Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape, HeaderVersion,
-    MERGED_MINING_TAG, SealedHeader,
+    EMPTY_UNCLES_HASH, FORK_DETECTION_LEN, Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape,
+    HeaderVersion, MERGED_MINING_TAG, SealedHeader,
 };
 pub use log::Log;
 pub use number::{RawUint, SignedUint};

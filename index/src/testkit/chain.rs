@@ -1,8 +1,8 @@
 //! Blocks without proof of work, whose parts match their headers.
 
-use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
 use rootlight::consensus::{Network, body};
-use rootlight::types::{EMPTY_UNCLES_HASH, Header, Log, RawUint, Receipt, SignedUint, Transaction};
+use rootlight::types::{Header, Log, RawUint, Receipt, SignedUint, Transaction};
 
 use crate::block::{MatchedBlock, Proof};
 use crate::source::SourceBlock;
@@ -61,29 +61,20 @@ impl Maker {
         let format = body::root_format(&self.network, number);
         let blooms = receipts.iter().map(|receipt| receipt.logs_bloom);
         Header {
-            shape: self.network.header_shape(number),
             parent_hash: parent,
-            uncles_hash: EMPTY_UNCLES_HASH,
             coinbase: Some(Address::repeat_byte(0xc0)),
             state_root: keccak256(self.salt.to_be_bytes()),
             transactions_root: body::transactions_root(transactions, format),
             receipts_root: body::receipts_root(receipts, format),
             logs_bloom: blooms.fold(Bloom::ZERO, |all, bloom| all | bloom),
             difficulty: SignedUint::from(1),
-            number,
             gas_limit: RawUint::from(6_800_000),
             gas_used: GAS * receipts.len() as u64,
             timestamp: 1_700_000_000 + number * 30,
-            extra_data: Bytes::new(),
-            paid_fees: U256::ZERO,
-            minimum_gas_price: SignedUint::from(0),
-            uncle_count: 0,
-            umm_root: Bytes::new(),
-            edges: Vec::new(),
-            base_event: Bytes::new(),
             bitcoin_header: Bytes::from_static(&[7; 80]),
             merkle_proof: Bytes::from_static(&[8; 32]),
             coinbase_tx: Bytes::from_static(&[9; 64]),
+            ..Header::empty(self.network.header_shape(number), number)
         }
     }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
+use alloy_primitives::{Address, B256, Bloom, U256};
 
 use super::{
     ancestors::{SimulatedBlock, SimulatedCall, SimulatedHashes},
@@ -18,9 +18,7 @@ use crate::{
         BlockEnvironment, CallContext, CallStop, IndexedTransaction, Inspector, MAX_INIT_CODE, Simulation,
     },
     rpc::{error::RpcError, limits::MAX_RESPONSE, shared_gas::SharedGas, simulation_error::SimulationError},
-    types::{
-        EMPTY_UNCLES_HASH, Header, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint, Transaction,
-    },
+    types::{Header, REMASC_ADDRESS, RawUint, Receipt, SealedHeader, SignedUint, Transaction},
 };
 
 /// A simulation that is running.
@@ -171,30 +169,19 @@ impl Run<'_, '_> {
         let mut logs_bloom = Bloom::ZERO;
         receipts.iter().for_each(|receipt| logs_bloom |= receipt.logs_bloom);
         Header {
-            shape: self.network.header_shape(block.number),
             parent_hash: parent,
-            uncles_hash: EMPTY_UNCLES_HASH,
             coinbase: Some(block.coinbase),
-            // A state root would need the whole state.
-            state_root: B256::ZERO,
             transactions_root: transactions_root(&transactions, format),
             receipts_root: receipts_root(&receipts, format),
             logs_bloom,
             difficulty: SignedUint::new(block.difficulty),
-            number: block.number,
             gas_limit: RawUint::minimal(block.gas_limit),
             gas_used: receipts.last().map_or(0, |receipt| receipt.cumulative_gas_used),
             timestamp: block.timestamp,
-            extra_data: Bytes::new(),
             paid_fees: calls.iter().fold(U256::ZERO, |sum, call| sum.saturating_add(call.run.fee)),
             minimum_gas_price: SignedUint::new(block.minimum_gas_price),
-            uncle_count: 0,
-            umm_root: Bytes::new(),
-            edges: Vec::new(),
-            base_event: Bytes::new(),
-            bitcoin_header: Bytes::new(),
-            merkle_proof: Bytes::new(),
-            coinbase_tx: Bytes::new(),
+            // A state root would need the whole state.
+            ..Header::empty(self.network.header_shape(block.number), block.number)
         }
         .seal()
     }

@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::write_hex::{self as write, Data, Quantity};
 use super::write_transaction::RpcTransaction;
-use crate::types::block::EMPTY_UNCLES_HASH;
-use crate::types::header::{Header, HeaderVersion, SealedHeader};
+use crate::types::header::{EMPTY_UNCLES_HASH, Header, HeaderVersion, SealedHeader};
 
 /// The transactions of a block in the form that the request asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -168,9 +168,7 @@ pub(crate) fn header(
         bloom.accrue(alloy_primitives::BloomInput::Raw(noise(b"bloom", number * 8 + index).as_slice()));
     }
     let mut header = Header {
-        shape: network.header_shape(number),
         parent_hash: parent.map_or(B256::ZERO, SealedHeader::hash),
-        uncles_hash: uncles_hash(&[]),
         coinbase: Some(alloy_primitives::Address::from_word(noise(b"miner", number % 5))),
         state_root: noise(b"state", number),
         // Bodies with uncles are compared with their header's roots, and these have no transactions.
@@ -178,20 +176,13 @@ pub(crate) fn header(
         receipts_root: noise(b"receipts", number),
         logs_bloom: bloom,
         difficulty: U256::from(4).into(),
-        number,
         gas_limit: 6_800_000u64.into(),
         gas_used: 1_000_000 + number % 100_000,
         timestamp,
         extra_data: b"\xce\x01\x8cVETIVER-0000".to_vec().into(),
         paid_fees: U256::from(number) * U256::from(1_000_000),
         minimum_gas_price: 23_000_000u64.into(),
-        uncle_count: 0,
-        umm_root: Default::default(),
-        edges: Vec::new(),
-        base_event: Default::default(),
-        bitcoin_header: Default::default(),
-        merkle_proof: Default::default(),
-        coinbase_tx: Default::default(),
+        ..Header::empty(network.header_shape(number), number)
     };
     if let Some(parent) = parent {
         header.difficulty = difficulty::expected(&header, parent, network).into();

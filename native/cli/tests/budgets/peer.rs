@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use alloy_primitives::{B256, Bloom, Bytes, U256};
+use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{Network, root_format};
 use rootlight::trie::ordered_root;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::rlp::list_of;
-use rootlight::types::{BlockRef, Header, Transaction, uncles_hash};
+use rootlight::types::{BlockRef, Header, Transaction};
 use rootlight_limits::Limits;
 use rootlight_p2p::message::{
     Body, Chunk, Items, Message, Parent, Push, Request, Response, SnapBlocks, Status, Strings, list_payload,
@@ -34,29 +34,17 @@ pub fn genesis() -> B256 {
 
 pub fn header(number: u64, transactions_root: B256, gas_limit: u64, coinbase_tx: usize) -> Header {
     Header {
-        shape: Network::mainnet().header_shape(number),
         parent_hash: B256::repeat_byte(1),
-        uncles_hash: uncles_hash(&[]),
         coinbase: Some(Default::default()),
         state_root: B256::repeat_byte(2),
         transactions_root,
         receipts_root: B256::repeat_byte(4),
-        logs_bloom: Bloom::ZERO,
         difficulty: U256::from(7).into(),
-        number,
         gas_limit: gas_limit.into(),
-        gas_used: 0,
         timestamp: 1_600_000_000,
-        extra_data: Bytes::new(),
-        paid_fees: U256::ZERO,
-        minimum_gas_price: U256::ZERO.into(),
-        uncle_count: 0,
-        umm_root: Bytes::new(),
-        edges: Vec::new(),
-        base_event: Bytes::new(),
         bitcoin_header: Bytes::from(vec![1; 80]),
-        merkle_proof: Bytes::new(),
         coinbase_tx: Bytes::from(vec![7; coinbase_tx]),
+        ..Header::empty(Network::mainnet().header_shape(number), number)
     }
 }
 
