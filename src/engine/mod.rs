@@ -71,6 +71,6 @@ pub use policy::Policy;
 pub use pool::{Miner, Pool, PoolPart, TransactionPool, WaitingTransaction};
 #[cfg(feature = "local")]
 pub use producer::{BlockProducer, PendingBlock};
-pub use refusal::Refusal;
+pub use refusal::{RESOURCE_UNAVAILABLE, Refusal};
 pub use state::State;
 pub use view::{SyncProgress, View};

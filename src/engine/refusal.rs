@@ -20,6 +20,9 @@ use crate::{
     types::{BlockRef, SenderError},
 };
 
+/// The JSON-RPC code of EIP-1474 for an answer that cannot be given at present.
+pub const RESOURCE_UNAVAILABLE: i32 = -32002;
+
 /// The reason for which there is no proven answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -241,7 +244,9 @@ impl Refusal {
     #[cfg(all(feature = "light", feature = "local"))]
     pub(crate) fn of_execution(self, failure: &FactFailure) -> Self {
         match self.code() {
-            -32002 | -32004 => Self::NoReceipts { failure: failure.clone(), cause: self.into() },
+            RESOURCE_UNAVAILABLE | -32004 => {
+                Self::NoReceipts { failure: failure.clone(), cause: self.into() }
+            }
             _ => self,
         }
     }
@@ -257,7 +262,7 @@ impl Refusal {
         }
     }
 
-    /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference node's `-32011`
+    /// JSON-RPC code: [`RESOURCE_UNAVAILABLE`], that of EIP-1474 for limits (`-32005`), the reference node's `-32011`
     /// (time).
     pub fn code(&self) -> i32 {
         match self {
@@ -271,7 +276,7 @@ impl Refusal {
             // The reference node's code for states that it has pruned.
             Self::StateNotKept { .. } => -32600,
             Self::NotSimulated(_) | Self::BlockNotSimulated { .. } => -32004,
-            _ => -32002,
+            _ => RESOURCE_UNAVAILABLE,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::dev::{DevError, TypedDataError, UnlockError};
 #[cfg(feature = "light")]
 use crate::light::RequestFailure;
 use crate::{
-    engine::{FilterLimit, Refusal},
+    engine::{FilterLimit, RESOURCE_UNAVAILABLE, Refusal},
     types::FieldError,
 };
 
@@ -434,6 +434,12 @@ fn admission(origin: &str) -> String {
 }
 
 impl RpcError {
+    /// The error of a request whose answer cannot be had at present, for a reason that the engine does not know.
+    pub fn unavailable(reason: &str) -> Self {
+        let text = alloc::format!("Resource unavailable: {reason}");
+        Self::Host { code: RESOURCE_UNAVAILABLE, text, data: None }
+    }
+
     /// The JSON-RPC code: the reference node's where it has the error, else that of EIP-1474.
     pub fn code(&self) -> i32 {
         match self {
@@ -471,8 +477,8 @@ impl RpcError {
             #[cfg(feature = "light")]
             Self::NotSent(RequestFailure::Rpc { code, .. }, _) => i32::try_from(*code).unwrap_or(-32010),
             #[cfg(feature = "light")]
-            Self::NotSent(..) => -32002,
-            Self::NoUpstream => -32002,
+            Self::NotSent(..) => RESOURCE_UNAVAILABLE,
+            Self::NoUpstream => RESOURCE_UNAVAILABLE,
         }
     }
 

@@ -103,14 +103,9 @@ fn raw_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failu
 /// From RSKIP-92 on, the hash of a header does not cover two of the fields that are in the block's RLP.
 fn without_work(header: &BlockHeader) -> RpcError {
     let (number, hash) = (header.number, header.hash());
-    RpcError::Host {
-        code: -32002,
-        text: format!(
-            "Resource unavailable: upstreams gave no valid Merkle proof and coinbase of block {number} ({hash}); \
-             debug_getRawHeader needs neither"
-        ),
-        data: None,
-    }
+    RpcError::unavailable(&format!(
+        "upstreams gave no valid Merkle proof and coinbase of block {number} ({hash}); debug_getRawHeader needs neither"
+    ))
 }
 
 /// The hash proves the content of a transaction, so that it does not matter who says that one is pending.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
+use rootlight::engine::RESOURCE_UNAVAILABLE;
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{Message, Notifications};
 use rootlight_limits::budget::Reservation;
@@ -29,9 +30,6 @@ use super::sent_transactions::SentTransactions;
 use crate::Seal;
 use crate::keys::ClusterAccess;
 use crate::store::HotStore;
-
-/// JSON-RPC code of answers that cannot be given at present (EIP-1474).
-const NOT_READY: i32 = -32002;
 
 /// A front end of a cluster.
 pub struct FrontEnd {
@@ -181,7 +179,7 @@ fn refused_in(mut answer: ReservedReply, error: &FilterError) -> ReservedReply {
 const fn code(error: &FilterError) -> i32 {
     match error {
         FilterError::TooMany | FilterError::TooLarge(_) => LIMIT_EXCEEDED,
-        _ => NOT_READY,
+        _ => RESOURCE_UNAVAILABLE,
     }
 }
 

@@ -152,10 +152,7 @@ fn own_node_failed(failure: RequestFailure) -> RpcError {
         RequestFailure::Reverted { code, message, output } => {
             RpcError::Host { code: i32::try_from(code).unwrap_or(-32603), text: message, data: Some(output) }
         }
-        silent => {
-            let text = format!("Resource unavailable: the node gives no answer: {silent}");
-            RpcError::Host { code: -32002, text, data: None }
-        }
+        silent => RpcError::unavailable(&format!("the node gives no answer: {silent}")),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
-use rootlight::engine::{ExportedFilter, Refusal, gate};
+use rootlight::engine::{ExportedFilter, RESOURCE_UNAVAILABLE, Refusal, gate};
 use rootlight::light::{ClientConfig, PinnedHead, RequestFailure, RoutedRequest, UpstreamResponse};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{BitcoinStatus, Connection, Effect, Message, Session, SessionStep};
@@ -45,9 +45,6 @@ use super::{
 };
 use crate::ban_guard::guard;
 use crate::store::ChainStoreError;
-
-/// JSON-RPC code of answers that cannot be given at present (EIP-1474).
-const NOT_READY: i32 = -32002;
 
 /// Concurrent brief runs per processor.
 const BRIEF_RUNS: usize = 4;
@@ -471,7 +468,7 @@ impl Service for LightService {
                     let pinned = self.shared.client.pin_for(&caller.connection, self.shared.now());
                     let refusal = gate::chain(&pinned).err().map(|refusal| format!(": {refusal}"));
                     let text = format!("{reason}{}", refusal.unwrap_or_default());
-                    return ReservedReply::failed(id.clone(), NOT_READY, &text);
+                    return ReservedReply::failed(id.clone(), RESOURCE_UNAVAILABLE, &text);
                 }
                 let start = SessionInput::Start(message, caller.connection.clone());
                 self.finish(start, (id.clone(), size), caller.id).await

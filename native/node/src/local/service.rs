@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::dev::DevError;
-use rootlight::engine::{LocalNode, View};
+use rootlight::engine::{LocalNode, RESOURCE_UNAVAILABLE, View};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{
     LocalClient, LocalMessage, MAX_RESPONSE, Message, Notifications, Reply, ReplyOrLogs, notification,
@@ -38,9 +38,6 @@ use super::{indexing, log_stream, report};
 use crate::fork::Fork;
 use crate::recovery::AllProcessors;
 use crate::store::{ChainPersistence, ChainStoreError, StoredIndex};
-
-/// JSON-RPC code of what cannot be had at present (EIP-1474).
-const UNAVAILABLE: i32 = -32002;
 
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -281,7 +278,7 @@ fn failed(id: Id, unanswered: &Unanswered) -> ReservedReply {
         Unanswered::Unchanged(failure) => {
             let code = match failure {
                 NoChange::NotStored(_) => INTERNAL_ERROR,
-                NoChange::NotFetched(_) => UNAVAILABLE,
+                NoChange::NotFetched(_) => RESOURCE_UNAVAILABLE,
             };
             ReservedReply::failed(id, code, &failure.to_string())
         }

@@ -232,8 +232,7 @@ fn no_answer(failure: &RequestFailure) -> RpcError {
         RequestFailure::Transport(reason) => reason.clone(),
         other => format!("{other}"),
     };
-    let text = format!("Resource unavailable: the index gives no answer: {reason}");
-    RpcError::Host { code: -32002, text, data: None }
+    RpcError::unavailable(&format!("the index gives no answer: {reason}"))
 }
 
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other

@@ -2,7 +2,7 @@
 //! `unproven`.
 
 use rootlight::consensus::ChainView;
-use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, Refusal, SAFE_DEPTH};
+use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, RESOURCE_UNAVAILABLE, Refusal, SAFE_DEPTH};
 use rootlight::exec::trace::MAX_TRACE_BYTES;
 use rootlight::light::PinnedHead;
 use rootlight::rpc::{BlockParam, Method, ParamError, Request, RpcError, TraceFilter, traced_block};
@@ -143,6 +143,6 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
     };
     // A header that is not proven may be one below the start; the index tells.
     let old = matches!(refusal, Refusal::TooOld { .. })
-        || (matches!(block, AskedBlock::Hash(_)) && refusal.code() == -32002);
+        || (matches!(block, AskedBlock::Hash(_)) && refusal.code() == RESOURCE_UNAVAILABLE);
     old.then_some(BlockQuestion { block, part })
 }
