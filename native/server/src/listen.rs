@@ -86,14 +86,7 @@ impl Server {
         let certificates = operations.tls.as_ref().map(Certificates::load).transpose()?;
         let tls = certificates.as_ref().map(Certificates::acceptor).transpose()?;
         let (listeners, second) = listeners(&config, inherited).await?;
-        for address in listeners.iter().filter_map(Listener::address) {
-            if !is_loopback(address.ip()) && config.admission.keys.is_none() {
-                warn!("{}", exposed(address));
-            }
-        }
-        if let Some(warning) = config.origins.warning() {
-            warn!("{warning}");
-        }
+        warn_of_exposure(&config, &listeners);
         let metrics = match operations.metrics {
             Some(address) => Some(observer::bind(address).await.map_err(failed(address))?),
             None => None,
@@ -253,6 +246,18 @@ async fn listeners(
         listeners.push(bound);
     }
     Ok((listeners, second))
+}
+
+/// Warns of ports that other machines reach without a key, and of web pages that may call.
+fn warn_of_exposure(config: &ServerConfig, listeners: &[Listener]) {
+    for address in listeners.iter().filter_map(Listener::address) {
+        if !is_loopback(address.ip()) && config.admission.keys.is_none() {
+            warn!("{}", exposed(address));
+        }
+    }
+    if let Some(warning) = config.origins.warning() {
+        warn!("{warning}");
+    }
 }
 
 fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {

@@ -10,7 +10,7 @@ use futures::stream::SplitStream;
 use rootlight::rpc::Effect;
 use rootlight::rpc::envelope::Id;
 use rootlight_limits::budget::Reservation;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::debug;
@@ -164,32 +164,19 @@ async fn read(
     let mut tasks = JoinSet::new();
     let mut stop = shared.stop.clone();
     loop {
-        let next = async {
-            let slot = slots.clone().acquire_owned().await;
-            while connection.unsent() > shared.limits.websocket_unsent {
-                tokio::time::sleep(UNSENT_PAUSE).await;
-            }
-            (slot, timeout(shared.limits.websocket_silence, stream.next()).await)
-        };
-        let (slot, message) = tokio::select! {
-            next = next => next,
+        let next = tokio::select! {
+            next = next_frame(&mut stream, &slots, shared, connection) => next,
             () = stopped(&mut stop) => return finish(tasks, connection, shared.limits.drain_timeout).await,
         };
-        let Ok(slot) = slot else { return End::Gone };
-        let message = match message {
-            Err(_) => return End::Close(close_code::AWAY, "no sign of life"),
-            Ok(None) => return End::Gone,
-            Ok(Some(Err(failure))) => return failed(failure),
-            Ok(Some(Ok(message))) => message,
-        };
-        let bytes = match message {
-            Message::Text(text) => Bytes::from(text).into(),
+        let (slot, bytes) = match next {
+            Ok((slot, Message::Text(text))) => (slot, Bytes::from(text).into()),
             // Some client libraries send binary frames; the reference node reads them as text.
-            Message::Binary(bytes) => bytes.into(),
-            control => {
+            Ok((slot, Message::Binary(bytes))) => (slot, bytes.into()),
+            Ok((_, control)) => {
                 respond_to_control(control, connection, &answers).await;
                 continue;
             }
+            Err(end) => return end,
         };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, key, answers) = (subscriptions.clone(), key.clone(), answers.clone());
@@ -206,6 +193,25 @@ async fn read(
             drop(work);
             drop(slot);
         });
+    }
+}
+
+/// Reads a frame once the client may send another message.
+async fn next_frame(
+    stream: &mut SplitStream<WebSocket>,
+    slots: &Arc<Semaphore>,
+    shared: &ServerState,
+    connection: &ClientConnection,
+) -> Result<(OwnedSemaphorePermit, Message), End> {
+    let slot = slots.clone().acquire_owned().await.map_err(|_| End::Gone)?;
+    while connection.unsent() > shared.limits.websocket_unsent {
+        tokio::time::sleep(UNSENT_PAUSE).await;
+    }
+    match timeout(shared.limits.websocket_silence, stream.next()).await {
+        Err(_) => Err(End::Close(close_code::AWAY, "no sign of life")),
+        Ok(None) => Err(End::Gone),
+        Ok(Some(Err(failure))) => Err(failed(failure)),
+        Ok(Some(Ok(message))) => Ok((slot, message)),
     }
 }
 

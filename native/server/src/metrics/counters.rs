@@ -90,14 +90,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
         let (messages, responses) = (Messages::new(&mut registry), Responses::new(&mut registry));
-        let [answers, headers] = ["answers", "headers"].map(|kind| [("kind", kind)]);
-        let times = Family::new_with_constructor((|| Histogram::new(VERIFICATION)) as fn() -> Histogram);
-        let help = "Time to verify the responses of upstreams for one step of a message or of synchronization, in seconds";
-        registry.register("verification_seconds", help, times.clone());
-        let verified = Family::<[(&'static str, &'static str); 1], Counter>::default();
-        let help = "Responses of upstreams whose proofs were checked; upstream_lies counts those that no honest upstream \
-                    gives";
-        registry.register("verified_responses", help, verified.clone());
+        let (verification, verified) = verifications(&mut registry);
         let upstreams = Family::default();
         registry.register(
             "upstream_requests",
@@ -138,12 +131,30 @@ impl Default for Metrics {
                 "hedges_won",
                 "Requests that the second backend answered first",
             ),
-            verification: [&answers, &headers].map(|labels| times.get_or_create_owned(labels)),
-            verified: [&answers, &headers].map(|labels| verified.get_or_create_owned(labels)),
+            verification,
+            verified,
             upstreams,
             registry,
         }
     }
+}
+
+/// Times and numbers of verified responses, for [`VerifiedKind::Answers`] and [`VerifiedKind::Headers`].
+fn verifications(registry: &mut Registry) -> ([Histogram; 2], [Counter; 2]) {
+    let kinds = ["answers", "headers"].map(|kind| [("kind", kind)]);
+    let times = Family::new_with_constructor((|| Histogram::new(VERIFICATION)) as fn() -> Histogram);
+    let help = "Time to verify the responses of upstreams for one step of a message or of synchronization, in seconds";
+    registry.register("verification_seconds", help, times.clone());
+    let verified = Family::<[(&'static str, &'static str); 1], Counter>::default();
+    let help = "Responses of upstreams whose proofs were checked; upstream_lies counts those that no honest upstream \
+                gives";
+    registry.register("verified_responses", help, verified.clone());
+    let [answers, headers] = &kinds;
+    let both = [answers, headers];
+    (
+        both.map(|labels| times.get_or_create_owned(labels)),
+        both.map(|labels| verified.get_or_create_owned(labels)),
+    )
 }
 
 impl Metrics {
