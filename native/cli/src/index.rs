@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
 use rootlight_cluster::{ChainSource, IndexMetrics};
 use rootlight_index::{Database, LoadEvent, Loader, LoaderOptions, Observer, Setup};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::{LightOptions, LightService, start};
+use rootlight_node::light::{LightOptions, LightService, LightStart, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
@@ -34,20 +35,9 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     let upstreams: Vec<SharedUpstream> = args.from.iter().map(open).collect::<Result<_, _>>()?;
     let start = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
-    let options = LightOptions {
-        // The age of the head does not matter: its blocks are proven.
-        max_age: 0,
-        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
-        limits,
-        ..LightOptions::default()
-    };
     runtime()?.block_on(async {
         let mut stop = StopSignal::listen();
-        let light = match &args.data_dir {
-            None => LightService::start(network.clone(), start, upstreams.clone(), options),
-            Some(folder) => LightService::resume(network.clone(), start, upstreams.clone(), options, folder)
-                .map_err(CommandError::failed)?,
-        };
+        let light = open_client(args, &network, start, upstreams.clone(), limits)?;
         light.settled(SETTLE).await;
         let metrics = Arc::new(IndexMetrics::default());
         let source = ChainSource::new(light, upstreams, Arc::new(network.clone()));
@@ -78,6 +68,28 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
             () = stop.received() => Ok(()),
         }
     })
+}
+
+/// The client whose blocks are loaded.
+fn open_client(
+    args: &IndexArgs,
+    network: &Network,
+    start: LightStart,
+    upstreams: Vec<SharedUpstream>,
+    limits: Arc<Limits>,
+) -> Result<LightService, CommandError> {
+    let options = LightOptions {
+        // The age of the head does not matter: its blocks are proven.
+        max_age: 0,
+        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        limits,
+        ..LightOptions::default()
+    };
+    match &args.data_dir {
+        None => Ok(LightService::start(network.clone(), start, upstreams, options)),
+        Some(folder) => LightService::resume(network.clone(), start, upstreams, options, folder)
+            .map_err(CommandError::failed),
+    }
 }
 
 fn setup(args: &IndexArgs) -> Setup {

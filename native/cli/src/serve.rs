@@ -65,41 +65,33 @@ async fn serve(
     let shared = connect(args).await?;
     let caches = CacheSizes::of_mib(args.cache);
     let index = index(args, &network, caches.index_blocks).await?;
-    let backends = match &index {
-        Some(index) => with_index(backends, index),
-        None => backends,
-    };
     let options = LightOptions { limits, ..options(args, caches.facts, index.is_some()) };
     let stop = StopSignal::listen();
-    let light = LightService::start(network, begin, backends, options);
-    let light = Arc::new(light);
-    if let Some(index) = &index {
-        index.follow(light.proven_chain());
-    }
+    let light = light(network, begin, backends, options, index.as_ref());
     let settled = light.settled(ANNOUNCE_TIMEOUT);
-    let Some(ClusterParts { store, heads_store, values_store, access, database }) = shared else {
+    let Some(shared) = shared else {
         run_server::bind(light.clone(), &args.server, opened).await?.run(settled, stop).await;
         return Ok(());
     };
-    let (secret, name) = (access.secret(), name()?);
     let parts = FrontEndParts {
         light: light.clone(),
         new_blocks,
-        store: store.clone(),
-        heads_store,
-        values_store,
-        access: Some(access.clone()),
-        secret,
+        store: shared.store.clone(),
+        heads_store: shared.heads_store.clone(),
+        values_store: shared.values_store.clone(),
+        access: Some(shared.access.clone()),
+        secret: shared.access.secret(),
         chain,
-        name,
+        name: name()?,
         answer_cache_bytes: caches.answers,
     };
     let front_end = Arc::new(FrontEnd::start(parts));
+    let access = shared.access.clone();
     let keys = args.keys.then(|| access.access());
     let bound = run_server::bind_with(front_end.clone(), &args.server, opened, keys).await?;
     // The page ends with this function.
     let mut page_task = JoinSet::new();
-    if let Some(page) = admin_page(args, front_end, database, store, access.clone()).await? {
+    if let Some(page) = admin_page(args, front_end, shared).await? {
         page_task.spawn(page.serve());
     }
     bound.run(settled, stop).await;
@@ -109,13 +101,27 @@ async fn serve(
     Ok(())
 }
 
+/// The light client of these backends, with an index before them.
+fn light(
+    network: Network,
+    begin: LightStart,
+    backends: Vec<SharedUpstream>,
+    options: LightOptions,
+    index: Option<&Arc<IndexSource>>,
+) -> Arc<LightService> {
+    let Some(index) = index else {
+        return Arc::new(LightService::start(network, begin, backends, options));
+    };
+    let light = Arc::new(LightService::start(network, begin, with_index(backends, index), options));
+    index.follow(light.proven_chain());
+    light
+}
+
 /// The page for operators, if it is asked for.
 async fn admin_page(
     args: &ServeArgs,
     front_end: Arc<FrontEnd>,
-    database: Database,
-    store: Arc<HotStore>,
-    access: Arc<ClusterAccess>,
+    ClusterParts { database, store, access, .. }: ClusterParts,
 ) -> Result<Option<AdminPage>, CommandError> {
     let (Some(port), Some(file)) = (args.admin_port, &args.admin_token_file) else { return Ok(None) };
     let token = AdminToken::open(file).map_err(CommandError::failed)?;

@@ -127,17 +127,13 @@ fn step(source: &str, started: Instant, samples: &[TagSample], reason: &str) -> 
         lag.map_or("none".to_owned(), |lag| lag.to_string()),
     );
     if samples.len() > 1 {
-        let [own, kin] = [
-            (least(|one| one.tags.own), most(|one| one.tags.own)),
-            (least(|one| one.tags.kin), most(|one| one.tags.kin)),
-        ];
         seen.push_str(&format!(
             "; in {} samples own {} to {}, kin {} to {}, another at most {}",
             samples.len(),
-            own.0,
-            own.1,
-            kin.0,
-            kin.1,
+            least(|one| one.tags.own),
+            most(|one| one.tags.own),
+            least(|one| one.tags.kin),
+            most(|one| one.tags.kin),
             most(|one| one.tags.foreign)
         ));
     }

@@ -119,11 +119,9 @@ impl BitcoinSource {
                 ));
             }
         };
-        let name = match parsed.scheme() {
-            scheme @ ("tcp" | "ssl") => match parsed.port() {
-                Some(port) => format!("{scheme}://{host}:{port}"),
-                None => format!("{scheme}://{host}"),
-            },
+        let name = match (parsed.scheme(), parsed.port()) {
+            (scheme @ ("tcp" | "ssl"), Some(port)) => format!("{scheme}://{host}:{port}"),
+            (scheme @ ("tcp" | "ssl"), None) => format!("{scheme}://{host}"),
             _ if is_rootlight => format!("{ROOTLIGHT}{}", redact(url)),
             _ => redact(url),
         };
