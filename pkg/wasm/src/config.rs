@@ -75,6 +75,17 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// The settings of synchronization.
+    pub(crate) fn sync_options(&self) -> SyncOptions {
+        SyncOptions {
+            poll: self.poll_millis,
+            batch: self.batch.saturating_mul(4),
+            work_floor: self.min_work,
+            shown_start: self.shown_start,
+            ..SyncOptions::default()
+        }
+    }
+
     /// Reads the options. The error names the wrong option and the reason.
     pub(crate) fn read(options: &JsValue) -> Result<Self, String> {
         let options = OptionMembers::of(options, "options", &OPTIONS)?;

@@ -9,8 +9,8 @@ use core::cell::{Cell, RefCell};
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::engine::MAX_FILTERS;
 use rootlight::light::{
-    ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions,
-    SyncStep, UpstreamRequest, UpstreamResponse, WindowRecord,
+    ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncStep,
+    UpstreamRequest, UpstreamResponse, WindowRecord,
 };
 use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
 use wasm_bindgen::JsValue;
@@ -88,25 +88,18 @@ impl Driver {
             unproven: config.unproven,
             ..ClientConfig::default()
         };
-        let options = SyncOptions {
-            poll: config.poll_millis,
-            batch: config.batch.saturating_mul(4),
-            work_floor: config.min_work,
-            shown_start: config.shown_start,
-            ..SyncOptions::default()
-        };
+        let options = config.sync_options();
         let network = config.network.clone();
+        let count = client_config.upstreams.len();
         let client = match config.start {
             ClientStart::At(checkpoint) => {
                 Client::with_upstreams(network, checkpoint, client_config, options)
             }
             ClientStart::Work(work) => {
-                let sync = HeaderSync::by_work(network, work, client_config.upstreams.len(), options);
-                Client::following(sync, client_config)
+                Client::following(HeaderSync::by_work(network, work, count, options), client_config)
             }
             ClientStart::Window(work) => {
-                let sync = HeaderSync::by_window(network, work, client_config.upstreams.len(), options);
-                Client::following(sync, client_config)
+                Client::following(HeaderSync::by_window(network, work, count, options), client_config)
             }
         };
         client.sync_mut().follow_bitcoin_of_upstreams(moment());
