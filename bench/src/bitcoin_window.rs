@@ -145,27 +145,7 @@ pub fn forged_window(bitcoin: &Skeleton, rng: &mut Rng) -> DatedReport {
     // Work of other suffixes is no object.
     let plenty = 10.0 * BLOCK_WORK;
     match rng.u32(0..5) {
-        // Less work than the floor since some block, spread in any way.
-        0 => {
-            let blocks = rng.u32(MIN_SUFFIX..=70);
-            let floor = rootlight::light::bitcoin::FLOORS.iter().filter(|floor| floor.blocks <= blocks);
-            let percent = floor.map(|floor| floor.percent).max().unwrap_or_default();
-            let mut left = f64::from(percent * blocks) / 100.0 * BLOCK_WORK * rng.f64();
-            let single = rng.bool().then(|| rng.u32(tip - blocks..tip));
-            for parent in from..tip {
-                let share = match single {
-                    _ if parent < tip - blocks => plenty,
-                    Some(at) if at == parent => left,
-                    Some(_) => 0.0,
-                    None => left * rng.f64() / 4.0,
-                };
-                if parent >= tip - blocks {
-                    left -= share;
-                }
-                push(parent, share.floor());
-            }
-            push(tip, plenty);
-        }
+        0 => low_work(from, tip, plenty, rng, push),
         // Saved up: the newest parents are old.
         1 => {
             let age = rng.u32(MAX_LAG + 1..70);
@@ -193,6 +173,28 @@ pub fn forged_window(bitcoin: &Skeleton, rng: &mut Rng) -> DatedReport {
         }
     }
     dates.report(&bitcoin.0, tip)
+}
+
+/// Less work than the floor since some block, spread in any way; before it and on the tip `plenty`.
+fn low_work(from: u32, tip: u32, plenty: f64, rng: &mut Rng, mut push: impl FnMut(u32, f64)) {
+    let blocks = rng.u32(MIN_SUFFIX..=70);
+    let floor = rootlight::light::bitcoin::FLOORS.iter().filter(|floor| floor.blocks <= blocks);
+    let percent = floor.map(|floor| floor.percent).max().unwrap_or_default();
+    let mut left = f64::from(percent * blocks) / 100.0 * BLOCK_WORK * rng.f64();
+    let single = rng.bool().then(|| rng.u32(tip - blocks..tip));
+    for parent in from..tip {
+        let share = match single {
+            _ if parent < tip - blocks => plenty,
+            Some(at) if at == parent => left,
+            Some(_) => 0.0,
+            None => left * rng.f64() / 4.0,
+        };
+        if parent >= tip - blocks {
+            left -= share;
+        }
+        push(parent, share.floor());
+    }
+    push(tip, plenty);
 }
 
 /// A Rootstock chain with a branch, as tags see it. All branches share the blocks up to `fork`.

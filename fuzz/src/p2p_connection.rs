@@ -128,10 +128,10 @@ fn changed_streams_are_never_read_wrongly(form: AuthForm, mut input: Input<'_>) 
     }
 }
 
-/// A peer with the right keys that says anything: one end at most, nothing after it, messages only in between.
-fn sessions_end_in_order(mut input: Input<'_>) {
+/// A session that one of both ends has dialled, and its peer.
+fn connected(dials: bool) -> (Session, Connection) {
     let (ours, theirs) = keys();
-    let (mut session, mut peer) = if input.byte() & 1 == 0 {
+    let (mut session, mut peer) = if dials {
         let session = Session::dial(ours, theirs.id(), &secrets(3), config(), 0).expect("dialled");
         (session, Connection::accept(theirs, secrets(4)).expect("accepted"))
     } else {
@@ -144,6 +144,13 @@ fn sessions_end_in_order(mut input: Input<'_>) {
     }
     assert!(peer.is_open());
     peer.set_read_limit(usize::MAX);
+    (session, peer)
+}
+
+/// A peer with the right keys that says anything: one end at most, nothing after it, messages only in between.
+fn sessions_end_in_order(mut input: Input<'_>) {
+    let (_, theirs) = keys();
+    let (mut session, mut peer) = connected(input.byte() & 1 == 0);
     let (mut now_ms, mut ready, mut ended) = (0, false, false);
     for _ in 0..MESSAGES {
         if input.is_empty() {

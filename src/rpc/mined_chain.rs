@@ -188,20 +188,7 @@ impl Mined {
                 let number = format!("{number:#x}");
                 json!({ "blockNumber": number, "blockHash": hash, "transactionIndex": "0x0" }).to_string()
             }
-            "rootlight_getHeaders" => {
-                let (first, count) = (number(0), number(1));
-                let range = match self.habit {
-                    Habit::Exact => first..first + count,
-                    Habit::Generous => 0..u64::MAX,
-                    Habit::Shifted => first + 1..first + 1 + count,
-                    Habit::Short => first..first + count.min(3),
-                    Habit::Forgetful => first.max(START)..first + count,
-                };
-                let wanted = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
-                let uncles = |all: &'_ [SealedHeader]| if self.bare { 0 } else { all.len() };
-                let wanted = wanted.map(|(header, all)| (header.header(), Some(&all[..uncles(all)])));
-                format!("\"{}\"", encode_headers(wanted))
-            }
+            "rootlight_getHeaders" => self.window(number(0), number(1)),
             method if method.starts_with("eth_getUncleByBlock") && self.family.is_some() => {
                 let (family, errors) = self.family.as_mut().unwrap();
                 let uncle = &ask_alone(family, method, json!(params))["result"];
@@ -224,6 +211,21 @@ impl Mined {
             _ => return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() }),
         };
         Ok(RawValue::from_string(text).unwrap())
+    }
+
+    /// The response to a request for a window of headers, as the chain's habit is.
+    fn window(&self, first: u64, count: u64) -> String {
+        let range = match self.habit {
+            Habit::Exact => first..first + count,
+            Habit::Generous => 0..u64::MAX,
+            Habit::Shifted => first + 1..first + 1 + count,
+            Habit::Short => first..first + count.min(3),
+            Habit::Forgetful => first.max(START)..first + count,
+        };
+        let wanted = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
+        let uncles = |all: &'_ [SealedHeader]| if self.bare { 0 } else { all.len() };
+        let wanted = wanted.map(|(header, all)| (header.header(), Some(&all[..uncles(all)])));
+        format!("\"{}\"", encode_headers(wanted))
     }
 
     /// First number and count of each window of headers that was requested in binary.

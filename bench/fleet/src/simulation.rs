@@ -172,7 +172,7 @@ pub fn run(
     while let Some(Due(time, _, event)) = run.events.pop() {
         area += present as f64 * (time - run.now);
         run.now = time;
-        let finished = match event {
+        let request = match event {
             Event::Arrival => {
                 let steps = steps(run.sequence).into();
                 run.requests.push(FleetRequest { arrived: time, steps });
@@ -186,17 +186,17 @@ pub fn run(
                     let next = time + run.sequence.exponential(1.0 / rate);
                     run.at(next, Event::Arrival);
                 }
-                run.advance(request).then_some(request)
+                request
             }
             Event::Done(request, station) => {
                 if let Some(station) = station {
                     run.open[station].free += 1;
                     run.serve(station);
                 }
-                run.advance(request).then_some(request)
+                request
             }
         };
-        if let Some(request) = finished {
+        if run.advance(request) {
             present -= 1;
             if request >= warm {
                 ended += 1;

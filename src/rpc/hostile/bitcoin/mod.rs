@@ -403,25 +403,30 @@ impl<'a> Scenario<'a> {
         }
         *self.tally.verdicts.entry(verdict.into()).or_default() += 1;
         for (number, above) in numbers.iter().zip(above) {
-            let answer = ask(&mut self.client, "rootlight_verification", json!([format!("{number:#x}")]));
-            let refused = answer.get("error").is_some();
-            if self.drawn.window && dated == Dated::Low && !refused {
-                self.fail(&format!("{number} is answered though dated work is low: {answer}"));
-            }
-            if self.drawn.window && matches!(dated, Dated::Enough(_)) && refused {
-                self.fail(&format!("{number} is refused though dated work is enough: {answer}"));
-            }
-            let said = &answer["result"]["bitcoin"];
-            if refused {
-                continue;
-            }
-            let newest = above.last().copied();
-            if said["blocksAbove"] != above.len() || said["newestHeight"] != json!(newest) {
-                self.fail(&format!("block {number} of {head} has {above:?} above it: {said:#}"));
-            }
-            self.tally.compared += 1;
-            self.tally.above += above.len() as u64;
+            self.check_block(*number, dated, &above);
         }
+    }
+
+    /// Checks what the client says of a block with Bitcoin blocks of these heights above it.
+    fn check_block(&mut self, number: u64, dated: Dated, above: &alloc::collections::BTreeSet<u32>) {
+        let answer = ask(&mut self.client, "rootlight_verification", json!([format!("{number:#x}")]));
+        let refused = answer.get("error").is_some();
+        if self.drawn.window && dated == Dated::Low && !refused {
+            self.fail(&format!("{number} is answered though dated work is low: {answer}"));
+        }
+        if self.drawn.window && matches!(dated, Dated::Enough(_)) && refused {
+            self.fail(&format!("{number} is refused though dated work is enough: {answer}"));
+        }
+        let said = &answer["result"]["bitcoin"];
+        if refused {
+            return;
+        }
+        let newest = above.last().copied();
+        if said["blocksAbove"] != above.len() || said["newestHeight"] != json!(newest) {
+            self.fail(&format!("block {number} has {above:?} above it: {said:#}"));
+        }
+        self.tally.compared += 1;
+        self.tally.above += above.len() as u64;
     }
 }
 
