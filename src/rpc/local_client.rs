@@ -95,11 +95,17 @@ impl LocalMessage {
     }
 
     /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
-    /// Returns whether all are finished. [`Self::read`] with the same snapshot and time runs the others and gives the
-    /// answer.
-    pub fn begin(&mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> bool {
+    /// Returns the answer if all are finished. Otherwise [`Self::read`] with the same snapshot and time runs the others
+    /// and gives the answer.
+    pub fn begin(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        now: u64,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Option<Reply> {
         let view = snapshot.attempt(self.asker(), now, interrupt);
-        self.progress.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)))
+        let ended = self.progress.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)));
+        ended.then(|| self.progress.reply())
     }
 
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns

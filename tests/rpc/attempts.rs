@@ -31,8 +31,10 @@ fn attempt(dev: &mut DevClient, message: &str) -> (bool, u64, Value) {
         asked.set(asked.get() + 1);
         false
     };
-    let ended = tried.begin(&*snapshot, dev.now, &interrupt);
-    let answer = tried.read(&*snapshot, dev.now, &|| false).into_text().unwrap();
+    let reply = tried.begin(&*snapshot, dev.now, &interrupt);
+    let ended = reply.is_some();
+    let reply = reply.unwrap_or_else(|| tried.read(&*snapshot, dev.now, &|| false));
+    let answer = reply.into_text().unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!(answer, dev.send(message));
     (ended, asked.get(), answer)

@@ -53,11 +53,15 @@ impl Job {
         }
         let (view, now) = (self.parts.view(), unix_time());
         let attempt = Attempt::begin();
-        let ended = self.message.begin(&*view, now, &|| attempts.is_over(&attempt));
+        let reply = self.message.begin(&*view, now, &|| attempts.is_over(&attempt));
         attempts.note_duration(caller_id, &attempt);
-        self.begun = Some((view, now));
-        let parts = self.parts.clone();
-        if ended { Ok(self.read_whole(&parts.options.limits.work().pauses())) } else { Err(self) }
+        match reply {
+            Some(reply) => Ok(reply),
+            None => {
+                self.begun = Some((view, now));
+                Err(self)
+            }
+        }
     }
 
     pub(super) fn run(self, pauses: &Pauses<'_>) -> Result<ReplyOrLogs, NoChange> {
