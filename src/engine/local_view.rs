@@ -43,15 +43,15 @@ pub struct LocalSnapshot {
 
 impl Snapshot for LocalSnapshot {
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(LocalView::new(self, now, interrupt))
+        self.view_of(Asker::default(), now, interrupt)
     }
 
     fn view_of<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(LocalView::of(self, asker, now, interrupt))
+        Box::new(LocalView::new(self, asker, now, interrupt))
     }
 
     fn attempt<'a>(&'a self, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        let mut view = LocalView::of(self, asker, now, interrupt);
+        let mut view = LocalView::new(self, asker, now, interrupt);
         view.policy.is_attempt = true;
         Box::new(view)
     }
@@ -70,8 +70,10 @@ pub struct LocalView<'a> {
 }
 
 impl<'a> LocalView<'a> {
-    /// A view at a time in seconds since 1970; `interrupt` tells when a run has used up its time.
-    pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
+    /// A view at a time in seconds since 1970, with the part of the pool that the asker may see; `interrupt` tells when a
+    /// run has used up its time.
+    fn new(snapshot: &'a LocalSnapshot, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
+        let pool = snapshot.producer.as_deref().filter(|_| asker.is_isolated()).map(BlockProducer::pool);
         Self {
             snapshot,
             policy: Policy {
@@ -85,14 +87,8 @@ impl<'a> LocalView<'a> {
             now,
             pending: OnceCell::new(),
             last_key: LastKey::default(),
-            own: None,
+            own: pool.map(|pool| VisiblePool { pool, asker }),
         }
-    }
-
-    /// As [`Self::new`], with the part of the pool that the asker may see.
-    fn of(snapshot: &'a LocalSnapshot, asker: Asker, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
-        let pool = snapshot.producer.as_deref().filter(|_| asker.is_isolated()).map(BlockProducer::pool);
-        Self { own: pool.map(|pool| VisiblePool { pool, asker }), ..Self::new(snapshot, now, interrupt) }
     }
 
     fn chain(&self) -> &'a ChainSnapshot {
