@@ -266,12 +266,12 @@ impl<S: LockKind> SharedClient<S> {
     /// As [`Self::open`], for a message of a connection.
     pub fn open_from(&self, connection: Arc<Connection>, message: Message, now: Now) -> Session {
         let pinned = self.pin_for(&connection, now);
-        Session::new(connection, pinned, message).with_auxiliary_source(self.auxiliary.clone())
+        Session::new(connection, pinned, message, self.auxiliary.clone())
     }
 
     /// As [`Self::open`], for a message that sees this state of the chain.
     pub fn open_pinned(&self, pinned: PinnedHead, message: Message) -> Session {
-        Session::new(self.connection.clone(), pinned, message).with_auxiliary_source(self.auxiliary.clone())
+        Session::new(self.connection.clone(), pinned, message, self.auxiliary.clone())
     }
 
     /// Continues a message; `interrupt` ends long runs.

@@ -69,8 +69,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts to answer a message of a connection. Its requests see the chain as `pinned` holds it.
-    pub fn new(connection: Arc<Connection>, pinned: PinnedHead, message: Message) -> Self {
+    /// Starts to answer a message of a connection. Its requests see the chain as `pinned` holds it, and what the host's
+    /// auxiliary source supplies.
+    pub fn new(
+        connection: Arc<Connection>,
+        pinned: PinnedHead,
+        message: Message,
+        auxiliary: Option<Arc<dyn AuxiliarySource>>,
+    ) -> Self {
         let asker = connection.owner().asker;
         Self {
             pinned,
@@ -85,13 +91,8 @@ impl Session {
             guessed: Facts::new(),
             polls: Vec::new(),
             rounds: 0,
-            auxiliary: None,
+            auxiliary,
         }
-    }
-
-    /// The session, with the host's auxiliary source.
-    pub(super) fn with_auxiliary_source(self, auxiliary: Option<Arc<dyn AuxiliarySource>>) -> Self {
-        Self { auxiliary, ..self }
     }
 
     /// Whether running the message takes no longer than a few look-ups. A message that needs the filters does not
@@ -322,10 +323,13 @@ impl Session {
                 Some(Ok((Err(RpcError::Refused(refusal)), _))) => self.refuse_or_poll(index, refusal),
                 Some(Ok((outcome, effect))) => self.progress.finish(index, outcome, effect),
                 Some(Err(Stop::Refused(refusal))) => self.refuse(index, refusal),
-                Some(Err(Stop::Missing(facts))) => match self.fetch_refusal(&facts) {
-                    Some(refusal) => self.refuse_or_poll(index, refusal),
-                    None => missing.extend(self.wanted(index, facts, cache, &mut touched)),
-                },
+                Some(Err(Stop::Missing(facts))) => {
+                    // Fetching the facts may be pointless.
+                    match fetch_refusal(&facts, &self.failed, &self.fetched, self.rounds, self.own.bytes()) {
+                        Some(refusal) => self.refuse_or_poll(index, refusal),
+                        None => missing.extend(self.wanted(index, facts, cache, &mut touched)),
+                    }
+                }
             }
         }
         self.own.touched.extend(touched);
@@ -442,11 +446,6 @@ impl Session {
             }
             Err(error) => self.progress.finish(index, Err(error), None),
         }
-    }
-
-    /// Returns why fetching these facts is pointless, if it is.
-    fn fetch_refusal(&self, facts: &Facts) -> Option<Refusal> {
-        fetch_refusal(facts, &self.failed, &self.fetched, self.rounds, self.own.bytes())
     }
 
     /// Which of the facts that the request at this index misses are to be fetched: none, if a witness that contains

@@ -20,7 +20,7 @@ fn pin() -> PinnedHead {
 fn open(pinned: PinnedHead, message: &str) -> Session {
     let dispatcher = Dispatcher::default();
     let message = Message::read(message.as_bytes(), &dispatcher, BATCH_LIMIT);
-    Session::new(Arc::default(), pinned, message)
+    Session::new(Arc::default(), pinned, message, None)
 }
 
 /// The answer of a client without upstreams.
