@@ -107,7 +107,7 @@ async fn route(
     let caller = shared.admission.caller(key.as_ref(), request.headers(), &source, shared.limits.batch);
     connection.count_for(caller.id);
     match *request.method() {
-        Method::POST => post(shared, &caller, key, request).await,
+        Method::POST => post(shared, Caller { takes_pieces: true, ..caller }, key, request).await,
         _ => {
             connection.assign_to(source.id);
             let operator = shared.admission.is_operator(key.as_ref(), request.headers(), &source);
@@ -119,7 +119,7 @@ async fn route(
 
 async fn post(
     shared: &ServerState,
-    caller: &Caller,
+    caller: Caller,
     key: Option<KeyCaller>,
     request: Request,
 ) -> OutgoingResponse {
@@ -133,7 +133,7 @@ async fn post(
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
     };
     let began = Instant::now();
-    let Some(message) = body::read_message(shared, caller, body).await else {
+    let Some(message) = body::read_message(shared, &caller, body).await else {
         return error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "Internal server error").into();
     };
     let mut limit_status = None;
@@ -144,7 +144,7 @@ async fn post(
         };
     }
     let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
-    let answered = shared.service.answer_message(&caller.taking_pieces(), message).await;
+    let answered = shared.service.answer_message(&caller, message).await;
     watch.end(&answered);
     drop(reserved);
     let mut reply = answer(shared, caller.id, answered, coding).await;

@@ -200,12 +200,6 @@ impl Caller {
         self.connection.owner().asker.shared_id()
     }
 
-    /// The same sender, able to receive an answer in pieces.
-    #[must_use]
-    pub(crate) fn taking_pieces(&self) -> Self {
-        Self { takes_pieces: true, ..self.clone() }
-    }
-
     /// The same sender, able to receive notifications of so many subscriptions at most.
     #[must_use]
     pub fn with_subscriptions(&self, most: usize) -> Self {
