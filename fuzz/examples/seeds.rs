@@ -12,7 +12,7 @@ use rootlight_fuzz::header::shape_byte;
 use rootlight_fuzz::native::contract_byte;
 use rootlight_p2p::message::{
     Body, Chunk, ChunkRequest, Extension, Items, Message, Parent, Push, Request, Response, SnapBlocks,
-    SnapStatus, Status, Strings, list_payload, string_payload,
+    SnapStatus, Status, list_payload, string_payload,
 };
 use serde_json::Value;
 
@@ -153,7 +153,7 @@ fn messages() -> Vec<Vec<u8>> {
     let list = list_payload([[0xc2, 1, 2]; 3]);
     let items = Items::lists(&list, 3, "items").expect("lists");
     let strings = string_payload([[2u8], [3]]);
-    let strings = Strings::new(&strings, 2, "strings").expect("strings");
+    let strings = Items::strings(&strings, 2, "strings").expect("strings");
     let blocks = SnapBlocks { blocks: strings, difficulties: strings };
     let pushes = [
         Push::Status(Status { best, parent }),

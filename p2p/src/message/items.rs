@@ -6,17 +6,10 @@ use rootlight::types::rlp::{self, RlpReader};
 
 use super::error::MessageError;
 
-/// A list of RLP items, each a list: headers, uncles, transactions. Transactions can also be strings that hold the
-/// list. The items are well-formed at their first level; deeper ones are not checked.
+/// A list of RLP items: headers, uncles and transactions are lists, blocks and total difficulties strings. Transactions
+/// can also be strings that hold the list. The items are well-formed at their first level; deeper ones are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Items<'a> {
-    payload: &'a [u8],
-    len: usize,
-}
-
-/// A list of RLP strings: blocks, total difficulties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Strings<'a> {
     payload: &'a [u8],
     len: usize,
 }
@@ -28,6 +21,15 @@ impl<'a> Items<'a> {
     /// An item is malformed or a string, or there are more than `most`. `list` names the list in errors.
     pub fn lists(payload: &'a [u8], most: usize, list: &'static str) -> Result<Self, MessageError> {
         let len = count(payload, most, list, Shape::List)?;
+        Ok(Self { payload, len })
+    }
+
+    /// Reads the items of a list's payload, each of which must be a string.
+    ///
+    /// # Errors
+    /// An item is malformed or a list, or there are more than `most`. `list` names the list in errors.
+    pub fn strings(payload: &'a [u8], most: usize, list: &'static str) -> Result<Self, MessageError> {
+        let len = count(payload, most, list, Shape::String)?;
         Ok(Self { payload, len })
     }
 
@@ -55,45 +57,13 @@ impl<'a> Items<'a> {
         self.payload
     }
 
-    /// The items with their RLP headers. If an item is a string, it is returned without its header: the RLP inside.
+    /// The items: lists with their RLP headers, strings without them.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut reader = RlpReader::new(self.payload);
         core::iter::from_fn(move || match reader.rest().first()? {
             0..=0xbf => reader.next_str("item").ok(),
             _ => reader.next_raw("item").ok(),
         })
-    }
-}
-
-impl<'a> Strings<'a> {
-    /// Reads the items of a list's payload, each of which must be a string.
-    ///
-    /// # Errors
-    /// An item is malformed or a list, or there are more than `most`. `list` names the list in errors.
-    pub fn new(payload: &'a [u8], most: usize, list: &'static str) -> Result<Self, MessageError> {
-        let len = count(payload, most, list, Shape::String)?;
-        Ok(Self { payload, len })
-    }
-
-    /// Number of strings.
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// True if there is no string.
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The encoded strings, one after the other.
-    pub const fn payload(&self) -> &'a [u8] {
-        self.payload
-    }
-
-    /// The strings without their RLP headers.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut reader = RlpReader::new(self.payload);
-        core::iter::from_fn(move || reader.next_str("string").ok())
     }
 }
 
@@ -104,7 +74,7 @@ pub fn list_payload(items: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8
     payload
 }
 
-/// The payload of a list of strings, for [`Strings::new`].
+/// The payload of a list of strings, for [`Items::strings`].
 pub fn string_payload(strings: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
     let mut payload = Vec::new();
     strings.into_iter().for_each(|string| rlp::put_str(&mut payload, string.as_ref()));

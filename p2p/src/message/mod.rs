@@ -24,7 +24,7 @@ mod response;
 pub use block::{BlockParts, Body, Extension, ExtensionFields};
 pub use envelope::{Message, RSK_MESSAGE};
 pub use error::MessageError;
-pub use items::{Items, Strings, list_payload, string_payload};
+pub use items::{Items, list_payload, string_payload};
 pub use push::{Parent, Push, Status};
 pub use request::{ChunkRequest, Request};
 pub use response::{Chunk, Response, SnapBlocks, SnapStatus};

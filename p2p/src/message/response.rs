@@ -9,7 +9,7 @@ use rootlight::types::{BlockRef, U256};
 use super::block::Body;
 use super::error::MessageError;
 use super::field::{self, put_block_refs, put_hash};
-use super::items::{Items, Strings};
+use super::items::Items;
 use super::limits::{MAX_BLOCKS, MAX_CHUNK_BYTES, MAX_HEADERS, MAX_SKELETON};
 use super::request::Request;
 
@@ -62,9 +62,9 @@ pub struct Chunk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapBlocks<'a> {
     /// Consecutive blocks in RLP, ascending.
-    pub blocks: Strings<'a>,
+    pub blocks: Items<'a>,
     /// Total difficulty after each block, in Java's signed form. As many as blocks.
-    pub difficulties: Strings<'a>,
+    pub difficulties: Items<'a>,
 }
 
 /// The checkpoint of a snapshot server.
@@ -181,9 +181,9 @@ impl<'a> Chunk<'a> {
 
 impl<'a> SnapBlocks<'a> {
     fn read(reader: &mut RlpReader<'a>) -> Result<Self, MessageError> {
-        let blocks = Strings::new(reader.next_list("snap blocks")?.rest(), MAX_BLOCKS, "snap blocks")?;
+        let blocks = Items::strings(reader.next_list("snap blocks")?.rest(), MAX_BLOCKS, "snap blocks")?;
         let list = "total difficulties";
-        let difficulties = Strings::new(reader.next_list(list)?.rest(), MAX_BLOCKS, list)?;
+        let difficulties = Items::strings(reader.next_list(list)?.rest(), MAX_BLOCKS, list)?;
         if blocks.len() != difficulties.len() {
             let (blocks, difficulties) = (blocks.len(), difficulties.len());
             return Err(MessageError::Unequal { blocks, difficulties });

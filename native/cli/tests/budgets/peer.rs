@@ -12,7 +12,7 @@ use rootlight::types::rlp::list_of;
 use rootlight::types::{BlockRef, Header, Transaction};
 use rootlight_limits::Limits;
 use rootlight_p2p::message::{
-    Body, Chunk, Items, Message, Parent, Push, Request, Response, SnapBlocks, Status, Strings, list_payload,
+    Body, Chunk, Items, Message, Parent, Push, Request, Response, SnapBlocks, Status, list_payload,
     string_payload,
 };
 use rootlight_p2p::network::PeerNetwork;
@@ -105,8 +105,8 @@ pub fn respond(id: u64, request: Request, given: &BlockResponses) -> Option<Vec<
             let one = header(100, B256::ZERO, 1, LONG / 400).encode(HeaderForm::Full);
             let blocks = string_payload(vec![list_of([one.as_slice(), &[0xc0_u8][..], &[0xc0_u8][..]]); 400]);
             let difficulties = string_payload(vec![[1_u8]; 400]);
-            let blocks = Strings::new(&blocks, 401, "blocks").ok()?;
-            let difficulties = Strings::new(&difficulties, 401, "difficulties").ok()?;
+            let blocks = Items::strings(&blocks, 401, "blocks").ok()?;
+            let difficulties = Items::strings(&difficulties, 401, "difficulties").ok()?;
             encode(Response::SnapBlocks(SnapBlocks { blocks, difficulties }))
         }
         _ => None,

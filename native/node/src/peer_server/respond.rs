@@ -8,7 +8,7 @@ use rootlight_p2p::chunk::limits::SPAN;
 use rootlight_p2p::chunk::serve;
 use rootlight_p2p::message::limits::{MAX_HEADERS, MAX_SKELETON, SKELETON_STEP};
 use rootlight_p2p::message::{
-    Chunk, ChunkRequest, Items, Message, Request, Response, SnapBlocks, SnapStatus, Strings, list_payload,
+    Chunk, ChunkRequest, Items, Message, Request, Response, SnapBlocks, SnapStatus, list_payload,
 };
 use rootlight_p2p::rlpx::MAX_FRAME_SENT;
 
@@ -117,7 +117,7 @@ fn run(chain: &dyn PeerChain, last: u64, more: u64) -> Option<(Vec<u8>, Vec<u8>)
 fn snap_blocks<'a>(blocks: &'a [u8], sums: &'a [u8]) -> Option<SnapBlocks<'a>> {
     let most = usize::try_from(SNAP_BLOCKS).ok()? + 1;
     Some(SnapBlocks {
-        blocks: Strings::new(blocks, most, "blocks").ok()?,
-        difficulties: Strings::new(sums, most, "difficulties").ok()?,
+        blocks: Items::strings(blocks, most, "blocks").ok()?,
+        difficulties: Items::strings(sums, most, "difficulties").ok()?,
     })
 }
