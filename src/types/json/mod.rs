@@ -24,7 +24,7 @@ mod write_transaction;
 pub use error::JsonError;
 pub use members::{MembersError, for_each_member};
 #[cfg(any(feature = "light", feature = "local"))]
-pub(crate) use object::Object;
+pub use object::Object;
 pub use read_header::{JsonBlock, JsonTransactions, block_from_json, block_with_header, header_from_json};
 pub use read_receipt::{log_from_json, receipt_from_json};
 pub use read_transaction::{location_from_json, transaction_from_json};

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor, value::MapAccessD
 /// An object of a caller. A derived parser of a struct alone would also read an array, whose values it would take for the
 /// members in the order of their declaration.
 #[derive(Debug)]
-pub(crate) struct Object<T>(pub(crate) T);
+pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

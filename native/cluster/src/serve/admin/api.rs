@@ -1,7 +1,5 @@
 //! What the page asks for. All of it is POST with JSON, so that no key's id is in a URL, which logs may keep.
 
-use std::fmt::{self, Formatter};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -9,10 +7,10 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::response::Response;
 use axum::routing::post;
 use axum::{Router, middleware};
+use rootlight::types::json::Object;
 use rootlight_server::keys::{KeyChange, KeySummary};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::overview::Overview;
@@ -116,29 +114,6 @@ pub(super) fn routes(state: &Arc<state::AdminState>) -> Router<Arc<state::AdminS
         .route("/api/keys/revoke", post(revoke))
         .route_layer(middleware::from_fn_with_state(state.clone(), guard::token))
         .layer(DefaultBodyLimit::max(BODY))
-}
-
-/// A JSON object. Without this type, an array with the members' values in their order would be accepted too.
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectReader<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectReader<T> {
-            type Value = T;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(members))
-            }
-        }
-
-        deserializer.deserialize_map(ObjectReader(PhantomData)).map(Self)
-    }
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, AdminError> {
