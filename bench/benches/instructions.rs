@@ -11,7 +11,7 @@ use alloy_primitives::{Address, B256, Bytes, keccak256};
 use gungraun::{LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main};
 use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{DevNode, HostInput};
-use rootlight::rpc::{LocalClient, LocalMessage};
+use rootlight::rpc::{LocalClient, MessageProgress};
 use rootlight::trie::{Trie, verify_proof};
 use rootlight_bench::headers::HeaderRun;
 use rootlight_bench::proven::ProvenCall;
@@ -94,7 +94,8 @@ impl DevBench {
     /// A host parses a message, then the node answers it.
     fn answer(&mut self, message: &str) -> String {
         self.messages += 1;
-        let message = LocalMessage::read_from(&self.client.dispatcher(), Arc::default(), message.as_bytes());
+        let message =
+            MessageProgress::read_from(&self.client.dispatcher(), Arc::default(), message.as_bytes());
         let answer = self.client.answer(message, Self::moment(self.messages), &|| false);
         answer.into_text().expect("a request gets an answer")
     }

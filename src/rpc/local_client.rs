@@ -20,38 +20,28 @@ use crate::{
     types::Asker,
 };
 
-/// A message to a local chain that is parsed but not answered.
+/// How a host answers a message to a local chain.
 ///
 /// ```text
-/// let message = LocalMessage::read_from(&dispatcher, connection, bytes);
+/// let message = MessageProgress::read_from(&dispatcher, connection, bytes);
 /// if message.reads_only() { message.read(&*snapshot, now, &interrupt) }      // any number at a time
 /// else { client.answer(message, moment, &interrupt); snapshot = client.snapshot() }
 /// ```
-#[derive(Debug)]
-pub struct LocalMessage {
-    progress: MessageProgress,
-}
-
-impl LocalMessage {
+impl MessageProgress {
     /// Reads a message of a connection.
     pub fn read_from(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
         let message = Message::read(message, dispatcher, connection.batch_limit());
         Self::new(connection, message)
     }
 
-    /// A message of a connection.
-    pub fn new(connection: Arc<Connection>, message: Message) -> Self {
-        Self { progress: MessageProgress::new(connection, message) }
-    }
-
     /// Whether no call of the message changes anything, so that a snapshot can answer it.
     pub fn reads_only(&self) -> bool {
-        !self.progress.requests().any(|request| request.row.writes() || request.row.watches())
+        !self.requests().any(|request| request.row.writes() || request.row.watches())
     }
 
     /// Whether a call of the message may change the chain or its pool. Filters are not part of these.
     pub fn changes_chain(&self) -> bool {
-        self.progress.requests().any(|request| request.row.writes())
+        self.requests().any(|request| request.row.writes())
     }
 
     /// Recovers the senders of the message's transactions together, if there are several. The chain need not wait
@@ -60,7 +50,7 @@ impl LocalMessage {
     pub fn recover(&self, chain_id: u64, recovery: &dyn crate::exec::Recovery) {
         use super::signed::{SIGNED, transaction};
 
-        let sends = self.progress.requests().filter(|request| request.row.sends());
+        let sends = self.requests().filter(|request| request.row.sends());
         let (mut of, mut transactions) = (alloc::vec![], alloc::vec![]);
         for request in sends {
             // What does not decode is an error of the call.
@@ -80,18 +70,12 @@ impl LocalMessage {
         }
     }
 
-    /// Whether the message takes only a few look-ups or mines at most one block, so that handing it to another thread
-    /// would cost more than answering it. Running code for a caller or reading many blocks does not count as brief.
-    pub fn is_brief(&self) -> bool {
-        self.progress.is_brief()
-    }
-
     /// Whether each request only reads and can be interrupted soon, so that [`Self::begin`] is worth trying: look-ups
     /// and calls. Proofs cannot be interrupted soon, the logs of one block may take milliseconds to write, and traces run
     /// transactions again.
     pub fn may_be_short(&self) -> bool {
         let may = |request: &Request| request.row.cost <= BRIEF_COST || request.row.runs == Runs::Call;
-        self.reads_only() && self.progress.requests().all(may)
+        self.reads_only() && self.requests().all(may)
     }
 
     /// Runs requests of a message that only reads until `interrupt` returns `true`, which it must do from then on.
@@ -104,8 +88,8 @@ impl LocalMessage {
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Reply> {
         let view = snapshot.attempt(self.asker(), now, interrupt);
-        let ended = self.progress.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)));
-        ended.then(|| self.progress.reply())
+        let ended = self.begin_each(interrupt, |request| outcome(request.run(&*view, None, now)));
+        ended.then(|| self.reply())
     }
 
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
@@ -124,7 +108,7 @@ impl LocalMessage {
         interrupt: &dyn Fn() -> bool,
     ) -> ReplyOrLogs {
         let view = snapshot.view_of(self.asker(), now, interrupt);
-        let call = self.progress.only_call(log_stream::METHOD);
+        let call = self.only_call(log_stream::METHOD);
         let reply = self.read_on(&*view, now, interrupt);
         let call = call.filter(|_| log_stream::is_too_long(&reply));
         let stream = call.and_then(|(values, start)| LogStream::open(&*view, &values, start));
@@ -132,12 +116,12 @@ impl LocalMessage {
     }
 
     fn asker(&self) -> Asker {
-        self.progress.connection().owner().asker
+        self.connection().owner().asker
     }
 
     fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Reply {
-        self.progress.run_each(interrupt, |request| outcome(request.run(view, None, now)));
-        self.progress.reply()
+        self.run_each(interrupt, |request| outcome(request.run(view, None, now)));
+        self.reply()
     }
 }
 
@@ -182,8 +166,8 @@ impl LocalClient {
     }
 
     /// Reads a message that comes from the host itself.
-    pub fn open(&self, message: &[u8]) -> LocalMessage {
-        LocalMessage::read_from(&self.dispatcher, Arc::default(), message)
+    pub fn open(&self, message: &[u8]) -> MessageProgress {
+        MessageProgress::read_from(&self.dispatcher, Arc::default(), message)
     }
 
     /// The present chain, for reading.
@@ -210,15 +194,15 @@ impl LocalClient {
     /// Answers a message. Its calls run in order, and each sees the changes of those before it.
     pub fn answer(
         &mut self,
-        mut message: LocalMessage,
+        mut message: MessageProgress,
         moment: HostInput,
         interrupt: &dyn Fn() -> bool,
     ) -> Reply {
         self.node.begin(moment);
         let node = &mut *self.node;
-        node.ask_as(message.progress.connection().owner());
-        message.progress.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
-        message.progress.reply()
+        node.ask_as(message.connection().owner());
+        message.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
+        message.reply()
     }
 }
 
@@ -322,7 +306,7 @@ mod tests {
         let dispatcher = Dispatcher::default();
         let short = |method: &str| {
             let text = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[1]}}"#);
-            LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
+            MessageProgress::read_from(&dispatcher, Arc::default(), text.as_bytes()).may_be_short()
         };
         assert!(["eth_call", "eth_estimateGas", "eth_getBalance", "net_version"].into_iter().all(short));
         let long = [
@@ -337,7 +321,7 @@ mod tests {
         ];
         assert!(!long.into_iter().any(short));
         let proof = br#"{"id":1,"method":"eth_getProof","params":["0x1",[]]}"#;
-        assert!(!LocalMessage::read_from(&dispatcher, Arc::default(), proof).may_be_short());
+        assert!(!MessageProgress::read_from(&dispatcher, Arc::default(), proof).may_be_short());
     }
 
     const SENDS: [&str; 2] = ["eth_sendRawTransaction", "eth_sendTransaction"];
@@ -346,7 +330,7 @@ mod tests {
     fn brief_messages_run_no_code_and_mine_at_most_one_block() {
         let dispatcher = Dispatcher::default();
         let brief =
-            |text: &str| LocalMessage::read_from(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
+            |text: &str| MessageProgress::read_from(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
         let call = |method: &str, params: &str| {
             alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
         };

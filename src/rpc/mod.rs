@@ -135,7 +135,7 @@ pub use error::{EnvelopeError, ParamError, RpcError};
 #[cfg(feature = "light")]
 pub use fetch_refusal::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS};
 #[cfg(feature = "local")]
-pub use local_client::{LocalClient, LocalMessage};
+pub use local_client::LocalClient;
 #[cfg(feature = "light")]
 pub use lock::{Lock, LockKind, SingleOwner};
 #[cfg(feature = "local")]
@@ -151,6 +151,7 @@ pub use method::{
 pub use mode::Mode;
 pub use notify::{MORE_NOTIFICATIONS, Notifications, notification, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
+pub use progress::MessageProgress;
 pub use reply::{Marks, Reply, Response};
 pub use request::Request;
 pub use revert::reason as revert_reason;

@@ -30,7 +30,7 @@ const MAX_BEGUN: usize = 64 << 10;
 
 /// The requests of a message, each with its state.
 #[derive(Debug)]
-pub(super) struct MessageProgress {
+pub struct MessageProgress {
     pub(super) members: Vec<RequestProgress>,
     kind: MessageForm,
     /// Bytes of the finished results.
@@ -71,7 +71,7 @@ pub(super) enum RequestState {
 
 impl MessageProgress {
     /// The requests of a message, as far as their connection may make them.
-    pub(super) fn new(connection: Arc<Connection>, message: Message) -> Self {
+    pub fn new(connection: Arc<Connection>, message: Message) -> Self {
         let member = |entry| RequestProgress::new(entry, &connection);
         let members = message.entries.into_iter().map(member).collect();
         Self { members, kind: message.kind, result_bytes: 0, connection }
@@ -106,9 +106,10 @@ impl MessageProgress {
         Some((request.values().to_vec(), start))
     }
 
-    /// Whether the requests take only a few look-ups or mine at most one block. Running code for a caller, reading
-    /// many blocks or using the filters does not count as brief.
-    pub(super) fn is_brief(&self) -> bool {
+    /// Whether the requests take only a few look-ups or mine at most one block, so that handing them to another thread
+    /// would cost more than answering them. Running code for a caller, reading many blocks or using the filters does not
+    /// count as brief.
+    pub fn is_brief(&self) -> bool {
         let cost = |request: &Request| {
             let row = request.row;
             // The optional parameter of a method that changes the chain asks for more than one block.

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use rootlight::rpc::LocalMessage;
+use rootlight::rpc::MessageProgress;
 use serde_json::{Value, json};
 
 use crate::fixture::ALICE;
@@ -24,7 +24,7 @@ fn call(dev: &mut DevClient, code: &str, block: &str) -> String {
 /// The answer must be that of a run without an attempt.
 fn attempt(dev: &mut DevClient, message: &str) -> (bool, u64, Value) {
     let snapshot = dev.client.snapshot();
-    let mut tried = LocalMessage::read_from(&dev.client.dispatcher(), Arc::default(), message.as_bytes());
+    let mut tried = MessageProgress::read_from(&dev.client.dispatcher(), Arc::default(), message.as_bytes());
     assert!(tried.may_be_short());
     let asked = Cell::new(0);
     let interrupt = || {

@@ -8,7 +8,7 @@ use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Connection, Handler, LocalClient, LocalMessage, Method, Mode, Support, methods};
+use rootlight::rpc::{Connection, Handler, LocalClient, MessageProgress, Method, Mode, Support, methods};
 use rootlight::types::{B256, keccak256};
 use serde_json::{Value, json, value::RawValue};
 
@@ -65,7 +65,7 @@ fn a_follower_answers_as_the_table_says() {
         let mut ask = |name: &str, params: &Value| -> Value {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).to_string();
             let message =
-                LocalMessage::read_from(&client.dispatcher(), connection.clone(), message.as_bytes());
+                MessageProgress::read_from(&client.dispatcher(), connection.clone(), message.as_bytes());
             let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
             serde_json::from_str(&client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::HostInput;
 use rootlight::rpc::methods;
-use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::rpc::{Connection, MessageProgress};
 use rootlight::types::{B256, KEY_ASKERS};
 use serde_json::{Value, json};
 use support::calls::{CallSubjects, params};
@@ -48,12 +48,12 @@ fn signed(dev: &mut DevClient, from: &str, nonce: u64) -> Value {
 /// Answers as hosts do: what only reads on a snapshot, the rest on the node.
 fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: &Value) -> Value {
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let message = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let message = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     if !message.reads_only() {
         return dev.ask_over(connection, method, params);
     }
     let (snapshot, now) = (dev.client.snapshot(), dev.now);
-    let mut begun = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let mut begun = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     let begun = match begun.begin(&*snapshot, now, &|| false) {
         Some(reply) => reply,
         None => begun.read(&*snapshot, now, &|| false),
@@ -62,7 +62,7 @@ fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: 
     let [read, begun] = [read, begun].map(|reply| reply.into_text().unwrap());
     assert_eq!(read, begun, "{method}");
     let moment = HostInput { now, entropy: B256::repeat_byte(9) };
-    let message = LocalMessage::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
+    let message = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     assert_eq!(
         dev.client.answer(message, moment, &|| false).into_text().unwrap(),
         read,

@@ -12,7 +12,7 @@ use rootlight::engine::{
     BlockHeader, Chain, Policy, Pool, Snapshot, State, TransactionPlace, View, ViewResult,
 };
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
-use rootlight::rpc::{Dispatcher, LocalMessage};
+use rootlight::rpc::{Dispatcher, MessageProgress};
 use rootlight::state::StateReader;
 use rootlight::trie::{Trie, WalkError};
 use rootlight::types::BlockRef;
@@ -81,7 +81,7 @@ impl Executed {
     /// The answer to a call. An error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let message = LocalMessage::read_from(&self.dispatcher, Arc::default(), message.as_bytes());
+        let message = MessageProgress::read_from(&self.dispatcher, Arc::default(), message.as_bytes());
         let reply = message.read(self, 0, &|| false).into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&reply).unwrap();
         match answer.get_mut("error") {

@@ -12,7 +12,7 @@ use rootlight::light::{
     UpstreamResponse,
 };
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Client, Connection, Dispatcher, LocalMessage, SessionStep};
+use rootlight::rpc::{Client, Connection, Dispatcher, MessageProgress, SessionStep};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{recording::Recording, shared};
@@ -62,7 +62,7 @@ impl ExecutedUpstream {
     /// The honest answer; an error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let message = LocalMessage::read_from(&self.dispatcher, Arc::default(), message.as_bytes());
+        let message = MessageProgress::read_from(&self.dispatcher, Arc::default(), message.as_bytes());
         let reply = message.read(&*self.chain, 1_900_000_000, &|| false).into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&reply).unwrap();
         match answer.get_mut("error") {

@@ -14,7 +14,7 @@ use rootlight::dev::{
     DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, PrivateKey, rbtc,
 };
 use rootlight::engine::{DevNode, HostInput, MAX_FILTERS};
-use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
+use rootlight::rpc::{Connection, Dispatcher, LocalClient, MessageProgress};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -153,7 +153,7 @@ impl DevChain {
     ) -> Option<String> {
         let mut running = self.running.borrow_mut();
         let OpenDevChain { client, dispatcher, entropy, changed, .. } = running.as_mut()?;
-        let message = LocalMessage::read_from(dispatcher, connection, message.as_bytes());
+        let message = MessageProgress::read_from(dispatcher, connection, message.as_bytes());
         *changed |= message.changes_chain();
         let deadline = Deadline::start();
         let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rootlight::engine::Snapshot;
-use rootlight::rpc::{Connection, LocalMessage, Message, Reply, ReplyOrLogs};
+use rootlight::rpc::{Connection, Message, MessageProgress, Reply, ReplyOrLogs};
 use rootlight_limits::caller_id::CallerId;
 use rootlight_limits::priority::Pauses;
 use rootlight_limits::unix_time::unix_time;
@@ -16,7 +16,7 @@ use crate::recovery::AllProcessors;
 
 /// A message with everything needed to answer it.
 pub(super) struct Job {
-    pub(super) message: LocalMessage,
+    pub(super) message: MessageProgress,
     /// Whether the answer may be sent in pieces.
     pub(super) takes_pieces: bool,
     pub(super) parts: Arc<LocalState>,
@@ -70,7 +70,7 @@ impl Job {
                 return Ok(ReplyOrLogs::Reply(fork.run(|| self.with(again).read_whole(pauses))?));
             }
             return Ok(if self.takes_pieces {
-                self.read(pauses, LocalMessage::read_or_stream)
+                self.read(pauses, MessageProgress::read_or_stream)
             } else {
                 ReplyOrLogs::Reply(self.read_whole(pauses))
             });
@@ -86,7 +86,7 @@ impl Job {
     /// A job like this one for the message as it was received, before a run has changed anything.
     fn with(&self, (connection, message): &(Arc<Connection>, Message)) -> Self {
         Self {
-            message: LocalMessage::new(connection.clone(), message.clone()),
+            message: MessageProgress::new(connection.clone(), message.clone()),
             takes_pieces: false,
             parts: self.parts.clone(),
             again: None,
@@ -95,13 +95,13 @@ impl Job {
     }
 
     fn read_whole(self, pauses: &Pauses<'_>) -> Reply {
-        self.read(pauses, LocalMessage::read)
+        self.read(pauses, MessageProgress::read)
     }
 
     fn read<T>(
         mut self,
         pauses: &Pauses<'_>,
-        read: impl FnOnce(LocalMessage, &dyn Snapshot, u64, &dyn Fn() -> bool) -> T,
+        read: impl FnOnce(MessageProgress, &dyn Snapshot, u64, &dyn Fn() -> bool) -> T,
     ) -> T {
         let (view, now) = self.begun.take().unwrap_or_else(|| (self.parts.view(), unix_time()));
         let (started, limit) = (Instant::now(), self.parts.options.run_timeout);
@@ -126,7 +126,7 @@ impl Job {
                     started.elapsed() > limit || parts.state.stopping.load(Ordering::Relaxed)
                 };
                 let received =
-                    || again.clone().map(|(connection, message)| LocalMessage::new(connection, message));
+                    || again.clone().map(|(connection, message)| MessageProgress::new(connection, message));
                 // A message runs a second time only where it is there again.
                 let message = message.take().or_else(received)?;
                 Some(client.answer(message, moment(&parts.entropy), &interrupt))

@@ -11,7 +11,7 @@ use rootlight::dev::DevError;
 use rootlight::engine::{LocalNode, RESOURCE_UNAVAILABLE, View};
 use rootlight::rpc::envelope::Id;
 use rootlight::rpc::{
-    LocalClient, LocalMessage, MAX_RESPONSE, Message, Notifications, Reply, ReplyOrLogs, notification,
+    LocalClient, MAX_RESPONSE, Message, MessageProgress, Notifications, Reply, ReplyOrLogs, notification,
 };
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation, SMALL_ANSWER};
@@ -169,7 +169,7 @@ impl LocalService {
         // Hashing a long parameter takes as long as a run.
         let is_short = message.bytes() <= SHORT_JSON;
         let again = self.parts.options.fork.as_ref().map(|_| (caller.connection.clone(), message.clone()));
-        let message = LocalMessage::new(caller.connection.clone(), message);
+        let message = MessageProgress::new(caller.connection.clone(), message);
         self.attempts.sent(caller_id);
         let (takes_pieces, parts) = (caller.takes_pieces, self.parts.clone());
         let job = Job { message, takes_pieces, parts, again, begun: None };

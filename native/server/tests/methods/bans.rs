@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::engine::HostInput;
-use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::rpc::{Connection, MessageProgress};
 use rootlight::types::B256;
 use rootlight_server::methods::Profile;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn only_the_operator_may_ban_and_see_reputations() {
         let params = if method.ends_with("Address") { json!(["192.0.2.7"]) } else { json!([]) };
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
-            LocalMessage::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+            MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
         let moment = HostInput { now: dev.now, entropy: B256::ZERO };
         serde_json::from_str(&dev.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rootlight::consensus::Network;
 use rootlight::engine::HostInput;
 use rootlight::light::UnprovenPolicy;
-use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::rpc::{Connection, MessageProgress};
 use rootlight::types::{B256, KEY_ASKERS};
 use rootlight_server::methods::{Profile, dispatcher, methods};
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ use support::{
 /// A call over this connection.
 fn ask(dev: &mut DevClient, connection: Connection, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let message = LocalMessage::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+    let message =
+        MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
     let moment = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
     let answer = dev.client.answer(message, moment, &|| false).into_text().unwrap();
     serde_json::from_str(&answer).unwrap()

@@ -6,7 +6,7 @@ use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{FollowNode, HostInput, LocalNode as _};
 use rootlight::exec::CallPolicy;
 use rootlight::local::LocalChain;
-use rootlight::rpc::{self, Connection, LocalClient, LocalMessage, Method, Mode, Support};
+use rootlight::rpc::{self, Connection, LocalClient, MessageProgress, Method, Mode, Support};
 use rootlight::types::B256;
 use rootlight_server::bans::HostBans;
 use rootlight_server::methods::{Profile, dispatcher, methods};
@@ -58,7 +58,7 @@ fn a_follower_of_a_server_answers_its_methods() {
     for method in own() {
         let params = fixture.arguments(method.name);
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params}).to_string();
-        let message = LocalMessage::read_from(dispatcher(), Arc::default(), message.as_bytes());
+        let message = MessageProgress::read_from(dispatcher(), Arc::default(), message.as_bytes());
         let answer = client.answer(message, moment, &|| false).into_text().unwrap();
         check(method, Mode::Follow, &serde_json::from_str(&answer).unwrap());
     }
