@@ -29,7 +29,7 @@ impl<'a> MessageCallCache<'a> {
 
 impl fmt::Debug for MessageCallCache<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deriving").finish_non_exhaustive()
+        f.debug_struct("MessageCallCache").finish_non_exhaustive()
     }
 }
 

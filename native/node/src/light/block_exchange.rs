@@ -37,7 +37,7 @@ pub struct BlockExchange(pub(super) Arc<SharedLight>);
 
 impl std::fmt::Debug for BlockExchange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToldBlocks").finish_non_exhaustive()
+        f.debug_struct("BlockExchange").finish_non_exhaustive()
     }
 }
 

@@ -31,6 +31,6 @@ pub struct KeyRecord {
 
 impl fmt::Debug for KeyRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record").field("id", &self.id).field("rules", &self.rules).finish_non_exhaustive()
+        f.debug_struct("KeyRecord").field("id", &self.id).field("rules", &self.rules).finish_non_exhaustive()
     }
 }
