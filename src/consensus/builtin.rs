@@ -291,4 +291,11 @@ impl Network {
             _ => return None,
         })
     }
+
+    /// The public network, or the regtest network, with this chain id.
+    #[must_use]
+    pub fn by_chain_id(id: u64) -> Option<Self> {
+        let names = ["mainnet", "testnet", "devnet", "regtest"];
+        names.into_iter().filter_map(Self::by_name).find(|network| network.chain_id == id)
+    }
 }

@@ -9,6 +9,7 @@
 //! | `work`, `bitcoin` | merge-mining work for external miners, and the Bitcoin blocks they submit |
 //! | `bitcoin_chain`, `mine_bitcoin` | a Bitcoin chain beside the development chain, which a host makes, and its blocks on request |
 //! | `approach` | header fields that change by small steps |
+//! | `fork` | the block of another network on which a chain begins: what is known of it, and how the rest is fetched |
 //! | `control` | snapshots and direct changes of the state |
 //! | `pool` | the transaction pool |
 //! | `clock` | the timestamps of blocks |
@@ -24,6 +25,8 @@ mod clock;
 mod config;
 mod control;
 mod error;
+#[cfg(feature = "light")]
+pub mod fork;
 #[cfg(test)]
 mod fork_test;
 mod key;

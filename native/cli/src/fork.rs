@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser as _;
 use rootlight::consensus::Network;
 use rootlight::light::UnprovenPolicy;
 use rootlight_limits::Limits;
@@ -11,7 +10,7 @@ use rootlight_upstream::{self as upstream, SharedUpstream, call};
 use serde_json::json;
 use tracing::info;
 
-use super::args::{Cli, Command, DevArgs};
+use super::args::DevArgs;
 use super::error::CommandError;
 use super::header_folder;
 use super::source_args::SourceArgs;
@@ -27,14 +26,14 @@ pub(super) struct OpenedFork {
 /// Finds the block to begin on; must be called inside a runtime.
 pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let (names, urls): (Vec<String>, Vec<String>) =
-        args.fork.iter().cloned().partition(|text| matches!(&**text, "mainnet" | "testnet"));
+        args.fork.iter().cloned().partition(|text| Network::by_name(text).is_some());
     light::check_quorum(args.unproven, urls.len(), "--fork")?;
     let network = match names.as_slice() {
         [] => network_of(&urls).await?,
         [name] => super::verify::network(name)?,
         _ => return Err(CommandError::Usage("--fork: give one network, and URLs of it".into())),
     };
-    let sources = sources(&network, &urls)?;
+    let sources = SourceArgs::of(&network, urls.clone());
     let is_development = network.name == "regtest";
     let start = light::start_of(&sources, &network)?;
     let limits = Limits::new();
@@ -46,9 +45,10 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let shown: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
     info!("fork of {} (chain id {}), upstream {}", network.name, network.chain_id, shown.join(", "));
     let options = ForkOptions {
-        network: network.clone(),
         start: (!is_development).then_some(start),
         folder: folder(args.data_dir.as_deref()),
+        has_fixed_urls: args.server.admission.is_for_others(),
+        ..ForkOptions::new(network.clone())
     };
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let fork = Fork::open(ForkSource::new(upstreams, args.unproven), options, urls, block).await;
@@ -57,17 +57,6 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
         network,
         is_unproven: args.unproven != UnprovenPolicy::Refuse,
     })
-}
-
-/// The flags of a light client with these upstreams.
-fn sources(network: &Network, urls: &[String]) -> Result<SourceArgs, CommandError> {
-    let mut arguments = vec!["rootlight", "light", "--network", &network.name];
-    arguments.extend(urls.iter().flat_map(|url| ["--upstream", url]));
-    let cli = Cli::try_parse_from(arguments).map_err(|error| CommandError::Usage(error.to_string()))?;
-    match cli.command {
-        Some(Command::Light(light)) => Ok(light.sources),
-        _ => Err(CommandError::Usage("--fork".into())),
-    }
 }
 
 /// The network that upstreams say they are of.
@@ -83,9 +72,8 @@ async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
         .trim_matches('"')
         .strip_prefix("0x")
         .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let known = ["mainnet", "testnet", "devnet", "regtest"].into_iter().filter_map(Network::by_name);
-    let network = known.into_iter().find(|network| Some(network.chain_id) == id);
-    network.ok_or_else(|| failed(format!("chain id {} is of no network that is known here", text.get())))
+    id.and_then(Network::by_chain_id)
+        .ok_or_else(|| failed(format!("chain id {} is of no network that is known here", text.get())))
 }
 
 /// The folder in which what is read is kept.

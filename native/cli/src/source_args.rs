@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use rootlight::consensus::Network;
 use rootlight::light::bitcoin::COUNTED_BLOCKS;
 use rootlight_upstream::p2p::PeerAddress;
 
 use super::find_args::FindArgs;
+
+/// Nodes that are found and asked at a time.
+const DEFAULT_PEERS: u8 = 4;
+
+/// Least share of the expected work, in percent.
+const DEFAULT_MIN_WORK: u64 = 50;
 
 /// Flags of a light client: the chain, who is asked for it, where it starts, and which answers it refuses.
 #[derive(Debug, Args)]
@@ -27,7 +34,7 @@ pub struct SourceArgs {
     #[arg(long)]
     pub discovery: bool,
     /// Number of nodes that are found and asked at a time
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PEERS, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub peers: u8,
     /// Flags of discovery.
     #[command(flatten)]
@@ -52,7 +59,7 @@ pub struct SourceArgs {
     pub max_age: Option<u64>,
     /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
     /// that the checkpoint promises, or without one of the network's least difficulty; 0 turns the check off
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MIN_WORK, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,
     /// Judge the chain by Bitcoin's, which this source shows: http(s) for Esplora, ssl, tcp, wss or ws for an Electrum server,
     /// rootlight+https and so on for another Rootlight; repeat the flag for several. "off" asks none [default: public sources of the network, docs/light.md names them]
@@ -71,6 +78,26 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
+    /// These upstreams of a network, and the defaults of all other flags.
+    pub(super) fn of(network: &Network, upstream: Vec<String>) -> Self {
+        Self {
+            network: network.name.clone(),
+            upstream,
+            peer: Vec::new(),
+            discovery: false,
+            peers: DEFAULT_PEERS,
+            finding: FindArgs::default(),
+            checkpoint: None,
+            backfill: false,
+            min_depth: 0,
+            max_age: None,
+            min_work: DEFAULT_MIN_WORK,
+            bitcoin: Vec::new(),
+            min_bitcoin: None,
+            data_dir: None,
+        }
+    }
+
     /// Whether the client starts at the block 0 that its upstreams show: every development chain has its own.
     pub(super) fn starts_at_shown_block(&self) -> bool {
         self.network == "regtest" && self.checkpoint.is_none() && !self.upstream.is_empty()

@@ -1,5 +1,6 @@
 //! Development chains that begin on a block of another one, which proves its state.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +30,8 @@ pub(super) struct Node {
     pub(super) asked: AtomicUsize,
     /// Whether it answers nothing.
     pub(super) is_down: AtomicBool,
+    /// Whether it never answers.
+    pub(super) is_silent: AtomicBool,
     /// Methods that the node does not have.
     pub(super) lacks: Vec<&'static str>,
     /// Replaces results of the node.
@@ -48,6 +51,7 @@ impl Node {
             chain,
             asked: AtomicUsize::new(0),
             is_down: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
             lacks: lacks.to_vec(),
             lie: Mutex::new(None),
         })
@@ -58,6 +62,9 @@ impl Node {
     }
 
     async fn answer(&self, request: UpstreamRequest) -> UpstreamResult {
+        if self.is_silent.load(Ordering::SeqCst) {
+            std::future::pending().await
+        }
         if self.is_down.load(Ordering::SeqCst) {
             return Err(UpstreamError::Transport("nobody listens there".into()));
         }
@@ -164,8 +171,17 @@ pub(super) async fn open(
     unproven: UnprovenPolicy,
     block: ForkBlock,
 ) -> Result<Fork, ForkError> {
+    let options = ForkOptions { folder: folder.map(Into::into), ..ForkOptions::new(Network::regtest()) };
+    open_with(nodes, unproven, options, block).await
+}
+
+pub(super) async fn open_with(
+    nodes: &[&Arc<Node>],
+    unproven: UnprovenPolicy,
+    options: ForkOptions,
+    block: ForkBlock,
+) -> Result<Fork, ForkError> {
     let upstreams = nodes.iter().map(|node| (*node).clone() as Arc<dyn Upstream>).collect();
-    let options = ForkOptions { network: Network::regtest(), start: None, folder: folder.map(Into::into) };
     Fork::open(ForkSource::new(upstreams, unproven), options, vec!["http://node".into()], block).await
 }
 
@@ -251,6 +267,24 @@ async fn a_number_is_linked_once_and_its_hash_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kept_hash_is_linked_anew_where_the_chain_has_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::of(network().await, &[]);
+    let before = block_hash(&forked(&node, Some(folder.path()), ForkBlock::Number(10)).await, 10).await;
+    let anew = dev_chain(Mining::Instant, LocalOptions::default());
+    ok(&anew, "anvil_setStorageAt", json!([TOKEN, OTHER, word(7)])).await;
+    ok(&anew, "evm_mine", json!([{ "blocks": 12 }])).await;
+    let node = Node::of(anew, &[]);
+    let chain = forked(&node, Some(folder.path()), ForkBlock::Number(10)).await;
+    assert_eq!((height(&chain).await, tokens(&chain, OTHER).await), (10, 7));
+    assert_ne!(block_hash(&chain, 10).await, before);
+    // The new hash is kept in its place.
+    drop(chain);
+    node.is_down.store(true, Ordering::SeqCst);
+    assert_eq!(tokens(&forked(&node, Some(folder.path()), ForkBlock::Number(10)).await, OTHER).await, 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tools_change_a_forks_state_time_and_snapshots() {
     let node = Node::of(network().await, &[]);
     let chain = forked(&node, None, ForkBlock::Head).await;
@@ -305,6 +339,21 @@ async fn a_reset_begins_again_on_another_block() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reset_names_no_other_upstream_where_others_are_served() {
+    let node = Node::of(network().await, &[]);
+    let options = ForkOptions { has_fixed_urls: true, ..ForkOptions::new(Network::regtest()) };
+    let fork = open_with(&[&node], UnprovenPolicy::Refuse, options, ForkBlock::Number(10)).await.unwrap();
+    let chain = on(fork).await.unwrap();
+    let of = |url: &str| json!([{ "forking": { "jsonRpcUrl": url, "blockNumber": 2 } }]);
+    // Where nothing answers, another error would come if it were asked.
+    let error = outcome(&*chain, "hardhat_reset", of("http://127.0.0.1:9/")).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("the upstreams of its start alone"), "{error}");
+    assert_eq!(height(&chain).await, 10);
+    ok(&chain, "hardhat_reset", of("http://node")).await;
+    assert_eq!(height(&chain).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn blocks_and_logs_below_the_fork_come_from_the_network() {
     let node = Node::of(network().await, &[]);
     let chain = forked(&node, None, ForkBlock::Number(10)).await;
@@ -342,6 +391,32 @@ async fn blocks_and_logs_below_the_fork_come_from_the_network() {
     assert_eq!(ok(&chain, "eth_getBlockByHash", json!([nothing, false])).await, Value::Null);
     let later = block_hash(&node.chain, 12).await;
     assert_eq!(ok(&chain, "eth_getBlockByHash", json!([later, false])).await, Value::Null, "above the fork");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contents_that_one_run_reads_do_not_evict_each_other() {
+    let chain = dev_chain(Mining::Manual, LocalOptions::default());
+    ok(&chain, "evm_mine", json!([{ "blocks": 5_000 }])).await;
+    let node = Node::of(chain, &[]);
+    let fork = open(&[&node], None, UnprovenPolicy::Refuse, ForkBlock::Head).await.unwrap();
+    let reading = move || {
+        let base = fork.base();
+        let has =
+            |number: u64| base.header(number).and_then(|header| base.contents(header.sealed())).is_some();
+        let have = |numbers: Range<u64>| numbers.clone().filter(|number| has(*number)).count() as u64;
+        // The second part is read once the first is there.
+        let read = |first: Range<u64>, second: Range<u64>| {
+            fork.run(|| {
+                let all = first.end - first.start;
+                if have(first.clone()) == all { all + have(second.clone()) } else { 0 }
+            })
+        };
+        let before = read(1..1_500, 1..1);
+        // These and those of the run before are more than are kept.
+        (before, read(1_500..3_500, 3_500..4_990), read(1..2_400, 2_400..4_800))
+    };
+    let read = tokio::task::spawn_blocking(reading).await.unwrap();
+    assert_eq!(read, (Ok(1_499), Ok(3_490), Err(ForkError::TooMuch(4_096))));
 }
 
 #[tokio::test(flavor = "multi_thread")]

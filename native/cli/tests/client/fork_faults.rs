@@ -1,18 +1,20 @@
 //! Errors of forks whose network does not give the data that a run needs. Nothing wrong is kept then.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::{UnprovenPolicy, UpstreamRequest};
-use rootlight_node::fork::{ForkBlock, ForkError};
+use rootlight_node::fork::{ForkBlock, ForkError, ForkOptions};
 use rootlight_node::local::LocalOptions;
 use rootlight_upstream::UpstreamResult;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::fork::{
-    Node, OTHER, PROOFS, TOKEN, WHALE, block_hash, forked, height, network, ok, on, open, tokens, transfer,
-    trusted,
+    Node, OTHER, PROOFS, TOKEN, WHALE, block_hash, forked, height, network, ok, on, open, open_with, tokens,
+    transfer, trusted,
 };
 use crate::common::{dev_chain, outcome};
 
@@ -105,6 +107,27 @@ async fn a_node_that_dies_in_the_middle_leaves_the_chain_as_it_was() {
     assert!(error["message"].as_str().unwrap().contains("nobody listens there"), "{error}");
     assert_eq!(height(&chain).await, head);
     node.is_down.store(false, Ordering::SeqCst);
+    transfer(&chain, WHALE, OTHER, 60).await;
+    assert_eq!((height(&chain).await, tokens(&chain, OTHER).await), (head + 1, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_never_answers_ends_the_message_at_its_time() {
+    let node = Node::of(network().await, &[]);
+    let run_time = Duration::from_secs(5);
+    let options = ForkOptions { run_time, ..ForkOptions::new(Network::regtest()) };
+    let chain = on(open_with(&[&node], UnprovenPolicy::Refuse, options, ForkBlock::Head).await.unwrap());
+    let chain = chain.await.unwrap();
+    let head = height(&chain).await;
+    ok(&chain, "anvil_impersonateAccount", json!([WHALE])).await;
+    node.is_silent.store(true, Ordering::SeqCst);
+    let sent = json!([{ "from": WHALE, "to": TOKEN, "gas": "0x186a0", "gasPrice": "0x1", "data": "0x" }]);
+    for (method, params) in [("eth_sendTransaction", sent), ("eth_getCode", json!([TOKEN, "latest"]))] {
+        let error = outcome(&*chain, method, params).await.unwrap_err();
+        assert_eq!(error["code"], -32002, "{error}");
+        assert!(error["message"].as_str().unwrap().contains("within 5 s"), "{error}");
+    }
+    node.is_silent.store(false, Ordering::SeqCst);
     transfer(&chain, WHALE, OTHER, 60).await;
     assert_eq!((height(&chain).await, tokens(&chain, OTHER).await), (head + 1, 100));
 }

@@ -6,16 +6,15 @@
 
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{B256, Bytes, keccak256};
+use alloy_primitives::{B256, Bytes};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use rootlight::consensus::{Network, VerifiedHeader};
+use rootlight::dev::fork::{ForkState, Learned};
 use rootlight::light::UnprovenPolicy;
+use rootlight::local::ForkBase as _;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::{Header, SealedHeader};
 use tracing::info;
-
-use super::state::ForkState;
-use super::values::Learned;
 
 /// Trie nodes and long values by their hashes.
 const NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("nodes");
@@ -82,14 +81,14 @@ impl ForkStore {
             for entry in nodes.iter().map_err(text)? {
                 let bytes = Bytes::copy_from_slice(entry.map_err(text)?.1.value());
                 // A damaged node gets another hash, so that nothing leads to it.
-                state.parts().nodes.0.insert(keccak256(&bytes), bytes);
+                state.add_node(bytes);
             }
         }
         if let Some(values) = table(read.open_table(VALUES))?.filter(|_| self.is_unproven) {
             for entry in values.iter().map_err(text)? {
                 let (key, value) = entry.map_err(text)?;
                 let value = value.value().split_first().filter(|(is_there, _)| **is_there == 1);
-                state.values.insert(key.value(), value.map(|(_, value)| Bytes::copy_from_slice(value)));
+                state.add_value(key.value(), value.map(|(_, value)| Bytes::copy_from_slice(value)));
             }
         }
         self.read_headers(state, read.open_table(HEADERS).ok())
@@ -101,12 +100,11 @@ impl ForkStore {
         table: Option<redb::ReadOnlyTable<u64, &[u8]>>,
     ) -> Result<(), Fault> {
         let Some(table) = table else { return Ok(()) };
-        for entry in table.range(..state.block.number).map_err(text)?.rev() {
+        for entry in table.range(..state.block().number).map_err(text)?.rev() {
             let (_, value) = entry.map_err(text)?;
-            let Some(lowest) = state.parts().lowest() else { break };
-            let header = decoded(value.value(), &state.network);
-            let Some(linked) = header.and_then(|header| lowest.parent_from(header)) else { break };
-            state.parts().add_header(linked);
+            let header = decoded(value.value(), state.network());
+            let Some(linked) = header.and_then(|header| state.lowest().parent_from(header)) else { break };
+            state.add_header(linked);
         }
         Ok(())
     }

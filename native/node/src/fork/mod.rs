@@ -4,50 +4,41 @@
 //! | file | holds |
 //! |---|---|
 //! | `start` | finds the block |
-//! | `state` | what is known of it, as the chain reads it |
-//! | `values`, `blocks` | fetch state, and blocks below |
+//! | `notes` | what runs have found missing |
 //! | `source` | the upstreams |
 //! | `disk` | what was read, on disk |
-//! | `growing_map` | a map that only grows |
+//!
+//! What is known of the block, and which requests bring the rest, is `rootlight::dev::fork`.
 
-mod blocks;
 mod disk;
-mod error;
-mod growing_map;
+mod notes;
 mod source;
 mod start;
-mod state;
-mod values;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use rootlight::consensus::{ChainError, VerifiedHeader};
 use rootlight::dev::DevConfig;
+use rootlight::dev::fork::{
+    ForkState, Learned, MOST_CONTENTS, MOST_ROUNDS, OtherStart, RESET_SECONDS, Wanted, fetch_blocks,
+    fetch_values,
+};
 use rootlight::engine::{DevNode, HostInput, Snapshot as _};
 use rootlight::local::ForkBase;
 use rootlight_upstream::{self as upstream, HttpConfig};
 use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
 
-pub use error::ForkError;
+pub use rootlight::dev::fork::ForkError;
 pub use source::ForkSource;
 pub use start::{ForkBlock, ForkOptions};
 
 use disk::ForkStore;
+use notes::{ThreadNotes, forget_missing, is_missing};
 use start::Begun;
-use state::{ForkState, MOST_MISSING, Missing, OtherStart, forget_missing, missed};
-use values::Learned;
-
-/// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
-/// misses one slot at a time.
-const MOST_ROUNDS: usize = 1_000;
-
-/// Most trie nodes and long values that are kept of a block.
-const MOST_NODES: usize = 4_000_000;
-
-/// Most values that are kept of a block, those that are known to be absent included.
-const MOST_VALUES: usize = 2 * MOST_NODES;
 
 /// What a chain that begins on a block of another network reads of that network.
 pub struct Fork {
@@ -65,6 +56,7 @@ pub struct Fork {
 #[derive(Clone)]
 struct Start {
     state: Arc<ForkState>,
+    notes: Arc<ThreadNotes>,
     source: Arc<ForkSource>,
     store: Option<Arc<Mutex<ForkStore>>>,
 }
@@ -106,7 +98,7 @@ impl Fork {
         // A start that only this list holds belongs to no chain any more.
         starts
             .retain(|start| Arc::strong_count(&start.state) > 1 && !Arc::ptr_eq(&start.state, &begun.state));
-        starts.push(Start { state: begun.state, source, store: begun.store });
+        starts.push(Start { state: begun.state, notes: begun.notes, source, store: begun.store });
     }
 
     fn starts(&self) -> Vec<Start> {
@@ -143,34 +135,47 @@ impl Fork {
         .map_err(|error: ChainError| ForkError::Unverified(error.to_string()))
     }
 
-    /// Runs `run` until it misses nothing, and returns its last result. What it misses is fetched between two runs; `run` must
-    /// undo what the run before it has changed. Blocks the thread, which must not be one of the runtime's own.
+    /// Runs `run` until it misses nothing, and returns its last result. What it misses is fetched between two runs, within the time
+    /// of [`ForkOptions::run_time`]; `run` must undo what the run before it has changed. Blocks the thread, which must not be one of
+    /// the runtime's own.
     ///
     /// # Errors
-    /// Something that is missing cannot be had.
+    /// Something that is missing cannot be had, or not in time.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, ForkError> {
-        forget_missing();
+        let (began, mut contents) = (Instant::now(), BTreeSet::new());
         for _ in 0..MOST_ROUNDS {
-            let before = missed();
+            forget_missing();
             let result = run();
-            if missed() == before {
+            if !is_missing() {
                 return Ok(result);
             }
-            self.runtime.block_on(self.fetch())?;
+            let wanted = self.missing()?;
+            let is_reset = wanted.iter().any(|(_, wanted)| !wanted.others.is_empty());
+            let time = if is_reset { Duration::from_secs(RESET_SECONDS) } else { self.options.run_time };
+            let fetched = async { timeout_at(began + time, self.fetch(wanted, &mut contents)).await };
+            self.runtime.block_on(fetched).map_err(|_| ForkError::TooLate(time.as_secs()))??;
         }
         Err(ForkError::TooManyRounds(MOST_ROUNDS))
     }
 
-    /// Fetches what the runs of the present thread have missed.
-    async fn fetch(&self) -> Result<(), ForkError> {
+    /// What the last run of the present thread has missed.
+    fn missing(&self) -> Result<Vec<(Start, Wanted)>, ForkError> {
+        self.starts().into_iter().map(|start| Ok((start.clone(), start.notes.take().wanted()?))).collect()
+    }
+
+    /// Fetches what a run has missed. `contents` are the blocks whose contents were fetched for it before.
+    async fn fetch(
+        &self,
+        wanted: Vec<(Start, Wanted)>,
+        contents: &mut BTreeSet<u64>,
+    ) -> Result<(), ForkError> {
         let _one = self.fetching.lock().await;
-        for start in self.starts() {
-            let missing = start.state.take_missing();
-            if missing.len() > MOST_MISSING {
-                return Err(ForkError::TooMuch(MOST_MISSING));
+        for (start, mut wanted) in wanted {
+            contents.extend(&wanted.contents);
+            if contents.len() > MOST_CONTENTS {
+                return Err(ForkError::TooMuch(MOST_CONTENTS));
             }
-            let wanted = Wanted::of(missing);
-            start.fetch(&wanted).await?;
+            start.fetch(&mut wanted, contents).await?;
             for other in wanted.others {
                 self.begin(&start, other).await?;
             }
@@ -182,6 +187,9 @@ impl Fork {
     async fn begin(&self, from: &Start, (url, number): OtherStart) -> Result<(), ForkError> {
         let source = match &url {
             Some(url) if !self.urls.contains(url) => {
+                if self.options.has_fixed_urls {
+                    return Err(ForkError::OtherUrl);
+                }
                 if !url.starts_with("http://") && !url.starts_with("https://") {
                     return Err(ForkError::Upstream("jsonRpcUrl is not an http(s) URL".to_owned()));
                 }
@@ -195,13 +203,12 @@ impl Fork {
         };
         let block = number.map_or(ForkBlock::Head, ForkBlock::Number);
         let known = |hash: &B256| {
-            let same =
-                |start: &Start| Arc::ptr_eq(&start.source, &source) && start.state.block.hash() == *hash;
+            let same = |start: &Start| Arc::ptr_eq(&start.source, &source) && start.notes.0 == *hash;
             let start = self.starts().into_iter().find(same)?;
-            Some(Begun { state: start.state, store: start.store })
+            Some(Begun { state: start.state, notes: start.notes, store: start.store })
         };
         let begun = start::begin(&source, &self.options_of(&source), block, &known).await?;
-        from.state.parts().others.insert((url, number), begun.state.clone());
+        from.state.add_other((url, number), begun.state.clone());
         self.add(begun, source);
         Ok(())
     }
@@ -216,61 +223,21 @@ impl Fork {
     /// Forgets the blocks that a reset has found, so that a later one finds the head of that time.
     pub(crate) fn settle(&self) {
         for start in self.starts() {
-            start.state.parts().others.clear();
+            start.state.forget_others();
         }
-    }
-}
-
-/// What is missing, by kind.
-#[derive(Default)]
-struct Wanted {
-    values: BTreeSet<Vec<u8>>,
-    headers: BTreeSet<u64>,
-    headers_of: BTreeSet<B256>,
-    contents: BTreeSet<u64>,
-    uncles: BTreeSet<u64>,
-    places: BTreeSet<B256>,
-    others: BTreeSet<OtherStart>,
-}
-
-impl Wanted {
-    fn of(missing: BTreeSet<Missing>) -> Self {
-        let mut wanted = Self::default();
-        for one in missing {
-            match one {
-                Missing::Value(key) => drop(wanted.values.insert(key)),
-                Missing::Header(number) => drop(wanted.headers.insert(number)),
-                Missing::HeaderOf(hash) => drop(wanted.headers_of.insert(hash)),
-                Missing::Contents(number) => drop(wanted.contents.insert(number)),
-                Missing::Uncles(number) => drop(wanted.uncles.insert(number)),
-                Missing::Place(hash) => drop(wanted.places.insert(hash)),
-                Missing::Other(other) => drop(wanted.others.insert(other)),
-            }
-        }
-        wanted
     }
 }
 
 impl Start {
-    async fn fetch(&self, wanted: &Wanted) -> Result<(), ForkError> {
+    /// Fetches what is wanted. Contents of the blocks of `run` stay.
+    async fn fetch(&self, wanted: &mut Wanted, run: &BTreeSet<u64>) -> Result<(), ForkError> {
         let (source, state) = (&self.source, &*self.state);
-        if !wanted.values.is_empty() {
-            if state.parts().nodes.0.len() > MOST_NODES || state.values.len() > MOST_VALUES {
-                return Err(ForkError::TooMuch(MOST_NODES));
-            }
-            let learned = values::fetch(source, state, &wanted.values).await?;
-            self.save(&learned, &[]);
-        }
-        if let Some(lowest) = wanted.headers.first() {
-            let headers = blocks::link(source, state, *lowest).await?;
-            self.save(&Learned::default(), &headers);
-        }
-        blocks::headers_of(source, state, &wanted.headers_of).await?;
-        if !wanted.contents.is_empty() {
-            blocks::contents(source, state, &wanted.contents).await?;
-        }
-        blocks::uncles(source, state, &wanted.uncles).await?;
-        blocks::places(source, state, &wanted.places).await
+        let learned = source.fetch(|exchanges| fetch_values(exchanges, state, wanted)).await?;
+        self.save(&learned, &[]);
+        let lowest = state.lowest().number;
+        source.fetch(|exchanges| fetch_blocks(exchanges, state, wanted, run)).await?;
+        self.save(&Learned::default(), &state.headers(0..lowest));
+        Ok(())
     }
 
     fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {

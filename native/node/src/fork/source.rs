@@ -1,20 +1,18 @@
 //! The upstreams of a fork.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rootlight::light::{UnprovenPolicy, UpstreamRequest};
-use rootlight_upstream::{SharedUpstream, UpstreamError, UpstreamResult};
-
-use super::error::ForkError;
-
-/// JSON-RPC error code of a method that does not exist.
-const METHOD_NOT_FOUND: i64 = -32601;
+use rootlight::dev::fork::{Exchanges, Fetched, ForkError, Stop};
+use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
+use rootlight_upstream::SharedUpstream;
 
 /// The upstreams of a fork, and what counts where they do not prove state.
 #[derive(Debug)]
 pub struct ForkSource {
     pub(super) upstreams: Vec<SharedUpstream>,
     pub(super) unproven: UnprovenPolicy,
+    names: Arc<[String]>,
     exchanges: AtomicU64,
 }
 
@@ -22,7 +20,8 @@ impl ForkSource {
     /// These upstreams, which are asked in this order. With a quorum each of them counts, whatever its domain.
     #[must_use]
     pub fn new(upstreams: Vec<SharedUpstream>, unproven: UnprovenPolicy) -> Self {
-        Self { upstreams, unproven, exchanges: AtomicU64::new(0) }
+        let names = upstreams.iter().map(|upstream| upstream.name().to_owned()).collect();
+        Self { upstreams, unproven, names, exchanges: AtomicU64::new(0) }
     }
 
     /// How many lists of requests were sent so far.
@@ -30,68 +29,28 @@ impl ForkSource {
         self.exchanges.load(Ordering::Relaxed)
     }
 
-    /// Sends requests to one upstream; there are as many results.
-    pub(super) async fn ask(
+    /// Runs `work` with each response that it asks for, until it asks for no more.
+    pub(super) async fn fetch<T>(
         &self,
-        upstream: &SharedUpstream,
-        requests: Vec<UpstreamRequest>,
-    ) -> Vec<UpstreamResult> {
-        if requests.is_empty() {
-            return Vec::new();
-        }
-        let count = requests.len();
-        self.exchanges.fetch_add(1, Ordering::Relaxed);
-        let (mut results, _reserved) = upstream.request_reserved(requests).await;
-        results.resize_with(count, || Err(UpstreamError::Malformed("no response".to_owned())));
-        results
-    }
-
-    /// Asks one upstream after the other until `read` takes what one answers.
-    pub(super) async fn first<T>(
-        &self,
-        requests: &[UpstreamRequest],
-        read: impl Fn(&SharedUpstream, Vec<UpstreamResult>) -> Result<T, ForkError>,
+        mut work: impl FnMut(&mut Exchanges) -> Fetched<T>,
     ) -> Result<T, ForkError> {
-        let mut failure = ForkError::Upstream("no upstream is given".to_owned());
-        for upstream in &self.upstreams {
-            match read(upstream, self.ask(upstream, requests.to_vec()).await) {
+        let mut exchanges = Exchanges::new(self.names.clone(), self.unproven);
+        loop {
+            match work(&mut exchanges) {
                 Ok(value) => return Ok(value),
-                Err(error) => failure = error,
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Ask(upstream, requests)) => {
+                    let responses = self.ask(upstream, requests.clone()).await;
+                    exchanges.feed(upstream, requests, responses);
+                }
             }
         }
-        Err(failure)
     }
-}
 
-/// Whether the upstream has no such method.
-pub(super) fn lacks_method(error: &UpstreamError) -> bool {
-    matches!(error, UpstreamError::Rpc { code: METHOD_NOT_FOUND, .. })
-}
-
-/// The text of a result that is not `null`.
-pub(super) fn given(
-    upstream: &SharedUpstream,
-    what: &str,
-    result: Option<UpstreamResult>,
-) -> Result<Option<String>, ForkError> {
-    match result {
-        Some(Ok(raw)) if raw.get() == "null" => Ok(None),
-        Some(Ok(raw)) => Ok(Some(raw.get().to_owned())),
-        Some(Err(error)) => Err(unanswered(upstream, what, &error.to_string())),
-        None => Err(unanswered(upstream, what, "no response")),
+    async fn ask(&self, upstream: usize, requests: Vec<UpstreamRequest>) -> Vec<UpstreamResponse> {
+        let Some(upstream) = self.upstreams.get(upstream) else { return Vec::new() };
+        self.exchanges.fetch_add(1, Ordering::Relaxed);
+        let (results, _reserved) = upstream.request_reserved(requests).await;
+        results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect()
     }
-}
-
-/// The upstream gave no answer.
-pub(super) fn unanswered(upstream: &SharedUpstream, what: &str, reason: &str) -> ForkError {
-    ForkError::Unanswered {
-        name: upstream.name().to_owned(),
-        what: what.to_owned(),
-        reason: reason.to_owned(),
-    }
-}
-
-/// The upstream's answer is not what a hash commits to.
-pub(super) fn refuted(upstream: &SharedUpstream, what: &str, reason: impl std::fmt::Display) -> ForkError {
-    ForkError::False { name: upstream.name().to_owned(), what: what.to_owned(), reason: reason.to_string() }
 }

@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use rootlight::consensus::{ChainView, Checkpoint, HeaderChain, Network, Rule, VerifiedHeader};
+use rootlight::consensus::{ChainView, Network, VerifiedHeader};
+use rootlight::dev::fork::{
+    ForkError, ForkState, Learned, MOST_FOR_REMASC, RUN_SECONDS, Stop, ancestors, below, is_replaced,
+    nearest, trusted_block, trusted_header,
+};
 use rootlight::engine::gate;
-use rootlight::light::UpstreamRequest;
+use rootlight::local::ForkBase as _;
 use tracing::info;
 
-use super::blocks::{below, link, raw};
 use super::disk::{ForkStore, keep_hash, kept_hash};
-use super::error::ForkError;
+use super::notes::ThreadNotes;
 use super::source::ForkSource;
-use super::state::ForkState;
-use super::values::{Learned, on_branch};
 use crate::light::{LightOptions, LightService, LightStart, first_block};
 
 /// Longest wait for a verified head.
@@ -23,10 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(2);
-
-/// Ancestors that are fetched for REMASC, at most. Where it pays later, as on the public networks after 4,000 blocks, it pays
-/// from those that the light client has anyway.
-const MOST_FOR_REMASC: u64 = 64;
 
 /// The block on which a chain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +45,30 @@ pub struct ForkOptions {
     pub start: Option<LightStart>,
     /// The folder in which what is read is kept.
     pub folder: Option<PathBuf>,
+    /// Whether a reset may name no other upstream than those of the start. Else a caller chooses what this host connects to.
+    pub has_fixed_urls: bool,
+    /// Limit of the time of one message.
+    pub run_time: Duration,
+}
+
+impl ForkOptions {
+    /// Blocks of a development chain, of which nothing is kept.
+    #[must_use]
+    pub fn new(network: Network) -> Self {
+        Self {
+            network,
+            start: None,
+            folder: None,
+            has_fixed_urls: false,
+            run_time: Duration::from_secs(RUN_SECONDS),
+        }
+    }
 }
 
 /// A block that was found, with its file and what it needs for the first block above it.
 pub(super) struct Begun {
     pub(super) state: Arc<ForkState>,
+    pub(super) notes: Arc<ThreadNotes>,
     pub(super) store: Option<Arc<Mutex<ForkStore>>>,
 }
 
@@ -68,7 +84,11 @@ pub(super) async fn begin(
     let kept = match block {
         ForkBlock::Head => None,
         ForkBlock::Number(number) => {
-            folder.and_then(|folder| kept_hash(folder, network.chain_id, number)).map(|hash| (number, hash))
+            let kept = folder.and_then(|folder| kept_hash(folder, network.chain_id, number));
+            match kept {
+                Some(hash) if is_still_there(source, number, hash).await => Some((number, hash)),
+                _ => None,
+            }
         }
         ForkBlock::Trusted(number, hash) => Some((number, hash)),
     };
@@ -76,24 +96,27 @@ pub(super) async fn begin(
         return Ok(begun);
     }
     let (header, chain) = find(source, options, &network, block, kept).await?;
-    if !network.active(Rule::Rskip126, header.number) {
-        return Err(ForkError::TooOld { number: header.number });
-    }
     let hash = header.hash();
     if let Some(begun) = known(&hash) {
         return Ok(begun);
     }
     let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
-    let mut state = ForkState::new(network, header);
+    let notes = Arc::new(ThreadNotes(hash));
+    let mut state = ForkState::new(network, header, notes.clone())?;
     if let Some(store) = &store {
         store.load(&state);
     }
-    ancestors(source, &state, chain.as_ref()).await?;
+    source.fetch(|exchanges| ancestors(exchanges, &state, chain.as_ref())).await?;
     state.set_first_rewarded();
     if let Some(store) = &store {
         keep_ancestors(store, &state, block);
     }
-    Ok(Begun { state: Arc::new(state), store: store.map(|store| Arc::new(Mutex::new(store))) })
+    Ok(Begun { state: Arc::new(state), notes, store: store.map(|store| Arc::new(Mutex::new(store))) })
+}
+
+/// Whether no upstream has another block at the height of one whose hash was kept. A second run needs no upstream that answers.
+async fn is_still_there(source: &ForkSource, number: u64, hash: B256) -> bool {
+    !source.fetch(|exchanges| is_replaced(exchanges, number, hash)).await.unwrap_or(false)
 }
 
 /// The header of a block, with the verified chain that leads to it unless its hash is kept or trusted.
@@ -124,10 +147,10 @@ async fn find(
 /// Stores the ancestors that a later start on the same block needs.
 fn keep_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
     // Heads are seldom begun on twice.
-    let below = if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network.params.remasc_maturity };
-    let lowest = state.block.number.saturating_sub(below);
-    let headers: Vec<_> = state.parts().headers.range(lowest..).map(|(_, header)| header.clone()).collect();
-    store.save(&Learned::default(), &headers);
+    let below =
+        if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network().params.remasc_maturity };
+    let lowest = state.block().number.saturating_sub(below);
+    store.save(&Learned::default(), &state.headers(lowest..u64::MAX));
 }
 
 /// The header of a trusted block, from the store or from an upstream that has the block on its chain.
@@ -140,24 +163,9 @@ async fn trusted(
     let kept = store.and_then(|store| store.header(number, network)).filter(|kept| kept.hash() == hash);
     let header = match kept {
         Some(header) => header,
-        None => {
-            let header = raw(source, network, hash).await?;
-            if header.number != number {
-                return Err(ForkError::OtherNumber { number, found: header.number, hash });
-            }
-            let request = UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#));
-            source
-                .first(&[request], |upstream, results| {
-                    on_branch(upstream, number, hash, results.into_iter().next())
-                })
-                .await?;
-            header
-        }
+        None => source.fetch(|exchanges| trusted_header(exchanges, network, (number, hash))).await?,
     };
-    let checkpoint = Checkpoint { number, hash, total_difficulty: None };
-    let chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, header);
-    let chain = chain.map_err(|error| ForkError::Unverified(error.to_string()))?;
-    Ok(chain.head().clone())
+    trusted_block(network, header)
 }
 
 /// The chain that a light client verifies, up to its head.
@@ -185,41 +193,16 @@ async fn linked(
     chain: &ChainView,
     number: u64,
 ) -> Result<VerifiedHeader, ForkError> {
-    if number > chain.head().number {
-        let name = source.upstreams.first().map_or_else(String::new, |one| one.name().to_owned());
-        return Err(ForkError::NoBlock { name, number });
-    }
-    let mut at = chain.by_number(number.max(chain.lowest())).cloned();
+    let mut at = source.fetch(|exchanges| nearest(exchanges, chain, number).map_err(Stop::from)).await?;
     let mut shown = Instant::now();
-    while let Some(header) = at.clone().filter(|header| header.number > number) {
+    while at.number > number {
         if shown.elapsed() > PROGRESS {
             shown = Instant::now();
-            info!("linking block {number} to the verified chain: {} headers to go", header.number - number);
+            info!("linking block {number} to the verified chain: {} headers to go", at.number - number);
         }
-        let next = below(source, network, &header, number).await?;
-        at = next.into_iter().next_back();
+        let linked = source.fetch(|exchanges| below(exchanges, network, &at, number)).await?;
+        let missing = || ForkError::Unverified(format!("it does not have block {number}"));
+        at = linked.into_iter().next_back().ok_or_else(missing)?;
     }
-    let missing = || ForkError::Unverified(format!("it does not have block {number}"));
-    at.ok_or_else(missing)
-}
-
-/// Adds the ancestors that the verified chain has, and those from which REMASC pays soon.
-async fn ancestors(
-    source: &ForkSource,
-    state: &ForkState,
-    chain: Option<&ChainView>,
-) -> Result<(), ForkError> {
-    let number = state.block.number;
-    for header in chain
-        .into_iter()
-        .flat_map(|chain| (chain.lowest()..number).rev().filter_map(|at| chain.by_number(at)))
-    {
-        state.parts().add_header(header.clone());
-    }
-    let maturity = state.network.params.remasc_maturity;
-    if maturity > MOST_FOR_REMASC {
-        return Ok(());
-    }
-    let oldest = number.saturating_add(1).saturating_sub(maturity).max(1).min(number);
-    link(source, state, oldest).await.map(drop)
+    Ok(at)
 }

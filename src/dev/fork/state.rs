@@ -1,72 +1,37 @@
 //! What is known of a block of a network, and of the blocks below it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
 
-use alloy_primitives::{B256, Bytes};
-use rootlight::consensus::{Network, VerifiedHeader, VerifiedUncles};
-use rootlight::local::{ForkBase, StoredBlock};
-use rootlight::state::Account;
-use rootlight::state::keys::REMASC_SENDER_KEY;
-use rootlight::trie::{NodeSource, TrieBase, WalkError, lookup_value};
-use rootlight::types::SealedHeader;
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{B256, Bytes, keccak256};
+use spin::{Mutex, MutexGuard};
 
+use super::error::ForkError;
 use super::growing_map::GrowingMap;
-
-/// Most things that one run may miss.
-pub(super) const MOST_MISSING: usize = 100_000;
+use super::missing::{Missing, MissingNotes, OtherStart};
+use crate::consensus::{Network, Rule, VerifiedHeader, VerifiedUncles};
+use crate::local::{ForkBase, StoredBlock};
+use crate::state::Account;
+use crate::state::keys::REMASC_SENDER_KEY;
+use crate::trie::{NodeSource, TrieBase, WalkError, lookup_value};
+use crate::types::SealedHeader;
 
 /// Values that are kept at which no more of those are kept that nodes prove to be absent: code can read any number of them.
 const MOST_ABSENT: usize = 250_000;
 
-thread_local! {
-    /// How many reads of the present thread have found something missing.
-    static MISSED: Cell<u64> = const { Cell::new(0) };
-    /// What they have found missing, by the address of their block. What one message cannot have is no fault of others.
-    static MISSING: RefCell<BTreeMap<usize, BTreeSet<Missing>>> = const { RefCell::new(BTreeMap::new()) };
-}
-
-/// How many reads of the present thread have found something missing so far.
-pub(super) fn missed() -> u64 {
-    MISSED.get()
-}
-
-/// Forgets what earlier runs of the present thread have found missing.
-pub(super) fn forget_missing() {
-    MISSING.with_borrow_mut(BTreeMap::clear);
-}
-
-/// Something that was read and is not known.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Missing {
-    /// The value under a key of the state.
-    Value(Vec<u8>),
-    /// The header of an ancestor, by its height.
-    Header(u64),
-    /// The header with this hash, if it is an ancestor's.
-    HeaderOf(B256),
-    /// Body and receipts of a block.
-    Contents(u64),
-    /// The uncles of a block.
-    Uncles(u64),
-    /// The place of a transaction.
-    Place(B256),
-    /// Another block to begin on: of the chain of a URL, and its height.
-    Other(OtherStart),
-}
-
-/// The URL and the height of another block to begin on.
-pub(super) type OtherStart = (Option<String>, Option<u64>);
-
 /// A block of a network with what was read below it.
-pub(super) struct ForkState {
+pub struct ForkState {
     pub(super) block: VerifiedHeader,
     pub(super) network: Arc<Network>,
     pub(super) first_rewarded: u64,
     /// Values by trie key; `None` is known to be absent.
     pub(super) values: GrowingMap<Option<Bytes>>,
-    pub(super) parts: Mutex<Parts>,
+    parts: Mutex<Parts>,
+    notes: Arc<dyn MissingNotes>,
 }
 
 /// What is known besides values.
@@ -76,18 +41,18 @@ pub(super) struct Parts {
     pub(super) nodes: Nodes,
     /// Ancestors, without gaps down to the lowest.
     pub(super) headers: BTreeMap<u64, VerifiedHeader>,
-    pub(super) numbers: HashMap<B256, u64>,
+    pub(super) numbers: B256Map<u64>,
     /// Hashes that no ancestor has, as far as the upstream says.
     pub(super) unknown_hashes: BTreeSet<B256>,
-    pub(super) contents: HashMap<u64, Arc<StoredBlock>>,
-    pub(super) uncles: HashMap<u64, Arc<VerifiedUncles>>,
-    pub(super) places: HashMap<B256, Option<(B256, usize)>>,
-    pub(super) others: BTreeMap<OtherStart, Arc<ForkState>>,
+    pub(super) contents: BTreeMap<u64, Arc<StoredBlock>>,
+    pub(super) uncles: BTreeMap<u64, Arc<VerifiedUncles>>,
+    pub(super) places: B256Map<Option<(B256, usize)>>,
+    others: BTreeMap<OtherStart, Arc<ForkState>>,
 }
 
 /// Nodes by their keccak-256.
 #[derive(Debug, Default)]
-pub(super) struct Nodes(pub(super) HashMap<B256, Bytes>);
+pub(super) struct Nodes(pub(super) B256Map<Bytes>);
 
 impl NodeSource for Nodes {
     fn node(&self, hash: &B256) -> Option<Bytes> {
@@ -95,47 +60,81 @@ impl NodeSource for Nodes {
     }
 }
 
-impl std::fmt::Debug for ForkState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for ForkState {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ForkState").field("block", &self.block.hash()).finish_non_exhaustive()
     }
 }
 
 impl ForkState {
-    pub(super) fn new(network: Arc<Network>, block: VerifiedHeader) -> Self {
+    /// A block of which nothing but its header is known. What its chain misses goes into `notes`.
+    ///
+    /// # Errors
+    /// [`ForkError::TooOld`]
+    pub fn new(
+        network: Arc<Network>,
+        block: VerifiedHeader,
+        notes: Arc<dyn MissingNotes>,
+    ) -> Result<Self, ForkError> {
+        if !network.active(Rule::Rskip126, block.number) {
+            return Err(ForkError::TooOld { number: block.number });
+        }
         let first_rewarded = block.number.saturating_add(1);
-        let state =
-            Self { block, network, first_rewarded, values: GrowingMap::default(), parts: Mutex::default() };
-        let header = state.block.clone();
-        state.parts().add_header(header);
+        let (values, parts) = (GrowingMap::default(), Mutex::default());
+        let state = Self { block, network, first_rewarded, values, parts, notes };
+        state.add_header(state.block.clone());
         // The REMASC transaction of each block since block 1 has counted the nonce up.
         let counter = Account { nonce: state.block.number, ..Account::default() };
         state.values.insert(&REMASC_SENDER_KEY, Some(counter.encode().into()));
-        state
+        Ok(state)
     }
 
     pub(super) fn parts(&self) -> MutexGuard<'_, Parts> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parts.lock()
     }
 
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+    /// The network of the block.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Adds an ancestor.
+    pub fn add_header(&self, header: VerifiedHeader) {
+        self.parts().add_header(header);
+    }
+
+    /// The lowest known ancestor, from which on all are known.
+    pub fn lowest(&self) -> VerifiedHeader {
+        self.parts().lowest().unwrap_or_else(|| self.block.clone())
+    }
+
+    /// The known ancestors at heights in a range, in ascending order.
+    pub fn headers(&self, heights: Range<u64>) -> Vec<VerifiedHeader> {
+        self.parts().headers.range(heights).map(|(_, header)| header.clone()).collect()
+    }
+
+    /// Adds a trie node or a long value of the state. One that does not belong there is never read.
+    pub fn add_node(&self, bytes: Bytes) {
+        self.parts().nodes.0.insert(keccak256(&bytes), bytes);
+    }
+
+    /// Adds a value that nothing proves; `None` is known to be absent.
+    pub fn add_value(&self, key: &[u8], value: Option<Bytes>) {
+        self.values.insert(key, value);
+    }
+
+    /// Another block to begin on was found.
+    pub fn add_other(&self, wanted: OtherStart, state: Arc<Self>) {
+        self.parts().others.insert(wanted, state);
+    }
+
+    /// Forgets the other blocks, so that a later reset finds the head of its time.
+    pub fn forget_others(&self) {
+        self.parts().others.clear();
     }
 
     fn note(&self, missing: Missing) {
-        MISSING.with_borrow_mut(|all| {
-            let of_block = all.entry(self.address()).or_default();
-            // One more shows that there are too many.
-            if of_block.len() <= MOST_MISSING {
-                of_block.insert(missing);
-            }
-        });
-        MISSED.set(MISSED.get().wrapping_add(1));
-    }
-
-    /// Takes what reads of the present thread have found missing since the last call.
-    pub(super) fn take_missing(&self) -> BTreeSet<Missing> {
-        MISSING.with_borrow_mut(|all| all.remove(&self.address())).unwrap_or_default()
+        self.notes.note(missing);
     }
 
     /// The value under a key as far as proven nodes tell.
@@ -145,8 +144,8 @@ impl ForkState {
 
     /// The height at which REMASC pays first, given the known ancestors: from the oldest whose uncles, and those of the blocks
     /// above it, are known to be none.
-    pub(super) fn set_first_rewarded(&mut self) {
-        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
+    pub fn set_first_rewarded(&mut self) {
+        let parts = self.parts.get_mut();
         let plain = parts.headers.iter().rev().take_while(|(_, header)| header.uncle_count == 0);
         let lowest = plain.last().map_or(u64::MAX, |(number, _)| *number);
         self.first_rewarded = lowest.clamp(1, self.block.number.saturating_add(1));
@@ -172,7 +171,7 @@ impl TrieBase for ForkState {
         }
         match self.proven(key) {
             Ok(None) if self.values.len() >= MOST_ABSENT => None,
-            Ok(value) => self.values.insert(key, value).as_ref(),
+            Ok(value) => self.values.insert(key, value)?.as_ref(),
             Err(_) => {
                 self.note(Missing::Value(key.to_vec()));
                 None
@@ -256,49 +255,25 @@ impl ForkBase for ForkState {
 
 #[cfg(test)]
 mod tests {
-    use rootlight::consensus::{Checkpoint, HeaderChain, testing};
-    use rootlight::trie::EMPTY_ROOT;
-    use rootlight::types::Header;
-
+    use super::super::missing::SharedNotes;
     use super::*;
+    use crate::consensus::{Checkpoint, HeaderChain, testing};
+    use crate::trie::EMPTY_ROOT;
+    use crate::types::Header;
 
-    /// A block without any account.
-    fn empty() -> ForkState {
+    #[test]
+    fn values_that_are_absent_are_kept_up_to_a_limit() {
         let network = Arc::new(Network::regtest());
         let header = Header { state_root: EMPTY_ROOT, ..testing::header(&network, 7) }.seal();
         let at = Checkpoint { number: 7, hash: header.hash(), total_difficulty: None };
         let chain = HeaderChain::from_checkpoint(network.clone(), &at, header).unwrap();
-        ForkState::new(network, chain.head().clone())
-    }
-
-    #[test]
-    fn what_one_run_misses_has_a_limit() {
-        let (state, before) = (empty(), missed());
-        let runs = MOST_MISSING + 20;
-        for number in 0..runs {
-            assert!(state.locate(&B256::left_padding_from(&number.to_be_bytes())).is_none());
-        }
-        assert_eq!(missed() - before, runs as u64);
-        assert_eq!(state.take_missing().len(), MOST_MISSING + 1);
-    }
-
-    #[test]
-    fn what_other_threads_miss_is_not_taken() {
-        let (one, other) = (empty(), empty());
-        std::thread::scope(|scope| scope.spawn(|| assert!(one.header(3).is_none())).join().unwrap());
-        assert!(one.header(5).is_none() && other.header(2).is_none());
-        assert_eq!(one.take_missing(), BTreeSet::from([Missing::Header(5)]));
-        forget_missing();
-        assert!(other.take_missing().is_empty());
-    }
-
-    #[test]
-    fn values_that_are_absent_are_kept_up_to_a_limit() {
-        let state = empty();
+        let notes = Arc::new(SharedNotes::default());
+        let state = ForkState::new(network, chain.head().clone(), notes.clone()).unwrap();
         for number in 0..MOST_ABSENT + 20 {
             assert!(state.value(&number.to_be_bytes()).is_none());
         }
-        assert_eq!((state.values.len(), state.take_missing().len()), (MOST_ABSENT, 0));
+        assert_eq!(state.values.len(), MOST_ABSENT);
+        assert!(notes.take().is_empty());
         assert!(state.value(&REMASC_SENDER_KEY).is_some());
     }
 }

@@ -1,7 +1,10 @@
 //! Why a fork has no answer.
 
+use alloc::string::String;
+
 use alloy_primitives::{Address, B256};
-use rootlight::types::BlockRef;
+
+use crate::types::BlockRef;
 
 /// Why a chain cannot begin on a block, or cannot read below it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -11,7 +14,7 @@ pub enum ForkError {
     /// The upstream has no method that proves state.
     #[error(
         "{name} proves no state ({reason}): give an upstream that does, by eth_getProof, or accept answers without proof with \
-         --unproven trust"
+         --unproven trust (in the package: unproven: 'trust')"
     )]
     NoProofs { name: String, reason: String },
     /// The upstream does not give the state of an account.
@@ -52,6 +55,12 @@ pub enum ForkError {
     TooMuch(usize),
     #[error("the answer needs more than {0} exchanges with the upstream")]
     TooManyRounds(usize),
+    #[error("the upstreams did not give what the answer reads within {0} s: ask again later, or for less")]
+    TooLate(u64),
+    #[error(
+        "jsonRpcUrl: this server forks the upstreams of its start alone, because others are served; leave it out"
+    )]
+    OtherUrl,
     #[error("{0}")]
     Upstream(String),
 }

@@ -1,25 +1,36 @@
 //! Fetches values of the state: proven by trie nodes, or as upstreams say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use rootlight::light::{UnprovenPolicy, UpstreamRequest};
-use rootlight::state::keys::{account_key, code_key, fact_of, slot_key, storage_root_key};
-use rootlight::state::{Account, StateKey};
-use rootlight::trie::{connected, unwrap_node};
-use rootlight::types::BlockRef;
-use rootlight_upstream::{SharedUpstream, UpstreamError, UpstreamResult};
 use serde::Deserialize;
 
 use super::error::ForkError;
-use super::source::{ForkSource, lacks_method, refuted};
+use super::exchanges::{Exchanges, Fetched, given, lacks_method, no_upstream, refuted};
+use super::missing::Wanted;
 use super::state::ForkState;
+use crate::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
+use crate::state::keys::{account_key, code_key, fact_of, slot_key, storage_root_key};
+use crate::state::{Account, StateKey};
+use crate::trie::{NodeSource as _, connected, unwrap_node};
+use crate::types::BlockRef;
+
+/// Most trie nodes and long values that are kept of a block.
+const MOST_NODES: usize = 4_000_000;
+
+/// Most values that are kept of a block, those that are known to be absent included.
+const MOST_VALUES: usize = 2 * MOST_NODES;
 
 /// Most storage slots in one proof, since upstreams limit them.
 const SLOTS_AT_ONCE: usize = 256;
 
 /// What is wanted, by account.
-type Wanted = BTreeMap<Address, Keys>;
+type WantedAccounts = BTreeMap<Address, Keys>;
 
 /// What is wanted of one account.
 #[derive(Debug, Default, Clone)]
@@ -29,36 +40,43 @@ struct Keys {
     slots: BTreeSet<U256>,
 }
 
-/// Values that were learned, for a store: nodes by hash, and values by key that nothing proves.
+/// Values that were learned, for a store.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
-    pub(super) nodes: Vec<(B256, Bytes)>,
-    pub(super) values: KeyValues,
+pub struct Learned {
+    /// Proven trie nodes and long values by their keccak-256.
+    pub nodes: Vec<(B256, Bytes)>,
+    /// Values by trie key that nothing proves; `None` is absent.
+    pub values: Vec<(Vec<u8>, Option<Bytes>)>,
 }
 
-/// Fetches the values under these keys of a state.
-pub(super) async fn fetch(
-    source: &ForkSource,
-    state: &ForkState,
-    keys: &BTreeSet<Vec<u8>>,
-) -> Result<Learned, ForkError> {
-    let mut wanted = Wanted::new();
-    for key in keys {
+/// Fetches the values of a state that are wanted.
+///
+/// # Errors
+/// [`super::Stop`]
+pub fn fetch_values(exchanges: &mut Exchanges, state: &ForkState, wanted: &Wanted) -> Fetched<Learned> {
+    let mut accounts = WantedAccounts::new();
+    for key in &wanted.values {
         let address = match fact_of(key) {
             Some(StateKey::Account(address) | StateKey::Code(address)) => address,
             Some(StateKey::Storage(address, slot)) => {
-                wanted.entry(address).or_default().slots.insert(slot);
+                accounts.entry(address).or_default().slots.insert(slot);
                 address
             }
             // Nothing reads other keys.
             _ => continue,
         };
-        wanted.entry(address).or_default().keys.insert(key.clone());
+        accounts.entry(address).or_default().keys.insert(key.clone());
     }
-    match source.unproven {
-        UnprovenPolicy::Refuse => proven(source, state, wanted).await,
-        UnprovenPolicy::Trust => unproven(source, state, wanted, 1).await,
-        UnprovenPolicy::Quorum(needed) => unproven(source, state, wanted, needed).await,
+    if accounts.is_empty() {
+        return Ok(Learned::default());
+    }
+    if state.parts().nodes.0.len() > MOST_NODES || state.values.len() > MOST_VALUES {
+        return Err(ForkError::TooMuch(MOST_NODES).into());
+    }
+    match exchanges.unproven() {
+        UnprovenPolicy::Refuse => proven(exchanges, state, accounts),
+        UnprovenPolicy::Trust => unproven(exchanges, state, accounts, 1),
+        UnprovenPolicy::Quorum(needed) => unproven(exchanges, state, accounts, needed),
     }
 }
 
@@ -87,7 +105,7 @@ impl At {
 }
 
 /// One request for each account and its slots, its code, and the bytes of long values.
-fn proof_requests(wanted: &Wanted, at: &At) -> Vec<(Address, UpstreamRequest)> {
+fn proof_requests(wanted: &WantedAccounts, at: &At) -> Vec<(Address, UpstreamRequest)> {
     let mut requests = Vec::new();
     for (address, keys) in wanted {
         let slots: Vec<String> = keys.slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
@@ -130,18 +148,18 @@ struct StorageProofResponse {
 struct GivenAccount {
     nodes: Vec<Bytes>,
     values: Vec<Bytes>,
-    failure: Option<UpstreamError>,
+    failure: Option<RequestFailure>,
     fault: Option<String>,
 }
 
 impl GivenAccount {
-    fn take(&mut self, method: &str, result: UpstreamResult) {
-        let raw = match result {
+    fn take(&mut self, method: &str, response: &UpstreamResponse) {
+        let raw = match response {
             Ok(raw) => raw,
-            Err(error) => {
+            Err(failure) => {
                 // Without the proof nothing else counts.
                 if method == "eth_getProof" {
-                    self.failure = Some(error);
+                    self.failure = Some(failure.clone());
                 }
                 return;
             }
@@ -161,7 +179,6 @@ impl GivenAccount {
 
     /// The nodes and values that belong to a state.
     fn proven(&self, root: B256) -> Result<Vec<(B256, Bytes)>, String> {
-        use rootlight::trie::NodeSource as _;
         let proven = connected(root, &self.nodes, &self.values).map_err(|error| error.to_string())?;
         let nodes = self.nodes.iter().filter_map(|node| unwrap_node(node).ok());
         let all = nodes.map(Bytes::copy_from_slice).chain(self.values.iter().cloned());
@@ -171,55 +188,55 @@ impl GivenAccount {
 }
 
 /// Fetches values with their proofs from one upstream after the other, until all are known.
-async fn proven(source: &ForkSource, state: &ForkState, mut wanted: Wanted) -> Result<Learned, ForkError> {
+fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccounts) -> Fetched<Learned> {
     let block = BlockRef { number: state.block.number, hash: state.block.hash() };
     let (mut learned, mut failure) = (Learned::default(), None);
     let forms = At::forms(&block);
-    for (upstream, at) in
-        source.upstreams.iter().flat_map(|upstream| forms.iter().map(move |at| (upstream, at)))
-    {
-        let requests = proof_requests(&wanted, at);
-        let results =
-            source.ask(upstream, requests.iter().map(|(_, request)| request.clone()).collect()).await;
-        let mut given: BTreeMap<Address, GivenAccount> = BTreeMap::new();
-        for ((address, request), result) in requests.iter().zip(results) {
-            given.entry(*address).or_default().take(request.method, result);
-        }
-        for (address, given) in &given {
-            let nodes = given.proven(state.block.state_root);
-            let fault = given.fault.clone().or_else(|| nodes.as_ref().err().cloned());
-            let nodes = nodes.unwrap_or_default();
-            state.parts().nodes.0.extend(nodes.iter().cloned());
-            learned.nodes.extend(nodes);
-            let Some(keys) = wanted.get_mut(address) else { continue };
-            keys.keys.retain(|key| state.proven(key).is_err());
-            if !keys.keys.is_empty() {
-                failure = Some(why(upstream, *address, block, given.failure.as_ref(), fault));
+    for (upstream, name) in exchanges.names().iter().enumerate() {
+        for at in &forms {
+            let requests = proof_requests(&wanted, at);
+            let sent = requests.iter().map(|(_, request)| request.clone()).collect();
+            let mut of_accounts: BTreeMap<Address, GivenAccount> = BTreeMap::new();
+            for ((address, request), response) in requests.iter().zip(&*exchanges.ask(upstream, sent)?) {
+                of_accounts.entry(*address).or_default().take(request.method, response);
+            }
+            for (address, of) in &of_accounts {
+                let nodes = of.proven(state.block.state_root);
+                let fault = of.fault.clone().or_else(|| nodes.as_ref().err().cloned());
+                let nodes = nodes.unwrap_or_default();
+                state.parts().nodes.0.extend(nodes.iter().cloned());
+                learned.nodes.extend(nodes);
+                let Some(keys) = wanted.get_mut(address) else { continue };
+                keys.keys.retain(|key| state.proven(key).is_err());
+                if !keys.keys.is_empty() {
+                    failure = Some(why(name, *address, block, of.failure.as_ref(), fault));
+                }
+            }
+            wanted.retain(|_, keys| !keys.keys.is_empty());
+            if wanted.is_empty() {
+                return Ok(learned);
             }
         }
-        wanted.retain(|_, keys| !keys.keys.is_empty());
-        if wanted.is_empty() {
-            return Ok(learned);
-        }
     }
-    Err(failure.unwrap_or_else(|| ForkError::Upstream("no upstream is given".to_owned())))
+    Err(failure.unwrap_or_else(no_upstream).into())
 }
 
 /// Why an upstream did not prove an account.
 fn why(
-    upstream: &SharedUpstream,
+    name: &str,
     address: Address,
     block: BlockRef,
-    failure: Option<&UpstreamError>,
+    failure: Option<&RequestFailure>,
     fault: Option<String>,
 ) -> ForkError {
-    let name = upstream.name().to_owned();
     match failure {
-        Some(error) if lacks_method(error) => ForkError::NoProofs { name, reason: error.to_string() },
-        Some(error) => ForkError::State { name, address, block, reason: error.to_string() },
+        Some(error) if lacks_method(error) => {
+            ForkError::NoProofs { name: name.to_owned(), reason: error.to_string() }
+        }
+        Some(error) => ForkError::State { name: name.to_owned(), address, block, reason: error.to_string() },
         None => {
             let fault = fault.unwrap_or_else(|| "the nodes do not lead to all of it".to_owned());
-            refuted(upstream, &format!("proof of account {address} at {block}"), fault)
+            refuted(name, &format!("proof of account {address} at {block}"), fault)
         }
     }
 }
@@ -228,17 +245,17 @@ fn why(
 type KeyValues = Vec<(Vec<u8>, Option<Bytes>)>;
 
 /// Takes what this many upstreams say without proof.
-async fn unproven(
-    source: &ForkSource,
+fn unproven(
+    exchanges: &mut Exchanges,
     state: &ForkState,
-    wanted: Wanted,
+    wanted: WantedAccounts,
     needed: usize,
-) -> Result<Learned, ForkError> {
+) -> Fetched<Learned> {
     // Each answer with the number of upstreams that gave it.
     let mut answers: BTreeMap<Address, Vec<(KeyValues, usize)>> = BTreeMap::new();
     let (mut open, mut failure) = (wanted, None);
-    for upstream in &source.upstreams {
-        for (address, values) in stated_by(source, upstream, state, &open).await {
+    for (upstream, name) in exchanges.names().iter().enumerate() {
+        for (address, values) in stated_by(exchanges, (upstream, name), state, &open)? {
             match values {
                 Err(error) => failure = Some(error),
                 Ok(values) => {
@@ -259,23 +276,23 @@ async fn unproven(
     if let Some((address, _)) = open.first_key_value() {
         let block = BlockRef { number: state.block.number, hash: state.block.hash() };
         let different = ForkError::Disagreement { wanted: needed, address: *address, block };
-        return Err(failure.filter(|_| needed == 1).unwrap_or(different));
+        return Err(failure.filter(|_| needed == 1).unwrap_or(different).into());
     }
     let agreed = answers.into_values().filter_map(|of| of.into_iter().find(|(_, count)| *count >= needed));
     let values: Vec<_> = agreed.flat_map(|(values, _)| values).collect();
     for (key, value) in &values {
-        state.values.insert(key, value.clone());
+        state.add_value(key, value.clone());
     }
     Ok(Learned { nodes: Vec::new(), values })
 }
 
 /// What one upstream says of accounts, or why it says nothing; by account.
-async fn stated_by(
-    source: &ForkSource,
-    upstream: &SharedUpstream,
+fn stated_by(
+    exchanges: &mut Exchanges,
+    (upstream, name): (usize, &str),
     state: &ForkState,
-    wanted: &Wanted,
-) -> Vec<(Address, Result<KeyValues, ForkError>)> {
+    wanted: &WantedAccounts,
+) -> Fetched<Vec<(Address, Result<KeyValues, ForkError>)>> {
     let (number, hash) = (state.block.number, state.block.hash());
     // In the same exchange, so that the upstream has not moved to another branch meanwhile.
     let mut requests = vec![request("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))];
@@ -288,22 +305,23 @@ async fn stated_by(
             requests.push(request(method, format!(r#"["{address:#x}","{slot:#x}","{number:#x}"]"#)));
         }
     }
-    let mut results = source.ask(upstream, requests).await.into_iter();
-    let checked = on_branch(upstream, number, hash, results.next());
-    let mut given = Vec::new();
+    let responses = exchanges.ask(upstream, requests)?;
+    let mut responses = responses.iter();
+    let checked = on_branch(name, number, hash, responses.next());
+    let mut stated = Vec::new();
     for (address, keys) in wanted {
-        let mut of: Vec<UpstreamResult> = results.by_ref().take(3 + keys.slots.len()).collect();
-        let slots = of.split_off(of.len().min(3));
+        let account: Vec<&UpstreamResponse> = responses.by_ref().take(3).collect();
+        let slots: Vec<&UpstreamResponse> = responses.by_ref().take(keys.slots.len()).collect();
         let block = BlockRef { number, hash };
         let values = checked.clone().and_then(|()| {
-            values_of(address, keys, of, slots).map_err(|reason| {
-                let name = upstream.name().to_owned();
+            values_of(address, keys, account, slots).map_err(|reason| {
+                let name = name.to_owned();
                 ForkError::State { name, address: *address, block, reason }
             })
         });
-        given.push((*address, values));
+        stated.push((*address, values));
     }
-    given
+    Ok(stated)
 }
 
 #[derive(Deserialize)]
@@ -313,22 +331,19 @@ struct HashOfBlock {
 
 /// Checks that the upstream has this block at this height.
 pub(super) fn on_branch(
-    upstream: &SharedUpstream,
+    name: &str,
     number: u64,
     hash: B256,
-    result: Option<UpstreamResult>,
+    response: Option<&UpstreamResponse>,
 ) -> Result<(), ForkError> {
-    let what = format!("block {number}");
-    let Some(text) = super::source::given(upstream, &what, result)? else {
-        return Err(ForkError::NoBlock { name: upstream.name().to_owned(), number });
+    let (what, name) = (format!("block {number}"), name.to_owned());
+    let Some(text) = given(&name, &what, response)? else {
+        return Err(ForkError::NoBlock { name, number });
     };
-    let found =
-        serde_json::from_str::<HashOfBlock>(&text).map_err(|error| refuted(upstream, &what, error))?;
+    let found = serde_json::from_str::<HashOfBlock>(text).map_err(|error| refuted(&name, &what, error))?;
     match found.hash == hash {
         true => Ok(()),
-        false => {
-            Err(ForkError::OffChain { name: upstream.name().to_owned(), number, hash, found: found.hash })
-        }
+        false => Err(ForkError::OffChain { name, number, hash, found: found.hash }),
     }
 }
 
@@ -337,18 +352,19 @@ pub(super) fn on_branch(
 fn values_of(
     address: &Address,
     keys: &Keys,
-    account: Vec<UpstreamResult>,
-    slots: Vec<UpstreamResult>,
+    account: Vec<&UpstreamResponse>,
+    slots: Vec<&UpstreamResponse>,
 ) -> Result<KeyValues, String> {
-    let text =
-        |result: UpstreamResult| result.map(|raw| raw.get().to_owned()).map_err(|error| error.to_string());
+    fn text(response: &UpstreamResponse) -> Result<&str, String> {
+        response.as_ref().map(|raw| raw.get()).map_err(ToString::to_string)
+    }
     let mut account = account.into_iter().map(text);
     let mut next = || account.next().unwrap_or_else(|| Err("no response".to_owned()));
     let (nonce, balance, code) = (next()?, next()?, next()?);
     let bad = |error: serde_json::Error| error.to_string();
-    let nonce: U256 = serde_json::from_str(&nonce).map_err(bad)?;
-    let balance: U256 = serde_json::from_str(&balance).map_err(bad)?;
-    let code: Option<Bytes> = serde_json::from_str(&code).map_err(bad)?;
+    let nonce: U256 = serde_json::from_str(nonce).map_err(bad)?;
+    let balance: U256 = serde_json::from_str(balance).map_err(bad)?;
+    let code: Option<Bytes> = serde_json::from_str(code).map_err(bad)?;
     let code = code.filter(|code| !code.is_empty());
     let nonce = u64::try_from(nonce).map_err(|_| "a nonce above 2^64".to_owned())?;
     let is_contract = code.is_some() || is_native(address);
@@ -362,9 +378,9 @@ fn values_of(
     for (slot, value) in keys.slots.iter().zip(slots) {
         let value = text(value)?;
         let value: Bytes = match is_native(address) {
-            true if matches!(&*value, "null" | "\"0x0\"") => Bytes::new(),
-            true => serde_json::from_str(&value).map_err(bad)?,
-            false => serde_json::from_str::<U256>(&value).map_err(bad)?.to_be_bytes_trimmed_vec().into(),
+            true if matches!(value, "null" | "\"0x0\"") => Bytes::new(),
+            true => serde_json::from_str(value).map_err(bad)?,
+            false => serde_json::from_str::<U256>(value).map_err(bad)?.to_be_bytes_trimmed_vec().into(),
         };
         values.push((slot_key(address, slot), Some(value).filter(|value| !value.is_empty())));
     }

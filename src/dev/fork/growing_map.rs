@@ -1,23 +1,27 @@
 //! A map that only grows, so that what it holds can be lent while other threads add to it.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use alloc::boxed::Box;
+use core::hash::BuildHasher as _;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use alloy_primitives::map::DefaultHashBuilder;
+use spin::Once;
 
 /// Number of chains. With a million entries each has some sixty.
 const CHAINS: usize = 1 << 14;
 
+/// The bits of a hash that choose the chain.
+const CHAIN_BITS: u64 = (1 << 14) - 1;
+
 /// A map from byte strings. What was inserted stays, and never changes.
-#[derive(Debug)]
 pub(super) struct GrowingMap<V> {
     chains: Box<[Link<V>]>,
     count: AtomicUsize,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
 }
 
-type Link<V> = OnceLock<Box<Entry<V>>>;
+type Link<V> = Once<Box<Entry<V>>>;
 
-#[derive(Debug)]
 struct Entry<V> {
     key: Box<[u8]>,
     value: V,
@@ -27,14 +31,14 @@ struct Entry<V> {
 impl<V> Default for GrowingMap<V> {
     fn default() -> Self {
         let chains = (0..CHAINS).map(|_| Link::new()).collect();
-        Self { chains, count: AtomicUsize::new(0), hasher: RandomState::new() }
+        Self { chains, count: AtomicUsize::new(0), hasher: DefaultHashBuilder::default() }
     }
 }
 
 impl<V> GrowingMap<V> {
-    fn chain(&self, key: &[u8]) -> &Link<V> {
-        // The remainder is below the number of chains.
-        &self.chains[usize::try_from(self.hasher.hash_one(key) % CHAINS as u64).unwrap_or(0)]
+    fn chain(&self, key: &[u8]) -> Option<&Link<V>> {
+        let chain = usize::try_from(self.hasher.hash_one(key) & CHAIN_BITS).ok()?;
+        self.chains.get(chain)
     }
 
     /// The number of entries.
@@ -44,7 +48,7 @@ impl<V> GrowingMap<V> {
 
     /// The value under a key.
     pub(super) fn get(&self, key: &[u8]) -> Option<&V> {
-        let mut link = self.chain(key);
+        let mut link = self.chain(key)?;
         while let Some(entry) = link.get() {
             if *entry.key == *key {
                 return Some(&entry.value);
@@ -55,17 +59,18 @@ impl<V> GrowingMap<V> {
     }
 
     /// Adds a value; one that is there already stays. Returns the value that is kept.
-    pub(super) fn insert(&self, key: &[u8], value: V) -> &V {
+    pub(super) fn insert(&self, key: &[u8], value: V) -> Option<&V> {
         let mut new = Some(Box::new(Entry { key: key.into(), value, next: Link::new() }));
-        let mut link = self.chain(key);
+        let mut link = self.chain(key)?;
         loop {
             // Another thread may append first; the next entry is looked at then.
-            let entry = link.get_or_init(|| {
+            let append = || {
                 self.count.fetch_add(1, Ordering::Relaxed);
-                new.take().unwrap_or_else(|| unreachable!("it is taken once"))
-            });
+                new.take().ok_or(())
+            };
+            let entry = link.try_call_once(append).ok()?;
             if *entry.key == *key {
-                return &entry.value;
+                return Some(&entry.value);
             }
             link = &entry.next;
         }
@@ -76,9 +81,9 @@ impl<V> Drop for GrowingMap<V> {
     /// Takes long chains apart without recursion.
     fn drop(&mut self) {
         for link in &mut self.chains {
-            let mut next = link.take();
+            let mut next = core::mem::take(link).try_into_inner();
             while let Some(mut entry) = next {
-                next = entry.next.take();
+                next = core::mem::take(&mut entry.next).try_into_inner();
             }
         }
     }
@@ -96,13 +101,13 @@ mod tests {
                 let map = &map;
                 scope.spawn(move || {
                     for number in (0..20_000_u32).map(|number| number ^ offset) {
-                        assert_eq!(*map.insert(&number.to_be_bytes(), number), number);
+                        assert_eq!(map.insert(&number.to_be_bytes(), number), Some(&number));
                     }
                 });
             }
         });
         assert!((0..20_000_u32).all(|number| map.get(&number.to_be_bytes()) == Some(&number)));
-        assert_eq!(*map.insert(&7_u32.to_be_bytes(), 8), 7, "the first value stays");
+        assert_eq!(map.insert(&7_u32.to_be_bytes(), 8), Some(&7), "the first value stays");
         assert_eq!(map.len(), 20_000);
         assert_eq!(map.get(b"other"), None);
     }

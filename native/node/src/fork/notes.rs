@@ -1,0 +1,62 @@
+//! What runs have found missing, apart for each thread: many messages read at once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use rootlight::dev::fork::{Missing, MissingNotes, MissingSet};
+
+thread_local! {
+    /// What reads of the present thread have found missing, by the address of their notes. What one message cannot have is no
+    /// fault of others.
+    static MISSING: RefCell<BTreeMap<usize, MissingSet>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Whether reads of the present thread have found something missing.
+pub(super) fn is_missing() -> bool {
+    MISSING.with_borrow(|all| !all.is_empty())
+}
+
+/// Forgets what earlier runs of the present thread have found missing.
+pub(super) fn forget_missing() {
+    MISSING.with_borrow_mut(BTreeMap::clear);
+}
+
+/// The notes of the state of the block with this hash.
+#[derive(Debug)]
+pub(super) struct ThreadNotes(pub(super) B256);
+
+impl ThreadNotes {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Takes what reads of the present thread have found missing since the last call.
+    pub(super) fn take(&self) -> MissingSet {
+        MISSING.with_borrow_mut(|all| all.remove(&self.address())).unwrap_or_default()
+    }
+}
+
+impl MissingNotes for ThreadNotes {
+    fn note(&self, missing: Missing) {
+        MISSING.with_borrow_mut(|all| all.entry(self.address()).or_default().note(missing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_threads_miss_is_not_taken() {
+        let (one, other) = (ThreadNotes(B256::ZERO), ThreadNotes(B256::ZERO));
+        std::thread::scope(|scope| scope.spawn(|| one.note(Missing::Header(3))).join().unwrap());
+        assert!(!is_missing());
+        one.note(Missing::Contents(5));
+        other.note(Missing::Header(2));
+        assert_eq!(one.take().wanted().unwrap().contents, [5].into());
+        assert!(is_missing());
+        forget_missing();
+        assert!(!is_missing() && other.take().is_empty());
+    }
+}

@@ -1,0 +1,188 @@
+//! Fetches headers: of the block on which a chain begins, and of its ancestors, by the hashes that lead to them.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+
+use super::error::ForkError;
+use super::exchanges::{Exchanges, Fetched, given, refuted};
+use super::state::ForkState;
+use super::values::on_branch;
+use crate::consensus::{ChainView, Checkpoint, HeaderChain, Network, VerifiedHeader};
+use crate::light::{UpstreamRequest, prove};
+use crate::types::SealedHeader;
+use crate::types::json::header_from_json;
+
+/// Headers that are asked for at once.
+const HEADERS_AT_ONCE: u64 = 50;
+
+/// Most blocks below the one that was forked.
+const MOST_BELOW: u64 = 100_000;
+
+/// Ancestors that are fetched for REMASC, at most. Where it pays later, as on the public networks after 4,000 blocks, it pays
+/// from those that are verified anyway.
+pub const MOST_FOR_REMASC: u64 = 64;
+
+fn by_number(number: u64) -> UpstreamRequest {
+    UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))
+}
+
+/// The ancestors of a header down to a height, or as many as are asked for at once.
+///
+/// # Errors
+/// [`super::Stop`]
+pub fn below(
+    exchanges: &mut Exchanges,
+    network: &Network,
+    header: &VerifiedHeader,
+    to: u64,
+) -> Fetched<Vec<VerifiedHeader>> {
+    let to = to.max(header.number.saturating_sub(HEADERS_AT_ONCE));
+    let numbers: Vec<u64> = (to..header.number).rev().collect();
+    let requests: Vec<UpstreamRequest> = numbers.iter().copied().map(by_number).collect();
+    let (child, mut linked) = exchanges.first(&requests, |name, responses| {
+        let (mut child, mut linked) = (header.clone(), Vec::new());
+        for (number, response) in numbers.iter().zip(responses) {
+            let what = format!("header of block {number}");
+            let none = || ForkError::NoBlock { name: name.to_owned(), number: *number };
+            let text = given(name, &what, Some(response))?.ok_or_else(none)?;
+            let Ok(found) = shown(text, child.parent_hash, network) else {
+                // The header's raw form is requested below.
+                return Ok((child, linked));
+            };
+            child = child.parent_from(found).ok_or_else(|| refuted(name, &what, "another hash"))?;
+            linked.push(child.clone());
+        }
+        Ok((child, linked))
+    })?;
+    if child.number > to {
+        let hash = child.parent_hash;
+        let found = raw(exchanges, network, hash)?;
+        let none = || ForkError::NoBlockHash { name: exchanges.first_name(), hash };
+        linked.push(child.parent_from(found).ok_or_else(none)?);
+    }
+    Ok(linked)
+}
+
+/// Links the headers down to this height.
+pub(super) fn link(exchanges: &mut Exchanges, state: &ForkState, to: u64) -> Fetched<()> {
+    if state.block.number.saturating_sub(to) > MOST_BELOW {
+        return Err(ForkError::TooDeep { number: to, most: MOST_BELOW }.into());
+    }
+    loop {
+        let lowest = state.lowest();
+        if lowest.number <= to {
+            return Ok(());
+        }
+        let begun = exchanges.used();
+        let new = below(exchanges, state.network(), &lowest, to)?;
+        new.into_iter().for_each(|header| state.add_header(header));
+        exchanges.forget(begun);
+    }
+}
+
+/// A header as a block object shows it, if that shows all of it.
+fn shown(text: &str, hash: B256, network: &Network) -> Result<SealedHeader, String> {
+    header_from_json(text, Some(hash), &|number| network.header_shape(number))
+        .map_err(|error| error.to_string())
+}
+
+/// The header with a hash, from its block object or, as that may hide a part, from its raw form.
+pub(super) fn raw(exchanges: &mut Exchanges, network: &Network, hash: B256) -> Fetched<SealedHeader> {
+    let requests = [
+        UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
+        UpstreamRequest::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#)),
+    ];
+    let what = format!("header {hash}");
+    exchanges.first(&requests, |name, responses| {
+        let none = || ForkError::NoBlockHash { name: name.to_owned(), hash };
+        let block = given(name, &what, responses.first())?.ok_or_else(none)?;
+        let reason = match shown(block, hash, network) {
+            Ok(found) => return Ok(found),
+            Err(reason) => reason,
+        };
+        let raw = given(name, &what, responses.get(1)).ok().flatten();
+        let raw = raw.ok_or_else(|| refuted(name, &what, &reason))?;
+        let found = prove::raw_header(raw, block, network).ok();
+        found.filter(|found| found.hash() == hash).ok_or_else(|| refuted(name, &what, reason))
+    })
+}
+
+/// The header of a block whose hash is trusted, from an upstream that has the block on its chain.
+///
+/// # Errors
+/// [`super::Stop`]
+pub fn trusted_header(
+    exchanges: &mut Exchanges,
+    network: &Network,
+    (number, hash): (u64, B256),
+) -> Fetched<SealedHeader> {
+    let header = raw(exchanges, network, hash)?;
+    if header.number != number {
+        return Err(ForkError::OtherNumber { number, found: header.number, hash }.into());
+    }
+    exchanges
+        .first(&[by_number(number)], |name, responses| on_branch(name, number, hash, responses.first()))?;
+    Ok(header)
+}
+
+/// Takes a header whose hash is trusted for verified.
+///
+/// # Errors
+/// [`ForkError::Unverified`]
+pub fn trusted_block(network: &Arc<Network>, header: SealedHeader) -> Result<VerifiedHeader, ForkError> {
+    let checkpoint = Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None };
+    let chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, header);
+    let chain = chain.map_err(|error| ForkError::Unverified(error.to_string()))?;
+    Ok(chain.head().clone())
+}
+
+/// Whether the upstreams that answer have another block at this height than the one whose hash was kept: it was reorganised away,
+/// or a development chain has begun anew.
+///
+/// # Errors
+/// [`super::Stop`]
+pub fn is_replaced(exchanges: &mut Exchanges, number: u64, hash: B256) -> Fetched<bool> {
+    exchanges.first(&[by_number(number)], |name, responses| {
+        match on_branch(name, number, hash, responses.first()) {
+            Err(ForkError::OffChain { .. } | ForkError::NoBlock { .. }) => Ok(true),
+            checked => checked.map(|()| false),
+        }
+    })
+}
+
+/// The header of a verified chain from which hashes lead down to the block at this height.
+///
+/// # Errors
+/// The chain has no such block.
+pub fn nearest(exchanges: &Exchanges, chain: &ChainView, number: u64) -> Result<VerifiedHeader, ForkError> {
+    if number > chain.head().number {
+        return Err(ForkError::NoBlock { name: exchanges.first_name(), number });
+    }
+    let missing = || ForkError::Unverified(format!("it does not have block {number}"));
+    chain.by_number(number.max(chain.lowest())).cloned().ok_or_else(missing)
+}
+
+/// Adds the ancestors that a verified chain has, and those from which REMASC pays soon.
+///
+/// # Errors
+/// [`super::Stop`]
+pub fn ancestors(exchanges: &mut Exchanges, state: &ForkState, chain: Option<&ChainView>) -> Fetched<()> {
+    let number = state.block.number;
+    for header in chain
+        .into_iter()
+        .flat_map(|chain| (chain.lowest()..number).rev().filter_map(|at| chain.by_number(at)))
+    {
+        state.add_header(header.clone());
+    }
+    let maturity = state.network().params.remasc_maturity;
+    if maturity > MOST_FOR_REMASC {
+        return Ok(());
+    }
+    let oldest = number.saturating_add(1).saturating_sub(maturity).max(1).min(number);
+    link(exchanges, state, oldest)
+}

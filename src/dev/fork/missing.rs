@@ -1,0 +1,139 @@
+//! What runs of a chain have found missing of the network on which it begins.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use alloy_primitives::B256;
+use spin::Mutex;
+
+use super::error::ForkError;
+
+/// Most things that one run may miss.
+const MOST_MISSING: usize = 100_000;
+
+/// The URL and the height of another block to begin on.
+pub type OtherStart = (Option<String>, Option<u64>);
+
+/// Something that was read and is not known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// The value under a key of the state.
+    Value(Vec<u8>),
+    /// The header of an ancestor, by its height.
+    Header(u64),
+    /// The header with this hash, if it is an ancestor's.
+    HeaderOf(B256),
+    /// Body and receipts of a block.
+    Contents(u64),
+    /// The uncles of a block.
+    Uncles(u64),
+    /// The place of a transaction.
+    Place(B256),
+    /// Another block to begin on.
+    Other(OtherStart),
+}
+
+/// Where reads note what they have found missing.
+pub trait MissingNotes: Debug + Send + Sync {
+    /// Notes it, for the run that is under way.
+    fn note(&self, missing: Missing);
+}
+
+/// What one run has found missing.
+#[derive(Debug, Default)]
+pub struct MissingSet(BTreeSet<Missing>);
+
+impl MissingSet {
+    /// Adds something.
+    pub fn note(&mut self, missing: Missing) {
+        // One more shows that there are too many.
+        if self.0.len() <= MOST_MISSING {
+            self.0.insert(missing);
+        }
+    }
+
+    /// Whether the run missed nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is missing, by kind.
+    ///
+    /// # Errors
+    /// [`ForkError::TooMuch`] if the run missed more than a run may.
+    pub fn wanted(self) -> Result<Wanted, ForkError> {
+        if self.0.len() > MOST_MISSING {
+            return Err(ForkError::TooMuch(MOST_MISSING));
+        }
+        let mut wanted = Wanted::default();
+        for one in self.0 {
+            match one {
+                Missing::Value(key) => drop(wanted.values.insert(key)),
+                Missing::Header(number) => drop(wanted.headers.insert(number)),
+                Missing::HeaderOf(hash) => drop(wanted.headers_of.insert(hash)),
+                Missing::Contents(number) => drop(wanted.contents.insert(number)),
+                Missing::Uncles(number) => drop(wanted.uncles.insert(number)),
+                Missing::Place(hash) => drop(wanted.places.insert(hash)),
+                Missing::Other(other) => drop(wanted.others.insert(other)),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// The notes of a host with one run at a time.
+#[derive(Debug, Default)]
+pub struct SharedNotes(Mutex<MissingSet>);
+
+impl SharedNotes {
+    /// Whether nothing was noted since the last call of [`Self::take`].
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    /// Takes what was noted.
+    pub fn take(&self) -> MissingSet {
+        core::mem::take(&mut *self.0.lock())
+    }
+}
+
+impl MissingNotes for SharedNotes {
+    fn note(&self, missing: Missing) {
+        self.0.lock().note(missing);
+    }
+}
+
+/// What is missing, by kind. What was fetched is taken out.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub(super) values: BTreeSet<Vec<u8>>,
+    pub(super) headers: BTreeSet<u64>,
+    pub(super) headers_of: BTreeSet<B256>,
+    /// Heights of blocks whose body and receipts are read.
+    pub contents: BTreeSet<u64>,
+    pub(super) uncles: BTreeSet<u64>,
+    pub(super) places: BTreeSet<B256>,
+    /// Other blocks to begin on.
+    pub others: BTreeSet<OtherStart>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_run_misses_has_a_limit() {
+        let mut missing = MissingSet::default();
+        for number in 0..MOST_MISSING {
+            missing.note(Missing::Place(B256::left_padding_from(&number.to_be_bytes())));
+        }
+        assert!(core::mem::take(&mut missing).wanted().is_ok());
+        for number in 0..MOST_MISSING + 20 {
+            missing.note(Missing::Place(B256::left_padding_from(&number.to_be_bytes())));
+        }
+        assert_eq!(missing.0.len(), MOST_MISSING + 1);
+        assert_eq!(missing.wanted().unwrap_err(), ForkError::TooMuch(MOST_MISSING));
+    }
+}

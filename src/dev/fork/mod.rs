@@ -1,0 +1,44 @@
+//! The block of another network on which a chain begins: what is known of it, and how the rest is fetched.
+//!
+//! Nothing here waits. A run of the chain notes what it has found missing ([`MissingNotes`]); fetching that is a function that
+//! runs again with each response, until it needs no further one ([`Exchanges`]). The host sends the requests.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `state` | what is known of the block, as the chain reads it |
+//! | `missing` | what runs have found missing |
+//! | `exchanges` | requests to upstreams, and their responses |
+//! | `values`, `headers`, `blocks` | state, headers, and blocks below, that are fetched |
+//! | `error` | why something cannot be had |
+//! | `growing_map` | a map that only grows |
+
+mod blocks;
+mod error;
+mod exchanges;
+mod growing_map;
+mod headers;
+mod missing;
+mod state;
+mod values;
+
+pub use blocks::fetch_blocks;
+pub use error::ForkError;
+pub use exchanges::{Exchanges, Fetched, Stop};
+pub use headers::{MOST_FOR_REMASC, ancestors, below, is_replaced, nearest, trusted_block, trusted_header};
+pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
+pub use state::ForkState;
+pub use values::{Learned, fetch_values};
+
+/// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the main
+/// network takes some 100 kB.
+pub const MOST_CONTENTS: usize = 4_096;
+
+/// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
+/// misses one slot at a time.
+pub const MOST_ROUNDS: usize = 1_000;
+
+/// Limit of the time of one message in seconds, as of a light client's.
+pub const RUN_SECONDS: u64 = 60;
+
+/// Longest time in seconds for finding another block to begin on, which a light client verifies.
+pub const RESET_SECONDS: u64 = 600;
