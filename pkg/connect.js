@@ -16,7 +16,7 @@ import { webSocketTransport } from './websocket.js';
  * The transport of an upstream, a name by which a quorum distinguishes owners, what removes the secrets of its address from texts, and
  * whether this package closes its connections.
  */
-function reach(upstream, index) {
+export function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, mask: withoutSecrets, own: false };
   const url = new URL(upstream);
   // Paths may contain API keys.
@@ -25,7 +25,7 @@ function reach(upstream, index) {
 }
 
 /** The options of the module, in its own units: plain objects of this realm, whose members are read now. */
-const settings = ({ pollSeconds, network, checkpoint, ...rest }, names) => ({
+export const settings = ({ pollSeconds, network, checkpoint, ...rest }, names) => ({
   ...rest,
   names,
   network: typeof network === 'string' ? network : JSON.stringify(network),

@@ -1,6 +1,7 @@
 // The module of the development chain and the light client, on this thread: a page's, or a worker's.
 import { clientsOf } from './connect.js';
 import { instantiate } from './dist/rootlight_dev.js';
+import { forked, inTurn } from './forked.js';
 import { instance } from './instance.js';
 import { load as bring, once } from './load.js';
 import { withOptions } from './message.js';
@@ -14,6 +15,12 @@ export const openClient = clientsOf(load, instantiate);
 /** Bytes of randomness from which the chain derives its random keys and ids. */
 const SECRET = 32;
 
+/** Throws what {@link withOptions} throws for a rejection with this reason. */
+const thrown = (reason) =>
+  withOptions(() => {
+    throw reason;
+  });
+
 const text = (value) => (value === undefined ? undefined : String(value));
 
 /**
@@ -21,12 +28,14 @@ const text = (value) => (value === undefined ? undefined : String(value));
  * @type {import('./provider.js').Open}
  */
 export async function openChain(life, options) {
-  const { module, balance, blockTime, genesis, ...rest } = options;
+  const { module, balance, blockTime, genesis, fork, ...rest } = options;
   const { DevChain, methods } = await instance(instantiate, await load(module), life);
   const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
   const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
-  let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
+  const begun = () => (fork ? forked(DevChain, life, fork, config, secret).catch(thrown) : withOptions(() => new DevChain(config, secret)));
+  let chain = await life.run(begun);
+  const turn = inTurn();
   life.onEnd(() => {
     // Drops the last reference to the chain, so that its memory can be freed.
     chain.close();
@@ -35,7 +44,7 @@ export async function openChain(life, options) {
   return {
     methods: JSON.parse(methods()),
     send: (message, quiet, method, heard, caller) =>
-      life.now(() => (caller ? chain.requestFrom(...caller, message, heard) : chain.request(message, heard)), quiet),
+      life.now(() => turn(() => (caller ? chain?.requestFrom(...caller, message, heard) : chain?.request(message, heard))), quiet),
     /** The accounts whose keys the chain holds at its start: of each the 20 bytes of its address and the 32 of its key. */
     keys: () => chain.keys(),
     takeChanged: () => chain?.takeChanged(),

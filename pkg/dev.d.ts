@@ -7,6 +7,21 @@ export type {
   WalletChainMessage,
 } from './index.js';
 
+/** The block of another network on which a chain begins. State, blocks, receipts and logs are fetched as they are read, and verified. */
+export interface ForkOptions {
+  /** A node of the network: an http(s) or ws(s) address, or a transport. Its chain id says which network it is. */
+  readonly url: string | URL | ((body: string) => Promise<Uint8Array>);
+  /**
+   * The block: by default the newest that a light client verifies, which then stops. A number is linked back from there by the hashes of
+   * headers; a block with its hash is trusted.
+   */
+  readonly block?: number | { readonly number: number; readonly hash: string };
+  /** `'trust'` takes state that the node does not prove. By default, `'refuse'`, a node without `eth_getProof` is refused. */
+  readonly unproven?: 'refuse' | 'trust';
+  /** Chain id, at most 109; that of the network by default. */
+  readonly chainId?: number;
+}
+
 /** Options with the meaning of the flags of `rootlight dev`. */
 export interface DevChainOptions {
   /** Number of funded accounts; 10 by default. */
@@ -23,6 +38,8 @@ export interface DevChainOptions {
   readonly genesis?: 'regtest' | object;
   /** Time of block 0, in seconds since 1970; 0 by default, so that the chain is the same each time. Not used with `genesis`. */
   readonly genesisTime?: number;
+  /** Begins on a block of another network, by its rules. Not used with `hardfork`, `genesis` and `genesisTime`. */
+  readonly fork?: ForkOptions;
   /** Number of blocks below the head whose states are kept; 10,000 by default. */
   readonly history?: number;
   /** Most calls in one batch of a caller, from 1 to 10,000; 1,000 by default. */
@@ -43,7 +60,7 @@ export interface DevChainOptions {
 }
 
 /**
- * Starts a development chain (chain id 33) as an EIP-1193 provider that holds the keys of its accounts: `eth_requestAccounts`,
+ * Starts a development chain (chain id 33, or that of the network of `fork`) as an EIP-1193 provider that holds the keys of its accounts: `eth_requestAccounts`,
  * `eth_sendTransaction` and `personal_sign` work without a wallet.
  */
 export function createDevChain(options?: DevChainOptions): Promise<ChainProvider>;

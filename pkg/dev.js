@@ -29,7 +29,7 @@ export { createProvider as connect, createDevChain as startDevChain };
 const LOOK = 200;
 
 /**
- * Starts a chain at its genesis.
+ * Starts a chain at its genesis, or on a block of another network.
  * @param {import('./dev.js').DevChainOptions} [options]
  */
 export const createDevChain = ({ signal, timeout, ...options } = {}) =>

@@ -23,7 +23,8 @@ function shared({ shared }) {
  * What keeps a client on this thread, in words; undefined if its options can be sent to a worker. Objects of the caller cannot;
  * upstreams that are functions stay here, and the worker has them called.
  */
-function bound({ storage, module }) {
+function bound({ storage, module, fork }) {
+  if (typeof fork?.url === 'function') return '`fork.url` is a function of yours';
   if (storage && typeof storage === 'object' && !(storage instanceof URL)) return '`storage` is an object of yours';
   if (module && typeof module !== 'string' && !(module instanceof URL)) return '`module` is not an address';
   return undefined;
@@ -32,9 +33,10 @@ function bound({ storage, module }) {
 const hasFunctions = ({ upstreams = [] }) => upstreams.some((upstream) => typeof upstream === 'function');
 
 /** The options as they are sent: addresses are absolute, since a worker has another base, and in a fixed order. */
-function sent({ module, ...options }) {
-  const absolute = module && new URL(module, globalThis.location?.href).href;
-  return Object.fromEntries(Object.entries({ ...options, module: absolute }).sort(([a], [b]) => (a < b ? -1 : 1)));
+function sent({ module, fork, ...options }) {
+  const absolute = (address) => address && new URL(address, globalThis.location?.href).href;
+  const own = { module: absolute(module), fork: fork && { ...fork, url: absolute(fork.url) } };
+  return Object.fromEntries(Object.entries({ ...options, ...own }).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const wrong = (reason) => failure(INVALID_REQUEST, `worker: ${reason}`);

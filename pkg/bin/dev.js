@@ -21,6 +21,23 @@ function genesisOf(file) {
   }
 }
 
+/** The block of `--fork-block`. */
+function forkBlock(text) {
+  const [, number, hash] = /^(\d{1,15})(?::(0x[\da-f]{64}))?$/i.exec(text) ?? [];
+  if (number === undefined) throw new Usage('--fork-block: give a number, or a number with its hash: N:0xHASH');
+  return hash ? { number: Number(number), hash } : Number(number);
+}
+
+/** The network on which the chain begins. */
+function forkOf({ fork: url, 'fork-block': block, unproven, genesis, hardfork, 'genesis-time': time }) {
+  if (url === undefined) {
+    if (block !== undefined || unproven !== undefined) throw new Usage('--fork-block and --unproven need --fork');
+    return undefined;
+  }
+  if ([genesis, hardfork, time].some((flag) => flag !== undefined)) throw new Usage('--fork: its block takes the place of --genesis, --genesis-time and --hardfork');
+  return { url, block: block === undefined ? undefined : forkBlock(block), unproven };
+}
+
 /** The text that the program prints at its start. */
 async function banner(chain, flags, version, { http, websockets }) {
   const ask = async (method, ...params) => JSON.parse(await chain.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))).result;
@@ -29,14 +46,17 @@ async function banner(chain, flags, version, { http, websockets }) {
   const shown = isReference ? keys : keys.slice(0, flags.accounts ?? ACCOUNTS);
   const origin = isReference ? 'keys are keccak-256 of "cow", "cow1" .. "cow9"' : `m/44'/60'/0'/0/n of: ${flags.mnemonic ?? MNEMONIC}`;
   const wei = shown.length > 0 ? BigInt(await ask('eth_getBalance', shown[0][0], 'latest')) : 0n;
-  const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
+  const { number, hash } = await ask('eth_getBlockByNumber', flags.fork === undefined ? '0x0' : 'latest', false);
   return [
     `Rootlight ${version}: a Rootstock development chain in Node.js`, '',
     'Accounts (keys are public knowledge: never send anything of value to them)',
     ...shown.map(([address, key], index) => `  (${index}) ${address}  ${key}`),
     `  ${rbtc(wei)} RBTC each, ${origin}`,
     ...(keys.length > shown.length ? [`  and ${keys.length - shown.length} accounts of the reference node, see eth_accounts`] : []), '',
-    `Chain id ${Number(await ask('eth_chainId'))} (regtest), genesis ${hash}`,
+    flags.fork === undefined
+      ? `Chain id ${Number(await ask('eth_chainId'))} (regtest), genesis ${hash}`
+      : `Chain id ${Number(await ask('eth_chainId'))}, fork at block ${Number(number)} ${hash}`,
+    ...(flags.unproven === 'trust' ? ['UNPROVEN: its state is what the upstream says (--unproven)'] : []),
     `HTTP       ${http}`,
     `WebSocket  ${websockets.join(', ')}`, '',
   ].join('\n');
@@ -65,7 +85,8 @@ export async function run(flags, _, version) {
     hardfork: flags.hardfork,
     genesis: genesisOf(flags.genesis),
     // Fixtures of tests reckon from the time of the newest block.
-    genesisTime: flags['genesis-time'] ?? Math.floor(Date.now() / 1_000),
+    genesisTime: flags['genesis-time'] ?? (flags.fork === undefined ? Math.floor(Date.now() / 1_000) : undefined),
+    fork: forkOf(flags),
     history: flags.history,
     batchLimit: flags['batch-limit'],
     clientVersion: flags['client-version'],

@@ -26,6 +26,27 @@ test('the development chain prints accounts, keys and addresses, and ends with C
   await assert.rejects(fetch(program.url));
 });
 
+test('a chain begins on a block of another one, and says so', LIMIT, async () => {
+  const network = await startProgram(['dev', '--http-port', '0']);
+  try {
+    await ask(network.url, 'hardhat_mine', ['0x5']);
+    const { hash } = (await ask(network.url, 'eth_getBlockByNumber', ['0x3', false])).result;
+    for (const block of ['3', `3:${hash}`]) {
+      const program = await startProgram(['dev', '--http-port', '0', '--accounts', '1', '--fork', network.url, '--fork-block', block]);
+      assert.ok(program.lines.join('\n').includes(`Chain id 33, fork at block 3 ${hash}`), program.lines.join('\n'));
+      const [from] = (await ask(program.url, 'eth_accounts')).result;
+      await ask(program.url, 'eth_sendTransaction', [{ from, to: from, value: '0x1' }]);
+      assert.equal((await ask(program.url, 'eth_blockNumber')).result, '0x4');
+      const answer = await ask(program.url, 'hardhat_reset', [{ forking: { jsonRpcUrl: 'http://127.0.0.1:9' } }]);
+      assert.equal(answer.error.code, -32002);
+      await program.stop();
+    }
+    assert.equal((await ask(network.url, 'eth_blockNumber')).result, '0x5');
+  } finally {
+    await network.stop();
+  }
+});
+
 test('flags come from the environment too, and those of the command line count first', LIMIT, async () => {
   const program = await startProgram(['--http-port', '0', '--accounts', '1'], { ROOTLIGHT_ACCOUNTS: '7', ROOTLIGHT_BLOCK_TIME: 'manual', ROOTLIGHT_SILENT: 'true' });
   try {
@@ -47,6 +68,9 @@ test('wrong usage is told with what to do', LIMIT, async () => {
     [['dev', '--mnemonic'], /--mnemonic needs a value: WORDS/],
     [['dev', '--silent=1'], /--silent takes no value/],
     [['dev', 'now'], /'now' is not a flag/],
+    [['dev', '--fork-block', '5'], /--fork-block and --unproven need --fork/],
+    [['dev', '--fork', 'http://127.0.0.1:1/', '--hardfork', 'iris300'], /--fork: its block takes the place of/],
+    [['dev', '--fork', 'http://127.0.0.1:1/', '--fork-block', '5:0x1'], /--fork-block: give a number, or a number with its hash/],
     [['dev', '--hardfork', 'london'], /hardfork: "london" is not one of/],
     [['dev', '--http-port', '70000'], /70000 is not a port/],
     [['serve'], /there is no command 'serve' in the npm package: rootlight --help/],

@@ -32,7 +32,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const tool = (file, args) => run(process.execPath, [`node_modules/${file}`, ...args]);
 
 const CODE = [
-  'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'first-block', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
+  'announce', 'chains', 'connect', 'dev-module', 'dev-worker', 'dev', 'directory', 'events', 'exchange', 'first-block', 'forked', 'functions', 'host', 'index', 'instance', 'life', 'light-module',
   'load', 'locks', 'message', 'meter', 'placement', 'ports', 'provider', 'remote', 'renewal', 'secrets', 'state-proofs', 'store', 'transport', 'upstream-words', 'verification',
   'verify', 'vite', 'wallet', 'websocket', 'window-pages', 'worker',
 ].map((name) => `${name}.js`);

@@ -65,8 +65,8 @@ impl DevChain {
         kind: u8,
         message: &str,
         heard: Option<Function>,
-    ) -> Option<String> {
-        let own = self.own()?;
+    ) -> JsValue {
+        let Some(own) = self.own() else { return JsValue::UNDEFINED };
         self.answer(connection(&own, origin, asker, number, kind), message, heard)
     }
 }

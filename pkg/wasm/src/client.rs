@@ -167,6 +167,6 @@ impl Client {
 }
 
 /// Follows an upstream until the client is closed.
-async fn follow(driver: Rc<Driver>, index: usize, closed: Rc<Cell<bool>>) {
+pub(crate) async fn follow(driver: Rc<Driver>, index: usize, closed: Rc<Cell<bool>>) {
     driver.follow(index, || closed.get()).await;
 }

@@ -1,4 +1,4 @@
-//! The development chain in a page. It has no upstream and sends nothing over the network.
+//! The development chain in a page. It has no upstream and sends nothing over the network, unless it begins on a block of one.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -10,20 +10,27 @@ use core::cell::RefCell;
 
 use alloy_primitives::{B256, keccak256};
 use js_sys::Function;
+use rootlight::dev::fork::ForkError;
 use rootlight::dev::{
-    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, PrivateKey, rbtc,
+    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevConfig, DevOptionError, DevOptions, Mining,
+    PrivateKey, rbtc,
 };
-use rootlight::engine::{DevNode, HostInput, MAX_FILTERS};
-use rootlight::rpc::{Connection, Dispatcher, LocalClient, MessageProgress};
+use rootlight::engine::{DevNode, HostInput, MAX_FILTERS, Snapshot as _};
+use rootlight::rpc::{Connection, Dispatcher, LocalClient, Message, MessageProgress, Reply, RpcError};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::spawn_local;
+use wasm_bindgen_futures::{future_to_promise, spawn_local};
 
+use crate::config::Config;
 use crate::effects;
+use crate::fork::{self, Fork, Reached};
 use crate::host::{Deadline, moment, sleep};
 use crate::options::OptionMembers;
 
 /// Milliseconds between two checks of the clock; block times are whole seconds.
 const TICK: f64 = 200.0;
+
+/// JSON-RPC error code of what cannot be had at present.
+const UNAVAILABLE: i32 = -32002;
 
 /// The names of the options.
 const OPTIONS: [&str; 10] = [
@@ -38,6 +45,13 @@ const OPTIONS: [&str; 10] = [
     "clientVersion",
     "genesisTime",
 ];
+
+/// The names of the options of a chain that begins on a block of a network.
+const FORKED_OPTIONS: [&str; 8] =
+    ["accounts", "balance", "mnemonic", "blockTime", "history", "batchLimit", "clientVersion", "chainId"];
+
+/// The chain ids that fit into one byte of a signature, with its parity.
+const CHAIN_IDS: core::ops::RangeInclusive<u64> = 1..=109;
 
 /// Randomness for messages, derived from one secret of the host.
 struct Entropy {
@@ -70,13 +84,22 @@ struct OpenDevChain {
     entropy: Entropy,
     /// Whether a request since the last `take_changed` may have caused events for subscribers.
     changed: bool,
+    /// The network on which the chain begins, if it does.
+    fork: Option<Rc<Fork>>,
+}
+
+/// A message of a caller.
+#[derive(Clone)]
+struct Received {
+    connection: Arc<Connection>,
+    message: Message,
 }
 
 /// A development chain that answers JSON-RPC.
 #[wasm_bindgen]
 pub struct DevChain {
     /// `None` once it is closed.
-    running: Rc<RefCell<Option<OpenDevChain>>>,
+    running: Running,
     /// The keys that the chain holds at its start.
     keys: Vec<PrivateKey>,
 }
@@ -100,21 +123,68 @@ impl DevChain {
     pub fn new(options: &JsValue, secret: &[u8]) -> Result<DevChain, String> {
         let options = OptionMembers::of(options, "options", &OPTIONS)?;
         let mut entropy = Entropy::new(secret)?;
-        let (node, keys) = node(&options, entropy.moment())?;
-        let client = LocalClient::new(Box::new(node));
-        let connection = Connection::default().with_subscriptions(MAX_FILTERS);
-        let connection = Arc::new(connection.with_batch_limit(options.batch_limit()?));
-        let running =
-            OpenDevChain { dispatcher: client.dispatcher(), client, connection, entropy, changed: false };
-        let chain = Self { running: Rc::new(RefCell::new(Some(running))), keys };
-        spawn_local(tick(chain.running.clone()));
-        Ok(chain)
+        let config = config(&options)?;
+        let keys = config.keys.clone();
+        let node = DevNode::new(config, entropy.moment()).map_err(|e| e.to_string())?;
+        Self::open((node, keys), entropy, options.batch_limit()?, None)
     }
 
-    /// Answers a JSON-RPC message. Returns `None` if the message needs no answer, or if the chain is closed.
-    /// `heard(id, made)` is called for each filter or subscription that the message has made or ended.
-    pub fn request(&self, message: &str, heard: Option<Function>) -> Option<String> {
-        self.answer(self.own()?, message, heard)
+    /// Starts a chain on a block of another network.
+    ///
+    /// `options` are those of [`Self::new`] without `hardfork`, `genesis` and `genesisTime`, and `chainId`. `source` has options of the
+    /// light client that verifies the network's head, as of `Client`, `url` is how a reset may name the upstream, `exchange` its
+    /// function of `pkg/exchange.js`, and `keep` does nothing. `number` and `hash` name the block, which is trusted if both are given.
+    ///
+    /// # Errors
+    /// Which option is wrong, and why; or what the upstream does not give.
+    #[wasm_bindgen(js_name = onFork)]
+    #[allow(clippy::too_many_arguments, reason = "JavaScript gives each by itself")]
+    pub async fn on_fork(
+        options: JsValue,
+        secret: Vec<u8>,
+        source: JsValue,
+        url: String,
+        exchange: Function,
+        keep: Function,
+        number: Option<f64>,
+        hash: Option<String>,
+    ) -> Result<DevChain, String> {
+        let options = OptionMembers::of(&options, "options", &FORKED_OPTIONS)?;
+        let mut entropy = Entropy::new(&secret)?;
+        let (accounts, batch_limit) = (accounts(&options)?, options.batch_limit()?);
+        let checked = DevOptions { accounts: accounts.clone(), ..DevOptions::default() };
+        checked.config().map_err(|e| unusable(option_of(&e), e))?;
+        let (block, config) = (fork::block(number, hash)?, Config::read(&source)?);
+        config.check(1)?;
+        let reached = Reached { config, url, exchange, keep };
+        let words = |error: ForkError| format!("fork: {error}");
+        let fork = Fork::open(reached, block).await.map_err(words)?;
+        let (mut network, base) = (fork.network(), fork.base().ok_or("fork: no block")?);
+        if let Some(id) = options.number("chainId")? {
+            network.chain_id =
+                Some(id).filter(|id| CHAIN_IDS.contains(id)).ok_or("chainId: not from 1 to 109")?;
+        }
+        let above = || DevConfig::above(network.clone(), base.clone(), &accounts);
+        let mut config = fork.run(above).await.map_err(words)?;
+        config.version.push_str(if fork.is_unproven() { "+unproven-fork" } else { "+fork" });
+        with_options(&mut config, &options)?;
+        let moment = entropy.moment();
+        let begun = fork.run(|| {
+            let node = DevNode::new(config.clone(), moment)?;
+            // The first block is built on trial: what every block reads is fetched now.
+            let _ = node.local_snapshot().view(moment.now, &|| false).pending();
+            Ok::<_, rootlight::consensus::ChainError>(node)
+        });
+        let node = begun.await.map_err(words)?.map_err(|error| error.to_string())?;
+        Self::open((node, config.keys), entropy, batch_limit, Some(Rc::new(fork)))
+    }
+
+    /// Answers a JSON-RPC message with a text, or with `undefined` if the message needs no answer or the chain is closed: at once, or
+    /// with a promise if the chain has to ask the network on which it begins. `heard(id, made)` is called before that for each
+    /// filter or subscription that the message has made or ended.
+    pub fn request(&self, message: &str, heard: Option<Function>) -> JsValue {
+        let Some(own) = self.own() else { return JsValue::UNDEFINED };
+        self.answer(own, message, heard)
     }
 
     /// The accounts whose keys the chain holds at its start: of each the 20 bytes of its address and the 32 of its key.
@@ -144,30 +214,93 @@ impl DevChain {
         Some(self.running.borrow().as_ref()?.connection.clone())
     }
 
+    fn open(
+        (node, keys): (DevNode, Vec<PrivateKey>),
+        entropy: Entropy,
+        batch_limit: usize,
+        fork: Option<Rc<Fork>>,
+    ) -> Result<Self, String> {
+        let client = LocalClient::new(Box::new(node));
+        let connection = Connection::default().with_subscriptions(MAX_FILTERS);
+        let connection = Arc::new(connection.with_batch_limit(batch_limit));
+        let dispatcher = client.dispatcher();
+        let running = OpenDevChain { dispatcher, client, connection, entropy, changed: false, fork };
+        let chain = Self { running: Rc::new(RefCell::new(Some(running))), keys };
+        spawn_local(tick(chain.running.clone()));
+        Ok(chain)
+    }
+
     /// Answers a message of a connection, as [`Self::request`] does.
     pub(crate) fn answer(
         &self,
         connection: Arc<Connection>,
         message: &str,
         heard: Option<Function>,
-    ) -> Option<String> {
-        let mut running = self.running.borrow_mut();
-        let OpenDevChain { client, dispatcher, entropy, changed, .. } = running.as_mut()?;
-        let message = MessageProgress::read_from(dispatcher, connection, message.as_bytes());
-        *changed |= message.changes_chain();
-        let deadline = Deadline::start();
-        let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
-        drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
-        effects::tell(&reply, heard.as_ref());
-        reply.into_text()
+    ) -> JsValue {
+        let (received, fork) = {
+            let running = self.running.borrow();
+            let Some(running) = running.as_ref() else { return JsValue::UNDEFINED };
+            let message = Message::read(message.as_bytes(), &running.dispatcher, connection.batch_limit());
+            (Received { connection, message }, running.fork.clone())
+        };
+        let Some(fork) = fork else { return text_of(run(&self.running, &received), heard.as_ref()) };
+        let missed = match fork.attempt(|| run(&self.running, &received)) {
+            Ok(Ok(reply)) => return text_of(reply, heard.as_ref()),
+            Ok(Err(missed)) => missed,
+            Err(error) => return text_of(Some(failed(received.message, &error)), heard.as_ref()),
+        };
+        let running = self.running.clone();
+        let rest = async move {
+            let reply = fork.finish(missed, || run(&running, &received)).await;
+            let reply = reply.unwrap_or_else(|error| Some(failed(received.message.clone(), &error)));
+            Ok(text_of(reply, heard.as_ref()))
+        };
+        future_to_promise(rest).into()
     }
+}
+
+type Running = Rc<RefCell<Option<OpenDevChain>>>;
+
+/// Runs a message; `None` if the chain is closed. Nothing has changed if the run misses something of the network on which the chain
+/// begins.
+fn run(running: &Running, received: &Received) -> Option<Reply> {
+    let Received { connection, message } = received.clone();
+    let mut running = running.borrow_mut();
+    let OpenDevChain { client, entropy, changed, fork, .. } = running.as_mut()?;
+    let before = fork.as_ref().map(|_| client.node().copy());
+    let message = MessageProgress::new(connection, message);
+    let changes_chain = message.changes_chain();
+    let deadline = Deadline::start();
+    let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
+    match before.filter(|_| fork.as_ref().is_some_and(|fork| fork.is_missing())) {
+        Some(before) => client.replace_node(before),
+        None => {
+            *changed |= changes_chain;
+            drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
+        }
+    }
+    Some(reply)
+}
+
+/// The text of a reply, as JavaScript gets it.
+fn text_of(reply: Option<Reply>, heard: Option<&Function>) -> JsValue {
+    let Some(reply) = reply else { return JsValue::UNDEFINED };
+    effects::tell(&reply, heard);
+    reply.into_text().into()
+}
+
+/// The reply to a message that reads what the network does not give.
+fn failed(message: Message, error: &ForkError) -> Reply {
+    let text = format!("Resource unavailable: {error}");
+    Reply::to_one(message.single_id(), Err(RpcError::Host { code: UNAVAILABLE, text, data: None }))
 }
 
 fn unusable(option: &str, reason: impl core::fmt::Display) -> String {
     format!("{option}: {reason}")
 }
 
-fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<(DevNode, Vec<PrivateKey>), String> {
+/// The funded accounts.
+fn accounts(options: &OptionMembers<'_>) -> Result<DevAccounts, String> {
     let mut accounts = DevAccounts::default();
     let count = options.number("accounts")?.map_or(Ok(DEFAULT_ACCOUNTS), u32::try_from);
     accounts.count = count.map_err(|_| unusable("accounts", "too many"))?;
@@ -177,24 +310,35 @@ fn node(options: &OptionMembers<'_>, now: HostInput) -> Result<(DevNode, Vec<Pri
     if let Some(balance) = options.text("balance")? {
         accounts.balance = rbtc(&balance).map_err(|e| unusable("balance", e))?;
     }
-    let (block_time, hardfork, genesis) =
-        (options.text("blockTime")?, options.text("hardfork")?, options.text("genesis")?);
-    let mining = block_time.as_deref().map(Mining::from_block_time).transpose();
+    Ok(accounts)
+}
+
+/// The configuration of a chain with a genesis block.
+fn config(options: &OptionMembers<'_>) -> Result<DevConfig, String> {
+    let (hardfork, genesis) = (options.text("hardfork")?, options.text("genesis")?);
     let wanted = DevOptions {
-        accounts,
+        accounts: accounts(options)?,
         hardfork: hardfork.as_deref(),
         genesis: genesis.as_deref(),
         // By default pages get the same chain each time; the clock of block 1 is the present.
         genesis_time: options.number("genesisTime")?,
-        mining: mining.map_err(|e| unusable("blockTime", e))?,
+        mining: None,
     };
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
+    with_options(&mut config, options)?;
+    Ok(config)
+}
+
+/// Sets the options that every chain has.
+fn with_options(config: &mut DevConfig, options: &OptionMembers<'_>) -> Result<(), String> {
+    if let Some(block_time) = options.text("blockTime")? {
+        config.mining = Mining::from_block_time(&block_time).map_err(|e| unusable("blockTime", e))?;
+    }
     config.history = Some(options.number("history")?.unwrap_or(DEFAULT_HISTORY));
     if let Some(version) = options.text("clientVersion")? {
         config.version = version;
     }
-    let keys = config.keys.clone();
-    Ok((DevNode::new(config, now).map_err(|e| e.to_string())?, keys))
+    Ok(())
 }
 
 fn option_of(error: &DevOptionError) -> &'static str {
@@ -207,17 +351,33 @@ fn option_of(error: &DevOptionError) -> &'static str {
 }
 
 /// Mines by the clock until the chain is closed. If a block cannot be mined, the next tick tries again.
-async fn tick(running: Rc<RefCell<Option<OpenDevChain>>>) {
+async fn tick(running: Running) {
     loop {
         sleep(TICK).await;
-        let mut running = running.borrow_mut();
-        let Some(OpenDevChain { client, entropy, .. }) = running.as_mut() else { return };
-        let moment = entropy.moment();
-        let node = client.node();
-        node.begin(moment);
-        if let Some(chain) = node.dev() {
-            let _ = chain.tick(moment.now);
-            drop(chain.take_events());
+        let fork = match running.borrow().as_ref() {
+            Some(running) => running.fork.clone(),
+            None => return,
+        };
+        match fork {
+            None => mine(&running),
+            Some(fork) => drop(fork.run(|| mine(&running)).await),
         }
+    }
+}
+
+/// Mines if the clock says so. Nothing has changed if the block misses something of the network on which the chain begins.
+fn mine(running: &Running) {
+    let mut running = running.borrow_mut();
+    let Some(OpenDevChain { client, entropy, fork, .. }) = running.as_mut() else { return };
+    let moment = entropy.moment();
+    let before = fork.as_ref().map(|_| client.node().copy());
+    let node = client.node();
+    node.begin(moment);
+    if let Some(chain) = node.dev() {
+        let _ = chain.tick(moment.now);
+        drop(chain.take_events());
+    }
+    if let Some(before) = before.filter(|_| fork.as_ref().is_some_and(|fork| fork.is_missing())) {
+        client.replace_node(before);
     }
 }

@@ -2,12 +2,18 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+#[cfg(feature = "dev")]
+use alloc::string::ToString as _;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, Uint8Array};
+#[cfg(feature = "dev")]
+use rootlight::consensus::ChainView;
 use rootlight::engine::MAX_FILTERS;
+#[cfg(feature = "dev")]
+use rootlight::engine::gate;
 use rootlight::light::{
     ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncStep,
     UpstreamRequest, UpstreamResponse, WindowRecord,
@@ -278,6 +284,13 @@ impl Driver {
             sleep(LOOK).await;
         }
         Err("the client was closed".into())
+    }
+
+    /// The verified chain. The error is the reason why there is none.
+    #[cfg(feature = "dev")]
+    pub(crate) fn verified_chain(&self) -> Result<ChainView, String> {
+        let pinned = self.client.pin(moment());
+        gate::chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
     }
 
     /// Sends each request to the upstream that it names; returns the responses in the order of the requests.

@@ -20,6 +20,8 @@ mod dev;
 mod driver;
 #[cfg(feature = "light")]
 mod effects;
+#[cfg(feature = "dev")]
+mod fork;
 #[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]

@@ -1,0 +1,72 @@
+// A development chain on a block of another network: its upstream, and what the module is told of it.
+import { reach, settings } from './connect.js';
+import { exchangeOver } from './exchange.js';
+import { firstBlock } from './first-block.js';
+import { disconnected, failure } from './life.js';
+import { checkMembers, INVALID_REQUEST } from './message.js';
+import { tellers } from './renewal.js';
+
+/** The networks of chain ids. */
+const NETWORKS = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
+
+const wrong = (reason) => failure(INVALID_REQUEST, `fork: ${reason}`);
+
+/** The height and the hash of the block to begin on, as far as they are given. */
+function blockOf(block) {
+  if (block === undefined || block === null) return [];
+  if (typeof block === 'object') {
+    checkMembers(block, 'fork.block', ['number', 'hash']);
+    if (typeof block.number === 'number' && typeof block.hash === 'string') return [block.number, block.hash];
+  } else if (typeof block === 'number' || typeof block === 'bigint') {
+    return [Number(block)];
+  }
+  throw wrong('block: give a number, or {number, hash} of a block that you trust');
+}
+
+/** The name of the network that an upstream says it is of. */
+async function networkOf(exchange, name) {
+  const [{ ask }] = tellers([exchange], [name]);
+  const id = await ask();
+  if (id === undefined) throw disconnected(`fork: ${name}: it does not tell its chain id: check that it is a node, and that it runs`);
+  const network = /^0x[\da-f]{1,16}$/i.test(id) && NETWORKS.get(BigInt(id));
+  if (!network) throw wrong(`${name}: chain id ${String(id).slice(0, 40)} is of no network that is known here`);
+  return network;
+}
+
+/**
+ * Starts a chain on a block of a network.
+ * @param {{onFork: Function}} DevChain the module's
+ * @param {ReturnType<typeof import('./life.js').newLife>} life
+ * @param {import('./dev.js').ForkOptions} fork
+ * @param {object} config the other options, as the module takes them
+ * @param {Uint8Array} secret
+ */
+export async function forked(DevChain, life, fork, config, secret) {
+  checkMembers(fork, 'fork', ['url', 'block', 'unproven', 'chainId']);
+  const { url, block, unproven, chainId } = fork;
+  if (typeof url !== 'string' && typeof url !== 'function' && !(url instanceof URL)) throw wrong('url: give the address of a node of the network');
+  const { transport, name, mask, explain, own } = reach(url, 0);
+  if (own) life.onEnd(() => transport.close?.());
+  const exchange = exchangeOver(transport, life, undefined, undefined, mask, explain);
+  const [number, hash] = blockOf(block);
+  const network = await life.run(() => networkOf(exchange, name));
+  const isShown = network === 'regtest' && hash === undefined;
+  const start = isShown ? { checkpoint: await firstBlock([exchange], [name], life), maxAge: 0 } : hash === undefined ? {} : { checkpoint: { number, hash } };
+  const source = settings({ network, unproven, ...start }, [name]);
+  const address = typeof url === 'function' ? '' : String(url);
+  return DevChain.onFork({ ...config, chainId }, secret, source, address, exchange, () => {}, number, hash);
+}
+
+/** Runs calls that may have to wait, each after the one before it. One that need not wait gives its result at once. */
+export function inTurn() {
+  let last;
+  return (work) => {
+    const running = last ? last.then(work) : work();
+    if (!(running instanceof Promise)) return running;
+    const ended = running.then(() => {}, () => {}).then(() => {
+      if (last === ended) last = undefined;
+    });
+    last = ended;
+    return running;
+  };
+}
