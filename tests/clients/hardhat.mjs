@@ -1,22 +1,26 @@
-// Runs the tests of a Hardhat project, named on the command line, on Hardhat's own network and then on the development
-// chain.
-import { spawnSync } from 'node:child_process';
+// Runs the tests of a Hardhat project, named on the command line, on Hardhat's own network, then on the development chain, and then
+// on forks of that chain.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { startChain } from './chain.mjs';
+import { twiceOnFork } from './fork.mjs';
 
 const cwd = new URL(`${process.argv[2]}/`, import.meta.url);
+const network = ['--network', 'rskRegtest'];
+const onChain = process.argv[2] === 'hardhat2' ? [...network, 'test'] : ['test', ...network];
 
-function hardhat(args, url) {
+async function hardhat(args, url) {
   const env = { ...process.env, RSK_REGTEST_RPC_URL: url };
-  const { status, error } = spawnSync(process.execPath, ['node_modules/.bin/hardhat', ...args], { cwd, env, stdio: 'inherit' });
-  if (error) throw error;
-  return status;
+  const child = spawn(process.execPath, ['node_modules/.bin/hardhat', ...args], { cwd, env, stdio: 'inherit' });
+  const [status] = await once(child, 'exit');
+  if (status !== 0) throw new Error(`hardhat ${args.join(' ')} at ${url} ended with ${status}`);
 }
 
-let failed = hardhat(['test'], '');
-if (failed === 0) {
-  const chain = await startChain();
-  const network = ['--network', 'rskRegtest'];
-  failed = hardhat(process.argv[2] === 'hardhat2' ? [...network, 'test'] : ['test', ...network], chain.url);
+await hardhat(['test'], '');
+const chain = await startChain();
+try {
+  await hardhat(onChain, chain.url);
+  await twiceOnFork(chain, (url) => hardhat(onChain, url));
+} finally {
   await chain.stop();
 }
-process.exitCode = failed;

@@ -43,7 +43,8 @@ const SHARED: [&str; 6] = [
 
 /// Tests of what indexers ask, of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
 /// documents tell users to do.
-const PACKAGE: [&str; 6] = [
+const PACKAGE: [&str; 7] = [
+    "tests/clients/fork.test.mjs",
     "tests/clients/indexers.test.mjs",
     "tests/clients/limits.test.mjs",
     "tests/clients/provider.test.mjs",
