@@ -55,7 +55,6 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   const { upstreams, module, storage, ...config } = options;
   const reached = upstreams.map(reach);
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
-  const { Client, methods } = await instance(instantiate, await load(module), life);
   /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
   /** The stored headers, once the module has said how it starts. */
@@ -81,7 +80,12 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   /** Looks at the upstreams tell nothing of the connection: the module's own exchanges do, and it knows the failure then. */
   const looks = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
   const isDev = isShown(config);
-  if (isDev) Object.assign(config, { checkpoint: await firstBlock(exchanges, names, life), maxAge: config.maxAge ?? 0 });
+  // Block 0 arrives while the module loads.
+  const [{ Client, methods }, checkpoint] = await Promise.all([
+    load(module).then((compiled) => instance(instantiate, compiled, life)),
+    isDev ? firstBlock(exchanges, names, life) : config.checkpoint,
+  ]);
+  Object.assign(config, { checkpoint }, isDev && { maxAge: config.maxAge ?? 0 });
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, heard.progress && told(heard.progress)));
   // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start. A development
   // chain begins anew with each start of its program.

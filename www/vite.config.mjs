@@ -19,6 +19,24 @@ const clean = {
   },
 };
 
+const PACKAGE = fileURLToPath(new URL('../pkg/', import.meta.url));
+
+/**
+ * The package's clients and chains run in workers. What they need on the page's own thread is most of the package, and is loaded only where
+ * no worker starts.
+ * @type {import('vite').Plugin}
+ */
+const late = {
+  name: 'late',
+  enforce: 'pre',
+  resolveId: (id, importer) => (/^\.\/(light|dev)-module\.js$/.test(id) && /\/pkg\/(index|dev)\.js$/.test(importer) ? `\0late ${PACKAGE}${id.slice(2)}` : undefined),
+  load(id) {
+    if (!id.startsWith('\0late ')) return undefined;
+    const names = ['load', 'openClient', 'openChain'];
+    return names.map((name) => `export const ${name} = async (...given) => (await import('${id.slice(6)}')).${name}(...given);`).join('\n');
+  },
+};
+
 /**
  * Writes each file also compressed, as the program embeds it.
  * @type {import('vite').Plugin}
@@ -40,7 +58,7 @@ const compress = {
 export default defineConfig({
   // The page may be below a base path, so it names its files relative to itself.
   base: './',
-  plugins: [clean, compress],
+  plugins: [clean, late, compress],
   build: {
     target: 'es2022',
     // light-dark() stays as it is written: all browsers with the WebAssembly features of the module have it.
