@@ -2,21 +2,16 @@
 import { takeKey } from './chain/key.ts';
 import { Session } from './chain/session.ts';
 import { networkOf } from './chain/networks.ts';
-import { serverSource, type Source, tabSource } from './chain/source.ts';
+import { serverSource, type Source } from './chain/source.ts';
 import { Trouble, troubleOf } from './chain/trouble.ts';
 import { breath, byId, el, fill } from './dom.ts';
 import { holdLinkedSections } from './links.ts';
 import { followAddress, route } from './router.ts';
 import { theme } from './theme.ts';
 import { practiceView, troubleView } from './views/banner.ts';
-import { chainView } from './views/chain.ts';
 import { demoView } from './views/demo.ts';
-import { explorerView } from './views/explorer.ts';
-import { playgroundView } from './views/playground.ts';
-import { proofView } from './views/proof.ts';
 import { searchView } from './views/search.ts';
 import { statusView } from './views/status.ts';
-import { tamperView } from './views/tamper.ts';
 import { reasonOf } from './words.ts';
 import { allowWorkers } from './workers.ts';
 
@@ -38,13 +33,16 @@ const ask = () => void begin('server');
 /** Begins with a practice chain in this tab. Only a visitor's click leads here. */
 const practise = () => void begin('tab');
 
+/** What is not on the first screen. */
+const below = (): Promise<typeof import('./below.ts')> => import('./below.ts');
+
 async function begin(kind: Source['kind']): Promise<void> {
   turn += 1;
   const mine = turn;
   stopWaiting();
   if (running) clear();
   try {
-    const source = await (kind === 'server' ? serverSource() : tabSource());
+    const source = await (kind === 'server' ? serverSource() : (await below()).tabSource());
     if (mine !== turn) return source.chain?.close();
     await follow(source, mine);
   } catch (error) {
@@ -68,7 +66,7 @@ async function follow(source: Source, mine: number): Promise<void> {
   document.documentElement.dataset['chain'] = source.kind === 'tab' ? 'practice' : networkOf(source.chainId)?.isMined ? 'mined' : 'free';
   const session = new Session(source);
   running = session;
-  await session.start((progress) => status.progress(progress));
+  const [{ sections }] = await Promise.all([below(), session.start((progress) => status.progress(progress))]);
   if (mine !== turn) return;
   failures = 0;
   byId('source').dataset['trouble'] = 'none';
@@ -98,23 +96,9 @@ async function failed(kind: Source['kind'], error: unknown, mine: number): Promi
   failures += 1;
   if (kind === 'server') stopWaiting = troubleView(byId('source'), troubleOf(trouble), failures, { again: ask, practise });
   else fill(byId('source'), el('p', { class: 'banner bad', role: 'alert' }, `The practice chain cannot start: ${reasonOf(error)}.`));
-  if (byId('liar').childElementCount === 0) {
-    tamperView(byId('liar'), undefined);
-    playgroundView(byId('playground'), undefined);
-  }
-}
-
-/** What shows each section of the page, in their order. */
-function sections(session: Session): (() => void)[] {
-  return [
-    () => {
-      const proof = proofView(byId('proof'), session);
-      chainView(byId('chain'), session, proof.show);
-    },
-    () => explorerView(byId('explorer'), session),
-    () => tamperView(byId('liar'), session),
-    () => playgroundView(byId('playground'), session),
-  ];
+  // Where the server is gone, the rest of the page may be, too.
+  const rest = await below().catch(() => undefined);
+  if (rest && byId('liar').childElementCount === 0) for (const show of rest.sections(undefined)) show();
 }
 
 theme();

@@ -2,20 +2,15 @@
 import type { Session } from './chain/session.ts';
 import { safeText } from './bytes.ts';
 import { byId, el, fill } from './dom.ts';
-import { addressPage } from './pages/address.ts';
-import { blockPage } from './pages/block.ts';
-import { logsPage } from './pages/logs.ts';
-import { tokenPage } from './pages/token.ts';
-import { transactionPage } from './pages/transaction.ts';
 import { refusalView } from './views/answer.ts';
 
-/** Makes a page from what follows its name in the address. */
-export type Page = (session: Session, ...rest: string[]) => Promise<HTMLElement>;
-
-const PAGES: Readonly<Record<string, Page>> = { block: blockPage, tx: transactionPage, address: addressPage, token: tokenPage, logs: logsPage };
+/** What makes each page from the rest of its address, by the first part. */
+const PAGES = { block: 'blockPage', tx: 'transactionPage', address: 'addressPage', token: 'tokenPage', logs: 'logsPage' } as const;
 
 /** The parts of the address; `undefined` for the first page. */
 const parts = (): string[] | undefined => (location.hash.startsWith('#/') ? location.hash.slice(2).split('/') : undefined);
+
+const isName = (name: string): name is keyof typeof PAGES => Object.hasOwn(PAGES, name);
 
 let turn = 0;
 
@@ -34,12 +29,12 @@ export async function route(session: Session | undefined): Promise<void> {
     if (was === 'page') document.getElementById(location.hash.slice(1))?.scrollIntoView();
     return;
   }
-  const make = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
-  if (!make) return fill(root, el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
+  if (!isName(name)) return fill(root, el('h1', {}, 'There is no such page'), el('p', { class: 'note input' }, `This page has addresses such as #/block/123, not ${safeText(location.hash.slice(0, 80))}.`));
   if (!session) return fill(root, el('p', { class: 'loading' }, 'Waits for the source of data.'));
   fill(root, el('p', { class: 'loading', role: 'status' }, 'Asking for proofs…'));
   const before = await session.lies();
-  const made = await make(session, ...rest).catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'), refusalView(error, (await session.lies()) > before)));
+  const making = import('./below.ts').then((below) => below[PAGES[name]](session, ...rest));
+  const made = await making.catch(async (error: unknown) => el('article', {}, el('h1', {}, 'No proven answer'), refusalView(error, (await session.lies()) > before)));
   if (mine !== turn || session.isClosed) return;
   fill(root, el('p', {}, el('a', { href: '#top' }, '← First page')), made);
   const heading = root.querySelector<HTMLElement>('h1');

@@ -1,5 +1,6 @@
 // The chain of the sections that lie and play: the one in this tab, which is started when it is first needed.
-import { type Source, tabSource } from './source.ts';
+import type { Source } from './source.ts';
+import { tabSource } from './tab.ts';
 
 let started: Promise<Source> | undefined;
 

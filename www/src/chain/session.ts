@@ -1,6 +1,6 @@
 // A light client on a source, and what it asked its upstream.
 import type { Answer, Evidence, Provider, SyncProgress } from '../../../pkg/index.js';
-import { fromHex, quantity, toBig } from '../bytes.ts';
+import { fromHex, quantity, toBig, toHex } from '../bytes.ts';
 import { decodeList } from '../proof/rlp.ts';
 import { type Served, servedOf } from './served.ts';
 import { claim, type Call, through, toTransport, without } from './upstream.ts';
@@ -175,14 +175,21 @@ export class Session {
     return evidence && { ...evidence, began: await this.began(evidence.start) };
   }
 
-  /** Where the chain starts. Its first header is known here, so that nothing is asked for. */
+  /** When a block was made, in seconds since 1970, and its Bitcoin header. The client has recent headers, so that nothing is asked for. */
+  async header(number: number): Promise<{ readonly time: number; readonly bitcoin: string } | undefined> {
+    const raw = await this.request('rsk_getRawBlockHeaderByNumber', quantity(number)).catch(() => undefined);
+    if (typeof raw !== 'string') return undefined;
+    const fields = decodeList(fromHex(raw));
+    return { time: Number(toBig(fields[TIME] ?? new Uint8Array())), bitcoin: toHex(fields.at(-1) ?? new Uint8Array()) };
+  }
+
+  /** Where the chain starts. */
   private async began(kind: Evidence['start']): Promise<Start | null> {
     const checkpoint = (await this.request('rootlight_checkpoint')) as { number: string } | null;
     if (!kind || !checkpoint) return null;
     const number = Number(checkpoint.number);
-    const raw = await this.request('rsk_getRawBlockHeaderByNumber', quantity(number)).catch(() => undefined);
-    const time = typeof raw === 'string' ? decodeList(fromHex(raw))[TIME] : undefined;
-    return time ? { kind, number, time: Number(toBig(time)) } : null;
+    const header = await this.header(number);
+    return header ? { kind, number, time: header.time } : null;
   }
 
   /** Whether the page has turned to another source. */

@@ -40,12 +40,9 @@ export function troubleOf(error: unknown): Trouble {
 /** Blocks that a server may lack and still be of use. */
 const BEHIND = 120;
 
-type Ask = (method: string) => Promise<unknown>;
-
-/** How far the server is, if the server itself says that it is not ready. */
-export async function synchronizing(ask: Ask): Promise<Progress | undefined> {
-  const own = (await ask('rootlight_syncStatus').catch(() => undefined)) as Record<string, unknown> | null | undefined;
-  const status = own ?? ((await ask('eth_syncing').catch(() => false)) as Record<string, unknown> | false | null);
+/** How far a server is by its answer to `rootlight_syncStatus` or `eth_syncing`, if the answer says that it is not ready. */
+export function synchronizing(answer: unknown): Progress | undefined {
+  const status = answer as Record<string, unknown> | false | null | undefined;
   if (!status || typeof status !== 'object' || status['synced'] === true) return undefined;
   const [current, highest] = [Number(status['currentBlock']), Number(status['highestBlock'])];
   if (!Number.isSafeInteger(current) || !Number.isSafeInteger(highest)) return undefined;

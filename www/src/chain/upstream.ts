@@ -78,3 +78,9 @@ export async function claim(exchange: Exchange, method: string, ...params: reado
   if (reply?.error) throw new UpstreamError(reply.error.message);
   return reply?.result;
 }
+
+/** Asks an upstream for several things in one request, and believes it. An answer that is an error is `undefined`. */
+export async function claims(exchange: Exchange, ...methods: readonly string[]): Promise<unknown[]> {
+  const replies = await exchange(methods.map((method, id) => ({ jsonrpc: '2.0', id, method, params: [] })));
+  return replies.map(({ result }) => result);
+}

@@ -5,7 +5,8 @@ import type { Block, Session, Verification } from '../chain/session.ts';
 import { digits, grouped, reversed, safeText, short, toHex } from '../bytes.ts';
 import { action, type Child, el, fill, form } from '../dom.ts';
 import { type MiningProof, prove } from '../proof/mining.ts';
-import { levelBadge, refusalView } from '../views/answer.ts';
+import { levelBadge } from '../views/answer.ts';
+import { asked } from '../views/search.ts';
 import type { Step } from '../views/ladder.ts';
 
 /** A link to a page of its own. */
@@ -119,16 +120,6 @@ export function workSteps(session: Session, block: Block, proof: MiningProof | u
 /** The third step where state is proven. */
 export const stateStep = ({ stateRoot }: Block): Step => (
   { title: 'The block names all its state', holds: true, open: () => [tellsView('The state root in the header of the block: one hash for all accounts.'), bytesView(stateRoot)] });
-
-/** Leads to the page that a visitor's text asks for, or says what is wrong with the text. */
-export async function asked(wrong: HTMLElement, address: () => string): Promise<void> {
-  fill(wrong);
-  try {
-    location.hash = address();
-  } catch (error) {
-    fill(wrong, refusalView(error));
-  }
-}
 
 /** A question whose answer is a page of its own. */
 export function questionView(button: string, address: () => string, ...fields: Child[]): HTMLElement {

@@ -5,7 +5,8 @@ import { el } from '../dom.ts';
 import { refusalView, standing } from '../views/answer.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { countOf, type Log, logsAnswer, type LogsAnswer, logsQuestion, receiptTrail, USUAL } from '../views/logs.ts';
-import { asked, bytesView, later, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+import { asked } from '../views/search.ts';
+import { bytesView, later, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
 
 /** In the address: the logs of all contracts. */
 const ALL = 'all';

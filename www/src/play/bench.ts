@@ -4,7 +4,8 @@ import { type Child, el } from '../dom.ts';
 import type { Source } from '../chain/source.ts';
 import { type ContractFunction, functionsOf } from '../contracts/interface.ts';
 import { TOKEN_ABI } from '../contracts/samples.ts';
-import { refused, reverts } from '../words.ts';
+import { refused } from '../contracts/refused.ts';
+import { reverts } from '../words.ts';
 
 export interface Receipt {
   readonly status: string;

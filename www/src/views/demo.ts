@@ -1,6 +1,5 @@
 // The first thing to see: a node lies, and somebody notices.
-import { experiment, type Outcome } from '../chain/experiment.ts';
-import { lab } from '../chain/lab.ts';
+import type { Outcome } from '../chain/experiment.ts';
 import type { Source } from '../chain/source.ts';
 import { action, el, fill } from '../dom.ts';
 import { plainly, reasonOf } from '../words.ts';
@@ -33,6 +32,7 @@ export function demoView(root: HTMLElement, source: () => Source | undefined): v
   let lies = false;
   const run = async () => {
     try {
+      const { experiment, lab } = await import('../below.ts');
       const outcome = await experiment(await lab(source()), 'balance', !lies, true);
       lies = !lies;
       fill(shown, el('p', { class: 'small asked' }, `The question: ${outcome.question} Asked of a small chain in this tab, whose Node A ${lies ? 'lies now' : 'is honest'}.`), cards(outcome, lies));

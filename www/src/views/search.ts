@@ -1,7 +1,7 @@
 // One field for everything that has a page of its own.
 import { InputError } from '../bytes.ts';
 import { el, field, fill, form } from '../dom.ts';
-import { asked } from '../pages/common.ts';
+import { refusalView } from './answer.ts';
 
 /** The address on this page of what somebody looks for; throws for what is nothing of the kind. */
 export function routeOf(text: string): string {
@@ -13,6 +13,16 @@ export function routeOf(text: string): string {
   if (/^0x[0-9a-f]{1,12}$/.test(given)) return `#/block/${Number(given)}`;
   if (/^0x[0-9a-f]*$/.test(given)) throw new InputError(`an address has 40 hexadecimal digits after 0x, a transaction 64; here are ${given.length - 2}`);
   throw new InputError('write an address or a transaction (0x and hexadecimal digits), or a block’s number');
+}
+
+/** Leads to the page that a visitor's text asks for, or says what is wrong with the text. */
+export async function asked(wrong: HTMLElement, address: () => string): Promise<void> {
+  fill(wrong);
+  try {
+    location.hash = address();
+  } catch (error) {
+    fill(wrong, refusalView(error));
+  }
 }
 
 /** Shows the field. Returns what is told the newest block, which is the example of a number that exists. */

@@ -75,22 +75,23 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   let shown = '';
   let time = 0;
   let looks = 0;
+  let { served } = source;
 
   async function refresh(session: Session): Promise<void> {
     if (session.isClosed) return;
     const { head } = session;
     const at = quantity(head);
-    const [verification, reports, lies, block, served] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.block(at), session.served()]);
+    const [verification, reports, lies, header] = await Promise.all([session.verification(at), session.upstreams(), session.lies(), session.header(head)]);
     const silent = reports.find(({ resting }) => resting !== null)?.resting ?? null;
     const now = JSON.stringify([head, verification?.level, reports.map(({ announced, stateProofs }) => [announced, stateProofs]), lies, silent, session.lacksState, served]);
     // A newer block brings a look of its own.
     if (session.isClosed || head !== session.head) return;
-    time = head === 0 ? 0 : Number(block?.timestamp ?? 0);
+    time = head === 0 ? 0 : header?.time ?? 0;
     if (now === shown) return tick();
     shown = now;
     const level = levelBadge(undefined, verification);
     level.id = 'level';
-    const cost = network?.isMined ? forgery(verification?.attackCost ?? null, block?.bitcoinMergedMiningHeader ?? '') : 'next to nothing';
+    const cost = network?.isMined ? forgery(verification?.attackCost ?? null, header?.bitcoin ?? '') : 'next to nothing';
     const part = (...children: (Node | string)[]) => el('span', {}, ...children);
     fill(strip, el('span', { class: 'badge network' }, name),
       part(el('b', { id: 'head' }, `#${grouped(head)}`), ' newest block', time > 0 ? ', ' : ' ', time > 0 ? el('time', { id: 'age' }) : '', ' ', level),
@@ -118,6 +119,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
       const chainId = await session.claim('eth_chainId').catch(() => undefined);
       if (typeof chainId === 'string' && Number(chainId) !== source.chainId && !session.isClosed) return change.moved();
     }
+    served = await session.served();
     await refresh(session);
   }
 

@@ -1,0 +1,35 @@
+// A development chain in this tab as a source of data.
+import { type ChainProvider, createDevChain, createProvider } from '../../../pkg/dev.js';
+import { quantity } from '../bytes.ts';
+import { callData } from '../contracts/abi.ts';
+import { tokenDeployment } from '../contracts/samples.ts';
+import { settings, type Source } from './source.ts';
+import { overChain } from './upstream.ts';
+
+/** Fills a new chain with some things to look at. Returns the token. */
+async function furnish(chain: ChainProvider): Promise<{ account: string; token: string }> {
+  const ask = (method: string, ...params: unknown[]) => chain.request({ method, params });
+  const [first = '', second = '', third = ''] = (await ask('eth_accounts')) as string[];
+  const send = async (transaction: object) => {
+    const hash = await ask('eth_sendTransaction', { from: first, gas: quantity(1_000_000), ...transaction });
+    return (await ask('eth_getTransactionReceipt', hash)) as { contractAddress: string };
+  };
+  const { contractAddress: token } = await send({ data: tokenDeployment('Rootlight Demo', 'DEMO') });
+  const pay = (to: string, whole: number) => callData('transfer(address,uint256)', [to, `${BigInt(whole) * 10n ** 18n}`]);
+  await send({ to: second, value: quantity(21n * 10n ** 17n) });
+  await send({ to: token, data: pay(second, 250) });
+  await send({ to: token, data: pay(third, 42) });
+  await send({ from: second, to: third, value: quantity(5n * 10n ** 17n) });
+  return { account: second, token };
+}
+
+/** A development chain in this tab, with a light client beside it that does not trust it. */
+export async function tabSource(): Promise<Source> {
+  // On this thread if the browser starts no worker.
+  const chain = await createDevChain({ blockTime: 0, worker: 'dedicated' }).catch(() => createDevChain({ blockTime: 0 }));
+  const things = await furnish(chain);
+  const exchange = overChain(chain);
+  const [options, trusts] = settings(33);
+  const start: Source['start'] = (transports, more) => createProvider({ ...options, upstreams: transports, ...more });
+  return { kind: 'tab', name: 'the chain in this tab', chainId: 33, exchange, chain, trusts, start, served: [], ...things };
+}
