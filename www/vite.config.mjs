@@ -38,6 +38,22 @@ const late = {
 };
 
 /**
+ * Names the light client's worker in the page, so that its script is there when the chain is known.
+ * @type {import('vite').Plugin}
+ */
+const early = {
+  name: 'early',
+  apply: 'build',
+  transformIndexHtml: {
+    order: 'post',
+    handler(_, { bundle }) {
+      const worker = Object.keys(bundle).find((name) => /\/worker-[\w-]+\.js$/.test(name));
+      return [{ tag: 'link', attrs: { rel: 'preload', as: 'script', href: `./${worker}` } }];
+    },
+  },
+};
+
+/**
  * Writes each file also compressed, as the program embeds it.
  * @type {import('vite').Plugin}
  */
@@ -58,7 +74,7 @@ const compress = {
 export default defineConfig({
   // The page may be below a base path, so it names its files relative to itself.
   base: './',
-  plugins: [clean, late, compress],
+  plugins: [clean, late, early, compress],
   build: {
     target: 'es2022',
     // light-dark() stays as it is written: all browsers with the WebAssembly features of the module have it.

@@ -49,7 +49,8 @@ export async function serveFolder(upstream, tamper = (text) => text, gate = () =
       // As the program sends it.
       const packed = /\bbr\b/.test(request.headers['accept-encoding'] ?? '') ? await readFile(`${file}.br`).catch(() => undefined) : undefined;
       const bytes = packed ?? (await readFile(file));
-      const headers = { ...(packed && { 'content-encoding': 'br' }), 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff', ...(sourcify && { 'x-rootlight-sourcify': sourcify }) };
+      const keep = path.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache';
+      const headers = { 'cache-control': keep, ...(packed && { 'content-encoding': 'br' }), 'content-type': TYPES[extname(path) || '.html'], 'content-security-policy': csp, 'x-content-type-options': 'nosniff', ...(sourcify && { 'x-rootlight-sourcify': sourcify }) };
       return response.writeHead(200, headers).end(bytes);
     } catch {
       return response.writeHead(request.method === 'POST' ? 405 : 404).end();
