@@ -44,7 +44,8 @@ pub(crate) fn bench(args: &[&str]) -> ExitCode {
         ["calls", folders @ ..] => measure(&[&PAGES.concat(), &[TOKEN]], &[("calls", folders)]),
         ["modules"] => measure(&PAGES, &[("modules", &[])]),
         ["page"] => {
-            measure(&[&PAGES.concat(), &[("page", page::for_tests)]], &[("gaps", &[]), ("first-screen", &[])])
+            let names: [(&str, &[&str]); 3] = [("gaps", &[]), ("first-screen", &[]), ("restart", &[])];
+            measure(&[&PAGES.concat(), &[NETWORKS, ("page", page::for_tests)]], &names)
         }
         ["nodes"] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &nodes()),
         ["rpc", workloads @ ..] => {
