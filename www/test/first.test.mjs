@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
-import { onPage, withPayment } from './lib/page.mjs';
+import { behind, onPage, withPayment } from './lib/page.mjs';
 import { call, startSite } from './lib/site.mjs';
 import { openSources } from './lib/source.mjs';
 
@@ -45,6 +45,20 @@ test('the status line says the newest block, its age, honest nodes, what the cha
   assert.equal(forgery(`0x${(3n * (1n << 32n) + (1n << 20n)).toString(16)}`, header), 'the work of 3.0 Bitcoin blocks');
   assert.equal(forgery(null, header), undefined);
   assert.equal(forgery('0x1', '0x12'), undefined);
+});
+
+test('the newest block and its age are told from its header, also by a node that shows no block but its first', async (t) => {
+  const isWithheld = ({ method, params }) => method.startsWith('eth_getBlockBy') && params[0] !== '0x0';
+  const withholding = (text, body) => {
+    const asked = [JSON.parse(body)].flat();
+    const answers = [JSON.parse(text)].flat().map((answer) => (asked.some((call) => call.id === answer.id && isWithheld(call)) ? { ...answer, result: null } : answer));
+    return JSON.stringify(text.startsWith('[') ? answers : answers[0]);
+  };
+  const site = await behind(t, { tamper: withholding });
+  await onPage(browser, site, async (page) => {
+    await page.waitForSelector('#age');
+    assert.equal(await page.textContent('#head'), '#2');
+  });
 });
 
 test('what is looked for leads to its page, and what is nothing of the kind is the visitor’s input', async (t) => {

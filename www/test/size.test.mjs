@@ -31,6 +31,9 @@ test('the page stays small: bytes and requests up to the first proven answer', a
     t.diagnostic(`${name}: ${bytes} bytes, ${scripts} without the module, in ${files.length} files, ${requests.length} requests; first proven answer after ${Math.round(millis)} ms`);
     assert.ok(scripts < 100_000, `${name}: ${scripts} bytes without the module`);
     assert.ok(bytes < most, `${name}: ${bytes} bytes`);
+    const module = requests.findIndex(({ url }) => url.endsWith('.wasm'));
+    const asked = requests.slice(0, module).filter(({ method }) => method === 'POST').length;
+    assert.ok(asked <= 2, `${name}: ${asked} requests to the server before the module, which takes longest`);
     assert.ok(files.length <= 10 && requests.length <= 80, `${name}: ${files.length} files, ${requests.length} requests`);
   }
 });
