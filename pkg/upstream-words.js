@@ -4,7 +4,7 @@ import { failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';
 
 /** No host of this name: its name does not resolve. */
-const NO_HOST = 'there is no such host: check the address';
+const NO_HOST = 'there is no such host: check the address, and whether this machine is online';
 
 /** The causes that Node.js names. */
 const CAUSES = {
