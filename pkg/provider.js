@@ -1,7 +1,7 @@
 // The public provider (EIP-1193) over a client, which runs on this thread or in a worker.
 import { withEvents } from './events.js';
 import { disconnected, failure, limited, newLife } from './life.js';
-import { answered, checkMembers, message } from './message.js';
+import { INVALID_REQUEST, answered, checkMembers, message } from './message.js';
 import { stateProofs } from './state-proofs.js';
 import { checkScheme } from './upstream-words.js';
 import { verifications } from './verification.js';
@@ -50,7 +50,11 @@ function address(upstream, index) {
   }
 }
 
-const addresses = (upstreams) => [upstreams].flat().map(address);
+function addresses(upstreams) {
+  const given = [upstreams].flat();
+  if (given.length === 0) throw failure(INVALID_REQUEST, 'upstreams: at least one is needed');
+  return given.map(address);
+}
 
 /** A callback of the caller whose exceptions stop nothing. */
 const guarded = (callback) =>
