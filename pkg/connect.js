@@ -103,7 +103,8 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     if (typeof reason !== 'string') throw reason;
     const expected = await own('eth_chainId');
     const foreign = await life.run(() => foreignNetworks(expected, tellers(exchanges, names)));
-    throw disconnected(foreign ? `${reason}; ${foreign.words}` : reason);
+    // What a client could not do with chains of other networks only is no news.
+    throw disconnected(foreign ? (foreign.isAll ? foreign.words : `${reason}; ${foreign.words}`) : reason);
   });
   /** Another client takes the place of this one, with the block 0 that the upstreams show now. Its subscriptions are made again. */
   const begin = async () => {

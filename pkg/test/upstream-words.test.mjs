@@ -139,7 +139,7 @@ test('an upstream of another network is told with both chain ids', async () => {
   try {
     const { message } = await failed(transportTo(chain), { network: 'testnet', checkpoint: { number: 1, hash: HASH } });
     check('other network', 'upstream 0', message);
-    assert.match(message, /chain id 33, not 31/);
+    assert.match(message, /^upstream 0: it is of .*chain id 33, not 31/);
     assert.doesNotMatch((await failed(transportTo(chain))).message, /chain id/);
   } finally {
     chain.close();
