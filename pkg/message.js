@@ -59,12 +59,16 @@ export function checkMembers(options, name, known) {
   if (other !== undefined) throw failure(INVALID_REQUEST, `${name}: unknown field \`${other.slice(0, 40)}\``);
 }
 
+/** The names of the networks that the modules know. */
+export const NETWORKS = 'mainnet, testnet, testnet2, devnet or regtest';
+
 /** Runs work of the module that parses options. The strings that it throws become errors. */
 export function withOptions(work) {
   try {
     return work();
   } catch (reason) {
-    throw typeof reason === 'string' ? failure(INVALID_REQUEST, reason) : reason;
+    if (typeof reason !== 'string') throw reason;
+    throw failure(INVALID_REQUEST, /^network: '.*' is not known$/s.test(reason) ? `${reason}: give ${NETWORKS}` : reason);
   }
 }
 

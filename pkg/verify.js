@@ -3,15 +3,18 @@ import { instantiate } from './dist/rootlight_verify.js';
 import { instance } from './instance.js';
 import { failure, newLife } from './life.js';
 import { load as bring, once } from './load.js';
-import { INVALID_REQUEST, checkMembers } from './message.js';
+import { INVALID_REQUEST, NETWORKS, checkMembers } from './message.js';
 
 /** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
 
-/** The error for a document that does not prove its claims: `rule` is the broken rule, `what` the part of the document, `passed` the checks before it. */
+/**
+ * The error for a document that does not prove its claims: `rule` is the broken rule, `what` the part of the document, `passed` the checks
+ * before it. A header has another hash by the rules of another network, so that its error names the one that was meant.
+ */
 export class VerificationError extends Error {
-  constructor({ rule, what, reason }, passed) {
-    super(`${rule}: ${what}: ${reason}`);
+  constructor({ rule, what, reason }, passed, network) {
+    super(`${rule}: ${what}: ${reason}${what === 'header' ? `, by the rules of ${network}` : ''}`);
     this.name = 'VerificationError';
     this.rule = rule;
     this.what = what;
@@ -46,9 +49,9 @@ const checker = (subject) => async (document, options = {}) => {
   const { network = 'mainnet' } = options;
   const text = JSON.stringify(document) ?? '';
   const answer = await checked((module) => module.verify(subject, text, String(network)));
-  if (answer === undefined) throw failure(INVALID_REQUEST, `network: '${network}' is not known`);
+  if (answer === undefined) throw failure(INVALID_REQUEST, `network: '${network}' is not known: give ${NETWORKS}`);
   const { checks, facts, notProven, rules, failed } = JSON.parse(answer);
-  if (failed) throw new VerificationError(failed, checks);
+  if (failed) throw new VerificationError(failed, checks, network);
   return { checks, facts, notProven, ...(rules && { rules }) };
 };
 

@@ -1,4 +1,5 @@
 // The commands of the program, and their flags. Names and meanings are those of the native program, as far as the modules have them.
+import { NETWORKS } from '../message.js';
 
 /** Flags of every command that serves. */
 const SERVER = {
@@ -38,7 +39,7 @@ export const COMMANDS = {
     text: 'Follow the chain of untrusted upstreams, and serve proven answers',
     load: () => import('./light.js'),
     flags: {
-      network: { value: 'NAME', text: 'mainnet, testnet, testnet2, devnet or regtest [default: mainnet]' },
+      network: { value: 'NAME', text: `${NETWORKS} [default: mainnet]` },
       upstream: { value: 'URL', many: true, text: 'Upstream: an http(s) or ws(s) URL; repeat the flag for several upstreams, which check and replace each other' },
       checkpoint: {
         value: 'window|work|built-in|NUMBER:HASH[:TD]',
@@ -57,7 +58,7 @@ export const COMMANDS = {
     words: '[header|receipt|account] FILE',
     load: () => import('./verify.js'),
     flags: {
-      network: { value: 'NAME', text: 'mainnet, testnet, testnet2, devnet or regtest [default: mainnet]' },
+      network: { value: 'NAME', text: `${NETWORKS} [default: mainnet]` },
       json: { text: 'Print the result as JSON' },
     },
   },

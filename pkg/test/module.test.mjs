@@ -153,12 +153,14 @@ test('a transaction that is not mined is sent again', LIMIT, async (t) => {
 test('wrong options are named', LIMIT, async () => {
   for (const [wrong, named] of [
     [{ unknown: 1 }, /^options: unknown field/],
-    [{ network: 'nonet' }, /^network: 'nonet' is not known/],
+    [{ network: 'nonet' }, /^network: 'nonet' is not known: give mainnet, testnet, .* or regtest$/],
+    [{ network: undefined }, /^network: '' is not known: give mainnet, /],
     [{ checkpoint: { number: 0, hash: '0x1' } }, /^checkpoint\.hash: /],
     [{ checkpoint: { ...options.checkpoint, totalDifficulty: 'much' } }, /^checkpoint\.totalDifficulty: /],
     [{ checkpoint: { ...options.checkpoint, unknown: 1 } }, /^checkpoint: unknown field/],
     [{ pollSeconds: -1 }, /^options: /],
-    [{ upstream: [] }, /^upstream: at least one is needed/],
+    [{ upstream: [] }, /^upstreams: at least one is needed/],
+    [{ network: 'regtest', checkpoint: undefined, upstream: undefined }, /^upstreams: at least one is needed/],
     [{ unproven: 'quorum:2' }, /^unproven: quorum:2 needs 2 upstreams, 1 given/],
   ]) {
     const error = await createProvider({ ...options, ...wrong }).catch((reason) => reason);

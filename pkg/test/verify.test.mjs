@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { NETWORKS } from '../message.js';
 import { inPage } from './lib/in-page.mjs';
 import { scenario, tableScenario } from './lib/verify-scenario.mjs';
 
@@ -71,9 +72,17 @@ async function checkMutations(t) {
 
 test('a header is checked by the rules of a known network only', async () => {
   const { header } = await import('../verify.js');
-  await assert.rejects(header('0x', { network: 'ethereum' }), { code: -32600, message: "network: 'ethereum' is not known" });
+  const known = NETWORKS.split(/, | or /);
+  await assert.rejects(header('0x', { network: 'ethereum' }), { code: -32600, message: `network: 'ethereum' is not known: give ${NETWORKS}` });
+  for (const network of known) await assert.rejects(header('0x', { network }), { name: 'VerificationError' }, network);
+  assert.deepEqual([known.length, known.at(-1)], [5, 'regtest']);
   // The instance goes on after the error.
   assert.equal((await header(table.documents.minedValid, { network: 'testnet' })).facts.number, '7500000');
+});
+
+test('a header of another network is refused with the network that was meant', async () => {
+  const { header } = await import('../verify.js');
+  await assert.rejects(header(table.documents.minedValid), { rule: 'headerHash', message: /by the rules of mainnet$/ });
 });
 
 test('the package and the command line agree about the table of documents', async () => {

@@ -117,7 +117,7 @@ test('errors, levels and callbacks cross from the worker', LIMIT, () =>
       const found = await run(work, options(`/cross-${worker}`, { worker }));
       assert.deepEqual([found.unknown.code, found.network.code, found.timeout.code, found.closed.code], [-32601, -32600, 4900, 4900]);
       assert.deepEqual(found.absent, { result: null, level: 'unproven-absence' });
-      assert.deepEqual([found.network.message, found.upstream.name], ["network: 'nonet' is not known", 'TypeError']);
+      assert.deepEqual([found.network.message, found.upstream.name], ["network: 'nonet' is not known: give mainnet, testnet, testnet2, devnet or regtest", 'TypeError']);
       assert.ok(found.told, 'progress');
     }
   }));
