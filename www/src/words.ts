@@ -57,6 +57,6 @@ export function verdictOf(error: unknown, lies: boolean): Verdict {
 /** What a verdict says about an error. */
 export function verdictWords(verdict: Verdict, reason: string): string {
   if (verdict === 'input') return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
-  if (verdict === 'reverted') return 'The contract refused the call.';
+  if (verdict === 'reverted') return `The contract refused the call${/revert(?:ed)?$/.test(reason) ? ', and gives no reason. Perhaps it has no such function, or the arguments do not fit' : ''}.`;
   return plainly(reason);
 }

@@ -84,6 +84,20 @@ test('a contract’s page shows its code with size and hash, and catches a node 
   });
 });
 
+test('a contract that refuses to be a token is told from a proof that is missing', async (t) => {
+  const program = await startProgram('dev');
+  t.after(program.stop);
+  const [from] = await call(program.url, 'eth_accounts');
+  const hash = await call(program.url, 'eth_sendTransaction', { from, data: '0x6005600c60003960056000f360006000fd', gas: '0x5b8d80' });
+  const { contractAddress } = await call(program.url, 'eth_getTransactionReceipt', hash);
+  const site = await serveFolder(program.url);
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    await visit(page, `#/token/${contractAddress}`, 'No proven answer');
+    assert.match(await page.textContent('#page .note[data-verdict=reverted]'), /refused the call, and gives no reason. Perhaps it has no such function/);
+  });
+});
+
 test('a token has a page with five steps to a balance, for the holder that its address names', async (t) => {
   const site = await serveFolder();
   t.after(site.stop);
@@ -127,7 +141,7 @@ test('logs have a page with five steps, for the contract and the blocks that its
     await page.getByLabel('How many blocks').fill('1');
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.querySelector('#page')?.textContent.includes('There are no logs in these blocks'));
-    assert.match((await climb(page))[4], /No log/);
+    assert.match((await climb(page)).join(), /All receipts that could hold one.*No log/s);
     await page.locator('#page .rung').nth(0).click();
     await visit(page, '#/logs', 'Logs');
     await page.waitForFunction(() => document.querySelectorAll('#page .log li').length === 3);

@@ -73,6 +73,7 @@ test('an error text of a node is shown as text', async (t) => {
     await page.getByRole('button', { name: 'Call and prove' }).click();
     await page.waitForSelector('#explorer .note[data-verdict=reverted]');
     assert.match(await page.textContent('#explorer .note'), /reverted/);
+    assert.doesNotMatch(await page.textContent('#explorer .note'), /no such function/, 'it gives a reason');
     assert.ok((await page.textContent('#explorer .note')).includes(reason), 'the reason, as text');
     assert.equal(await page.locator('#explorer img').count(), 0);
   });

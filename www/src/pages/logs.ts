@@ -29,7 +29,7 @@ function steps(session: Session, { logs, filter }: LogsAnswer): Step[] {
     { title: `${grouped(blocks)} header${blocks === 1 ? '' : 's'} name${blocks === 1 ? 's' : ''} the receipts`, holds: true, open: () => [
       tellsView('Each header names the one before it, the common hash of its block’s receipts, and a filter of their logs (a bloom): a log that the filter does not know is in none of them.'),
       later(el('div'), roots(session, logs), refusalView)] },
-    { title: `All receipts of ${grouped(holding)} block${holding === 1 ? '' : 's'}`, holds: true, open: () => [
+    { title: holding === 0 ? 'All receipts that could hold one' : `All receipts of ${grouped(holding)} block${holding === 1 ? '' : 's'}`, holds: true, open: () => [
       tellsView(newest ? 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here, so that none is missing and none is added. The path to the newest log’s receipt:' : 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here. They hold no such log.'),
       ...(newest ? [later(el('div'), receiptTrail(session, newest), refusalView)] : [])] },
     { title: logs.length === 0 ? 'No log' : `${logs.length === 1 ? 'This log' : `These ${grouped(logs.length)} logs`}`, holds: true, open: () => [
