@@ -29,11 +29,11 @@ test('a chain of one block is neither praised nor offered another one, and the s
   await onPage(browser, site, async (page) => {
     await page.waitForSelector('#honest');
     assert.match(await page.textContent('#status .strip-line'), /trusted.*nothing to check yet: the first proof comes with the next block/);
-    assert.equal(await page.locator('#search input').getAttribute('placeholder'), '0x… or 0');
+    assert.equal(await page.locator('#search input').getAttribute('placeholder'), '0x… or a number such as 0');
     assert.equal(await page.getByRole('button', { name: 'Use a practice chain in this tab' }).count(), 0);
     await call(site.node, 'evm_mine');
     await says(page, '#honest', /^1 of 1$/);
-    await page.waitForFunction(() => document.querySelector('#search input').placeholder === '0x… or 1');
+    await page.waitForFunction(() => document.querySelector('#search input').placeholder === '0x… or a number such as 1');
   });
 });
 
@@ -48,6 +48,7 @@ test('a block shows no proof of nothing', async (t) => {
     const steps = await page.locator('#page .rung').allTextContents();
     assert.match(steps[1], /The coinbase is all that the header names/);
     assert.match(steps[4], /The newest block: none on top yet/);
+    assert.match(await page.textContent('#page .page-head'), /no block on top$/);
     await find(page, '1', 'Block 1');
     assert.match((await page.locator('#page .rung').allTextContents())[4], /1 block on top/);
   });

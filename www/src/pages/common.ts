@@ -34,7 +34,7 @@ export function headingView(title: string, id: string, verification: Verificatio
   return el('header', { class: 'page-head' },
     el('h1', {}, title),
     el('p', {}, el('span', { class: 'mono break' }, id), ' ', copyButton(id), levelBadge(undefined, verification),
-      el('span', { class: 'small' }, depth === 0 ? ' in the newest block' : ` ${grouped(depth)} block${depth === 1 ? '' : 's'} on top`)));
+      el('span', { class: 'small' }, ` ${depth === 0 ? 'no block' : `${grouped(depth)} block${depth === 1 ? '' : 's'}`} on top`)));
 }
 
 /** What a proof file is for `rootlight verify`. */
