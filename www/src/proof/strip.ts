@@ -36,7 +36,7 @@ export class Explainer {
 
   /** What the panel says while nothing is pointed at. */
   rest(): void {
-    this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes, or move through them with the arrow keys: equal bytes light up together, and their meaning is written here.'));
+    this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes or tap them, or move through them with the arrow keys: equal bytes light up together, and their meaning is written here.'));
   }
 
   show(field: Field): void {
