@@ -221,6 +221,15 @@ const CHECKS = {
     assert.deepEqual([networks.rskRegtest.url, networks.rskRegtest.chainId], ['http://127.0.0.1:4444', 33]);
     assert.equal(networks.rskRegtest.accounts, undefined, 'the chain signs, and impersonates');
   },
+  /** The file starts the command that its first line names. */
+  async config(text) {
+    const [command] = /`([^`]+)`/.exec(text).slice(1);
+    const own = [['"mainnet"', '"regtest"'], ['https://one.example/KEY', 'URL'], ['wss://two.example', 'SOCKET'], ['http-port = 4444', 'http-port = 0']];
+    const file = written(text, own, { URL: chain.url, SOCKET: chain.url.replace('http', 'ws') });
+    writeFileSync(join(project, 'rootlight.toml'), file, { mode: 0o600 });
+    const [listening] = await lines(command, {});
+    assert.match(listening, /^listening/);
+  },
   foundry: (text) => assert.ok(text.includes(`KEY=${KEY}`)),
   async vite(text) {
     const file = join(project, 'vite.config.mjs');

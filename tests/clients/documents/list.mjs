@@ -70,6 +70,7 @@ export const DOCUMENTS = {
     { begins: 'rootlight doctor --watch 86400', needs: PUBLIC },
   ],
   'docs/server.md': [
+    { begins: '# rootlight.toml, for `rootlight light', check: 'config' },
     {
       begins: 'rootlight keys create --api-keys keys.redb',
       shell: 'keys',
