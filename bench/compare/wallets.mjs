@@ -31,8 +31,12 @@ export async function setup() {
 }
 
 export function transfer(from, to, value) {
-  const data = abi.encodeFunctionData('transfer', [to, value]);
-  return signed(from, { to: TOKEN, data, gasLimit: 100_000 });
+  return signed(from, { ...transferCall(to, value), gasLimit: 100_000 });
+}
+
+/** The message of a transfer. */
+export function transferCall(to, value) {
+  return { to: TOKEN, data: abi.encodeFunctionData('transfer', [to, value]) };
 }
 
 /** A transaction to a contract that needs no input. */

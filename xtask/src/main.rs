@@ -61,6 +61,8 @@ cargo xtask <task>
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
   bench rpc [WORKLOAD..]       the processor time of requests, beside anvil and HTTP alone
+  bench traces [PART..]        traces and log queries by processor time, beside anvil and geth
+  bench fork                   exchanges of a fork with its upstream, beside anvil's fork
   bench keys                   the processor time of requests with API keys of a service, beside the same without
   bench cold [HEADERS [FLAGS]] a cold start of the light client over 440,000 headers: time, bytes, memory
   bench cold page [HEADERS]    the same in headless Chromium, from the checkpoint and by work alone

@@ -48,6 +48,8 @@ pub(crate) fn bench(args: &[&str]) -> ExitCode {
             measure(&[&PAGES.concat(), &[NETWORKS, ("page", page::for_tests)]], &names)
         }
         ["nodes"] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &nodes()),
+        ["traces", parts @ ..] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &[("traces", parts)]),
+        ["fork"] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &[("fork", &[])]),
         ["rpc", workloads @ ..] => {
             let floor: NamedStep = ("build", |log| build(log, &["http_floor", "paced_client"]));
             let load: NamedStep = ("setup: wrk", tools::wrk);
