@@ -119,7 +119,7 @@ impl BitcoinChain {
         header: &[u8; HEADER_LEN],
         now: u64,
     ) -> Result<BitcoinInserted, BitcoinChainError> {
-        self.insert_as(header, header_hash(header), now)
+        self.insert_as(header, &header_hash(header), now)
     }
 
     /// Does what [`Self::insert`] does with a header that is hashed already.
@@ -131,21 +131,21 @@ impl BitcoinChain {
         header: &HashedHeader,
         now: u64,
     ) -> Result<BitcoinInserted, BitcoinChainError> {
-        self.insert_as(header.header(), *header.hash(), now)
+        self.insert_as(header.header(), header.hash(), now)
     }
 
     fn insert_as(
         &mut self,
         header: &[u8; HEADER_LEN],
-        hash: B256,
+        hash: &B256,
         now: u64,
     ) -> Result<BitcoinInserted, BitcoinChainError> {
         let previous = BitcoinHeader::from(header).previous();
         if previous != self.main.tip().hash {
-            return self.insert_beside(header, hash, previous, now);
+            return self.insert_beside(header, *hash, previous, now);
         }
         self.push(header, hash, now)?;
-        self.limit_branches(&hash);
+        self.limit_branches(hash);
         Ok(BitcoinInserted::Extended)
     }
 
@@ -155,20 +155,23 @@ impl BitcoinChain {
     /// # Errors
     /// As [`Self::insert`]; [`BitcoinChainError::Unlinked`] if it is not the child of the tip.
     pub fn extend(&mut self, header: &HashedHeader, now: u64) -> Result<(), BitcoinChainError> {
-        let (hash, previous) = (*header.hash(), BitcoinHeader::from(header.header()).previous());
+        let previous = BitcoinHeader::from(header.header()).previous();
         if previous != self.main.tip().hash {
-            return Err(BitcoinChainError::Unlinked { hash, previous });
+            return Err(BitcoinChainError::Unlinked { hash: *header.hash(), previous });
         }
-        self.push(header.header(), hash, now)
+        self.push(header.header(), header.hash(), now)
     }
 
     /// Checks a header whose parent is the tip, and puts it on top.
-    fn push(&mut self, header: &[u8; HEADER_LEN], hash: B256, now: u64) -> Result<(), BitcoinChainError> {
+    #[inline]
+    fn push(&mut self, header: &[u8; HEADER_LEN], hash: &B256, now: u64) -> Result<(), BitcoinChainError> {
         let tip = self.main.tip();
-        let height = tip.height.saturating_add(1);
-        let work = self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
-        self.main.push(Entry::new(*header, hash, work, height));
-        self.settle();
+        self.check(header, hash, Parent { entry: tip, fork: tip.height }, now)?;
+        let (work, height) = (tip.work, tip.height.saturating_add(1));
+        self.begin_period(BitcoinHeader::from(header).bits());
+        let work = work.saturating_add(self.period.work);
+        self.main.push(Entry::new(*header, *hash, work, height));
+        self.drop_lowest();
         Ok(())
     }
 
@@ -189,7 +192,9 @@ impl BitcoinChain {
             return Err(BitcoinChainError::Deep { height: parent.entry.height.saturating_add(1), fork });
         }
         let height = parent.entry.height.saturating_add(1);
-        let entry = Entry::new(*header, hash, self.check(header, hash, parent, now)?, height);
+        self.check(header, &hash, parent, now)?;
+        let block = TargetOfBits::new(BitcoinHeader::from(header).bits()).work;
+        let entry = Entry::new(*header, hash, parent.entry.work.saturating_add(block), height);
         let heaviest = entry.weight() > tip.weight();
         self.branches.insert(entry, fork);
         let mut result = BitcoinInserted::Side;
@@ -198,7 +203,8 @@ impl BitcoinChain {
             result = BitcoinInserted::Reorganised { fork, removed };
         }
         self.limit_branches(&hash);
-        self.settle();
+        self.begin_period(self.main.tip().fields().bits());
+        self.drop_lowest();
         Ok(result)
     }
 
@@ -208,6 +214,7 @@ impl BitcoinChain {
     }
 
     /// Drops branches that are too old or too many, after the header `newest` was inserted.
+    #[inline]
     fn limit_branches(&mut self, newest: &B256) {
         if !self.branches.is_empty() {
             let lowest = self.lowest_fork();
@@ -215,13 +222,18 @@ impl BitcoinChain {
         }
     }
 
-    /// Follows the tip: the target of its period, and the most headers that are held.
-    fn settle(&mut self) {
-        let bits = self.main.tip().fields().bits();
+    /// Follows the target of the tip.
+    #[inline]
+    fn begin_period(&mut self, bits: u32) {
         if bits != self.period.bits {
             self.period = TargetOfBits::new(bits);
             self.most_removed = self.most_removed.max(self.period.work_of_period());
         }
+    }
+
+    /// Drops the lowest headers if there are more than are held.
+    #[inline]
+    fn drop_lowest(&mut self) {
         while self.main.len() > self.held && self.needs_no_lowest() {
             self.main.drop_lowest();
         }
@@ -258,14 +270,16 @@ impl BitcoinChain {
         branch.chain(self.main.down_from(from.fork))
     }
 
-    /// Checks a header, and returns the work of all blocks up to it.
+    /// Checks a header.
+    // Inlined: the call would take as long as the checks.
+    #[inline(always)]
     fn check(
         &self,
         header: &[u8; HEADER_LEN],
-        hash: B256,
+        hash: &B256,
         parent: Parent<'_>,
         now: u64,
-    ) -> Result<U256, BitcoinChainError> {
+    ) -> Result<(), BitcoinChainError> {
         let fields = BitcoinHeader::from(header);
         let (time, bits) = (fields.time(), fields.bits());
         let height = parent.entry.height.saturating_add(1);
@@ -277,9 +291,10 @@ impl BitcoinChain {
         if bits != expected {
             return Err(BitcoinChainError::Bits { height, found: bits, expected });
         }
-        let period = if bits == self.period.bits { self.period } else { TargetOfBits::new(bits) };
-        if hash_number(&hash) > period.target {
-            return Err(BitcoinChainError::HashAboveTarget { height, hash, bits });
+        let is_met = |target: &U256| hash_number(hash) <= *target;
+        let other = || target_of(bits).unwrap_or_default();
+        if !(if bits == self.period.bits { is_met(&self.period.target) } else { is_met(&other()) }) {
+            return Err(BitcoinChainError::HashAboveTarget { height, hash: *hash, bits });
         }
         if self.is_early(time, parent) {
             return Err(BitcoinChainError::EarlyTime { height, time });
@@ -287,14 +302,15 @@ impl BitcoinChain {
         if u64::from(time) > now.saturating_add(MAX_AHEAD) {
             return Err(BitcoinChainError::FutureTime { height, time, now });
         }
-        Ok(parent.entry.work.saturating_add(period.work))
+        Ok(())
     }
 
     /// Whether the time of a child is not above the median of 11 blocks, which means that six of them are not below it. Blocks
     /// below the checkpoint are not known, and count as lower.
+    #[inline]
     fn is_early(&self, time: u32, parent: Parent<'_>) -> bool {
         let late = |other: &u32| *other >= time;
-        let on_tip = parent.entry.hash == self.main.tip().hash;
+        let on_tip = parent.fork == self.main.tip().height && parent.fork == parent.entry.height;
         let count = if on_tip {
             self.main.newest_times().iter().filter(|other| late(other)).count()
         } else {
@@ -305,6 +321,7 @@ impl BitcoinChain {
     }
 
     /// The target that a child must state, in compact form.
+    #[inline]
     fn next_bits(&self, parent: Parent<'_>) -> u32 {
         let above = parent.entry.height.saturating_sub(self.start().height);
         if above == 0 {

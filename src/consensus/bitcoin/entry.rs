@@ -24,6 +24,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    #[inline]
     pub(super) const fn new(header: [u8; HEADER_LEN], hash: B256, work: U256, height: u32) -> Self {
         Self { header, hash, work, height, next_in_bucket: NO_HEIGHT }
     }
@@ -33,6 +34,7 @@ impl Entry {
         Self::new([0; HEADER_LEN], checkpoint.hash, U256::ZERO, checkpoint.height)
     }
 
+    #[inline]
     pub(super) fn fields(&self) -> BitcoinHeader<'_> {
         BitcoinHeader::from(&self.header)
     }

@@ -96,6 +96,7 @@ pub(super) fn header_hash(header: &[u8; HEADER_LEN]) -> B256 {
 
 /// A hash in internal byte order, as the number that is compared with a target.
 #[must_use]
+#[inline]
 pub fn hash_number(hash: &B256) -> U256 {
     U256::from_le_bytes(hash.0)
 }

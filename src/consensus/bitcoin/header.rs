@@ -14,6 +14,7 @@ const BITS_AT: usize = 72;
 pub struct BitcoinHeader<'a>(&'a [u8; HEADER_LEN]);
 
 impl<'a> From<&'a [u8; HEADER_LEN]> for BitcoinHeader<'a> {
+    #[inline]
     fn from(header: &'a [u8; HEADER_LEN]) -> Self {
         Self(header)
     }
@@ -32,6 +33,7 @@ impl<'a> BitcoinHeader<'a> {
     }
 
     /// Hash of the previous Bitcoin block, in internal byte order.
+    #[inline]
     pub fn previous(&self) -> B256 {
         self.word(PREVIOUS_AT)
     }
@@ -42,19 +44,23 @@ impl<'a> BitcoinHeader<'a> {
     }
 
     /// Time in seconds since 1970.
+    #[inline]
     pub fn time(&self) -> u32 {
         self.number(TIME_AT)
     }
 
     /// The target that the header states, in compact form (`nBits`).
+    #[inline]
     pub fn bits(&self) -> u32 {
         self.number(BITS_AT)
     }
 
+    #[inline]
     fn number(&self, at: usize) -> u32 {
         self.0.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
+    #[inline]
     fn word(&self, at: usize) -> B256 {
         self.0
             .get(at..)
@@ -73,18 +79,21 @@ pub struct HashedHeader {
 impl HashedHeader {
     /// Hashes a header.
     #[must_use]
+    #[inline]
     pub fn new(header: [u8; HEADER_LEN]) -> Self {
         Self { hash: header_hash(&header), header }
     }
 
     /// The header's hash, in internal byte order.
     #[must_use]
+    #[inline]
     pub const fn hash(&self) -> &B256 {
         &self.hash
     }
 
     /// The header.
     #[must_use]
+    #[inline]
     pub const fn header(&self) -> &[u8; HEADER_LEN] {
         &self.header
     }

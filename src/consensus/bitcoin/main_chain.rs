@@ -19,13 +19,15 @@ pub(super) const MEDIAN_BLOCKS: usize = 11;
 /// in one step, and the lowest needs none: a height below all kept ones ends its bucket.
 #[derive(Debug, Clone)]
 pub(super) struct MainChain {
-    tip: Entry,
-    /// Times of the highest blocks, the tip's last; zeros where there are fewer.
+    lowest: Entry,
+    /// The entries above the lowest, the tip last.
+    above: VecDeque<Entry>,
+    /// Times of the highest blocks, at the rest of their heights by [`MEDIAN_BLOCKS`]; zeros where there are fewer.
     newest_times: [u32; MEDIAN_BLOCKS],
-    below: VecDeque<Entry>,
     buckets: Vec<u32>,
 }
 
+#[inline]
 fn bucket_of(hash: &B256) -> usize {
     let [first, second, ..] = hash.0;
     usize::from(u16::from_le_bytes([first, second])) & BUCKETS.saturating_sub(1)
@@ -33,56 +35,61 @@ fn bucket_of(hash: &B256) -> usize {
 
 impl MainChain {
     pub(super) fn new(lowest: Entry) -> Self {
-        let (below, buckets) = (VecDeque::new(), vec![NO_HEIGHT; BUCKETS]);
-        let mut chain = Self { tip: lowest, newest_times: [0; MEDIAN_BLOCKS], below, buckets };
-        chain.tip.next_in_bucket = chain.put_in_bucket(&lowest);
+        let (above, buckets) = (VecDeque::new(), vec![NO_HEIGHT; BUCKETS]);
+        let mut chain = Self { lowest, above, newest_times: [0; MEDIAN_BLOCKS], buckets };
+        chain.lowest.next_in_bucket = chain.put_in_bucket(&lowest);
         chain.find_times();
         chain
     }
 
-    pub(super) const fn tip(&self) -> &Entry {
-        &self.tip
+    #[inline]
+    pub(super) fn tip(&self) -> &Entry {
+        self.above.back().unwrap_or(&self.lowest)
     }
 
-    /// Times of the tip and of the ten blocks below it, in seconds since 1970; zeros where there are fewer.
+    /// Times of the tip and of the ten blocks below it, in any order, in seconds since 1970; zeros where there are fewer.
     pub(super) const fn newest_times(&self) -> &[u32; MEDIAN_BLOCKS] {
         &self.newest_times
     }
 
     fn find_times(&mut self) {
-        let mut times = [0; MEDIAN_BLOCKS];
-        let newest = self.down_from(self.tip.height).map(|entry| entry.fields().time());
-        times.iter_mut().rev().zip(newest).for_each(|(to, time)| *to = time);
-        self.newest_times = times;
+        self.newest_times = [0; MEDIAN_BLOCKS];
+        let newest = self.above.iter().rev().chain([&self.lowest]).take(MEDIAN_BLOCKS);
+        newest.for_each(|entry| note_time(&mut self.newest_times, entry));
     }
 
-    /// Number of entries below the tip.
+    /// Number of entries above the lowest.
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.below.len()
+        self.above.len()
     }
 
-    /// Height of the lowest entry up to which the chain has at least this work.
+    /// Height of the lowest entry up to which the chain has at least this work; above the tip if it has less.
     pub(super) fn height_of_work(&self, work: U256) -> u32 {
-        let lighter = self.below.partition_point(|entry| entry.work < work);
-        self.lowest().saturating_add(lighter as u32)
+        if self.lowest.work >= work {
+            return self.lowest.height;
+        }
+        let lighter = self.above.partition_point(|entry| entry.work < work);
+        self.lowest.height.saturating_add(1).saturating_add(lighter as u32)
     }
 
     /// Height of the lowest entry.
-    pub(super) fn lowest(&self) -> u32 {
-        self.tip.height.saturating_sub(self.below.len() as u32)
+    #[inline]
+    pub(super) const fn lowest(&self) -> u32 {
+        self.lowest.height
     }
 
     pub(super) fn at(&self, height: u32) -> Option<&Entry> {
-        if height == self.tip.height {
-            return Some(&self.tip);
+        match height.checked_sub(self.lowest.height)?.checked_sub(1) {
+            None => Some(&self.lowest),
+            Some(index) => self.above.get(index as usize),
         }
-        self.below.get(height.checked_sub(self.lowest())? as usize)
     }
 
     /// The entries from a height down.
     pub(super) fn down_from(&self, height: u32) -> impl Iterator<Item = &Entry> {
-        let above = self.tip.height.saturating_sub(height) as usize;
-        core::iter::once(&self.tip).chain(self.below.iter().rev()).skip(above)
+        let above = self.tip().height.saturating_sub(height) as usize;
+        self.above.iter().rev().chain([&self.lowest]).skip(above)
     }
 
     pub(super) fn by_hash(&self, hash: &B256) -> Option<&Entry> {
@@ -94,6 +101,7 @@ impl MainChain {
     }
 
     /// Makes an entry the highest of its bucket. Returns the height of the one before.
+    #[inline]
     fn put_in_bucket(&mut self, entry: &Entry) -> u32 {
         let highest = self.buckets.get_mut(bucket_of(&entry.hash));
         highest.map_or(NO_HEIGHT, |highest| core::mem::replace(highest, entry.height))
@@ -103,19 +111,14 @@ impl MainChain {
     // Inlined, the entry is made in its place: its copies would take as long as a tenth of its hash.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
-        self.newest_times.copy_within(1.., 0);
-        if let Some(newest) = self.newest_times.last_mut() {
-            *newest = entry.fields().time();
-        }
-        self.below.push_back(self.tip);
+        note_time(&mut self.newest_times, &entry);
         let next_in_bucket = self.put_in_bucket(&entry);
-        self.tip = Entry { next_in_bucket, ..entry };
+        self.above.push_back(Entry { next_in_bucket, ..entry });
     }
 
     /// Removes the tip, unless it is the only entry.
     pub(super) fn pop(&mut self) -> Option<Entry> {
-        let below = self.below.pop_back()?;
-        let removed = core::mem::replace(&mut self.tip, below);
+        let removed = self.above.pop_back()?;
         if let Some(highest) = self.buckets.get_mut(bucket_of(&removed.hash)) {
             *highest = removed.next_in_bucket;
         }
@@ -125,6 +128,16 @@ impl MainChain {
 
     /// Removes the lowest entry, unless it is the tip.
     pub(super) fn drop_lowest(&mut self) {
-        self.below.pop_front();
+        if let Some(next) = self.above.pop_front() {
+            self.lowest = next;
+        }
+    }
+}
+
+/// Notes the time of an entry in place of the one that is [`MEDIAN_BLOCKS`] below it.
+#[inline]
+fn note_time(times: &mut [u32; MEDIAN_BLOCKS], entry: &Entry) {
+    if let Some(time) = times.get_mut(entry.height as usize % MEDIAN_BLOCKS) {
+        *time = entry.fields().time();
     }
 }
