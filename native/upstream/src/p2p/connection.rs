@@ -34,6 +34,15 @@ const CONTENDED_WRITE: Duration = Duration::from_secs(2);
 /// Bytes that are read at once.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
+/// Fewest unanswered questions for which more responses are waited for after a read that emptied the socket.
+const MANY_UNANSWERED: usize = 8;
+
+/// How long they are waited for. A read for each short response would take longer than all else that is done with it.
+const READ_PAUSE: Duration = Duration::from_millis(1);
+
+/// Most messages of the program, and of callers, that are sent in one write.
+const MOST_WRITTEN: usize = 16;
+
 /// Pause before a message that the limit of a minute holds back is tried again.
 const LIMIT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -161,6 +170,8 @@ pub(super) struct PeerConnection {
     pub(super) unread: ReceiveQuota,
     /// Seconds since the last whole message, while a long one comes in.
     pub(super) slow: u32,
+    /// Until when more is waited for before the next read.
+    pub(super) read_after: Option<Instant>,
 }
 
 /// What both sides have asked for.
@@ -199,17 +210,10 @@ impl PeerConnection {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
         let mut reserved: Option<OutgoingMessage> = None;
         loop {
-            self.session.set_read_limit(self.exchange.longest_message());
-            while let Some(event) = self.next_event() {
-                match event {
-                    Event::Message(payload) => {
-                        self.slow = 0;
-                        self.take(payload);
-                    }
-                    Event::Closed(reason) => return reason,
-                    Event::Ready(_) => {}
-                }
+            if let Err(reason) = self.take_messages() {
+                return reason;
             }
+            self.send_waiting(&mut reserved);
             if let Err(reason) = self.write().await {
                 return reason;
             }
@@ -220,11 +224,15 @@ impl PeerConnection {
                 missing = 0;
             }
             self.exchange.note_read(missing == 0);
+            let after = self.read_after;
             tokio::select! {
                 // Without room the peer has to wait.
                 () = self.unread.more(missing), if missing > 0 => {}
-                read = self.stream.read(&mut buffer), if missing == 0 => match read {
-                    Ok(count) if count > 0 => self.session.receive(&buffer[..count], self.clock.now()),
+                () = tokio::time::sleep_until(after.unwrap_or_else(Instant::now)), if after.is_some() => {
+                    self.read_after = None;
+                }
+                read = self.stream.read(&mut buffer), if missing == 0 && after.is_none() => match read {
+                    Ok(count) if count > 0 => self.receive(&buffer, count),
                     _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
                 },
                 order = self.own_messages.recv(), if can_take => match order {
@@ -238,6 +246,45 @@ impl PeerConnection {
                 }
                 () = self.exchange.overdue() => self.exchange.give_up(),
                 _ = ticks.tick() => self.tick(missing == 0),
+            }
+        }
+    }
+
+    /// Takes bytes that were read into the buffer. If they were all that there were, and many responses are to come, these are
+    /// read together.
+    fn receive(&mut self, buffer: &[u8], count: usize) {
+        let (read, rest) = buffer.split_at(count.min(buffer.len()));
+        self.session.receive(read, self.clock.now());
+        let many = self.exchange.waiting.len() >= MANY_UNANSWERED;
+        self.read_after = (many && !rest.is_empty()).then(|| Instant::now() + READ_PAUSE);
+    }
+
+    /// Takes the messages that have come in.
+    fn take_messages(&mut self) -> Result<(), CloseReason> {
+        self.session.set_read_limit(self.exchange.longest_message());
+        while let Some(event) = self.next_event() {
+            match event {
+                Event::Message(payload) => {
+                    self.slow = 0;
+                    self.take(payload);
+                }
+                Event::Closed(reason) => return Err(reason),
+                Event::Ready(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, so that one write takes several messages. `reserved` is one that the limit of a minute holds back.
+    fn send_waiting(&mut self, reserved: &mut Option<OutgoingMessage>) {
+        for _ in 0..MOST_WRITTEN {
+            if reserved.is_none()
+                && let Ok(order) = self.own_messages.try_recv()
+            {
+                *reserved = self.send(order);
+            }
+            if let Ok(order) = self.caller_messages.try_recv() {
+                self.send_for_caller(order);
             }
         }
     }

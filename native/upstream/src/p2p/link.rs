@@ -84,6 +84,7 @@ impl PeerLink {
             making: None,
             unread,
             slow: 0,
+            read_after: None,
         };
         tokio::spawn(async move {
             let reason = connection.run(buffer).await;
