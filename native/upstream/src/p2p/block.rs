@@ -15,7 +15,7 @@ use rootlight_p2p::message::limits::MAX_HEADERS;
 use rootlight_p2p::message::{BlockParts, MessageError, Request, Response};
 use rootlight_p2p::session::CloseReason;
 
-use super::body::PeerBodies;
+use super::body::{PeerBodies, UnclesCommitment};
 use super::error::PeerError;
 use super::message::response;
 use super::negative_cache::MissingItem;
@@ -103,6 +103,13 @@ impl PeerHeaders {
         }
         let headers = self.run(hash, 1).await?;
         self.decoded(&headers.first().ok_or(PeerError::Wrong("no header"))?.rlp)
+    }
+
+    /// What the header of a block that came lately states of its uncles. Nothing says that it is the block's header.
+    pub(super) fn recent_commitment(&self, block: B256) -> Option<UnclesCommitment> {
+        let header = self.recent.get(&block)?;
+        let header = RawHeader::split(&header).ok()?;
+        Some(UnclesCommitment { number: header.number(), hash: header.uncles_hash() })
     }
 
     fn decoded(&self, rlp: &[u8]) -> Result<SealedHeader, PeerError> {

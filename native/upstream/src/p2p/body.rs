@@ -51,6 +51,15 @@ impl Weighter<B256, ReceivedBytes> for BodyWeight {
     }
 }
 
+/// What the header of a block states of its uncles.
+#[derive(Clone, Copy)]
+pub(super) struct UnclesCommitment {
+    /// Number of the block.
+    pub(super) number: u64,
+    /// Hash of the list of uncles.
+    pub(super) hash: B256,
+}
+
 /// The transactions and uncles of a block, which have the hashes that the header names.
 pub(super) struct BlockContents {
     pub(super) transactions: Vec<Transaction>,
@@ -109,17 +118,24 @@ impl PeerBodies {
         Ok((converted.inspect_err(|_| self.forget(hash))??, reserved))
     }
 
-    /// The uncles of a block, which have the hash that the header names. Nothing else of the body is looked at.
-    pub(super) async fn uncles(&self, header: &SealedHeader) -> Result<Vec<SealedHeader>, PeerError> {
-        let (message, network) = (self.message(header.hash()).await?, self.network.clone());
-        let (number, asked) = (header.number, header.uncles_hash);
+    /// The uncle at this index of a block. The core compares the uncles with the header that it has verified; if the peer's own
+    /// header is at hand, this is done here too, because a peer that contradicts itself is refused at once.
+    pub(super) async fn uncle(
+        &self,
+        block: B256,
+        index: usize,
+        committed: Option<UnclesCommitment>,
+    ) -> Result<Option<SealedHeader>, PeerError> {
+        let (message, network) = (self.message(block).await?, self.network.clone());
         let read = move |payload: &[u8]| {
             let body = body(payload)?;
-            check_uncles(&network, number, asked, &body.uncles)?;
-            decode_uncles(&network, &body.uncles)
+            if let Some(UnclesCommitment { number, hash }) = committed {
+                check_uncles(&network, number, hash, &body.uncles)?;
+            }
+            body.uncles.iter().nth(index).map(|rlp| decode_uncle(&network, rlp)).transpose()
         };
         let read = message.read(read).await?;
-        read.inspect_err(|_| self.forget(header.hash()))
+        read.inspect_err(|_| self.forget(block))
     }
 
     /// Forgets the body that the peer sent for a block because it is not the block's. Callers do not ask for it again for a
@@ -218,8 +234,10 @@ fn decode(network: &Network, body: &Body<'_>) -> Result<BlockContents, PeerError
 }
 
 fn decode_uncles(network: &Network, uncles: &Items<'_>) -> Result<Vec<SealedHeader>, PeerError> {
-    let shape = |number| network.header_shape(number);
-    let uncles: Result<_, _> =
-        uncles.iter().map(|rlp| Header::decode(rlp, &shape).map(Header::seal)).collect();
-    uncles.map_err(|_| PeerError::Wrong("an uncle does not decode"))
+    uncles.iter().map(|rlp| decode_uncle(network, rlp)).collect()
+}
+
+fn decode_uncle(network: &Network, rlp: &[u8]) -> Result<SealedHeader, PeerError> {
+    let decoded = Header::decode(rlp, &|number| network.header_shape(number));
+    decoded.map(Header::seal).map_err(|_| PeerError::Wrong("an uncle does not decode"))
 }
