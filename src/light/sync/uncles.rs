@@ -95,7 +95,6 @@ impl AskUncles {
             if let Some(failure) = fetch.silence() {
                 return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
             }
-            let shown = prove::uncle_hashes(&fetch);
             match exchange.followed.committed(&fetch, &block) {
                 Ok(uncles) => exchange.followed.backlog.ready(&block, uncles),
                 Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
@@ -103,7 +102,7 @@ impl AskUncles {
                     refuse(&block, exchange);
                     exchange.peer.source.no_uncles = true;
                 }
-                Err(cause) => match fetch.next_attempt(cause, &shown) {
+                Err(cause) => match fetch.next_attempt(cause, &prove::uncle_hashes(&fetch)) {
                     Ok(()) => self.fetches.push(fetch),
                     Err(failure) => {
                         refuse(&block, exchange);
