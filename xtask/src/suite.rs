@@ -367,7 +367,10 @@ fn long_runs(log: &mut StepOutput) -> StepResult {
     ];
     let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
     let cmd = cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200");
-    plain(log, cmd.env("ROOTLIGHT_ACCOUNTS", "1000000"))
+    log.run(cmd.env("ROOTLIGHT_ACCOUNTS", "1000000"))?;
+    // Bitcoin's chain against a plain model, and what servers give of it to clients.
+    let bitcoin = ["--lib", "--", "bitcoin::model_test", "bitcoin::served_test"];
+    plain(log, host_crates("test").args(&bitcoin).env("PROPTEST_CASES", "4000"))
 }
 
 /// Lets each fault happen once to a whole service.

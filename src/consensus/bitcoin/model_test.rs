@@ -109,6 +109,15 @@ fn word(error: BitcoinChainError) -> &'static str {
     }
 }
 
+/// Cases of an ordinary test run.
+const CASES: u32 = 64;
+
+/// So many cases, or as many times more as `PROPTEST_CASES` is above the usual ones.
+fn cases(usual: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse::<u32>().ok());
+    ProptestConfig::with_cases(asked.map_or(usual, |asked| asked.saturating_mul(usual) / CASES))
+}
+
 /// How a header is made: how far below the newest its parent is, its time from the parent's, its target, its nonces.
 #[derive(Debug, Clone)]
 struct Choice {
@@ -184,7 +193,7 @@ fn run(network: BitcoinNetwork, base: &[[u8; HEADER_LEN]], choices: &[Choice]) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(cases(CASES))]
 
     #[test]
     fn the_chain_equals_the_model(choices in choices(40)) {
@@ -238,6 +247,6 @@ proptest! {
 fn the_chain_equals_the_model_over_the_end_of_a_period() {
     let network = changing(EIGHT);
     let base = mine_on(network.checkpoint.hash, 0, START, 600, EIGHT, PERIOD as usize - 4);
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(6));
+    let mut runner = proptest::test_runner::TestRunner::new(cases(6));
     runner.run(&choices(20), |choices| run(network, &base, &choices)).unwrap();
 }
