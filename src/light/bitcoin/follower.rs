@@ -7,7 +7,7 @@ use super::commitments::COUNTED_BLOCKS;
 use super::evidence::BlockEvidence;
 use super::judge::{BitcoinJudge, BitcoinReport};
 use super::tags::JUDGED_TAGS;
-use super::verdict::{BitcoinVerdict, CLOSE_RIVAL};
+use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION};
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
@@ -172,7 +172,8 @@ impl BitcoinFollower {
         &self.coinbases
     }
 
-    /// Heights of the blocks whose tags are judged and whose coinbases are missing, newest first.
+    /// Heights of the blocks whose coinbases are missing, newest first: of those whose tags are judged, or would be if a close
+    /// rival were known.
     #[must_use]
     pub fn missing_coinbases(&self) -> Vec<u32> {
         let top = self.chain.tip().height;
@@ -180,7 +181,9 @@ impl BitcoinFollower {
         let judged = JUDGED_TAGS.into_iter().max().unwrap_or_default();
         // Tags are judged from where a close rival leaves, but for a rival so deep that no more coinbases are kept.
         let deepest = top.saturating_sub((KEPT_COINBASES as u32).saturating_sub(judged).saturating_sub(1));
-        let fork = self.chain.rival_fork(CLOSE_RIVAL).unwrap_or(top).max(deepest);
+        // Clients that ask this one may know a rival that this one was not shown. The chain counts for none that is deeper.
+        let shown_elsewhere = top.saturating_sub(DEEP_REORGANISATION.saturating_sub(1));
+        let fork = self.chain.rival_fork(CLOSE_RIVAL).unwrap_or(top).min(shown_elsewhere).max(deepest);
         let lowest = fork.saturating_sub(judged).max(self.chain.lowest());
         let mut missing: Vec<u32> = self.coinbases.wanted(&self.chain, lowest, top).collect();
         missing.reverse();

@@ -6,8 +6,8 @@ use data_encoding::BASE64;
 use proptest::prelude::*;
 
 use super::{
-    BitcoinFollower, KEPT_COINBASES, MAX_SERVED_COINBASE, ServedBitcoinError, decode_bitcoin_headers,
-    decode_coinbases, encode_bitcoin_headers, encode_coinbases,
+    BitcoinFollower, DEEP_REORGANISATION, KEPT_COINBASES, MAX_SERVED_COINBASE, ServedBitcoinError,
+    decode_bitcoin_headers, decode_coinbases, encode_bitcoin_headers, encode_coinbases,
 };
 use crate::consensus::bitcoin::coinbase_proof_test::{block, coinbase, tag};
 use crate::consensus::bitcoin::testing::mine_on;
@@ -156,11 +156,16 @@ fn coinbases_are_asked_for_from_where_a_close_rival_leaves() {
         assert!(missing.len() <= KEPT_COINBASES && missing.first() == Some(&300), "{missing:?}");
         missing.last().copied()
     };
-    assert_eq!(followed(&headers).missing_coinbases().last(), Some(&228));
     assert_eq!(beside(280, 19), Some(208));
-    assert_eq!(beside(280, 17), Some(228), "three blocks behind");
+    assert_eq!(beside(280, 17), Some(223), "three blocks behind");
     // Those of a deep rival would have no room.
     assert_eq!(beside(100, 199), Some(157));
+    // A client that was shown no rival has all that others ask for whom a source shows one.
+    assert_eq!(followed(&headers).missing_coinbases().last(), Some(&223));
+    for depth in 1..DEEP_REORGANISATION {
+        assert_eq!(beside(300 - depth, depth as usize), Some(223), "{depth} blocks deep");
+    }
+    assert_eq!(beside(294, 6), Some(222), "the chain counts for nothing then");
 }
 
 #[test]

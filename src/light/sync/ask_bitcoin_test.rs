@@ -178,12 +178,12 @@ fn headers_and_coinbases_are_learnt_from_an_upstream() {
     let asked = client.ask(0, |request| server.answer(request));
     assert_eq!(
         asked,
-        [r#"Headers["0x0","0x0"]"#, r#"Headers["0x1","0x7e0"]"#, r#"Tags["0x6c","0x49"]"#],
-        "the height, the headers, and the coinbases of the newest 73 blocks"
+        [r#"Headers["0x0","0x0"]"#, r#"Headers["0x1","0x7e0"]"#, r#"Tags["0x67","0x4e"]"#],
+        "the height, the headers, and the coinbases of the newest 78 blocks"
     );
     let follower = client.sync.bitcoin().unwrap();
     assert_eq!(follower.chain().tip(), server.0.chain().tip());
-    assert_eq!((follower.chain().start().height, follower.coinbases().len()), (0, 73));
+    assert_eq!((follower.chain().start().height, follower.coinbases().len()), (0, 78));
     // It is not asked again at once; later for what is new.
     assert_eq!(client.ask(0, |request| server.answer(request)).len(), 0);
     client.millis = minutes(1);

@@ -46,7 +46,7 @@ fn a_restart_asks_for_what_is_new() {
     client.sync.peers[1].phase = Phase::Idle(u64::MAX);
     let SyncStep::Fetch(late) = client.sync.next(1, now) else { unreachable!() };
     let asked = client.ask(0, |request| server.answer(request));
-    assert_eq!(asked, [r#"Headers["0x884","0x7e0"]"#, r#"Tags["0x842","0x49"]"#]);
+    assert_eq!(asked, [r#"Headers["0x884","0x7e0"]"#, r#"Tags["0x83d","0x4e"]"#]);
     let follower = client.sync.bitcoin().unwrap();
     assert_eq!(follower.chain().tip(), server.0.chain().tip());
     assert!(follower.missing_coinbases().is_empty());

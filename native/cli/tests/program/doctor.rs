@@ -138,7 +138,7 @@ async fn sources_of_bitcoin_tags_and_single_nodes_are_tried_and_the_report_repla
     // The broken source is named, with what to do.
     assert!(text.contains(&format!("FAILED  {closed}, bitcoin source: ")), "{text}");
     assert!(text.contains("name other sources with --bitcoin URL"), "{text}");
-    assert!(text.contains("73 of 73 coinbases proven") && text.contains("it offers no coinbases"), "{text}");
+    assert!(text.contains("78 of 78 coinbases proven") && text.contains("it offers no coinbases"), "{text}");
     assert!(
         text.contains("held: the newest 72 Bitcoin blocks name this chain 72 times (72 own, 0 kin)"),
         "{text}"
