@@ -4,7 +4,7 @@
 //! that another program has made is written to, followed or removed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -78,6 +78,24 @@ impl Drop for NewFile {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Reads a file of at most `most` bytes. What is no file is refused before it is opened: a pipe keeps its readers waiting, and some
+/// devices never end.
+///
+/// # Errors
+/// There is no such file, it has more bytes, or it cannot be read.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    let mut bytes = Vec::new();
+    // The length is not asked for, because the file may grow.
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("more than {most} bytes")));
+    }
+    Ok(bytes)
 }
 
 /// Writes a file: it is complete, or what it was before.
@@ -168,6 +186,21 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert_eq!(entries(folder.path()), before);
         assert_eq!(fs::read_to_string(folder.path().join("file.new/own")).unwrap(), "data");
+    }
+
+    /// Whoever can write to a folder can put a device there, or a pipe.
+    #[test]
+    fn only_files_are_read_and_no_more_of_them_than_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, device, pipe] = ["file", "device", "pipe"].map(|name| folder.path().join(name));
+        fs::write(&file, b"12345").unwrap();
+        symlink("/dev/zero", &device).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(read(&file, 5).unwrap(), b"12345");
+        for (path, most) in [(&file, 4), (&device, 5), (&pipe, 5)] {
+            assert_eq!(read(path, most).unwrap_err().kind(), io::ErrorKind::Other, "{}", path.display());
+        }
+        assert_eq!(read(&folder.path().join("none"), 5).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use rootlight::light::UnprovenPolicy;
 use rootlight::local::ForkBase as _;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::{Header, SealedHeader};
+use rootlight_limits::files;
 use tracing::info;
 
 /// Trie nodes and long values by their hashes.
@@ -22,6 +23,9 @@ const NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("nodes");
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
 /// Encoded headers by height.
 const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers");
+
+/// Longest file with the hash of a height, in bytes: the hash and the end of its line take 67.
+const MAX_HASH_FILE: u64 = 128;
 
 /// The file of a block.
 #[derive(Debug)]
@@ -157,7 +161,8 @@ fn number_file(folder: &Path, chain_id: u64, number: u64) -> PathBuf {
 
 /// The hash that was kept for a height.
 pub(super) fn kept_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
-    std::fs::read_to_string(number_file(folder, chain_id, number)).ok()?.trim().parse().ok()
+    let bytes = files::read(&number_file(folder, chain_id, number), MAX_HASH_FILE).ok()?;
+    std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
 /// Keeps the hash of the block at a height.

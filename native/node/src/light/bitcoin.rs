@@ -1,6 +1,8 @@
 //! Follows Bitcoin's chain by untrusted sources, for the light client to judge its own chain by.
 
 use std::collections::HashSet;
+use std::fmt::Display;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -338,19 +340,18 @@ fn is_false(error: &CoinbaseProofError, depth: u32) -> bool {
 
 /// The chain of an earlier run. Its headers are verified again.
 fn restore(path: &Path, network: BitcoinNetwork) -> Option<BitcoinChain> {
-    let length = std::fs::metadata(path).ok()?.len();
-    if length > MAX_FILE {
-        warn!("{}: {length} bytes are too many; Bitcoin's headers are fetched again", path.display());
-        return None;
-    }
-    let bytes = std::fs::read(path).ok()?;
-    match BitcoinChain::restore(network, &bytes, unix_time()) {
-        Ok(chain) => Some(chain),
+    let unusable = |error: &dyn Display| {
+        warn!("{}: {error}; Bitcoin's headers are fetched again", path.display());
+    };
+    let bytes = match files::read(path, MAX_FILE) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
         Err(error) => {
-            warn!("{}: {error}; Bitcoin's headers are fetched again", path.display());
-            None
+            unusable(&error);
+            return None;
         }
-    }
+    };
+    BitcoinChain::restore(network, &bytes, unix_time()).inspect_err(|error| unusable(error)).ok()
 }
 
 fn save(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

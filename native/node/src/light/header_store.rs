@@ -18,6 +18,7 @@ use redb::{
 use rootlight::light::{
     HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES, REPROVEN, WINDOW_PAGES, WindowRecord,
 };
+use rootlight_limits::files;
 use rootlight_limits::unix_time::unix_time;
 use tracing::{info, warn};
 
@@ -130,8 +131,7 @@ impl HeaderStore {
     /// they were read.
     pub(super) fn open_copy(folder: &Path, sync: &mut HeaderSync) -> Option<Self> {
         let path = folder.join(WINDOW_FILE);
-        let length = std::fs::metadata(&path).ok().filter(|_| sync.is_by_window())?.len();
-        let bytes = if length > MAX_COPY { None } else { std::fs::read(&path).ok() }?;
+        let bytes = sync.is_by_window().then(|| files::read(&path, MAX_COPY).ok()).flatten()?;
         let copied = || -> Result<Database, DatabaseError> {
             let memory = InMemoryBackend::new();
             memory.set_len(bytes.len() as u64)?;

@@ -126,10 +126,7 @@ impl BitcoinRecording {
     }
 
     pub(super) fn read(file: &Path) -> io::Result<Self> {
-        if std::fs::metadata(file)?.len() > MAX_FILE {
-            return Err(io::Error::other("too long for a recording"));
-        }
-        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+        Ok(serde_json::from_slice(&files::read(file, MAX_FILE)?)?)
     }
 }
 

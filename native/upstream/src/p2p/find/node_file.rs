@@ -1,8 +1,7 @@
 //! The file of known nodes in a data folder.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
 use std::path::Path;
+use std::{fs, io};
 
 use rootlight_limits::files;
 use serde::{Deserialize, Serialize};
@@ -31,15 +30,11 @@ struct NodeFile {
 /// # Errors
 /// The file cannot be read, is damaged, or has nodes of another network.
 pub fn read(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
-    let file = match File::open(folder.join(FILE)) {
+    let bytes = match files::read(&folder.join(FILE), MAX_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        file => file?,
+        bytes => bytes?,
     };
-    let mut text = String::new();
-    if file.take(MAX_BYTES.saturating_add(1)).read_to_string(&mut text)? as u64 > MAX_BYTES {
-        return Err(io::Error::other("too long for a list of nodes"));
-    }
-    let kept: NodeFile = serde_json::from_str(&text)?;
+    let kept: NodeFile = serde_json::from_slice(&bytes)?;
     if (kept.version, kept.network) != (VERSION, network) {
         return Err(io::Error::other("its nodes are of another network, or its form is of another version"));
     }
