@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::progress::Reached;
 use super::sources::{SourceNote, short_name};
 
+/// How the reason begins if Bitcoin does not support the chain as the user demands.
+pub(super) const MIN_BITCOIN: &str = "--min-bitcoin: ";
+
 /// Most sources that are listed.
 const MAX_SOURCES: usize = 8;
 
@@ -93,6 +96,13 @@ impl FailedRun {
     }
 
     fn advice(&self) -> &'static [&'static str] {
+        if self.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(MIN_BITCOIN)) {
+            return &[
+                "--bitcoin URL: another source of Bitcoin's chain, an Electrum server or a Rootlight for its coinbases too",
+                "without --min-bitcoin the balance is printed, with what Bitcoin says of its chain",
+                "--for S: more time; rootlight doctor: tries each source alone, and says which fails",
+            ];
+        }
         match (self.reached.is_synced, self.reached.headers().0 > 0) {
             (true, _) => &[
                 "--upstream URL: a JSON-RPC node with eth_getProof; rootlight sidecar makes a node of yours one",
@@ -137,6 +147,15 @@ mod tests {
             refusal: None,
             finds_nodes: true,
         }
+    }
+
+    /// More sources of state would not help.
+    #[test]
+    fn a_run_that_bitcoin_did_not_support_is_told_of_its_sources() {
+        let mut failed = failed(json!({ "synced": true }), json!([]));
+        failed.refusal = Some(format!("{MIN_BITCOIN}no source has shown Bitcoin's chain"));
+        let text = failed.lines().join("\n");
+        assert!(text.contains("--bitcoin URL: ") && !text.contains("--upstream"), "{text}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::answer::{BalanceAnswer, NoBalance, ask_balance};
 use super::args::BlockChoice;
+use super::failure::MIN_BITCOIN;
 use crate::service_call::ask;
 
 /// Interval between two looks at the progress.
@@ -99,7 +100,7 @@ impl Prover<'_> {
                 return Ok(());
             }
             if let Some(reason) = bitcoin["reason"].as_str().filter(|_| self.demands_bitcoin) {
-                self.refuse(format!("--min-bitcoin: {reason}"));
+                self.refuse(format!("{MIN_BITCOIN}{reason}"));
             }
             let reached = status["currentBlock"].take();
             if reached != head {
