@@ -89,9 +89,11 @@ async fn shown(
     for header in &headers {
         known.insert(header, now).map_err(|error| error.to_string())?;
     }
-    let newest = headers.last().ok_or("it gave no headers")?;
+    let newest = BitcoinHeader::from(headers.last().ok_or("it gave no headers")?);
     let linked = format!("its newest {} headers link to those of the other sources", headers.len());
-    let tip = (tip, BitcoinHeader::from(newest).time());
+    // True headers at false heights would make the other sources look behind.
+    let height = known.height_of(&newest.hash()).unwrap_or(tip.min(known.tip().height));
+    let tip = (height, newest.time());
     Ok(Shown { tip, chain: None, linked, coinbases: None })
 }
 
@@ -151,4 +153,42 @@ fn step(
     DoctorStep::new(StepSubject::BitcoinSource, source, started, outcome, seen)
         .detailed(details)
         .advised(HELP)
+}
+
+#[cfg(test)]
+mod tests {
+    use rootlight::dev::{BitcoinBlocks, BitcoinSide as _};
+    use rootlight_node::bitcoin_chain::RegtestChain;
+
+    use super::*;
+
+    const TIME: u64 = 1_700_000_000;
+
+    /// A source that could state any height for Bitcoin's headers would have honest ones reported as behind.
+    #[tokio::test]
+    async fn heights_are_those_of_the_headers_not_what_a_source_says() {
+        let mined = RegtestChain::new(1);
+        mined.mine(&BitcoinBlocks { commitments: vec![None; 10], parent: None, time: TIME }).unwrap();
+        let network = BitcoinNetwork::REGTEST;
+        let (mut known, now) = (BitcoinChain::new(network), TIME + 10_000);
+        let headers = mined.headers(1, 10);
+        for header in &headers {
+            known.insert(header, now).unwrap();
+        }
+        for (lowest, newest) in [(1_u32, 10), (999_991, 1_000_000)] {
+            let shown_at: serde_json::Map<_, _> = (lowest..)
+                .zip(&headers)
+                .map(|(height, header)| (height.to_string(), alloy_primitives::hex::encode(header).into()))
+                .collect();
+            let recording = json!({
+                "name": "https://liar.example", "offersCoinbases": false, "tip": newest,
+                "headers": shown_at, "coinbases": {}, "errors": {},
+            });
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), recording.to_string()).unwrap();
+            let source = BitcoinSource::replay(file.path()).unwrap();
+            let shown = shown(&source, network, Some(known.clone()), now).await.unwrap();
+            assert_eq!(shown.tip.0, 10, "{newest} was said");
+        }
+    }
 }
