@@ -9,7 +9,8 @@ use std::io;
 pub(crate) const REFUSED: &str = "nobody listens there: start the node, or check its address";
 
 /// The host's name does not resolve.
-pub(crate) const NO_HOST: &str = "there is no such host: check the address, and whether this machine is online";
+pub(crate) const NO_HOST: &str =
+    "there is no such host: check the address, and whether this machine is online";
 
 /// The time limit is over.
 pub(crate) const TIME_OVER: &str = "the time limit is over: ask again later, or add another upstream";
