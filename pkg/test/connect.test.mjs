@@ -104,9 +104,9 @@ test('upstreams are named by their origin without keys, and reached by the trans
   await assert.rejects(start({ upstreams: 'https://' }), TypeError);
 });
 
-test('`upstream` is the former name of `upstreams`; without either the module gets no upstream', async () => {
+test('`upstream` is the former name of `upstreams`; one is needed', async () => {
   assert.deepEqual((await start({ upstreams: undefined, upstream: 'https://a.example' })).seen.settings.names, ['https://a.example']);
-  assert.deepEqual((await start({ upstreams: undefined })).seen.settings.names, []);
+  for (const upstreams of [undefined, []]) await assert.rejects(start({ upstreams }), { code: -32600, message: 'upstreams: at least one is needed' });
 });
 
 test('connections of the package end with the provider, those of the caller do not', async () => {
