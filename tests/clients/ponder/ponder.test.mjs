@@ -7,15 +7,18 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createWalletClient, encodeDeployData, encodeFunctionData, http } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
-import { call, MNEMONIC, startChain, token, until } from '../chain.mjs';
+import { call, MNEMONIC, startChain, token } from '../chain.mjs';
 
 const TO = '0x00000000000000000000000000000000000000aa';
 const account = mnemonicToAccount(MNEMONIC);
-let chain, folder, ponder, rows, address;
+/** Longest time without progress of Ponder, in milliseconds. */
+const STALL = 240_000;
+let chain, folder, ponder, url, address;
 
 /** A port that nothing listens at. */
 function freePort() {
@@ -42,14 +45,32 @@ async function canonical() {
   return logs.map(({ blockHash, data }) => `${blockHash} ${BigInt(data)}`).sort();
 }
 
+const rows = async () => (await fetch(`${url}/rows`)).json();
+
 const indexed = async () => {
   const { transfers } = await rows();
   return transfers.map(({ block, value }) => `${block} ${BigInt(value)}`).sort();
 };
 
+/** Blocks and events that Ponder has worked off, by its own counters. */
+async function progress() {
+  const text = await fetch(`${url}/metrics`).then((response) => response.text(), () => '');
+  return text.split('\n').filter((line) => /^ponder_(historical_completed|indexing_completed|sync_block)/.test(line)).join();
+}
+
+/** Waits as long as Ponder gets on, which takes minutes on a busy machine. Ponder works on one thread, so it is not asked often. */
+async function patiently(ready, what) {
+  for (let [last, since] = ['', Date.now()]; !(await ready()); await sleep(250)) {
+    assert.equal(ponder.child.exitCode, null, 'Ponder runs');
+    const now = await progress();
+    if (now !== last) [last, since] = [now, Date.now()];
+    assert.ok(Date.now() - since < STALL, `Ponder makes no progress: ${what}`);
+  }
+}
+
 async function agrees(what) {
   const wanted = await canonical();
-  await until(async () => JSON.stringify(await indexed()) === JSON.stringify(wanted), what, 120_000);
+  await patiently(async () => JSON.stringify(await indexed()) === JSON.stringify(wanted), what);
   return wanted;
 }
 
@@ -72,12 +93,8 @@ before(async () => {
   const child = spawn(process.execPath, [program, ...args], { cwd: fileURLToPath(new URL('.', import.meta.url)), env, stdio: ['ignore', 'inherit', 'inherit'] });
   const ended = new Promise((resolve) => child.once('exit', resolve));
   ponder = { child, stop: () => (child.kill(), ended) };
-  rows = async () => {
-    assert.equal(child.exitCode, null, 'Ponder runs');
-    return (await fetch(`http://127.0.0.1:${port}/rows`)).json();
-  };
-  const ready = () => fetch(`http://127.0.0.1:${port}/ready`).then(({ ok }) => ok, () => child.exitCode !== null);
-  await until(ready, 'Ponder has indexed the chain', 240_000);
+  url = `http://127.0.0.1:${port}`;
+  await patiently(() => fetch(`${url}/ready`).then(({ ok }) => ok, () => false), 'the chain is indexed');
 });
 
 after(async () => {
