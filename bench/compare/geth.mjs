@@ -47,17 +47,21 @@ export async function startGeth(binary, port, chainId, alloc) {
     if (error) throw new Error(`${method}: ${JSON.stringify(error)}`);
     return result;
   };
-  /** Mines a block: with the pool's transactions, or one that may be empty. */
-  node.mine = async (isEmpty = false) => {
+  /** Mines a block with the pool's transactions, or so many blocks that may be empty. */
+  node.mine = async (empty = 0) => {
     const head = await node.connection.call('eth_getBlockByNumber', 'latest', false);
     const state = (hash) => ({ headBlockHash: hash, safeBlockHash: hash, finalizedBlockHash: ZERO });
-    const timestamp = `0x${(BigInt(head.timestamp) + 1n).toString(16)}`;
-    const wanted = { timestamp, prevRandao: ZERO, suggestedFeeRecipient: NOBODY, withdrawals: [] };
-    const { payloadId } = await engine('engine_forkchoiceUpdatedV2', state(head.hash), wanted);
-    if (!isEmpty) await sleep(FILL);
-    const { executionPayload } = await engine('engine_getPayloadV2', payloadId);
-    await engine('engine_newPayloadV2', executionPayload);
-    await engine('engine_forkchoiceUpdatedV2', state(executionPayload.blockHash), null);
+    let [hash, time] = [head.hash, BigInt(head.timestamp)];
+    for (let mined = 0; mined < Math.max(empty, 1); mined++) {
+      const timestamp = `0x${(++time).toString(16)}`;
+      const wanted = { timestamp, prevRandao: ZERO, suggestedFeeRecipient: NOBODY, withdrawals: [] };
+      const { payloadId } = await engine('engine_forkchoiceUpdatedV2', state(hash), wanted);
+      if (!empty) await sleep(FILL);
+      const { executionPayload } = await engine('engine_getPayloadV2', payloadId);
+      await engine('engine_newPayloadV2', executionPayload);
+      hash = executionPayload.blockHash;
+    }
+    await engine('engine_forkchoiceUpdatedV2', state(hash), null);
   };
   const stop = node.stop.bind(node);
   node.stop = async () => {

@@ -80,7 +80,7 @@ async function prepare(node, transactions, emissions) {
   if (block.transactions.length < 100) throw new Error(`${node.name}: ${block.transactions.length} transactions`);
   const first = BigInt(block.number) + 1n;
   if (node.name === 'geth') {
-    for (let i = 0; i < EMPTY_BLOCKS; i++) await node.mine(true);
+    await node.mine(EMPTY_BLOCKS);
   } else {
     await connection.call('anvil_mine', `0x${EMPTY_BLOCKS.toString(16)}`);
     for (const [address, code] of [[LOOP, loop(1_000, false)], [EMITTER, loop(1_000, true)]]) {
@@ -163,7 +163,7 @@ async function subscribers(node) {
   const memory = ((node.resident() - before) * 1_048.576) / SUBSCRIBERS;
   const start = node.processorTime();
   for (let i = 1; i <= NOTIFIED_BLOCKS; i++) {
-    await node.mine(true);
+    await node.mine(1);
     while (notified < i * SUBSCRIBERS) await new Promise((resolve) => setTimeout(resolve, 1));
   }
   const used = node.processorTime() - start;

@@ -2,7 +2,7 @@
 // prestateTracer on a block of a hundred calls, and logs of ten thousand blocks, the last two beside anvil and
 // go-ethereum. Prints medians of the rounds.
 //
-//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. [ANVIL=..] [GETH=..] [ROUNDS=5] node traces.mjs [calls|prestate|logs ..]
+//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. [ANVIL=..] [GETH=..] [ROUNDS=5] node traces.mjs [calls|package|prestate|logs ..]
 import { startGeth } from './geth.mjs';
 import { Connection, Node, call, median } from './node.mjs';
 import { CHAIN_ID, TOKEN, balanceOf, send, setup, stranger, transfer, transferCall, wallets } from './wallets.mjs';
@@ -16,6 +16,8 @@ const BATCH = 50;
 const BLOCK = 100;
 const [BLOCKS, APART] = [10_000, 100];
 const INNER = 20;
+/** Calls of a round in the package. */
+const IN_PACKAGE = 3_000;
 
 const ROUTER = stranger(1_000_001);
 const LOOP = stranger(1_000_002);
@@ -61,10 +63,7 @@ async function start(name, [command, port]) {
 }
 
 /** Mines empty blocks. */
-async function pass(node, blocks) {
-  if (node.name !== 'geth') return node.connection.call('anvil_mine', hex(blocks));
-  for (let i = 0; i < blocks; i++) await node.mine(true);
-}
+const pass = (node, blocks) => (node.name === 'geth' ? node.mine(blocks) : node.connection.call('anvil_mine', hex(blocks)));
 
 /** The token, and a block of a hundred transfers; returns its number. */
 async function prepare(node, transactions) {
@@ -115,21 +114,47 @@ async function inTurn(sides) {
   }));
 }
 
+const messages = () => ({
+  'transfer of an ERC-20': { from: wallets[0].address, ...transferCall(stranger(9_999), 1n) },
+  [`${INNER} inner calls of balanceOf`]: { ...balanceOf(wallets[0].address), to: ROUTER },
+  'loop of 1,000': { to: LOOP },
+});
+const TRACED = [['eth_call'], ['debug_traceCall', { tracer: 'callTracer' }]];
+
 async function traced(node) {
-  const calls = {
-    'transfer of an ERC-20': { from: wallets[0].address, ...transferCall(stranger(9_999), 1n) },
-    [`${INNER} inner calls of balanceOf`]: { ...balanceOf(wallets[0].address), to: ROUTER },
-    'loop of 1,000': { to: LOOP },
-  };
   const batch = (...request) => `[${Array.from({ length: BATCH }, () => call(...request))}]`;
-  for (const [name, message] of Object.entries(calls)) {
-    const sides = [
-      [node, batch('eth_call', message, 'latest')],
-      [node, batch('debug_traceCall', message, 'latest', { tracer: 'callTracer' })],
-    ];
-    const [plain, full] = await inTurn(sides);
+  for (const [name, message] of Object.entries(messages())) {
+    const [plain, full] = await inTurn(TRACED.map(([method, ...options]) => [node, batch(method, message, 'latest', ...options)]));
     const spread = `${full.all[0].toFixed(2)} to ${full.all.at(-1).toFixed(2)}`;
     console.log(`${name}: eth_call ${(plain.time / BATCH).toFixed(1)} us, callTracer ${(full.time / BATCH).toFixed(1)} us, ratio ${full.ratio.toFixed(2)} (${spread})`);
+  }
+}
+
+/** The same calls to the development chain of the package, on this thread. */
+async function tracedInPackage(transactions) {
+  const { createDevChain } = await import('../../pkg/dev.js');
+  const chain = await createDevChain({ genesis: 'regtest', blockTime: 'manual' });
+  const ask = (method, ...params) => chain.request({ method, params });
+  for (const transaction of transactions) {
+    await ask('eth_sendRawTransaction', transaction);
+    await ask('evm_mine');
+  }
+  for (const [address, code] of Object.entries(codes)) await ask('anvil_setCode', address, code);
+  const timed = async (...request) => {
+    const { user: before } = process.cpuUsage();
+    for (let i = 0; i < IN_PACKAGE; i++) await ask(...request);
+    return (process.cpuUsage().user - before) / IN_PACKAGE;
+  };
+  for (const [name, message] of Object.entries(messages())) {
+    const rounds = [];
+    for (let round = 0; round <= ROUNDS; round++) {
+      const times = [];
+      for (const [method, ...options] of TRACED) times.push(await timed(method, message, 'latest', ...options));
+      if (round > 0) rounds.push(times);
+    }
+    const [plain, full] = [0, 1].map((i) => median(rounds.map((times) => times[i])));
+    const ratio = median(rounds.map(([one, other]) => other / one));
+    console.log(`in the package, ${name}: eth_call ${plain.toFixed(1)} us, callTracer ${full.toFixed(1)} us, ratio ${ratio.toFixed(2)}`);
   }
 }
 
@@ -143,7 +168,9 @@ const chosen = process.argv.slice(2);
 const wants = (name) => chosen.length === 0 || chosen.includes(name);
 const running = [];
 try {
-  const transactions = (await setup()).map((transaction) => [transaction]);
+  const deployed = await setup();
+  if (wants('package')) await tracedInPackage(deployed);
+  const transactions = deployed.map((transaction) => [transaction]);
   transactions.push([]);
   for (let i = 0; i < BLOCK; i++) transactions.at(-1).push(await transfer(i % wallets.length, stranger(i), 1n));
   const emissions = [];
@@ -153,7 +180,6 @@ try {
     const node = await start(name, command);
     running.push(node);
     node.block = await prepare(node, transactions);
-    if (wants('logs')) node.range = await logs(node, emissions);
   }
   const [ours] = running;
   const others = running.filter(({ name }) => name !== 'anvil');
@@ -165,7 +191,9 @@ try {
       await beside(name, others, (node) => call('debug_traceBlockByNumber', node.block, options));
     }
   }
+  // Ten thousand blocks push the traced one out of the history that a chain keeps states of.
   if (wants('logs')) {
+    for (const node of running) node.range = await logs(node, emissions);
     for (const [name, address, found] of [[`${BLOCKS / APART} logs`, EMITTER, BLOCKS / APART], ['no logs', SILENT, 0]]) {
       for (const node of running) {
         const logs = await node.connection.call('eth_getLogs', { ...node.range, address });

@@ -48,7 +48,7 @@ pub(crate) fn bench(args: &[&str]) -> ExitCode {
             measure(&[&PAGES.concat(), &[NETWORKS, ("page", page::for_tests)]], &names)
         }
         ["nodes"] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &nodes()),
-        ["traces", parts @ ..] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &[("traces", parts)]),
+        ["traces", parts @ ..] => measure(&[&MODULES, &[CLIENTS, ANVIL, PROGRAM, DEV]], &[("traces", parts)]),
         ["fork"] => measure(&[&[CLIENTS, ANVIL, PROGRAM]], &[("fork", &[])]),
         ["rpc", workloads @ ..] => {
             let floor: NamedStep = ("build", |log| build(log, &["http_floor", "paced_client"]));
