@@ -26,6 +26,8 @@ pub struct DevNode {
     chain: DevChain,
     filters: Filters,
     host: Option<Arc<dyn Any + Send + Sync>>,
+    #[cfg(feature = "catalogue")]
+    scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
     draw: HostInputReader,
     version: Arc<str>,
     /// The list of accounts, shared with readers until it changes.
@@ -46,6 +48,8 @@ impl DevNode {
             chain,
             filters,
             host: None,
+            #[cfg(feature = "catalogue")]
+            scripts: None,
             draw: HostInputReader::new(moment),
             version,
         })
@@ -81,6 +85,8 @@ impl DevNode {
                 bitcoin: chain.bitcoin.clone(),
             })),
             host: self.host.clone(),
+            #[cfg(feature = "catalogue")]
+            scripts: self.scripts.clone(),
         }
     }
 }
@@ -126,6 +132,11 @@ impl LocalNode for DevNode {
 
     fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
         self.host = Some(host);
+    }
+
+    #[cfg(feature = "catalogue")]
+    fn set_scripts(&mut self, scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {
+        self.scripts = Some(scripts);
     }
 
     fn copy(&self) -> Box<dyn LocalNode> {

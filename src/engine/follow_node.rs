@@ -23,6 +23,8 @@ pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
     host: Option<Arc<dyn Any + Send + Sync>>,
+    #[cfg(feature = "catalogue")]
+    scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
     draw: HostInputReader,
     version: Arc<str>,
     upstreams: Arc<vec::Vec<String>>,
@@ -46,6 +48,8 @@ impl FollowNode {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
             host: None,
+            #[cfg(feature = "catalogue")]
+            scripts: None,
             draw: HostInputReader::new(moment),
             version: version.into(),
             upstreams: Arc::new(vec![upstream.into()]),
@@ -85,6 +89,8 @@ impl LocalNode for FollowNode {
             upstreams: self.upstreams.clone(),
             producer: None,
             host: self.host.clone(),
+            #[cfg(feature = "catalogue")]
+            scripts: self.scripts.clone(),
         })
     }
 
@@ -106,6 +112,11 @@ impl LocalNode for FollowNode {
 
     fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
         self.host = Some(host);
+    }
+
+    #[cfg(feature = "catalogue")]
+    fn set_scripts(&mut self, scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {
+        self.scripts = Some(scripts);
     }
 
     fn copy(&self) -> Box<dyn LocalNode> {

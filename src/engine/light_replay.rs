@@ -242,6 +242,11 @@ impl BlockObserver for KeyRecorder<'_> {
         self.inner.remasc_payment(to, value);
     }
 
+    #[cfg(feature = "catalogue")]
+    fn ended(&mut self, index: usize, executed: &Executed<'_>, state: &mut dyn crate::evm::LiveState) {
+        self.inner.ended(index, executed, state);
+    }
+
     fn executed(&mut self, index: usize, executed: &Executed<'_>) {
         self.inner.executed(index, executed);
     }

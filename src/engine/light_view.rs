@@ -64,6 +64,8 @@ impl<'a> LightView<'a> {
                 max_traced_blocks: MAX_LIGHT_TRACED_BLOCKS,
                 interrupt,
                 host: pinned.config.host.as_deref(),
+                #[cfg(feature = "catalogue")]
+                scripts: pinned.config.scripts.as_deref(),
                 ..Policy::of(&pinned.network)
             },
             unproven: Cell::new(false),

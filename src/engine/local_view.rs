@@ -39,6 +39,9 @@ pub struct LocalSnapshot {
     pub producer: Option<Arc<dyn BlockProducer>>,
     /// What the host's own rows of the method table need of it.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
+    /// The host's engine for tracers that are scripts.
+    #[cfg(feature = "catalogue")]
+    pub scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }
 
 impl Snapshot for LocalSnapshot {
@@ -82,6 +85,8 @@ impl<'a> LocalView<'a> {
                 interrupt,
                 now: Some(now),
                 host: snapshot.host.as_deref(),
+                #[cfg(feature = "catalogue")]
+                scripts: snapshot.scripts.as_deref(),
                 ..Policy::of(snapshot.chain.network())
             },
             now,

@@ -126,6 +126,10 @@ pub trait LocalNode: Send {
     /// Sets what the host's own rows of the method table find in [`Policy::host`](super::Policy::host).
     fn set_host(&mut self, _host: Arc<dyn Any + Send + Sync>) {}
 
+    /// Sets the engine for tracers that are scripts.
+    #[cfg(feature = "catalogue")]
+    fn set_scripts(&mut self, _scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {}
+
     /// The development chain; `None` if the chain follows another node.
     #[cfg(feature = "dev")]
     fn dev(&mut self) -> Option<&mut crate::dev::DevChain> {

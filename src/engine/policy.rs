@@ -2,6 +2,8 @@
 
 use core::any::Any;
 
+#[cfg(feature = "catalogue")]
+use crate::exec::trace::ScriptEngine;
 use crate::{consensus::Network, exec::CallPolicy};
 
 /// The settings and limits that hold for all requests on a view: the host's, the chain's, and when a run is interrupted.
@@ -28,6 +30,9 @@ pub struct Policy<'a> {
     pub now: Option<u64>,
     /// What the host's own rows of the method table need of it ([`rpc::row`](crate::rpc::row)).
     pub host: Option<&'a (dyn Any + Send + Sync)>,
+    /// The host's engine for tracers that are scripts, if it has one.
+    #[cfg(feature = "catalogue")]
+    pub scripts: Option<&'a dyn ScriptEngine>,
 }
 
 impl<'a> Policy<'a> {
@@ -45,6 +50,8 @@ impl<'a> Policy<'a> {
             interrupt: &|| false,
             now: None,
             host: None,
+            #[cfg(feature = "catalogue")]
+            scripts: None,
         }
     }
 

@@ -9,6 +9,8 @@ use alloc::collections::BTreeMap;
 use alloy_primitives::{Address, Bytes, Log, U256};
 
 use super::halt::HaltReason;
+#[cfg(feature = "catalogue")]
+use crate::state::World;
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +138,34 @@ pub struct AccountValues {
     pub code: Bytes,
 }
 
+/// The state in the middle of a run, for inspectors that look up what they choose.
+#[cfg(feature = "catalogue")]
+pub trait LiveState {
+    /// Nonce and balance in wei of an account; `None` if it does not exist.
+    fn account(&mut self, address: Address) -> Option<(u64, U256)>;
+
+    /// The code of an account; empty if it has none.
+    fn code(&mut self, address: Address) -> Bytes;
+
+    /// A storage word; zero if it does not fit into a word, as some cells of native contracts.
+    fn word(&mut self, address: Address, slot: U256) -> U256;
+}
+
+#[cfg(feature = "catalogue")]
+impl LiveState for World {
+    fn account(&mut self, address: Address) -> Option<(u64, U256)> {
+        World::account(self, &address).map(|account| (account.nonce, account.balance))
+    }
+
+    fn code(&mut self, address: Address) -> Bytes {
+        self.code_of(&address)
+    }
+
+    fn word(&mut self, address: Address, slot: U256) -> U256 {
+        U256::try_from_be_slice(&self.cell(&address, &slot)).unwrap_or_default()
+    }
+}
+
 /// Observes a run. All methods do nothing by default.
 pub trait Inspector {
     /// Whether to report [`Self::step`], [`Self::step_end`] and [`Self::log`]. Called often.
@@ -150,6 +180,12 @@ pub trait Inspector {
 
     /// Whether to fill [`StepStart::code_size`], which reads the state.
     fn wants_code_size(&self) -> bool {
+        false
+    }
+
+    /// Whether to report [`Self::step_state`]. Called often.
+    #[cfg(feature = "catalogue")]
+    fn wants_state(&self) -> bool {
         false
     }
 
@@ -176,6 +212,10 @@ pub trait Inspector {
 
     /// The instruction reported last has run.
     fn step_end(&mut self, _: StepEnd<'_>) {}
+
+    /// After [`Self::step_end`]: the state before that instruction, as far as inspectors see it.
+    #[cfg(feature = "catalogue")]
+    fn step_state(&mut self, _: &mut dyn LiveState) {}
 
     /// A contract wrote a log. Logs of contracts with code are only reported together with steps; logs of
     /// native contracts always are.

@@ -156,6 +156,8 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
                 code_size,
             });
         }
+        #[cfg(feature = "catalogue")]
+        let undone = super::live::Undone::before(interpreter, context);
         let logs = context.journaled_state.logs().len();
         let ended = interpreter.step(table, gas_table, context);
         let failure = ended.err().filter(|end| !ends_well(*end)).map(HaltReason::from_result);
@@ -166,6 +168,10 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
             let spent = gas.saturating_sub(interpreter.gas.remaining());
             let gas_cost = if failure.is_some() { 0 } else { spent };
             inspector.step_end(StepEnd { gas_cost, failure, stack: interpreter.stack.data() });
+            #[cfg(feature = "catalogue")]
+            if let Some(undone) = undone {
+                inspector.step_state(&mut undone.state(&mut context.journaled_state));
+            }
         }
         ended?;
     }

@@ -20,6 +20,8 @@ mod gas;
 mod halt;
 mod inspect;
 mod inspect_hooks;
+#[cfg(feature = "catalogue")]
+mod live;
 mod machine;
 mod native;
 mod opcodes;
@@ -34,6 +36,8 @@ pub use context::{Abort, NativeCallRecord, RunContext};
 pub use database::{EvmAccount, EvmState, ReadyCode};
 pub use gas::{MAX_INIT_CODE, intrinsic_gas};
 pub use halt::HaltReason;
+#[cfg(feature = "catalogue")]
+pub use inspect::LiveState;
 pub use inspect::{AccountValues, FrameClose, FrameKind, FrameStart, Inspector, StepEnd, StepStart};
 pub use machine::{Machine, RunEnvironment};
 pub use native::{DirectCallResult, DirectOutcome};

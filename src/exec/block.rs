@@ -8,7 +8,7 @@ use alloy_primitives::{Address, Bloom, U256};
 use super::activation::activate;
 use super::block_context::{Ancestry, BlockContext, OnUnsimulated};
 use super::block_error::{BlockError, Mismatch};
-use super::observer::{BlockObserver, Executed, WatchedAncestry};
+use super::observer::{BlockObserver, WatchedAncestry};
 use super::remasc::distribute;
 use super::sublists::{ListLimits, are_parallel, split};
 use super::transaction::{IndexedTransaction, TransactionEnd, TransactionList};
@@ -403,6 +403,7 @@ impl BlockRun<'_, '_> {
         if let (Ok(end), false) = (&end, are_parallel(self.context.rules)) {
             list.world.credit(&REMASC_ADDRESS, end.fee);
         }
+        self.report_end(list, item, end.as_ref().ok());
         let used = before.map(|before| before.end(list));
         self.report(list, index, watched);
         let end = end?;
@@ -442,19 +443,27 @@ impl BlockRun<'_, '_> {
         }
     }
 
+    /// Reports a transaction that has run, with the state after it.
+    #[cfg_attr(
+        not(feature = "catalogue"),
+        allow(unused_variables, clippy::unused_self, reason = "hosts alone ask")
+    )]
+    fn report_end(
+        &mut self,
+        list: &mut TransactionList,
+        item: IndexedTransaction<'_>,
+        end: Option<&TransactionEnd>,
+    ) {
+        #[cfg(feature = "catalogue")]
+        if let Some(end) = end {
+            self.observer.ended(item.index, &end.executed(item), &mut list.world);
+        }
+    }
+
     fn take(&mut self, item: IndexedTransaction<'_>, end: TransactionEnd) {
-        let TransactionEnd { receipt, output, unsimulated, failure, .. } = end;
-        self.gas_used = self.gas_used.saturating_add(receipt.gas_used);
-        self.observer.executed(
-            item.index,
-            &Executed {
-                transaction: item.transaction,
-                sender: item.sender,
-                receipt: &receipt,
-                output: &output,
-                failure,
-            },
-        );
+        self.gas_used = self.gas_used.saturating_add(end.receipt.gas_used);
+        self.observer.executed(item.index, &end.executed(item));
+        let TransactionEnd { receipt, unsimulated, .. } = end;
         self.unsimulated.extend(unsimulated.into_iter().map(|method| (item.index, method)));
         self.receipts.push(receipt);
         self.senders.push(item.sender);
@@ -465,11 +474,13 @@ impl BlockRun<'_, '_> {
         let watched = self.watch(list);
         let before = self.watch_state(list, index);
         let end = run_remasc(self.context, list, (index, transaction), self.observer);
+        let item = IndexedTransaction { index, transaction, sender: Address::ZERO };
+        self.report_end(list, item, end.as_ref().ok());
         let used = before.map(|before| before.end(list));
         self.report(list, index, watched);
         let end = end?;
         self.report_state(list, index, used);
-        self.take(IndexedTransaction { index, transaction, sender: Address::ZERO }, end);
+        self.take(item, end);
         Ok(())
     }
 

@@ -7,6 +7,8 @@ use alloy_primitives::{Address, B256, U256};
 
 use super::block_context::Ancestry;
 
+#[cfg(feature = "catalogue")]
+use crate::evm::LiveState;
 use crate::evm::{HaltReason, Inspector};
 use crate::state::{Access, World};
 use crate::types::{Header, Receipt, SealedHeader, Transaction};
@@ -42,6 +44,11 @@ pub trait BlockObserver {
 
     /// REMASC pays this amount (wei) to an account, in the transaction that just started.
     fn remasc_payment(&mut self, _to: Address, _value: U256) {}
+
+    /// The transaction at this index has run, and the state is the one after it, fee included. Called before all that
+    /// is reported of the transaction otherwise.
+    #[cfg(feature = "catalogue")]
+    fn ended(&mut self, _index: usize, _executed: &Executed<'_>, _state: &mut dyn LiveState) {}
 
     /// The transaction at this index has run. A transaction that runs no code (a transfer, a direct call of a
     /// native contract, the REMASC transaction) may have reported no frame.

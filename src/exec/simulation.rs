@@ -17,6 +17,8 @@ use super::stop::CallStop;
 use super::transaction::IndexedTransaction;
 use super::transaction_error::{gas_limit, gas_price};
 use crate::consensus::Rule;
+#[cfg(feature = "catalogue")]
+use crate::evm::LiveState;
 use crate::evm::precompiles::{Precompile, RunTransaction};
 use crate::evm::{Abort, AccountValues, HaltReason, Inspector, Machine, StateChanges, intrinsic_gas};
 use crate::state::{AccountOverride, AccountState, ChangedState, StateOverride, StateReader};
@@ -287,6 +289,24 @@ impl<'a> Simulation<'a> {
             self.state.remove(address);
             self.destroyed.insert(address);
         }
+    }
+}
+
+#[cfg(feature = "catalogue")]
+impl LiveState for Simulation<'_> {
+    fn account(&mut self, address: Address) -> Option<(u64, U256)> {
+        let read = self.state.account(&address);
+        self.record.note(read).map(|account| (account.nonce, account.balance))
+    }
+
+    fn code(&mut self, address: Address) -> Bytes {
+        let code = values(&self.state, &address, &mut self.record).map(|values| values.code);
+        code.unwrap_or_default()
+    }
+
+    fn word(&mut self, address: Address, slot: U256) -> U256 {
+        let read = self.state.storage(&address, &slot);
+        U256::try_from_be_slice(&self.record.note(read)).unwrap_or_default()
     }
 }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
 
+use super::Executed;
 use super::basic_cost::basic_cost;
 use super::block_context::BlockContext;
 use super::run_end::{RunEnd, first_frame, report_payments};
@@ -73,6 +74,17 @@ pub struct TransactionEnd {
 }
 
 impl TransactionEnd {
+    /// The transaction as observers see it.
+    pub(super) fn executed<'e>(&'e self, item: IndexedTransaction<'e>) -> Executed<'e> {
+        Executed {
+            transaction: item.transaction,
+            sender: item.sender,
+            receipt: &self.receipt,
+            output: &self.output,
+            failure: self.failure,
+        }
+    }
+
     /// A success without fee, output or calls.
     pub(super) fn quiet(receipt: Receipt) -> Self {
         Self {

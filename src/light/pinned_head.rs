@@ -49,6 +49,9 @@ pub struct ClientConfig {
     pub bodies_by_hash: bool,
     /// What the host's own rows of the method table need of it.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
+    /// The host's engine for tracers that are scripts.
+    #[cfg(feature = "catalogue")]
+    pub scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }
 
 /// What to answer if no upstream gives a proof.

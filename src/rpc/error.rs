@@ -202,8 +202,15 @@ pub enum ParamError {
     )]
     Tracer(String),
     /// A tracer given as its source.
-    #[error("tracers in JavaScript are not supported: give the name of a tracer, such as callTracer")]
+    #[error(
+        "tracers in JavaScript need a program with the cargo feature js-tracers, which releases have: give the name of a \
+         tracer, such as callTracer"
+    )]
     TracerCode,
+    /// A tracer given as its source failed, or reached a limit.
+    #[cfg(feature = "catalogue")]
+    #[error("tracer in JavaScript: {0}")]
+    Script(String),
     #[error("muxTracer cannot contain muxTracer")]
     NestedTracer,
     /// A tracer twice, or two of the tracers of instructions.

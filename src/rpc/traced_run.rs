@@ -10,8 +10,11 @@ use super::{
     shared_gas::SharedGas,
     trace::too_large,
 };
+#[cfg(feature = "catalogue")]
+use crate::exec::trace::{ScriptBlock, ScriptTracer};
 use crate::{
     engine::{BlockHeader, View},
+    evm::Inspector,
     exec::{
         CallContext, CallMessage, CallStop, Executed, IndexedTransaction, Simulation, simulate,
         trace::{RunTracer, TraceBudget, Tracer, TransactionTrace},
@@ -28,12 +31,40 @@ pub(super) struct TracedCall {
     pub(super) block: BlockOverride,
 }
 
+/// The script that traces calls, if one does.
+#[cfg(feature = "catalogue")]
+type CallScript<'r> = Option<&'r mut ScriptTracer>;
+#[cfg(not(feature = "catalogue"))]
+type CallScript<'r> = core::marker::PhantomData<&'r ()>;
+
 /// Runs calls on the state after a block, as part of that block, and returns their traces.
 pub(super) fn traced_run(
     view: &dyn View,
     base: &BlockHeader,
     overrides: &StateOverride,
     calls: &[TracedCall],
+) -> Result<Vec<TransactionTrace>, Failure> {
+    run(view, base, overrides, calls, CallScript::default())
+}
+
+/// As [`traced_run`], by a script, which keeps the traces.
+#[cfg(feature = "catalogue")]
+pub(super) fn traced_by_script(
+    view: &dyn View,
+    base: &BlockHeader,
+    overrides: &StateOverride,
+    calls: &[TracedCall],
+    script: &mut ScriptTracer,
+) -> Result<(), Failure> {
+    run(view, base, overrides, calls, Some(script)).map(drop)
+}
+
+fn run(
+    view: &dyn View,
+    base: &BlockHeader,
+    overrides: &StateOverride,
+    calls: &[TracedCall],
+    script: CallScript<'_>,
 ) -> Result<Vec<TransactionTrace>, Failure> {
     if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
         return Err(ParamError::OverrideRefused.into());
@@ -42,7 +73,7 @@ pub(super) fn traced_run(
     let traces = CallBlock::inside(base.clone()).run(view, |context, limits| {
         simulate(context.state, limits, |simulation| {
             let (room, gas) = (&mut room, SharedGas::new(limits.gas_cap));
-            CallRun { view, context, simulation, room, gas, first_log: 0 }.all(overrides, calls)
+            CallRun { view, context, simulation, room, gas, first_log: 0, script }.all(overrides, calls)
         })
     })??;
     if room.exceeded() { Err(too_large()) } else { Ok(traces) }
@@ -55,6 +86,8 @@ struct CallRun<'r, 'a> {
     room: &'r mut TraceBudget,
     gas: SharedGas,
     first_log: usize,
+    #[cfg_attr(not(feature = "catalogue"), allow(dead_code, reason = "hosts alone have scripts"))]
+    script: CallScript<'r>,
 }
 
 impl CallRun<'_, '_> {
@@ -91,7 +124,14 @@ impl CallRun<'_, '_> {
         let sender = call.message.from.unwrap_or_default();
         let mut tracer = RunTracer::new(&call.tracer, *self.room);
         let item = IndexedTransaction { index, transaction: &transaction, sender };
-        let run = self.simulation.run(context, item, 0, Some(&mut tracer))?;
+        #[cfg_attr(not(feature = "catalogue"), allow(unused_mut, reason = "hosts alone have scripts"))]
+        let mut inspector: &mut dyn Inspector = &mut tracer;
+        #[cfg(feature = "catalogue")]
+        if let Some(script) = self.script.as_deref_mut() {
+            script.start(ScriptBlock { number: context.block.number, hash: None, rules: context.rules });
+            inspector = script;
+        }
+        let run = self.simulation.run(context, item, 0, Some(inspector))?;
         self.gas.spend(run.receipt.gas_used);
         let executed = Executed {
             transaction: &transaction,
@@ -100,6 +140,10 @@ impl CallRun<'_, '_> {
             output: &run.output,
             failure: run.failure,
         };
+        #[cfg(feature = "catalogue")]
+        if let Some(script) = self.script.as_deref_mut() {
+            script.end(index, &executed, self.simulation);
+        }
         let trace = tracer.finish((index, self.first_log), &executed, self.room);
         self.first_log = self.first_log.saturating_add(run.receipt.logs.len());
         Ok(trace)

@@ -330,7 +330,7 @@ fn unknown_nested_and_repeated_tracers_are_refused() {
     };
     assert!(refused(json!({ "tracer": "bogus" })).contains("flatCallTracer"));
     assert!(refused(json!({ "tracer": "x".repeat(100_000) })).len() < 400);
-    assert!(refused(json!({ "tracer": "{fault: function() {}}" })).contains("JavaScript"));
+    assert!(refused(json!({ "tracer": "{fault: function() {}}" })).contains("feature js-tracers"));
     let mux = |config: Value| json!({ "tracer": "muxTracer", "tracerConfig": config });
     assert!(refused(mux(json!({ "muxTracer": {} }))).contains("cannot contain"));
     assert!(refused(mux(json!({ "callTracer": {}, "CALLTRACER": {} }))).contains("callTracer"));

@@ -107,9 +107,13 @@ pub use source_args::SourceArgs;
 
 /// Runs the program. Everything is here except the `main` function, so that tests can call it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    #[cfg(feature = "js-tracers")]
+    if arguments.get(1).is_some_and(|first| first == rootlight_node::scripts::ENGINE) {
+        return rootlight_node::scripts::main();
+    }
     #[cfg(unix)]
     systemd::take_over();
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
     let outcome = match read(arguments.clone(), false) {
         Ok((cli, values)) => {
             reload::remember(arguments, values);

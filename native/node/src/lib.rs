@@ -7,6 +7,7 @@
 //! | [`fork`] | what a development chain reads of the network on which it begins |
 //! | [`bitcoin_chain`] | a Bitcoin chain beside a development chain |
 //! | [`store`], [`index`] | its database, and its index of logs |
+//! | [`scripts`] | tracers in JavaScript |
 //! | [`sidecar`] | proofs beside a full node |
 //! | [`peer_server`] | a server for peers |
 
@@ -22,5 +23,6 @@ mod progress;
 mod recovery;
 #[cfg(feature = "rskj-store")]
 pub mod rskj_store;
+pub mod scripts;
 pub mod sidecar;
 pub mod store;

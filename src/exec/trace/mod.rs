@@ -9,6 +9,10 @@ mod block;
 mod budget;
 mod calls;
 mod run;
+#[cfg(feature = "catalogue")]
+mod script;
+#[cfg(feature = "catalogue")]
+mod script_tracer;
 mod selectors;
 mod state;
 mod steps;
@@ -18,6 +22,12 @@ pub use block::BlockTracer;
 pub use budget::{MAX_TRACE_BYTES, TraceBudget};
 pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode, TracedLog};
 pub use run::{CallOptions, RunTracer, Tracer, TransactionTrace};
+#[cfg(feature = "catalogue")]
+pub use script::{
+    Script, ScriptContext, ScriptEngine, ScriptError, ScriptFrame, ScriptHooks, ScriptRun, ScriptStep,
+};
+#[cfg(feature = "catalogue")]
+pub use script_tracer::{ScriptBlock, ScriptTracer};
 pub use selectors::Selectors;
 pub use state::{StateTrace, UsedAccount};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};

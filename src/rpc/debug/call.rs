@@ -1,14 +1,16 @@
 //! `debug_traceCall` and `debug_traceCallMany`: traces of calls that are no transactions.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::options::TraceForm;
+#[cfg(feature = "catalogue")]
+use super::scripts;
 use crate::{
     engine::{BlockHeader, View},
-    exec::CallMessage,
+    exec::{CallMessage, trace::Tracer},
     rpc::{
         block_override::{BlockOverride, BlockOverrideObject, block_override},
         call::block,
@@ -23,6 +25,8 @@ use crate::{
     state::StateOverride,
     types::json::Object,
 };
+#[cfg(feature = "catalogue")]
+use crate::{exec::trace::Script, rpc::traced_run::traced_by_script};
 
 const OPTIONS: Param = optional("options", "TRACE_CALL_OPTIONS").of(ParamSubject::CallOptions);
 
@@ -90,6 +94,17 @@ pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
 }
 
 fn trace_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    #[cfg(feature = "catalogue")]
+    if let Some(script) = scripts::read(params, 2)? {
+        let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
+        let message = CallMessage::clone(&*message(params)?);
+        let base = block(view, &params.call_block(1)?)?;
+        let call = TracedCall { message, tracer: Tracer::default(), block: changes };
+        return match script_run(view, &base, &state, &[call], &script)?.first() {
+            Some(trace) => verified(trace),
+            None => verified(&()),
+        };
+    }
     let form = TraceForm::read(params, 2)?;
     let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
     let message = CallMessage::clone(&*message(params)?);
@@ -157,7 +172,24 @@ fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Fai
 }
 
 fn trace_call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    #[cfg(feature = "catalogue")]
+    if let Some(script) = scripts::read(params, 2)? {
+        let (bundles, base, state, calls) = bundled_calls(view, params, Tracer::default())?;
+        return verified(&by_bundle(&bundles, script_run(view, &base, &state, &calls, &script)?));
+    }
     let form = TraceForm::read(params, 2)?;
+    let (bundles, base, state, calls) = bundled_calls(view, params, form.tracer())?;
+    let traces = traced_run(view, &base, &state, &calls)?;
+    let shown: Result<Vec<_>, _> = traces.iter().map(|trace| form.shown(&base, trace)).collect();
+    verified(&by_bundle(&bundles, shown?))
+}
+
+/// The calls of bundles, with the block and the overrides on which they run.
+fn bundled_calls(
+    view: &dyn View,
+    params: Params<'_>,
+    tracer: Tracer,
+) -> Result<(Vec<Bundle>, BlockHeader, StateOverride, Vec<TracedCall>), Failure> {
     let options = CallOptions::read(params, 2)?;
     let bundles = bundles(params)?;
     let base = context_block(view, params)?;
@@ -166,16 +198,29 @@ fn trace_call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput,
         let block = block.as_ref().unwrap_or(&options.block);
         calls.extend(messages.iter().map(|message| TracedCall {
             message: message.clone(),
-            tracer: form.tracer(),
+            tracer,
             block: block.clone(),
         }));
     }
-    let traces = traced_run(view, &base, &options.state, &calls)?;
-    let mut traces = traces.iter();
-    let mut shown = Vec::new();
-    for bundle in &bundles {
-        let of_bundle = traces.by_ref().take(bundle.messages.len());
-        shown.push(of_bundle.map(|trace| form.shown(&base, trace)).collect::<Result<Vec<_>, _>>()?);
-    }
-    verified(&shown)
+    Ok((bundles, base, options.state, calls))
+}
+
+/// The traces of each bundle.
+fn by_bundle(bundles: &[Bundle], traces: Vec<Box<RawValue>>) -> Vec<Vec<Box<RawValue>>> {
+    let mut traces = traces.into_iter();
+    bundles.iter().map(|bundle| traces.by_ref().take(bundle.messages.len()).collect()).collect()
+}
+
+/// Traces calls by a script.
+#[cfg(feature = "catalogue")]
+fn script_run(
+    view: &dyn View,
+    base: &BlockHeader,
+    overrides: &StateOverride,
+    calls: &[TracedCall],
+    script: &Script,
+) -> Result<Vec<Box<RawValue>>, Failure> {
+    let mut tracer = scripts::begin(view, script, (base, false), None)?;
+    traced_by_script(view, base, overrides, calls, &mut tracer)?;
+    Ok(scripts::finish(tracer)?.into_iter().map(|(_, trace)| trace).collect())
 }

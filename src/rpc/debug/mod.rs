@@ -5,6 +5,8 @@ mod calls;
 mod opcodes;
 mod options;
 mod prestate;
+#[cfg(feature = "catalogue")]
+mod scripts;
 mod steps;
 mod struct_logs;
 mod validation;
@@ -95,6 +97,14 @@ pub(super) const METHODS: &[Method] = &[
 
 fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let hash = params.hash(0, "transaction hash")?;
+    #[cfg(feature = "catalogue")]
+    if let Some(script) = scripts::read(params, 1)? {
+        let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
+        return match scripts::traces(view, &header, &script, Some(index))?.first() {
+            Some((_, trace)) => verified(trace),
+            None => absent(),
+        };
+    }
     let form = TraceForm::read(params, 1)?;
     let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
     let traces = traces(view, &header, form.tracer(), Some(index))?;
@@ -105,6 +115,12 @@ fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Fai
 }
 
 fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    #[cfg(feature = "catalogue")]
+    if let Some(script) = scripts::read(params, 1)? {
+        let Some(header) = header else { return absent() };
+        let traces = scripts::traces(view, &header, &script, None)?.into_iter();
+        return verified(&traces.map(|(tx_hash, result)| InBlock { tx_hash, result }).collect::<Vec<_>>());
+    }
     let form = TraceForm::read(params, 1)?;
     let Some(header) = header else { return absent() };
     let traces = traces(view, &header, form.tracer(), None)?;

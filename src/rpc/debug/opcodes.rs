@@ -1,4 +1,6 @@
-//! Names of opcodes as the reference node prints them.
+//! Names of opcodes as the reference node prints them, and as geth does.
+
+use alloc::{borrow::Cow, format};
 
 /// Names of the opcodes below 0x60 and above 0x9f, in ascending order.
 const NAMES: &[(u8, &str)] = &[
@@ -116,6 +118,16 @@ pub(super) fn name(code: u8) -> Option<&'static str> {
             let found = NAMES.binary_search_by_key(&code, |(known, _)| *known).ok()?;
             NAMES.get(found).map(|(_, name)| *name)
         }
+    }
+}
+
+/// The name of an opcode in geth.
+pub(super) fn ethereum_name(code: u8) -> Cow<'static, str> {
+    match name(code) {
+        Some("SHA3") => "KECCAK256".into(),
+        Some("SUICIDE") => "SELFDESTRUCT".into(),
+        Some(name) => name.into(),
+        None => format!("opcode {code:#x} not defined").into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The object of geth's default tracer, which has no name in geth (`structLogger` here).
 
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
 use alloy_primitives::{B256, U256};
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl Serialize for Entries<'_> {
 #[serde(rename_all = "camelCase")]
 struct Entry {
     pc: usize,
-    op: String,
+    op: Cow<'static, str>,
     gas: u64,
     gas_cost: u64,
     depth: usize,
@@ -88,12 +88,7 @@ fn entry(step: &StepLog, options: StepOptions) -> Entry {
     let word = |word: &U256| B256::from(*word);
     Entry {
         pc: step.pc,
-        op: match opcodes::name(step.opcode) {
-            Some("SHA3") => "KECCAK256".into(),
-            Some("SUICIDE") => "SELFDESTRUCT".into(),
-            Some(name) => name.into(),
-            None => format!("opcode {:#x} not defined", step.opcode),
-        },
+        op: opcodes::ethereum_name(step.opcode),
         gas: step.gas,
         gas_cost: step.gas_cost,
         depth: step.depth.saturating_add(1),

@@ -79,6 +79,9 @@ impl LocalService {
         let bans = Arc::<HostBans>::default();
         node.set_host(bans.clone());
         node.set_recovery(Arc::new(AllProcessors));
+        if let Some(scripts) = crate::scripts::engine(options.run_timeout) {
+            node.set_scripts(scripts);
+        }
         let chain_id = node.local().network().chain_id;
         let client = LocalClient::new(node).with_dispatcher(dispatcher().clone());
         Self {

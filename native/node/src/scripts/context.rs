@@ -1,0 +1,279 @@
+//! The engine's side: one transaction, traced by a script in QuickJS.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
+
+use alloy_primitives::{Address, B256, keccak256};
+use rquickjs::context::EvalOptions;
+use rquickjs::{CaughtError, Context, Ctx, Exception, Function, Object, Runtime, TypedArray, Value};
+
+use super::frame::{Frame, Tag, out_of_time, query};
+use super::peer::{Begun, Peer};
+
+/// Bytes of the heap of a script.
+const MAX_HEAP: usize = 64 << 20;
+/// Bytes of its stack.
+const MAX_STACK: usize = 1 << 20;
+/// Most bytes of a trace, as of all traces of a request.
+const MAX_RESULT: usize = rootlight::exec::trace::MAX_TRACE_BYTES;
+/// Most characters of a script's own error.
+const MAX_ERROR: usize = 400;
+
+/// The objects and functions that scripts get, over the functions of [`natives`].
+const PRELUDE: &str = include_str!("prelude.js");
+
+type SharedPeer = Rc<RefCell<Peer>>;
+type Js<T> = rquickjs::Result<T>;
+
+/// Why a trace ended.
+enum Failure {
+    /// In the script, or at a limit of the engine.
+    Script(rquickjs::Error),
+    /// A result that is too long.
+    TooLong,
+    /// The other side.
+    Peer(io::Error),
+}
+
+impl From<rquickjs::Error> for Failure {
+    fn from(error: rquickjs::Error) -> Self {
+        Self::Script(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Peer(error)
+    }
+}
+
+/// Traces one transaction; the inner error is what the caller reads.
+pub(super) fn trace(peer: &SharedPeer, begun: &Begun) -> io::Result<Result<(), String>> {
+    let end = begun.end;
+    let made = Runtime::new().and_then(|runtime| {
+        runtime.set_memory_limit(MAX_HEAP);
+        runtime.set_max_stack_size(MAX_STACK);
+        runtime.set_interrupt_handler(Some(Box::new(move || Instant::now() > end)));
+        Context::full(&runtime)
+    });
+    let context = match made {
+        Ok(context) => context,
+        Err(error) => return Ok(Err(format!("the engine does not start: {error}"))),
+    };
+    context.with(|ctx| {
+        let mut place = "script";
+        match traced(&ctx, peer, begun, &mut place) {
+            Ok(()) => Ok(Ok(())),
+            Err(Failure::Peer(error)) => Err(error),
+            Err(_) if Instant::now() > end => Ok(Err(out_of_time(begun.limit))),
+            Err(Failure::TooLong) => Ok(Err(format!("the result has more than {MAX_RESULT} bytes"))),
+            Err(Failure::Script(error)) => Ok(Err(format!("{place}: {}", text(&ctx, error)))),
+        }
+    })
+}
+
+/// An error of a script in words, shortened.
+fn text(ctx: &Ctx<'_>, error: rquickjs::Error) -> String {
+    let text = match CaughtError::from_error(ctx, error) {
+        CaughtError::Error(error) => error.to_string(),
+        CaughtError::Exception(exception) => exception.message().unwrap_or_else(|| "an error".into()),
+        CaughtError::Value(value) if value.is_null() => "out of memory".into(),
+        CaughtError::Value(value) => match value.as_string().map(rquickjs::String::to_string) {
+            Some(Ok(text)) => text,
+            _ => "the script threw a value that is no error".into(),
+        },
+    };
+    text.chars().take(MAX_ERROR).collect()
+}
+
+/// The functions of the prelude that take reports.
+struct Reports<'js> {
+    step: Function<'js>,
+    fault: Function<'js>,
+    enter: Function<'js>,
+    exit: Function<'js>,
+    result: Function<'js>,
+}
+
+/// Loads the script, and passes reports to it until the transaction ends. `place` is the function that runs.
+fn traced<'js>(
+    ctx: &Ctx<'js>,
+    peer: &SharedPeer,
+    begun: &Begun,
+    place: &mut &'static str,
+) -> Result<(), Failure> {
+    let prelude: Function<'js> = ctx.eval(PRELUDE)?;
+    let api: Object<'js> = prelude.call((natives(ctx, peer)?,))?;
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    let tracer: Value<'js> = ctx.eval_with_options(format!("({}\n)", begun.source), options)?;
+    let load: Function<'js> = api.get("load")?;
+    let hooks: u32 = load.call((tracer, begun.config.as_str()))?;
+    let reports = Reports {
+        step: api.get("step")?,
+        fault: api.get("fault")?,
+        enter: api.get("enter")?,
+        exit: api.get("exit")?,
+        result: api.get("result")?,
+    };
+    let mut done = Frame::new(Tag::Done).number(u64::from(hooks));
+    loop {
+        peer.borrow_mut().send(&done)?;
+        let mut told = peer.borrow_mut().receive()?;
+        match told.tag {
+            Tag::Step => {
+                *place = "step";
+                step(ctx, &reports.step, &mut told)?;
+            }
+            Tag::Fault => {
+                *place = "fault";
+                step(ctx, &reports.fault, &mut told)?;
+            }
+            Tag::Enter => {
+                *place = "enter";
+                enter(ctx, &reports.enter, &mut told)?;
+            }
+            Tag::Exit => {
+                *place = "exit";
+                exit(ctx, &reports.exit, &mut told)?;
+            }
+            Tag::Result => {
+                *place = "result";
+                let trace = result(ctx, &reports.result, &mut told)?;
+                return Ok(peer.borrow_mut().send(&Frame::new(Tag::Done).text(&trace))?);
+            }
+            _ => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
+        }
+        done = Frame::new(Tag::Done);
+    }
+}
+
+fn bytes<'js>(ctx: &Ctx<'js>, bytes: Vec<u8>) -> Js<TypedArray<'js, u8>> {
+    TypedArray::new(ctx.clone(), bytes)
+}
+
+/// A number of the other side; those beyond 2^53 lose their last digits, as in every script.
+fn number(told: &mut Frame) -> io::Result<f64> {
+    Ok(told.take_number()? as f64)
+}
+
+fn optional_text(told: &mut Frame) -> io::Result<Option<String>> {
+    Ok(told.take_optional()?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn step<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<(), Failure> {
+    let mut numbers = Vec::with_capacity(7);
+    for _ in 0..7 {
+        numbers.push(number(told)?);
+    }
+    let (name, error, stack) = (told.take_text()?, optional_text(told)?, told.take_bytes()?);
+    let numbers: TypedArray<'js, f64> = TypedArray::new(ctx.clone(), numbers)?;
+    Ok(report.call((numbers, name, error, bytes(ctx, stack)?))?)
+}
+
+fn enter<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<(), Failure> {
+    let kind = told.take_text()?;
+    let (from, to, input) = (told.take_bytes()?, told.take_bytes()?, told.take_bytes()?);
+    let (gas, value) = (number(told)?, told.take_optional()?);
+    let value = value.map(|value| bytes(ctx, value)).transpose()?;
+    let (from, to, input) = (bytes(ctx, from)?, bytes(ctx, to)?, bytes(ctx, input)?);
+    Ok(report.call((kind, from, to, input, gas, value))?)
+}
+
+fn exit<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<(), Failure> {
+    let (gas_used, output, error) = (number(told)?, told.take_bytes()?, optional_text(told)?);
+    Ok(report.call((gas_used, bytes(ctx, output)?, error))?)
+}
+
+/// Returns the trace in JSON.
+fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<String, Failure> {
+    let object = Object::new(ctx.clone())?;
+    object.set("type", told.take_text()?)?;
+    for name in ["from", "to", "input"] {
+        object.set(name, bytes(ctx, told.take_bytes()?)?)?;
+    }
+    for name in ["gas", "gasUsed", "block"] {
+        object.set(name, number(told)?)?;
+    }
+    for name in ["gasPrice", "value", "output"] {
+        object.set(name, bytes(ctx, told.take_bytes()?)?)?;
+    }
+    if let Some(error) = optional_text(told)? {
+        object.set("error", error)?;
+    }
+    if let Some(block) = told.take_optional()? {
+        object.set("blockHash", bytes(ctx, block)?)?;
+        object.set("txIndex", number(told)?)?;
+        object.set("txHash", bytes(ctx, told.take_bytes()?)?)?;
+    }
+    let json: rquickjs::String<'js> = report.call((object,))?;
+    let json = json.to_string()?;
+    if json.len() > MAX_RESULT { Err(Failure::TooLong) } else { Ok(json) }
+}
+
+/// What the prelude needs of this side. Bytes from scripts come as hexadecimal text.
+fn natives<'js>(ctx: &Ctx<'js>, peer: &SharedPeer) -> Js<Object<'js>> {
+    let natives = Object::new(ctx.clone())?;
+    let account = |kind: u64| {
+        let peer = peer.clone();
+        move |ctx: Ctx<'js>, address: String| {
+            ask(&ctx, &peer, Frame::new(Tag::Query).number(kind).bytes(&unhex(&ctx, &address)?))
+        }
+    };
+    for (name, kind) in [("account", query::ACCOUNT), ("code", query::CODE), ("native", query::NATIVE)] {
+        natives.set(name, Function::new(ctx.clone(), account(kind))?)?;
+    }
+    let of_word = peer.clone();
+    let word = move |ctx: Ctx<'js>, address: String, slot: String| {
+        let query = Frame::new(Tag::Query).number(query::WORD).bytes(&unhex(&ctx, &address)?);
+        ask(&ctx, &of_word, query.bytes(&unhex(&ctx, &slot)?))
+    };
+    natives.set("word", Function::new(ctx.clone(), word)?)?;
+    let of_memory = peer.clone();
+    let memory = move |ctx: Ctx<'js>, begin: f64, end: f64| {
+        // The prelude has checked that these are whole numbers.
+        ask(
+            &ctx,
+            &of_memory,
+            Frame::new(Tag::Query).number(query::MEMORY).number(begin as u64).number(end as u64),
+        )
+    };
+    natives.set("memory", Function::new(ctx.clone(), memory)?)?;
+    let of_contract = peer.clone();
+    let contract =
+        move |ctx: Ctx<'js>| ask(&ctx, &of_contract, Frame::new(Tag::Query).number(query::CONTRACT));
+    natives.set("contract", Function::new(ctx.clone(), contract)?)?;
+    let created = |ctx: Ctx<'js>, from: String, nonce: f64| {
+        let from = Address::left_padding_from(&unhex(&ctx, &from)?);
+        bytes(&ctx, from.create(nonce as u64).to_vec())
+    };
+    natives.set("created", Function::new(ctx.clone(), created)?)?;
+    let created2 = |ctx: Ctx<'js>, from: String, salt: String, code: String| {
+        let from = Address::left_padding_from(&unhex(&ctx, &from)?);
+        let salt = B256::left_padding_from(&unhex(&ctx, &salt)?);
+        bytes(&ctx, from.create2(salt, keccak256(unhex(&ctx, &code)?)).to_vec())
+    };
+    natives.set("created2", Function::new(ctx.clone(), created2)?)?;
+    Ok(natives)
+}
+
+/// Asks the other side; throws its refusal.
+fn ask<'js>(ctx: &Ctx<'js>, peer: &SharedPeer, query: Frame) -> Js<TypedArray<'js, u8>> {
+    let exchanged = || -> io::Result<(Tag, Vec<u8>)> {
+        let mut peer = peer.borrow_mut();
+        peer.send(&query)?;
+        let mut answer = peer.receive()?;
+        Ok((answer.tag, answer.take_bytes()?))
+    };
+    match exchanged() {
+        Ok((Tag::Answer, answer)) => bytes(ctx, answer),
+        Ok((_, refusal)) => Err(Exception::throw_message(ctx, &String::from_utf8_lossy(&refusal))),
+        Err(error) => Err(Exception::throw_message(ctx, &error.to_string())),
+    }
+}
+
+fn unhex(ctx: &Ctx<'_>, text: &str) -> Js<Vec<u8>> {
+    alloy_primitives::hex::decode(text).map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+}

@@ -1,0 +1,293 @@
+//! The program's side: starts an engine for each request, reports the run to it, and answers its questions.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use alloy_primitives::{Address, U256};
+use rootlight::consensus::RuleSet;
+use rootlight::evm::precompiles::Precompile;
+use rootlight::evm::{FrameClose, LiveState};
+use rootlight::exec::trace::{
+    Script, ScriptContext, ScriptEngine, ScriptError, ScriptFrame, ScriptHooks, ScriptRun, ScriptStep,
+};
+use serde_json::value::RawValue;
+
+use super::ENGINE;
+use super::frame::{Frame, OUT_OF_TIME, Tag, out_of_time, query};
+
+/// Most accounts, codes and words that the script of a request reads, as of a run.
+const MAX_READS: usize = rootlight::exec::MAX_KEYS;
+/// Bytes of zeros that a range of the memory may have beyond its end, as in geth.
+const MAX_PADDING: usize = 1 << 20;
+const NO_STATE: &str = "the state can be read in step, fault and result only";
+const NO_STEP: &str = "an instruction can be read in step and fault only";
+
+/// Starts an engine for the script of each request.
+#[derive(Debug)]
+pub(super) struct JsEngine {
+    limit: Duration,
+}
+
+impl JsEngine {
+    /// An engine whose scripts take this much time for a request, at most.
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit }
+    }
+}
+
+impl ScriptEngine for JsEngine {
+    fn begin(&self, script: &Script) -> Result<Box<dyn ScriptRun>, ScriptError> {
+        let link =
+            Link::started().map_err(|error| ScriptError(format!("cannot start the engine: {error}")))?;
+        Ok(Box::new(JsRun::new(link, script, self.limit)?))
+    }
+}
+
+/// The file of this program, also after the file was replaced.
+fn program() -> io::Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && running.exists() { Ok(running) } else { std::env::current_exe() }
+}
+
+/// The ends of an engine's input and output.
+pub(super) struct Link {
+    input: Box<dyn Read>,
+    output: Box<dyn Write>,
+    child: Option<Child>,
+}
+
+impl Link {
+    fn started() -> io::Result<Self> {
+        let mut child = Command::new(program()?)
+            .arg(ENGINE)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (output, input) = (child.stdin.take(), child.stdout.take());
+        let mut link =
+            Self { input: Box::new(io::empty()), output: Box::new(io::sink()), child: Some(child) };
+        let (Some(output), Some(input)) = (output, input) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        (link.input, link.output) = (Box::new(io::BufReader::new(input)), Box::new(output));
+        Ok(link)
+    }
+
+    /// A link to an engine in this process.
+    #[cfg(test)]
+    pub(super) fn of(input: impl Read + 'static, output: impl Write + 'static) -> Self {
+        Self { input: Box::new(input), output: Box::new(output), child: None }
+    }
+
+    fn send(&mut self, frame: &Frame) -> io::Result<()> {
+        frame.send(&mut *self.output)
+    }
+
+    fn receive(&mut self) -> io::Result<Frame> {
+        Frame::receive(&mut *self.input)
+    }
+
+    /// Whether the engine has ended because its time was over.
+    fn is_out_of_time(&mut self) -> bool {
+        let Some(child) = &mut self.child else { return false };
+        // What ended its output, or sent what is no message, sends nothing more.
+        let _ = child.try_wait().map(|status| status.is_none().then(|| child.kill()));
+        child.wait().is_ok_and(|status| status.code() == Some(OUT_OF_TIME.into()))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What a script can read at present.
+#[derive(Default)]
+struct Sight<'a> {
+    step: Option<&'a ScriptStep<'a>>,
+    state: Option<&'a mut dyn LiveState>,
+}
+
+/// A script that traces the transactions of one request.
+pub(super) struct JsRun {
+    link: Link,
+    limit: Duration,
+    rules: Option<RuleSet>,
+    reads: usize,
+}
+
+impl JsRun {
+    pub(super) fn new(mut link: Link, script: &Script, limit: Duration) -> Result<Self, ScriptError> {
+        let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let begin = Frame::new(Tag::Begin).text(&script.source).text(&script.config).number(millis);
+        let sent = link.send(&begin);
+        let mut run = Self { link, limit, rules: None, reads: 0 };
+        sent.map_err(|error| run.lost(&error))?;
+        Ok(run)
+    }
+
+    /// Why the engine does not answer.
+    fn lost(&mut self, error: &io::Error) -> ScriptError {
+        ScriptError(match self.link.is_out_of_time() {
+            true => out_of_time(self.limit),
+            false => format!("the engine ended early, as when memory is used up ({error})"),
+        })
+    }
+
+    /// Tells the engine, and answers its questions until it is done.
+    fn ask(&mut self, told: &Frame, mut sight: Sight<'_>) -> Result<Frame, ScriptError> {
+        let mut frame = told.clone();
+        loop {
+            let sent = self.link.send(&frame);
+            let mut got = sent.and_then(|()| self.link.receive()).map_err(|error| self.lost(&error))?;
+            match got.tag {
+                Tag::Done => return Ok(got),
+                Tag::Failed => {
+                    return Err(ScriptError(got.take_text().map_err(|error| self.lost(&error))?));
+                }
+                _ => {
+                    frame = match self.answer(&mut got, &mut sight).map_err(|error| self.lost(&error))? {
+                        Ok(answer) => Frame::new(Tag::Answer).bytes(&answer),
+                        Err(refusal) => Frame::new(Tag::Refusal).text(&refusal),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Answers a question; the outer error is that of a question that makes no sense.
+    fn answer(&mut self, asked: &mut Frame, sight: &mut Sight<'_>) -> io::Result<Result<Vec<u8>, String>> {
+        let kind = asked.take_number()?;
+        if kind == query::NATIVE {
+            let address = Address::from(asked.take_array::<20>()?);
+            let native = self.rules.is_some_and(|rules| Precompile::at(&address, rules).is_some());
+            return Ok(Ok(vec![u8::from(native)]));
+        }
+        if matches!(kind, query::MEMORY | query::CONTRACT) {
+            let Some(step) = sight.step else { return Ok(Err(NO_STEP.into())) };
+            return match kind {
+                query::MEMORY => Ok(memory(step.memory, asked.take_number()?, asked.take_number()?)),
+                _ => Ok(Ok(contract(step))),
+            };
+        }
+        let Some(state) = &mut sight.state else { return Ok(Err(NO_STATE.into())) };
+        self.reads = self.reads.saturating_add(1);
+        if self.reads > MAX_READS {
+            return Ok(Err(format!("a script reads the state at most {MAX_READS} times")));
+        }
+        let address = Address::from(asked.take_array::<20>()?);
+        Ok(Ok(match kind {
+            query::ACCOUNT => match state.account(address) {
+                Some((nonce, balance)) => {
+                    [&[1][..], &nonce.to_be_bytes(), &balance.to_be_bytes::<32>()].concat()
+                }
+                None => vec![0; 41],
+            },
+            query::CODE => state.code(address).to_vec(),
+            query::WORD => {
+                state.word(address, U256::from_be_bytes(asked.take_array::<32>()?)).to_be_bytes_vec()
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }))
+    }
+}
+
+/// A range of the memory, with zeros beyond its end.
+fn memory(memory: &[u8], begin: u64, end: u64) -> Result<Vec<u8>, String> {
+    let range = usize::try_from(begin).ok().zip(usize::try_from(end).ok());
+    let most = memory.len().saturating_add(MAX_PADDING);
+    let Some((begin, end)) = range.filter(|(begin, end)| begin <= end && *end <= most) else {
+        return Err(format!("memory of {} bytes was read from {begin} to {end}", memory.len()));
+    };
+    let held = memory.get(begin.min(memory.len())..end.min(memory.len())).unwrap_or_default();
+    let mut range = held.to_vec();
+    range.resize(end.saturating_sub(begin), 0);
+    Ok(range)
+}
+
+fn contract(step: &ScriptStep<'_>) -> Vec<u8> {
+    let value = step.value.to_be_bytes::<32>();
+    [step.caller.as_slice(), step.contract.as_slice(), &value, step.input].concat()
+}
+
+fn step_frame(tag: Tag, step: &ScriptStep<'_>) -> Frame {
+    let stack: Vec<u8> = step.stack.iter().flat_map(|word| word.to_be_bytes::<32>()).collect();
+    let numbers = [
+        u64::from(step.opcode),
+        step.pc as u64,
+        step.gas,
+        step.cost,
+        step.depth as u64,
+        step.refund,
+        step.memory.len() as u64,
+    ];
+    let frame = numbers.into_iter().fold(Frame::new(tag), Frame::number).text(&step.name);
+    frame.optional(step.error.as_deref().map(str::as_bytes)).bytes(&stack)
+}
+
+impl ScriptRun for JsRun {
+    fn start(&mut self, rules: RuleSet) -> Result<ScriptHooks, ScriptError> {
+        self.rules = Some(rules);
+        let mut done = self.ask(&Frame::new(Tag::Start), Sight::default())?;
+        let hooks = done.take_number().map_err(|error| self.lost(&error))?;
+        Ok(ScriptHooks { steps: hooks & 1 != 0, frames: hooks & 2 != 0 })
+    }
+
+    fn step(&mut self, step: &ScriptStep<'_>, state: &mut dyn LiveState) -> Result<(), ScriptError> {
+        self.ask(&step_frame(Tag::Step, step), Sight { step: Some(step), state: Some(state) }).map(drop)
+    }
+
+    fn fault(&mut self, step: &ScriptStep<'_>, state: &mut dyn LiveState) -> Result<(), ScriptError> {
+        self.ask(&step_frame(Tag::Fault, step), Sight { step: Some(step), state: Some(state) }).map(drop)
+    }
+
+    fn enter(&mut self, frame: &ScriptFrame<'_>) -> Result<(), ScriptError> {
+        let to = frame.to.unwrap_or_default();
+        let value = frame.value.map(|value| value.to_be_bytes::<32>());
+        let told = Frame::new(Tag::Enter).text(frame.kind).bytes(frame.from.as_slice()).bytes(to.as_slice());
+        let told = told.bytes(frame.input).number(frame.gas).optional(value.as_ref().map(|value| &value[..]));
+        self.ask(&told, Sight::default()).map(drop)
+    }
+
+    fn exit(&mut self, close: &FrameClose) -> Result<(), ScriptError> {
+        let error = close.failure.map(|failure| match failure {
+            Some(reason) => format!("{reason}"),
+            None => "execution reverted".into(),
+        });
+        let told = Frame::new(Tag::Exit).number(close.gas_used).bytes(&close.output);
+        self.ask(&told.optional(error.as_deref().map(str::as_bytes)), Sight::default()).map(drop)
+    }
+
+    fn result(
+        &mut self,
+        context: &ScriptContext<'_>,
+        state: &mut dyn LiveState,
+    ) -> Result<Box<RawValue>, ScriptError> {
+        let kind = if context.creates { "CREATE" } else { "CALL" };
+        let told = Frame::new(Tag::Result).text(kind);
+        let told = told.bytes(context.from.as_slice()).bytes(context.to.as_slice()).bytes(context.input);
+        let told = told.number(context.gas).number(context.gas_used).number(context.block);
+        let told = told
+            .bytes(&context.gas_price.to_be_bytes::<32>())
+            .bytes(&context.value.to_be_bytes::<32>())
+            .bytes(context.output);
+        let told = told.optional(context.error.as_deref().map(str::as_bytes));
+        let told = match &context.place {
+            Some((block, index, hash)) => {
+                told.optional(Some(block.as_slice())).number(*index as u64).bytes(hash.as_slice())
+            }
+            None => told.optional(None),
+        };
+        let mut done = self.ask(&told, Sight { step: None, state: Some(state) })?;
+        let json = done.take_text().map_err(|error| self.lost(&error))?;
+        serde_json::from_str(&json).map_err(|_| ScriptError("the result is not JSON".into()))
+    }
+}

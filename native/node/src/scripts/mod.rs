@@ -1,0 +1,39 @@
+//! Tracers in JavaScript, with the feature `js-tracers`.
+//!
+//! A script runs in a process of its own: this program, started again with `--script-engine` as its argument. Within a process,
+//! QuickJS notices the end of a script's time only between instructions of the script, and one call of a built-in function
+//! can take hours. A process ends at once, and takes its memory and any fault of the engine with it.
+
+#[cfg(feature = "js-tracers")]
+mod context;
+#[cfg(feature = "js-tracers")]
+mod engine;
+#[cfg(feature = "js-tracers")]
+mod frame;
+#[cfg(feature = "js-tracers")]
+mod peer;
+#[cfg(feature = "js-tracers")]
+mod process;
+#[cfg(all(test, feature = "js-tracers"))]
+mod scripts_test;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::exec::trace::ScriptEngine;
+
+#[cfg(feature = "js-tracers")]
+pub use process::main;
+
+/// The argument with which the program is the engine of one script, instead of what its command line says.
+#[cfg(feature = "js-tracers")]
+pub const ENGINE: &str = "--script-engine";
+
+/// The engine of this program, which gives a request so much time; `None` without the feature `js-tracers`.
+#[cfg_attr(not(feature = "js-tracers"), allow(unused_variables, reason = "nothing takes time"))]
+pub(crate) fn engine(limit: Duration) -> Option<Arc<dyn ScriptEngine>> {
+    #[cfg(feature = "js-tracers")]
+    return Some(Arc::new(engine::JsEngine::new(limit)));
+    #[cfg(not(feature = "js-tracers"))]
+    return None;
+}

@@ -1,0 +1,68 @@
+//! The engine's side: reads messages and traces one transaction after the other.
+
+use std::cell::RefCell;
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::context;
+use super::frame::{Frame, OUT_OF_TIME, Tag};
+use super::peer::{Begun, Peer};
+
+/// Bytes of the stack of the thread that runs scripts: several times what the engine lets them use.
+const STACK: usize = 16 << 20;
+/// How long a script may go on after its time, for the engine to say so itself.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Runs the engine on standard input and output until they end.
+#[must_use]
+pub fn main() -> ExitCode {
+    let run = || serve(io::stdin(), io::BufWriter::new(io::stdout()), true);
+    let thread = thread::Builder::new().stack_size(STACK).spawn(run);
+    match thread.map(thread::JoinHandle::join) {
+        Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Serves one script until the input ends. `exits` ends this process when the time of the script is over.
+pub(super) fn serve(input: impl Read + 'static, output: impl Write + 'static, exits: bool) -> io::Result<()> {
+    let peer = Rc::new(RefCell::new(Peer::new(input, output)));
+    let mut begun = None;
+    loop {
+        let received = peer.borrow_mut().receive();
+        let mut frame = match received {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            received => received?,
+        };
+        match (frame.tag, &begun) {
+            (Tag::Begin, None) => {
+                let (source, config) = (frame.take_text()?, frame.take_text()?);
+                let limit = Duration::from_millis(frame.take_number()?);
+                if exits {
+                    exit_after(limit.saturating_add(GRACE))?;
+                }
+                let now = Instant::now();
+                let end = now.checked_add(limit).unwrap_or(now);
+                begun = Some(Begun { source, config, limit, end });
+            }
+            (Tag::Start, Some(begun)) => {
+                if let Err(text) = context::trace(&peer, begun)? {
+                    peer.borrow_mut().send(&Frame::new(Tag::Failed).text(&text))?;
+                }
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// Ends the process after this time, whatever the script does then.
+fn exit_after(limit: Duration) -> io::Result<()> {
+    let end = move || {
+        thread::sleep(limit);
+        std::process::exit(OUT_OF_TIME.into());
+    };
+    thread::Builder::new().spawn(end).map(drop)
+}

@@ -1,0 +1,100 @@
+//! The state before the instruction that ran last, for inspectors.
+//!
+//! The cost of an instruction is known only after it has run. Of what inspectors see, two instructions change the state
+//! while they run: SSTORE and SELFDESTRUCT. What they change is read before and shown instead.
+
+use alloy_primitives::{Address, Bytes, U256};
+use revm::Database;
+use revm::bytecode::opcode as op;
+use revm::context::Journal;
+use revm::interpreter::Interpreter;
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::interpreter_types::{InputsTr as _, Jumps as _};
+
+use super::accounts::to_address;
+use super::context::{EvmContext, EvmDatabase};
+use super::inspect::LiveState;
+
+/// What the next instruction changes, as it is before.
+#[derive(Default)]
+pub(super) struct Undone {
+    word: Option<(Address, U256, U256)>,
+    accounts: [Option<(Address, Option<(u64, U256)>)>; 2],
+}
+
+impl Undone {
+    /// Reads what the next instruction changes; `None` if the inspector does not look at the state.
+    pub(super) fn before<DB: EvmDatabase>(
+        interpreter: &Interpreter<EthInterpreter>,
+        context: &mut EvmContext<'_, DB>,
+    ) -> Option<Self> {
+        context.chain.inspector.as_deref().filter(|inspector| inspector.wants_state())?;
+        let own = interpreter.input.target_address();
+        let top = interpreter.stack.data().last().copied();
+        let mut undone = Self::default();
+        let mut now = Self::default().state(&mut context.journaled_state);
+        match (interpreter.bytecode.opcode(), top) {
+            (op::SSTORE, Some(slot)) => undone.word = Some((own, slot, now.word(own, slot))),
+            (op::SELFDESTRUCT, Some(heir)) => {
+                undone.accounts =
+                    [own, to_address(heir)].map(|address| Some((address, now.account(address))));
+            }
+            _ => {}
+        }
+        Some(undone)
+    }
+
+    /// The state with these values.
+    pub(super) fn state<DB: EvmDatabase>(self, journal: &mut Journal<DB>) -> StateBefore<'_, DB> {
+        StateBefore { journal, undone: self }
+    }
+}
+
+/// The state before an instruction. Reading it loads nothing into the journal, so that the run stays as it is.
+pub(super) struct StateBefore<'j, DB: Database> {
+    journal: &'j mut Journal<DB>,
+    undone: Undone,
+}
+
+impl<DB: EvmDatabase> LiveState for StateBefore<'_, DB> {
+    fn account(&mut self, address: Address) -> Option<(u64, U256)> {
+        if let Some((_, before)) = self.undone.accounts.iter().flatten().find(|(own, _)| *own == address) {
+            return *before;
+        }
+        if let Some(account) = self.journal.state.get(&address) {
+            let exists = !account.is_loaded_as_not_existing_not_touched();
+            return exists.then_some((account.info.nonce, account.info.balance));
+        }
+        let Ok(account) = self.journal.database.basic(address);
+        account.map(|account| (account.nonce, account.balance))
+    }
+
+    fn code(&mut self, address: Address) -> Bytes {
+        let loaded = self.journal.state.get(&address).map(|account| account.info.clone());
+        let Ok(read) = match loaded {
+            Some(info) => Ok(Some(info)),
+            None => self.journal.database.basic(address),
+        };
+        let Some(info) = read.filter(|info| !info.is_empty_code_hash()) else { return Bytes::new() };
+        let Ok(code) = match info.code {
+            Some(code) => Ok(code),
+            None => self.journal.database.code_by_hash(info.code_hash),
+        };
+        code.original_bytes()
+    }
+
+    fn word(&mut self, address: Address, slot: U256) -> U256 {
+        if let Some((_, _, word)) = self.undone.word.filter(|(own, at, _)| (*own, *at) == (address, slot)) {
+            return word;
+        }
+        if let Some(account) = self.journal.state.get(&address) {
+            match account.storage.get(&slot) {
+                Some(word) => return word.present_value,
+                None if account.is_created() => return U256::ZERO,
+                None => {}
+            }
+        }
+        // As bytes, because reading a word counts as a touch of the run.
+        U256::try_from_be_slice(&self.journal.database.cell(address, slot)).unwrap_or_default()
+    }
+}

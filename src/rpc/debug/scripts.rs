@@ -1,0 +1,78 @@
+//! Tracers that callers write in JavaScript, for hosts with an engine.
+
+use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+
+use alloy_primitives::B256;
+use serde_json::value::RawValue;
+
+use super::opcodes;
+use crate::{
+    engine::{BlockHeader, Refusal, Stop, View},
+    exec::trace::{Script, ScriptBlock, ScriptError, ScriptTracer},
+    rpc::{error::ParamError, method::Failure, params::Params, trace::too_large},
+};
+
+/// Most bytes of a script, and of its options: several times those of bundlers.
+const MAX_SCRIPT: usize = 128 << 10;
+
+/// The script in the options of a trace; `None` if they name a tracer.
+pub(super) fn read(params: Params<'_>, position: usize) -> Result<Option<Script>, ParamError> {
+    let given: BTreeMap<String, Box<RawValue>> =
+        params.object(position, "trace options")?.unwrap_or_default();
+    let source = given.get("tracer").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let Some(source) = source.filter(|source| source.contains(['{', '('])) else { return Ok(None) };
+    let config = given.get("tracerConfig").map(|config| config.get()).filter(|config| *config != "null");
+    let config = config.unwrap_or("{}").to_owned();
+    if source.len().max(config.len()) > MAX_SCRIPT {
+        return Err(ParamError::Script(alloc::format!(
+            "a script and its options have at most {MAX_SCRIPT} bytes each"
+        )));
+    }
+    Ok(Some(Script { source, config }))
+}
+
+/// Begins a trace of the transactions of a block, or of the one at the index `only`. Calls on the state after a block are
+/// in no block.
+pub(super) fn begin(
+    view: &dyn View,
+    script: &Script,
+    (header, in_block): (&BlockHeader, bool),
+    only: Option<usize>,
+) -> Result<ScriptTracer, Failure> {
+    let policy = view.policy();
+    if policy.is_attempt {
+        // A script takes longer than an attempt may.
+        return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
+    }
+    let run = policy.scripts.ok_or(ParamError::TracerCode)?.begin(script).map_err(failed)?;
+    let block = ScriptBlock {
+        number: header.number,
+        hash: in_block.then(|| header.hash()),
+        rules: policy.network.rules(header.number),
+    };
+    Ok(ScriptTracer::new(run, block, only, opcodes::ethereum_name))
+}
+
+/// Executes a block again and returns the traces of all its transactions, or of one, each with the transaction's hash.
+pub(super) fn traces(
+    view: &dyn View,
+    header: &BlockHeader,
+    script: &Script,
+    only: Option<usize>,
+) -> Result<Vec<(B256, Box<RawValue>)>, Failure> {
+    if header.number == 0 {
+        return Ok(Vec::new());
+    }
+    let mut tracer = begin(view, script, (header, true), only)?;
+    view.replay(header, &mut tracer)?;
+    finish(tracer)
+}
+
+/// The traces of a script whose runs have all data.
+pub(super) fn finish(tracer: ScriptTracer) -> Result<Vec<(B256, Box<RawValue>)>, Failure> {
+    tracer.finish().map_err(failed)?.ok_or_else(too_large)
+}
+
+fn failed(ScriptError(text): ScriptError) -> ParamError {
+    ParamError::Script(text)
+}
