@@ -11,7 +11,7 @@ use common::{ProgramWatch, client, run, shared};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-struct DevProgram {
+pub(super) struct DevProgram {
     child: Child,
     url: String,
     /// The text printed before the ready line.
@@ -19,7 +19,7 @@ struct DevProgram {
 }
 
 impl DevProgram {
-    fn start(arguments: &[&str]) -> Self {
+    pub(super) fn start(arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
             .args(arguments)
             .args(["--http-port", "0"])
@@ -42,7 +42,7 @@ impl DevProgram {
         panic!("no ready line after:\n{}", dev.banner);
     }
 
-    async fn call(&self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let request = client().post(&self.url).header(CONTENT_TYPE, "application/json").body(message);
         let text = request.send().await.unwrap().text().await.unwrap();

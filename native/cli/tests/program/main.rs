@@ -16,6 +16,8 @@ mod manual;
 mod names;
 mod operations;
 mod peers;
+#[cfg(feature = "js-tracers")]
+mod scripts;
 mod tls;
 mod verify;
 mod verify_table;
