@@ -120,11 +120,11 @@ pub(crate) fn program(log: &mut StepOutput) -> Result<(), String> {
     log.run(host_crates("test").args(&["--no-run", "--test", "program"])).map(|_| ())
 }
 
-/// A cargo command over the workspace with the feature that reads a node's store, linked to the system's RocksDB: compiling
-/// the one that the crate brings takes a quarter of an hour.
+/// A cargo command over the workspace with the features that need system libraries or a C compiler. It is linked to the system's
+/// RocksDB: compiling the one that the crate brings takes a quarter of an hour.
 pub(crate) fn with_rocksdb(cmd: Cmd) -> Cmd {
     let cmd = cmd
-        .args(&["--features", "rootlight-cli/rskj-store"])
+        .args(&["--features", "rootlight-cli/rskj-store,rootlight-cli/js-tracers"])
         .env("ROCKSDB_INCLUDE_DIR", tools::ROCKSDB_INCLUDE);
     match tools::rocksdb() {
         Some(folder) => cmd.env("ROCKSDB_LIB_DIR", folder),

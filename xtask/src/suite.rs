@@ -286,9 +286,12 @@ fn examples(log: &mut StepOutput) -> StepResult {
     Ok(format!("{} examples", names.len()))
 }
 
-/// Lints the workspace, then the core without features and with each feature that leaves code out, alone.
+/// Lints the workspace, then the program as it is built by default, and the core without features and with each feature that
+/// leaves code out, alone.
 fn lint(log: &mut StepOutput) -> StepResult {
     lint_workspace(log)?;
+    let default = Cmd::new("cargo clippy --locked --package rootlight-node --package rootlight-cli");
+    log.run(default.args(&DENY))?;
     for features in features::ALONE {
         let core = Cmd::new("cargo clippy --locked --package rootlight --lib --no-default-features");
         log.run(core.args(&["--features", features]).args(&DENY))?;

@@ -89,6 +89,7 @@ pub(super) fn build(log: &mut StepOutput, target: &ReleaseTarget) -> StepResult 
     let mut build =
         Cmd::new("cargo build --profile dist --locked --package rootlight-cli --bin rootlight --target")
             .arg(target.triple)
+            .args(&["--features", "js-tracers"])
             .env(&format!("{cargo}_RUSTFLAGS"), wasm::flags())
             .env("CARGO_PROFILE_DIST_STRIP", "symbols")
             .env(&format!("CC_{variable}"), target.compiler)
