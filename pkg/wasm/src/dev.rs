@@ -32,7 +32,7 @@ const TICK: f64 = 200.0;
 /// JSON-RPC error code of what cannot be had at present.
 const UNAVAILABLE: i32 = -32002;
 
-/// The names of the options.
+/// The names of the options of a chain that begins on a genesis block.
 const OPTIONS: [&str; 10] = [
     "accounts",
     "balance",

@@ -124,7 +124,7 @@ impl Exchanges {
     }
 }
 
-/// There is nobody to ask.
+/// No upstream was given.
 pub(super) fn no_upstream() -> ForkError {
     ForkError::Upstream("no upstream is given".to_owned())
 }
