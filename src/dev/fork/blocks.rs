@@ -210,7 +210,9 @@ fn place(exchanges: &mut Exchanges, state: &ForkState, hash: B256, run: &BTreeSe
         link(exchanges, state, number)?;
         let is_there = state.parts().contents.contains_key(&number);
         if !is_there {
-            contents(exchanges, state, &BTreeSet::from([number]), run)?;
+            let mut one = BTreeSet::new();
+            one.insert(number);
+            contents(exchanges, state, &one, run)?;
         }
         place = placed(&state.parts(), number, &hash);
     }
