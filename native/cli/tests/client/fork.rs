@@ -270,7 +270,9 @@ async fn a_number_is_linked_once_and_its_hash_is_kept() {
 async fn a_kept_hash_is_linked_anew_where_the_chain_has_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let node = Node::of(network().await, &[]);
-    let before = block_hash(&*forked(&node, Some(folder.path()), ForkBlock::Number(10)).await, 10).await;
+    let chain = forked(&node, Some(folder.path()), ForkBlock::Number(10)).await;
+    let before = block_hash(&chain, 10).await;
+    drop(chain);
     let anew = dev_chain(Mining::Instant, LocalOptions::default());
     ok(&anew, "anvil_setStorageAt", json!([TOKEN, OTHER, word(7)])).await;
     ok(&anew, "evm_mine", json!([{ "blocks": 12 }])).await;
@@ -281,7 +283,8 @@ async fn a_kept_hash_is_linked_anew_where_the_chain_has_begun_anew() {
     // The new hash is kept in its place.
     drop(chain);
     node.is_down.store(true, Ordering::SeqCst);
-    assert_eq!(tokens(&*forked(&node, Some(folder.path()), ForkBlock::Number(10)).await, OTHER).await, 7);
+    let chain = forked(&node, Some(folder.path()), ForkBlock::Number(10)).await;
+    assert_eq!(tokens(&chain, OTHER).await, 7);
 }
 
 #[tokio::test(flavor = "multi_thread")]
