@@ -137,10 +137,15 @@ impl<'a> LocalView<'a> {
     }
 
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
-        match self.chain().index() {
-            Some(index) => index.blocks(groups, from, to, self.policy.interrupt),
-            None => Box::new(from..=to),
-        }
+        let Some(index) = self.chain().index() else { return Box::new(from..=to) };
+        // The index has no block of the network on which the chain begins.
+        let Some(below) = self.chain().fork().map(|fork| fork.block().number).filter(|below| from <= *below)
+        else {
+            return index.blocks(groups, from, to, self.policy.interrupt);
+        };
+        let above =
+            (below < to).then(|| index.blocks(groups, below.saturating_add(1), to, self.policy.interrupt));
+        Box::new((from..=to.min(below)).chain(above.into_iter().flatten()))
     }
 
     fn stored(&self, header: &BlockHeader) -> ViewResult<Arc<StoredBlock>> {

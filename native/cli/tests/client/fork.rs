@@ -20,6 +20,8 @@ use crate::common::{answered, dev_chain, outcome};
 /// A token whose balances are in the slots with the owners' addresses. Call data: recipient and amount, a word each.
 const TOKEN_CODE: &str = "0x602035335481811060 1a578190033355600035540160003555005b600080fd";
 pub(super) const TOKEN: &str = "0x00000000000000000000000000000000000070cE";
+/// Code with one log, without topics and data.
+const LOG_CODE: &str = "0x60006000a000";
 /// An account of the network with many tokens.
 pub(super) const WHALE: &str = "0x000000000000000000000000000000000000ba1e";
 pub(super) const OTHER: &str = "0x00000000000000000000000000000000000000aa";
@@ -394,6 +396,32 @@ async fn blocks_and_logs_below_the_fork_come_from_the_network() {
     assert_eq!(ok(&chain, "eth_getBlockByHash", json!([nothing, false])).await, Value::Null);
     let later = block_hash(&node.chain, 12).await;
     assert_eq!(ok(&chain, "eth_getBlockByHash", json!([later, false])).await, Value::Null, "above the fork");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_below_the_fork_are_found_by_their_address() {
+    let node = Node::of(network().await, &[]);
+    let there = &*node.chain;
+    ok(there, "anvil_setCode", json!([OTHER, LOG_CODE])).await;
+    let send = async |chain: &LocalService| {
+        let sent = json!([{ "from": WHALE, "to": OTHER, "gas": "0x186a0", "gasPrice": "0x1" }]);
+        ok(chain, "eth_sendTransaction", sent).await
+    };
+    send(there).await;
+    ok(there, "evm_mine", json!([{ "blocks": 2 }])).await;
+    let chain = forked(&node, None, ForkBlock::Head).await;
+    ok(&chain, "anvil_impersonateAccount", json!([WHALE])).await;
+    send(&chain).await;
+    let logs = async |chain: &LocalService, from: u64, to: u64| {
+        let range =
+            json!([{ "address": OTHER, "fromBlock": format!("{from:#x}"), "toBlock": format!("{to:#x}") }]);
+        ok(chain, "eth_getLogs", range).await.as_array().unwrap().clone()
+    };
+    let head = height(&chain).await;
+    assert_eq!(logs(there, 1, head - 1).await.len(), 1);
+    assert_eq!(logs(&chain, 1, head - 1).await, logs(there, 1, head - 1).await);
+    assert_eq!(logs(&chain, 1, head).await.len(), 2, "below and above");
+    assert_eq!(logs(&chain, head, head).await.len(), 1, "above alone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
