@@ -490,9 +490,10 @@ fn random_scenarios_with_bitcoin() {
     println!("{verdicts:?}; {above} Bitcoin blocks above {compared} answers");
 }
 
-/// A trusted block that leads to a window makes it a chain of that block, which the work floor judges: its dated work does not.
+/// The work floor judges a window where dated work does not: a trusted block that leads to the window makes it a chain of that
+/// block, and headers that reach back few Bitcoin blocks are not dated.
 #[test]
-fn a_window_that_a_trusted_block_leads_to_has_the_work_floor() {
+fn a_window_that_dated_work_does_not_judge_has_the_work_floor() {
     let is_plain = |seed: &u64| {
         let Drawn { upstreams, window, sources, .. } = Scenario::new(*seed, &mut Tally::default()).drawn;
         let shows =
@@ -500,7 +501,9 @@ fn a_window_that_a_trusted_block_leads_to_has_the_work_floor() {
         upstreams == [false] && window && !sources.is_empty() && sources.iter().all(shows)
     };
     let seed = (0..).find(is_plain).unwrap();
-    for is_linked in [false, true] {
+    for (is_linked, bitcoin_blocks, has_floor) in
+        [(false, None, false), (true, None, true), (false, Some(60), false), (false, Some(30), true)]
+    {
         let mut tally = Tally::default();
         let mut scenario = Scenario::new(seed, &mut tally);
         let all = scenario.drawn.schedule.len() - 1;
@@ -511,6 +514,14 @@ fn a_window_that_a_trusted_block_leads_to_has_the_work_floor() {
         }
         let answer = ask(&mut scenario.client, "eth_blockNumber", json!([]));
         assert!(answer["result"].is_string(), "{answer}");
+        // From now on the client knows the newest of Bitcoin's blocks alone.
+        if let Some(count) = bitcoin_blocks {
+            let blocks = scenario.drawn.bitcoin.iter().rev().take(count).rev();
+            let headers: Vec<[u8; HEADER_LEN]> = blocks.map(|block| block.header).collect();
+            let tip = scenario.drawn.bitcoin.last().unwrap().height;
+            let newest = BitcoinChain::of_headers(tip + 1 - count as u32, &headers);
+            scenario.client.sync_mut().follow_bitcoin(BitcoinFollower::resume(newest));
+        }
         // One header in two hours.
         let time = honest.branch.headers.last().unwrap().timestamp + 7_200;
         let previous = scenario.drawn.bitcoin.last().unwrap().hash;
@@ -522,7 +533,8 @@ fn a_window_that_a_trusted_block_leads_to_has_the_work_floor() {
         scenario.advance(all, 7_000);
         assert_eq!(scenario.followed().unwrap().1, scenario.drawn.honest.branch.head());
         let answer = ask(&mut scenario.client, "eth_blockNumber", json!([]));
-        assert_eq!(answer["error"].is_object(), is_linked, "{answer}");
+        let case = (is_linked, bitcoin_blocks);
+        assert_eq!(answer["error"].is_object(), has_floor, "{case:?}: {answer}");
     }
 }
 
