@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rootlight::consensus::Checkpoint;
-use rootlight::light::SyncOptions;
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_node::light::{LightOptions, LightService};
 use rootlight_node::peer_server::PeerServer;
 use rootlight_p2p::session::RateLimits;
 use rootlight_server::service::Service as _;
+use rootlight_upstream::Upstream as _;
 use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[allow(dead_code)]
 #[path = "../../examples/cold_start/chain.rs"]
@@ -36,15 +37,25 @@ const HEADERS: u64 = 1_500;
 /// The same where each header takes a block.
 const EXTENDED_HEADERS: u64 = 700;
 
+/// Serves a chain of these rules to a peer.
+async fn connected(
+    network: &Arc<Network>,
+    chain: Arc<CountedChain>,
+    limits: RateLimits,
+) -> (PeerServer, PeerUpstream) {
+    let identity = || Identity::open(network, network.genesis_hash, None).unwrap().with_limits(limits);
+    let (served, own) = (Arc::new(identity()), Arc::new(identity()));
+    let place = "127.0.0.1:0".parse().unwrap();
+    let server = PeerServer::bind(served.clone(), chain, place).await.unwrap();
+    let address = PeerAddress { id: *served.id(), host: "127.0.0.1".into(), port: server.address().port() };
+    let upstream = PeerUpstream::new(own, address, network.clone(), Arc::new(StateNodes::default()));
+    (server, upstream)
+}
+
 /// Follows a chain of these rules from one peer to its newest block.
 async fn follow(rules: &str, chain: Arc<CountedChain>, limits: RateLimits) {
     let network = Arc::new(network(rules));
-    let identity = || Identity::open(&network, network.genesis_hash, None).unwrap().with_limits(limits);
-    let (served, own) = (Arc::new(identity()), Arc::new(identity()));
-    let place = "127.0.0.1:0".parse().unwrap();
-    let server = PeerServer::bind(served.clone(), chain.clone(), place).await.unwrap();
-    let address = PeerAddress { id: *served.id(), host: "127.0.0.1".into(), port: server.address().port() };
-    let upstream = PeerUpstream::new(own, address, network.clone(), Arc::new(StateNodes::default()));
+    let (_server, upstream) = connected(&network, chain.clone(), limits).await;
     let checkpoint =
         Checkpoint { number: START, hash: chain.at(START).unwrap().hash(), total_difficulty: None };
     let sync = SyncOptions { work_floor: 0, ..SyncOptions::default() };
@@ -91,4 +102,28 @@ async fn extended_headers_come_with_bodies_where_runs_of_blocks_do_not_come() {
     let chain = Arc::new(CountedChain::new(EXTENDED, EXTENDED_HEADERS));
     follow(EXTENDED, chain.clone(), MANY).await;
     assert!(chain.blocks.load(Ordering::Relaxed) as u64 >= EXTENDED_HEADERS);
+}
+
+/// An uncle takes the body of its block alone: the core has verified the header that it compares the uncles with.
+#[tokio::test(flavor = "multi_thread")]
+async fn uncles_come_without_the_headers_of_their_blocks() {
+    let chain = Arc::new(CountedChain::new(NETWORK, HEADERS));
+    let network = Arc::new(network(NETWORK));
+    let (_server, upstream) = connected(&network, chain.clone(), RateLimits::default()).await;
+    // A block with two uncles.
+    let (header, uncles) = chain.with_uncles(START + 5).unwrap();
+    let block = header.header().hash();
+    let request = |index: usize| {
+        let params = json!([block, format!("{index:#x}")]).to_string();
+        UpstreamRequest::new("eth_getUncleByBlockHashAndIndex", params)
+    };
+    let results = upstream.request((0..=uncles.len()).map(request).collect()).await;
+    let hashes: Vec<Value> = results
+        .into_iter()
+        .map(|result| serde_json::from_str::<Value>(result.unwrap().get()).unwrap()["hash"].clone())
+        .collect();
+    let expected: Vec<Value> = uncles.iter().map(|uncle| json!(uncle.hash())).chain([Value::Null]).collect();
+    assert_eq!((hashes, uncles.len()), (expected, 2));
+    assert!(chain.runs.lock().unwrap().is_empty(), "headers were asked for");
+    assert_eq!(chain.blocks.load(Ordering::Relaxed), 1);
 }
