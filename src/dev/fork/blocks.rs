@@ -9,11 +9,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256};
 
-use super::MOST_CONTENTS;
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, Stop, given, refuted};
 use super::headers::{link, raw};
-use super::missing::Wanted;
+use super::missing::{MOST_CONTENTS, Wanted};
 use super::state::{ForkState, Parts};
 use crate::consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
 use crate::light::{UpstreamRequest, UpstreamResponse};

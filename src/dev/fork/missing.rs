@@ -10,6 +10,10 @@ use spin::Mutex;
 
 use super::error::ForkError;
 
+/// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the main
+/// network takes some 100 kB.
+pub const MOST_CONTENTS: usize = 4_096;
+
 /// Most things that one run may miss.
 const MOST_MISSING: usize = 100_000;
 

@@ -25,13 +25,9 @@ pub use blocks::fetch_blocks;
 pub use error::ForkError;
 pub use exchanges::{Exchanges, Fetched, Stop};
 pub use headers::{MOST_FOR_REMASC, ancestors, below, is_replaced, nearest, trusted_block, trusted_header};
-pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
+pub use missing::{MOST_CONTENTS, Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
 pub use state::ForkState;
 pub use values::{Learned, fetch_values};
-
-/// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the main
-/// network takes some 100 kB.
-pub const MOST_CONTENTS: usize = 4_096;
 
 /// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
 /// misses one slot at a time.

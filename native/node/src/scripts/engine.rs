@@ -14,8 +14,8 @@ use rootlight::exec::trace::{
 };
 use serde_json::value::RawValue;
 
-use super::ENGINE;
 use super::frame::{Frame, OUT_OF_TIME, Tag, out_of_time, query};
+use super::process::ENGINE;
 
 /// Most accounts, codes and words that the script of a request reads, as of a run.
 const MAX_READS: usize = rootlight::exec::MAX_KEYS;

@@ -23,11 +23,7 @@ use std::time::Duration;
 use rootlight::exec::trace::ScriptEngine;
 
 #[cfg(feature = "js-tracers")]
-pub use process::main;
-
-/// The argument with which the program is the engine of one script, instead of what its command line says.
-#[cfg(feature = "js-tracers")]
-pub const ENGINE: &str = "--script-engine";
+pub use process::{ENGINE, main};
 
 /// The engine of this program, which gives a request so much time; `None` without the feature `js-tracers`.
 #[cfg_attr(not(feature = "js-tracers"), allow(unused_variables, reason = "nothing takes time"))]

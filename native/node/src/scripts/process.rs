@@ -11,6 +11,8 @@ use super::context;
 use super::frame::{Frame, OUT_OF_TIME, Tag};
 use super::peer::{Begun, Peer};
 
+/// The argument with which the program is the engine of one script, instead of what its command line says.
+pub const ENGINE: &str = "--script-engine";
 /// Bytes of the stack of the thread that runs scripts: several times what the engine lets them use.
 const STACK: usize = 16 << 20;
 /// How long a script may go on after its time, for the engine to say so itself.
