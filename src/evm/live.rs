@@ -15,11 +15,14 @@ use super::accounts::to_address;
 use super::context::{EvmContext, EvmDatabase};
 use super::inspect::LiveState;
 
+/// An account with its nonce and balance; `None` for one that does not exist.
+type AccountBefore = (Address, Option<(u64, U256)>);
+
 /// What the next instruction changes, as it is before.
 #[derive(Default)]
 pub(super) struct Undone {
     word: Option<(Address, U256, U256)>,
-    accounts: [Option<(Address, Option<(u64, U256)>)>; 2],
+    accounts: [Option<AccountBefore>; 2],
 }
 
 impl Undone {

@@ -261,7 +261,7 @@ fn unproven(
                 Ok(values) => {
                     let of = answers.entry(address).or_default();
                     match of.iter_mut().find(|(known, _)| *known == values) {
-                        Some((_, count)) => *count += 1,
+                        Some((_, count)) => *count = count.saturating_add(1),
                         None => of.push((values, 1)),
                     }
                 }

@@ -27,7 +27,7 @@ pub use script::{
     Script, ScriptContext, ScriptEngine, ScriptError, ScriptFrame, ScriptHooks, ScriptRun, ScriptStep,
 };
 #[cfg(feature = "catalogue")]
-pub use script_tracer::{ScriptBlock, ScriptTracer};
+pub use script_tracer::{ScriptBlock, ScriptTrace, ScriptTracer};
 pub use selectors::Selectors;
 pub use state::{StateTrace, UsedAccount};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};

@@ -69,6 +69,9 @@ impl LastStep {
     }
 }
 
+/// The trace of one transaction, by its hash.
+pub type ScriptTrace = (B256, Box<RawValue>);
+
 /// Traces transactions, or those of a block, by a script.
 pub struct ScriptTracer {
     run: Box<dyn ScriptRun>,
@@ -83,7 +86,7 @@ pub struct ScriptTracer {
     open: Vec<OpenFrame>,
     last: LastStep,
     room: TraceBudget,
-    traces: Vec<(B256, Box<RawValue>)>,
+    traces: Vec<ScriptTrace>,
     failure: Option<ScriptError>,
 }
 
@@ -114,7 +117,7 @@ impl ScriptTracer {
     ///
     /// # Errors
     /// The script failed.
-    pub fn finish(self) -> Result<Option<Vec<(B256, Box<RawValue>)>>, ScriptError> {
+    pub fn finish(self) -> Result<Option<Vec<ScriptTrace>>, ScriptError> {
         match self.failure {
             Some(failure) => Err(failure),
             None => Ok((!self.room.exceeded()).then_some(self.traces)),

@@ -2,13 +2,12 @@
 
 use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-use alloy_primitives::B256;
 use serde_json::value::RawValue;
 
 use super::opcodes;
 use crate::{
     engine::{BlockHeader, Refusal, Stop, View},
-    exec::trace::{Script, ScriptBlock, ScriptError, ScriptTracer},
+    exec::trace::{Script, ScriptBlock, ScriptError, ScriptTrace, ScriptTracer},
     rpc::{error::ParamError, method::Failure, params::Params, trace::too_large},
 };
 
@@ -59,7 +58,7 @@ pub(super) fn traces(
     header: &BlockHeader,
     script: &Script,
     only: Option<usize>,
-) -> Result<Vec<(B256, Box<RawValue>)>, Failure> {
+) -> Result<Vec<ScriptTrace>, Failure> {
     if header.number == 0 {
         return Ok(Vec::new());
     }
@@ -69,7 +68,7 @@ pub(super) fn traces(
 }
 
 /// The traces of a script whose runs have all data.
-pub(super) fn finish(tracer: ScriptTracer) -> Result<Vec<(B256, Box<RawValue>)>, Failure> {
+pub(super) fn finish(tracer: ScriptTracer) -> Result<Vec<ScriptTrace>, Failure> {
     tracer.finish().map_err(failed)?.ok_or_else(too_large)
 }
 
