@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::UpstreamError;
 use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, room_of};
+use crate::words;
 use crate::ws_open::{Duplex, UpstreamSocket, connect, open};
 
 /// Longest message that is read, in bytes. The longest honest one has 2,016 headers in hexadecimal, 322,560 bytes.
@@ -52,7 +53,7 @@ impl Link {
             return opened.map(|(socket, _)| Self::Messages(Box::new(socket))).map_err(of_socket);
         }
         let opened = connect(host.clone(), *port, *transport == Transport::TlsLines).await;
-        opened.map(|(stream, _)| Self::Lines(Box::new(Lines::new(stream)))).map_err(|error| of_io(&error))
+        opened.map(|(stream, _)| Self::Lines(Box::new(Lines::new(stream)))).map_err(|error| unopened(&error))
     }
 
     /// Sends messages without waiting for responses in between.
@@ -147,6 +148,10 @@ fn closed() -> UpstreamError {
     UpstreamError::Transport("the source closed the connection".into())
 }
 
+fn unopened(error: &io::Error) -> UpstreamError {
+    UpstreamError::Transport(words::unopened(error))
+}
+
 fn of_io(error: &io::Error) -> UpstreamError {
     UpstreamError::Transport(error.to_string())
 }
@@ -157,7 +162,7 @@ fn of_socket(error: tungstenite::Error) -> UpstreamError {
         tungstenite::Error::Capacity(_) => UpstreamError::TooLarge(MESSAGE_BYTES),
         // Errors of the way in come through the library.
         tungstenite::Error::Io(error) => {
-            error.downcast::<UpstreamError>().unwrap_or_else(|error| of_io(&error))
+            error.downcast::<UpstreamError>().unwrap_or_else(|error| unopened(&error))
         }
         other => UpstreamError::Transport(other.to_string()),
     }

@@ -13,7 +13,7 @@ use super::hex::shown_hash;
 use crate::UpstreamError;
 use crate::http::{client, retry_after};
 use crate::source_quota::{NoRoom, ReceivedBytes, SourceQuota, room_of};
-use crate::words::describe;
+use crate::words::{self, describe};
 
 /// Blocks of one response.
 const PAGE: u32 = 10;
@@ -121,8 +121,10 @@ impl Esplora {
         if failure.is_timeout() {
             return UpstreamError::Timeout(self.limit.as_millis());
         }
+        let is_open = !failure.is_connect();
         // The URL may hold a key.
-        UpstreamError::Transport(describe(&failure.without_url()))
+        let failure = failure.without_url();
+        UpstreamError::Transport(if is_open { describe(&failure) } else { words::unopened(&failure) })
     }
 }
 

@@ -262,6 +262,7 @@ impl fmt::Debug for BitcoinSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words;
 
     #[test]
     fn the_scheme_says_the_protocol() {
@@ -313,7 +314,7 @@ mod tests {
         assert_eq!(rootlight.headers(u32::MAX, 10).await, Ok(Vec::new()));
         assert_eq!(rootlight.coinbases(&[]).await, Ok(Vec::new()));
         for source in [esplora, electrum, rootlight] {
-            assert!(matches!(source.tip().await, Err(UpstreamError::Transport(_))));
+            assert_eq!(source.tip().await, Err(UpstreamError::Transport(words::REFUSED.into())));
         }
     }
 }
