@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// A slot looks for a node at least this often.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Why nobody can be asked, and what to do.
+const NO_NODE: &str = "no node of the network was found: `rootlight doctor` says why";
+
 /// Interval between two looks at whether a node is still in its place.
 const CHECK: Duration = Duration::from_secs(5);
 
@@ -220,7 +223,7 @@ impl Upstream for PeerSlot {
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             let Some(current) = self.place.node().await else {
-                let none = || Err(UpstreamError::Transport("no node is known that could be asked".into()));
+                let none = || Err(UpstreamError::Transport(NO_NODE.into()));
                 return (requests.iter().map(|_| none()).collect(), Reservation::default());
             };
             current.upstream.request_reserved(requests).await
