@@ -136,7 +136,7 @@ fn a_script_counts_the_opcodes_that_the_native_tracer_shows() {
     assert_eq!(block.as_array().unwrap().len(), 2);
     let traced = chain.call(OPCODES).unwrap();
     assert_eq!(traced["SSTORE"], json!(2), "{traced}");
-    let call = json!({ "from": chain.from, "to": CALLER });
+    let call = json!({ "from": chain.from, "to": CALLER, "gas": "0x7a120" });
     let bundle = json!([{ "transactions": [call, call] }, { "transactions": [call] }]);
     let many = chain.ask("debug_traceCallMany", json!([bundle, "latest", { "tracer": OPCODES }])).unwrap();
     assert_eq!((many[0][1]["SSTORE"].as_u64(), many[1][0]["SSTORE"].as_u64()), (Some(2), Some(2)));
@@ -414,10 +414,6 @@ fn scripts_that_are_no_tracers_are_refused() {
             "{fault: function() {}, step: function(log, db) { this.db = db }, enter: function() { this.db.exists(toAddress('0x1')) }, exit: function() {}, result: function() {}}",
             "enter: the state can be read in",
         ),
-        (
-            "{fault: function() {}, result: function(ctx, db) { for (var i = 0; ; i++) db.exists(toWord(i.toString(16))) }}",
-            "at most 16384 times",
-        ),
     ] {
         let error = chain.call(script).unwrap_err();
         assert!(
@@ -427,6 +423,19 @@ fn scripts_that_are_no_tracers_are_refused() {
     }
     let long = chain.call(&format!("{{{}}}", " ".repeat(128 << 10))).unwrap_err();
     assert!(long.contains("at most 131072 bytes"), "{long}");
+}
+
+#[test]
+fn a_script_reads_the_state_a_limited_number_of_times() {
+    let script = in_result("for (var i = 0; ; i++) db.exists(toWord(i.toString(16)))");
+    let script = script.replace("result: function()", "result: function(ctx, db)");
+    let mut chain = TestChain::new(LONG);
+    let hash = chain.send();
+    let error = chain.ask("debug_traceTransaction", json!([hash, { "tracer": script }])).unwrap_err();
+    assert!(error.ends_with("result: a script reads the state at most 16384 times"), "{error}");
+    // The run of a call has the same limit, and reads something itself.
+    let error = chain.call(&script).unwrap_err();
+    assert!(error.starts_with("-32005 ") && error.contains("16384"), "{error}");
 }
 
 fn in_result(body: &str) -> String {
