@@ -52,7 +52,7 @@ pub struct ServerConfig {
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ServerError {
     /// The address is in use, does not belong to this machine, or is not valid.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {}", told(.source))]
     Bind { address: String, source: io::Error },
     /// The certificate cannot be used.
     #[error("TLS: {0}")]
@@ -262,6 +262,18 @@ fn warn_of_exposure(config: &ServerConfig, listeners: &[Listener]) {
 
 fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
     move |source| ServerError::Bind { address: address.to_string(), source }
+}
+
+/// Why an address cannot be had, and what to do.
+fn told(failure: &io::Error) -> String {
+    let words = match failure.kind() {
+        io::ErrorKind::AddrInUse => {
+            "it is in use: end the other program, or choose another port (--http-port, --ws-port)"
+        }
+        io::ErrorKind::AddrNotAvailable => "it is no address of this machine: choose one of its own (--host)",
+        _ => return failure.to_string(),
+    };
+    words.to_owned()
 }
 
 /// The warning for addresses that other machines can reach.
