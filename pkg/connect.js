@@ -103,7 +103,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     if (typeof reason !== 'string') throw reason;
     const expected = await own('eth_chainId');
     const foreign = await life.run(() => foreignNetworks(expected, tellers(exchanges, names)));
-    // What a client could not do with chains of other networks only is no news.
+    // Where all upstreams are of other networks, the client's own reason says nothing more.
     throw disconnected(foreign ? (foreign.isAll ? foreign.words : `${reason}; ${foreign.words}`) : reason);
   });
   /** Another client takes the place of this one, with the block 0 that the upstreams show now. Its subscriptions are made again. */

@@ -7,7 +7,7 @@ import { checkMembers, INVALID_REQUEST } from './message.js';
 import { tellers } from './renewal.js';
 
 /** The networks of chain ids. */
-const NETWORKS = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
+const BY_CHAIN_ID = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
 
 const wrong = (reason) => failure(INVALID_REQUEST, `fork: ${reason}`);
 
@@ -28,7 +28,7 @@ async function networkOf(exchange, name) {
   const [{ ask }] = tellers([exchange], [name]);
   const id = await ask();
   if (id === undefined) throw disconnected(`fork: ${name}: it does not tell its chain id: check that it is a node, and that it runs`);
-  const network = /^0x[\da-f]{1,16}$/i.test(id) && NETWORKS.get(BigInt(id));
+  const network = /^0x[\da-f]{1,16}$/i.test(id) && BY_CHAIN_ID.get(BigInt(id));
   if (!network) throw wrong(`${name}: chain id ${String(id).slice(0, 40)} is of no network that is known here`);
   return network;
 }

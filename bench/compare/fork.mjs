@@ -51,7 +51,7 @@ function counted(upstream) {
   return { exchanges: seen.length, calls: seen.flatMap(({ methods }) => methods).length, bytes: seen.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-/** Starts a fork, moves tokens of a holder that is nobody's account, then of others; counts each part. */
+/** Starts a fork, moves tokens of one impersonated holder, then of others; counts each part. */
 async function suite(command, upstream) {
   upstream.seen.length = 0;
   const node = await Node.start(command, FORK);

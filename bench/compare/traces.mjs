@@ -1,5 +1,5 @@
 // Traces and log queries of `rootlight dev` by processor time: calls with callTracer against the same calls without it,
-// prestateTracer on a block of a hundred calls, and logs of ten thousand blocks, the last two beside anvil and
+// prestateTracer on a block of a hundred calls beside go-ethereum, and logs of ten thousand blocks beside anvil and
 // go-ethereum. Prints medians of the rounds.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. [ANVIL=..] [GETH=..] [ROUNDS=5] node traces.mjs [calls|package|prestate|logs ..]

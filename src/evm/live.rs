@@ -1,6 +1,6 @@
 //! The state before the instruction that ran last, for inspectors.
 //!
-//! The cost of an instruction is known only after it has run. Of what inspectors see, two instructions change the state
+//! The cost of an instruction is known only after it has run. Two instructions change the part of the state that inspectors see
 //! while they run: SSTORE and SELFDESTRUCT. What they change is read before and shown instead.
 
 use alloy_primitives::{Address, Bytes, U256};

@@ -58,6 +58,14 @@ impl Request {
         if let Some(origin) = connection.refuses(row.pages) {
             return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
         }
+        // Scripts run in an engine that a page of strangers is not to reach.
+        #[cfg(all(feature = "dev", feature = "catalogue"))]
+        if let Some(origin) = connection.refuses(PageAccess::Own)
+            && super::debug::has_script(row, &call.params)
+        {
+            let pages = PageAccess::Own;
+            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages });
+        }
         Self::new(row, call.params)
     }
 

@@ -54,9 +54,12 @@ export function verdictOf(error: unknown, lies: boolean): Verdict {
   return lies ? 'lie' : 'unprovable';
 }
 
+/** What a contract that reverts without data may mean. */
+export const NO_REASON = 'gives no reason. Perhaps it has no such function, or the arguments do not fit';
+
 /** What a verdict says about an error. */
 export function verdictWords(verdict: Verdict, reason: string): string {
   if (verdict === 'input') return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
-  if (verdict === 'reverted') return `The contract refused the call${/revert(?:ed)?$/.test(reason) ? ', and gives no reason. Perhaps it has no such function, or the arguments do not fit' : ''}.`;
+  if (verdict === 'reverted') return `The contract refused the call${/revert(?:ed)?$/.test(reason) ? `, and ${NO_REASON}` : ''}.`;
   return plainly(reason);
 }

@@ -38,7 +38,9 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     runtime()?.block_on(async {
         let mut stop = StopSignal::listen();
         let light = open_client(args, &network, start, upstreams.clone(), limits)?;
-        light.settled(SETTLE).await;
+        if stop.unless(light.settled(SETTLE)).await.is_none() {
+            return Ok(());
+        }
         let metrics = Arc::new(IndexMetrics::default());
         let source = ChainSource::new(light, upstreams, Arc::new(network.clone()));
         let source = if args.traces { source.with_traces() } else { source };

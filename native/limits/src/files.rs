@@ -80,7 +80,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Reads a file of at most `most` bytes. What is no file is refused before it is opened: a pipe keeps its readers waiting, and some
+/// Reads a file of at most `most` bytes. Pipes and devices are refused before they are opened: a pipe keeps its readers waiting, and some
 /// devices never end.
 ///
 /// # Errors

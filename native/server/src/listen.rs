@@ -268,7 +268,8 @@ fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
 fn told(failure: &io::Error) -> String {
     let words = match failure.kind() {
         io::ErrorKind::AddrInUse => {
-            "it is in use: end the other program, or choose another port (--http-port, --ws-port)"
+            "it is in use: end the other program, or choose another address (--http-port, --ws-port, --listen, \
+             --metrics-listen)"
         }
         io::ErrorKind::AddrNotAvailable => "it is no address of this machine: choose one of its own (--host)",
         _ => return failure.to_string(),

@@ -29,9 +29,6 @@ use crate::options::OptionMembers;
 /// Milliseconds between two checks of the clock; block times are whole seconds.
 const TICK: f64 = 200.0;
 
-/// JSON-RPC error code of what cannot be had at present.
-const UNAVAILABLE: i32 = -32002;
-
 /// The names of the options of a chain that begins on a genesis block.
 const OPTIONS: [&str; 10] = [
     "accounts",
@@ -291,8 +288,7 @@ fn text_of(reply: Option<Reply>, heard: Option<&Function>) -> JsValue {
 
 /// The reply to a message that reads what the network does not give.
 fn failed(message: Message, error: &ForkError) -> Reply {
-    let text = format!("Resource unavailable: {error}");
-    Reply::to_one(message.single_id(), Err(RpcError::Host { code: UNAVAILABLE, text, data: None }))
+    Reply::to_one(message.single_id(), Err(RpcError::unavailable(&error.to_string())))
 }
 
 fn unusable(option: &str, reason: impl core::fmt::Display) -> String {

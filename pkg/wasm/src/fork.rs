@@ -13,9 +13,8 @@ use alloy_primitives::B256;
 use js_sys::Function;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::dev::fork::{
-    Exchanges, Fetched, ForkError, ForkState, MOST_CONTENTS, MOST_ROUNDS, RESET_SECONDS, RUN_SECONDS,
-    SharedNotes, Stop, Wanted, ancestors, below, fetch_blocks, fetch_values, nearest, trusted_block,
-    trusted_header,
+    Exchanges, Fetched, ForkError, ForkState, MOST_ROUNDS, RESET_SECONDS, RUN_SECONDS, SharedNotes, Stop,
+    Wanted, ancestors, below, fetch_blocks, fetch_values, nearest, trusted_block, trusted_header,
 };
 use rootlight::light::UnprovenPolicy;
 use rootlight::local::ForkBase;
@@ -143,14 +142,18 @@ impl Fork {
         missed: Missed,
         mut work: impl FnMut() -> T,
     ) -> Result<T, ForkError> {
-        let (mut missed, mut limits) = (missed, Limits::start());
+        let finished = self.rounds(missed, &mut work).await;
+        // The next reset looks for its block anew, whatever this message has found.
+        self.starts.borrow().iter().for_each(|start| start.state.forget_others());
+        finished
+    }
+
+    async fn rounds<T>(&self, mut missed: Missed, work: &mut impl FnMut() -> T) -> Result<T, ForkError> {
+        let mut limits = Limits::start();
         for _ in 0..MOST_ROUNDS {
             self.fill(missed, &mut limits).await?;
-            missed = match self.attempt(&mut work)? {
-                Ok(value) => {
-                    self.starts.borrow().iter().for_each(|start| start.state.forget_others());
-                    return Ok(value);
-                }
+            missed = match self.attempt(&mut *work)? {
+                Ok(value) => return Ok(value),
                 Err(missed) => missed,
             };
         }
@@ -167,10 +170,7 @@ impl Fork {
 
     async fn fill(&self, missed: Missed, limits: &mut Limits) -> Result<(), ForkError> {
         for (start, mut wanted) in missed.0 {
-            limits.contents.extend(&wanted.contents);
-            if limits.contents.len() > MOST_CONTENTS {
-                return Err(ForkError::TooMuch(MOST_CONTENTS));
-            }
+            wanted.count_contents(&mut limits.contents)?;
             let state = &*start.state;
             self.fetch(limits, |exchanges| fetch_values(exchanges, state, &wanted)).await?;
             let run = &limits.contents;

@@ -12,7 +12,7 @@ use super::error::ForkError;
 
 /// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the main
 /// network takes some 100 kB.
-pub const MOST_CONTENTS: usize = 4_096;
+pub(super) const MOST_CONTENTS: usize = 4_096;
 
 /// Most things that one run may miss.
 const MOST_MISSING: usize = 100_000;
@@ -116,11 +116,22 @@ pub struct Wanted {
     pub(super) headers: BTreeSet<u64>,
     pub(super) headers_of: BTreeSet<B256>,
     /// Heights of blocks whose body and receipts are read.
-    pub contents: BTreeSet<u64>,
+    pub(super) contents: BTreeSet<u64>,
     pub(super) uncles: BTreeSet<u64>,
     pub(super) places: BTreeSet<B256>,
     /// Other blocks to begin on.
     pub others: BTreeSet<OtherStart>,
+}
+
+impl Wanted {
+    /// Adds the blocks whose contents are wanted to those that the same message has read.
+    ///
+    /// # Errors
+    /// [`ForkError::TooMuch`] if one message reads the contents of more blocks than are kept.
+    pub fn count_contents(&self, read: &mut BTreeSet<u64>) -> Result<(), ForkError> {
+        read.extend(&self.contents);
+        if read.len() > MOST_CONTENTS { Err(ForkError::TooMuch(MOST_CONTENTS)) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub use blocks::fetch_blocks;
 pub use error::ForkError;
 pub use exchanges::{Exchanges, Fetched, Stop};
 pub use headers::{MOST_FOR_REMASC, ancestors, below, is_replaced, nearest, trusted_block, trusted_header};
-pub use missing::{MOST_CONTENTS, Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
+pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
 pub use state::ForkState;
 pub use values::{Learned, fetch_values};
 

@@ -37,6 +37,9 @@ use crate::{
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(super) use call::{contracts, overrides};
 
+#[cfg(all(feature = "dev", feature = "catalogue"))]
+pub(super) use scripts::is_in as has_script;
+
 pub(super) const METHODS: &[Method] = &[
     call::TRACE_CALL,
     call::TRACE_CALL_MANY,

@@ -5,6 +5,8 @@ use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, 
 use serde_json::value::RawValue;
 
 use super::opcodes;
+#[cfg(feature = "dev")]
+use crate::rpc::method::{Method, Param};
 use crate::{
     engine::{BlockHeader, Refusal, Stop, View},
     exec::trace::{Script, ScriptBlock, ScriptError, ScriptTrace, ScriptTracer},
@@ -28,6 +30,16 @@ pub(super) fn read(params: Params<'_>, position: usize) -> Result<Option<Script>
         )));
     }
     Ok(Some(Script { source, config }))
+}
+
+/// Whether a call of this method gives a script.
+#[cfg(feature = "dev")]
+pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
+    let is_of_trace = |param: &Param| matches!(param.kind, "TRACE_OPTIONS" | "TRACE_CALL_OPTIONS");
+    let Some(position) = row.params.iter().position(is_of_trace) else { return false };
+    let read = Params::new(values, 0, values.len()).map(|params| read(params, position));
+    // One that is too long is refused too.
+    matches!(read, Ok(Ok(Some(_)) | Err(ParamError::Script(_))))
 }
 
 /// Begins a trace of the transactions of a block, or of the one at the index `only`. Calls on the state after a block are

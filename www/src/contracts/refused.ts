@@ -1,6 +1,6 @@
 // Why contracts refuse, in words.
 import { InputError, safeText } from '../bytes.ts';
-import { reasonOf, reverts } from '../words.ts';
+import { NO_REASON, reasonOf, reverts } from '../words.ts';
 import { text } from './abi.ts';
 
 /** What the numbers of Solidity's `Panic(uint256)` mean. */
@@ -21,5 +21,5 @@ export function refused(error: unknown): string {
   const said = bytes.startsWith(ERROR) ? text(`0x${bytes.slice(10)}`) : undefined;
   if (said !== undefined) return `the contract refuses: ${safeText(said)}`;
   if (bytes.startsWith(PANIC)) return `the contract stops: ${PANICS[Number(`0x${bytes.slice(-8)}`)] ?? 'an error of its program'}`;
-  return bytes.length > 2 ? `the contract refuses with the bytes ${bytes.slice(0, 80)}` : 'the contract refuses, and gives no reason. Perhaps it has no such function, or the arguments do not fit';
+  return bytes.length > 2 ? `the contract refuses with the bytes ${bytes.slice(0, 80)}` : `the contract refuses, and ${NO_REASON}`;
 }

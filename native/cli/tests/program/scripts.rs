@@ -25,4 +25,21 @@ async fn a_script_that_no_interrupt_reaches_ends_with_its_time() {
         assert_eq!(error["message"], "tracer in JavaScript: the script took longer than 5000 ms");
     }
     assert_eq!(trace("return 6 * 7").await, Ok(json!(42)));
+    // A trace depends on the run alone.
+    assert_eq!(trace("return typeof Date").await, Ok(json!("undefined")));
+    assert_eq!(trace("return Math.random()").await, trace("return Math.random()").await);
+}
+
+/// Bytes that the program gives to a script count in the script's heap.
+#[tokio::test]
+async fn what_a_script_reads_of_the_memory_has_a_limit() {
+    let dev = DevProgram::start(&["dev"]);
+    let script = "{kept: [], step: function(log) { for (;;) this.kept.push(log.memory.slice(0, 1 << 20)) }, \
+                  fault: function() {}, result: function() {}}";
+    // A contract that stops after one instruction.
+    let code = json!({ "0x00000000000000000000000000000000000000aa": { "code": "0x600000" } });
+    let call = json!({ "to": "0x00000000000000000000000000000000000000aa" });
+    let options = json!({ "tracer": script, "stateOverrides": code });
+    let error = dev.call("debug_traceCall", json!([call, "latest", options])).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("out of memory"), "{error}");
 }

@@ -75,6 +75,20 @@ async fn a_foreign_page_may_read_and_send_signed_transactions_but_not_change_the
         let (_, answer) = ask(&server, page, message).await;
         assert_eq!(answer["error"]["code"], 4100, "{answer}");
     }
+    // An engine of scripts is for the chain's own callers.
+    let trace = |tracer: &str| {
+        let call_object = json!({ "to": ACCOUNT });
+        let block = json!([call_object, "latest", { "tracer": tracer }]);
+        let hash = json!([format!("0x{}", "00".repeat(32)), { "tracer": tracer }]);
+        [call(1, "debug_traceCall", block), call(2, "debug_traceTransaction", hash)]
+    };
+    for message in trace("{fault: function() {}, result: function() {}}") {
+        assert_eq!(ask(&server, page, &message).await.1["error"]["code"], 4100);
+        assert_ne!(ask(&server, None, &message).await.1["error"]["code"], 4100);
+    }
+    for message in trace("callTracer") {
+        assert_eq!(ask(&server, page, &message).await.1["error"], Value::Null);
+    }
     // Each call of a batch is judged by itself.
     let mut batch = refused[..5].to_vec();
     batch.push(call(7, "eth_blockNumber", json!([])));

@@ -23,8 +23,7 @@ use alloy_primitives::B256;
 use rootlight::consensus::{ChainError, VerifiedHeader};
 use rootlight::dev::DevConfig;
 use rootlight::dev::fork::{
-    ForkState, Learned, MOST_CONTENTS, MOST_ROUNDS, OtherStart, RESET_SECONDS, Wanted, fetch_blocks,
-    fetch_values,
+    ForkState, Learned, MOST_ROUNDS, OtherStart, RESET_SECONDS, Wanted, fetch_blocks, fetch_values,
 };
 use rootlight::engine::{DevNode, HostInput, Snapshot as _};
 use rootlight::local::ForkBase;
@@ -142,7 +141,7 @@ impl Fork {
     /// # Errors
     /// Something that is missing cannot be had, or not in time.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, ForkError> {
-        let (began, mut contents) = (Instant::now(), BTreeSet::new());
+        let (began, mut time, mut contents) = (Instant::now(), self.options.run_time, BTreeSet::new());
         for _ in 0..MOST_ROUNDS {
             forget_missing();
             let result = run();
@@ -150,8 +149,10 @@ impl Fork {
                 return Ok(result);
             }
             let wanted = self.missing()?;
-            let is_reset = wanted.iter().any(|(_, wanted)| !wanted.others.is_empty());
-            let time = if is_reset { Duration::from_secs(RESET_SECONDS) } else { self.options.run_time };
+            // A message that begins on another block has the time of a reset from then on.
+            if wanted.iter().any(|(_, wanted)| !wanted.others.is_empty()) {
+                time = Duration::from_secs(RESET_SECONDS);
+            }
             let fetched = async { timeout_at(began + time, self.fetch(wanted, &mut contents)).await };
             self.runtime.block_on(fetched).map_err(|_| ForkError::TooLate(time.as_secs()))??;
         }
@@ -171,10 +172,7 @@ impl Fork {
     ) -> Result<(), ForkError> {
         let _one = self.fetching.lock().await;
         for (start, mut wanted) in wanted {
-            contents.extend(&wanted.contents);
-            if contents.len() > MOST_CONTENTS {
-                return Err(ForkError::TooMuch(MOST_CONTENTS));
-            }
+            wanted.count_contents(contents)?;
             start.fetch(&mut wanted, contents).await?;
             for other in wanted.others {
                 self.begin(&start, other).await?;

@@ -123,13 +123,10 @@ fn traced<'js>(
         peer.borrow_mut().send(&done)?;
         let mut told = peer.borrow_mut().receive()?;
         match told.tag {
-            Tag::Step => {
-                *place = "step";
-                step(ctx, &reports.step, &mut told)?;
-            }
-            Tag::Fault => {
-                *place = "fault";
-                step(ctx, &reports.fault, &mut told)?;
+            Tag::Step | Tag::Fault => {
+                let is_step = told.tag == Tag::Step;
+                *place = if is_step { "step" } else { "fault" };
+                step(ctx, if is_step { &reports.step } else { &reports.fault }, &mut told)?;
             }
             Tag::Enter => {
                 *place = "enter";
@@ -150,8 +147,9 @@ fn traced<'js>(
     }
 }
 
-fn bytes<'js>(ctx: &Ctx<'js>, bytes: Vec<u8>) -> Js<TypedArray<'js, u8>> {
-    TypedArray::new(ctx.clone(), bytes)
+/// Copies bytes into the script's heap, whose limit counts them there.
+fn bytes<'js>(ctx: &Ctx<'js>, bytes: impl AsRef<[u8]>) -> Js<TypedArray<'js, u8>> {
+    TypedArray::new_copy(ctx.clone(), bytes)
 }
 
 /// A number of the other side; those beyond 2^53 lose their last digits, as in every script.
@@ -169,7 +167,7 @@ fn step<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result
         numbers.push(number(told)?);
     }
     let (name, error, stack) = (told.take_text()?, optional_text(told)?, told.take_bytes()?);
-    let numbers: TypedArray<'js, f64> = TypedArray::new(ctx.clone(), numbers)?;
+    let numbers: TypedArray<'js, f64> = TypedArray::new_copy(ctx.clone(), numbers)?;
     Ok(report.call((numbers, name, error, bytes(ctx, stack)?))?)
 }
 
@@ -247,13 +245,13 @@ fn natives<'js>(ctx: &Ctx<'js>, peer: &SharedPeer) -> Js<Object<'js>> {
     natives.set("contract", Function::new(ctx.clone(), contract)?)?;
     let created = |ctx: Ctx<'js>, from: String, nonce: f64| {
         let from = Address::left_padding_from(&unhex(&ctx, &from)?);
-        bytes(&ctx, from.create(nonce as u64).to_vec())
+        bytes(&ctx, from.create(nonce as u64))
     };
     natives.set("created", Function::new(ctx.clone(), created)?)?;
     let created2 = |ctx: Ctx<'js>, from: String, salt: String, code: String| {
         let from = Address::left_padding_from(&unhex(&ctx, &from)?);
         let salt = B256::left_padding_from(&unhex(&ctx, &salt)?);
-        bytes(&ctx, from.create2(salt, keccak256(unhex(&ctx, &code)?)).to_vec())
+        bytes(&ctx, from.create2(salt, keccak256(unhex(&ctx, &code)?)))
     };
     natives.set("created2", Function::new(ctx.clone(), created2)?)?;
     Ok(natives)

@@ -94,7 +94,7 @@ impl Link {
     /// Whether the engine has ended because its time was over.
     fn is_out_of_time(&mut self) -> bool {
         let Some(child) = &mut self.child else { return false };
-        // What ended its output, or sent what is no message, sends nothing more.
+        // An engine that ended its output, or sent bytes that are no message, sends nothing more.
         let _ = child.try_wait().map(|status| status.is_none().then(|| child.kill()));
         child.wait().is_ok_and(|status| status.code() == Some(OUT_OF_TIME.into()))
     }

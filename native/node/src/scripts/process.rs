@@ -7,6 +7,9 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use rustix::process::{Resource, Rlimit, setrlimit};
+
 use super::context;
 use super::frame::{Frame, OUT_OF_TIME, Tag};
 use super::peer::{Begun, Peer};
@@ -18,15 +21,40 @@ const STACK: usize = 16 << 20;
 /// How long a script may go on after its time, for the engine to say so itself.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// Bytes of the address space of this process, in which the engine's heap has 64 MiB: a bound for faults of the engine.
+#[cfg(unix)]
+const ADDRESS_SPACE: u64 = 1 << 30;
+
 /// Runs the engine on standard input and output until they end.
 #[must_use]
 pub fn main() -> ExitCode {
+    #[cfg(unix)]
+    if give_up_rights().is_err() {
+        return ExitCode::FAILURE;
+    }
     let run = || serve(io::stdin(), io::BufWriter::new(io::stdout()), true);
     let thread = thread::Builder::new().stack_size(STACK).spawn(run);
     match thread.map(thread::JoinHandle::join) {
         Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// Gives up what a script that got hold of this process could use: opening files and connections, memory, rights of other
+/// programs.
+#[cfg(unix)]
+fn give_up_rights() -> io::Result<()> {
+    let limit = |resource, most| {
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).map_err(io::Error::from)
+    };
+    // Input, output and errors are open.
+    limit(Resource::Nofile, 3)?;
+    limit(Resource::Core, 0)?;
+    // Some systems do not limit addresses.
+    let _ = limit(Resource::As, ADDRESS_SPACE);
+    #[cfg(target_os = "linux")]
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
 }
 
 /// Serves one script until the input ends. `exits` ends this process when the time of the script is over.

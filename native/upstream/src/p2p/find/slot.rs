@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// A slot looks for a node at least this often.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why nobody can be asked, and what to do.
+/// Why no node can be asked, and what to do.
 const NO_NODE: &str = "no node of the network was found: `rootlight doctor` says why";
 
 /// Interval between two looks at whether a node is still in its place.
