@@ -114,7 +114,7 @@ async fn a_node_that_dies_in_the_middle_leaves_the_chain_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_never_answers_ends_the_message_at_its_time() {
     let node = Node::of(network().await, &[]);
-    let run_time = Duration::from_secs(5);
+    let run_time = Duration::from_secs(10);
     let options = ForkOptions { run_time, ..ForkOptions::new(Network::regtest()) };
     let chain = on(open_with(&[&node], UnprovenPolicy::Refuse, options, ForkBlock::Head).await.unwrap());
     let chain = chain.await.unwrap();
@@ -125,11 +125,32 @@ async fn a_node_that_never_answers_ends_the_message_at_its_time() {
     for (method, params) in [("eth_sendTransaction", sent), ("eth_getCode", json!([TOKEN, "latest"]))] {
         let error = outcome(&*chain, method, params).await.unwrap_err();
         assert_eq!(error["code"], -32002, "{error}");
-        assert!(error["message"].as_str().unwrap().contains("within 5 s"), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("within 10 s"), "{error}");
     }
     node.is_silent.store(false, Ordering::SeqCst);
     transfer(&chain, WHALE, OTHER, 60).await;
     assert_eq!((height(&chain).await, tokens(&chain, OTHER).await), (head + 1, 100));
+}
+
+/// A message that begins on another block has the time of a search for all that it reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_has_more_time_than_other_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::of(network().await, &[]);
+    let block = trusted(&node.chain, 10).await;
+    // The next start finds on disk what this one reads.
+    drop(forked(&node, Some(folder.path()), block).await);
+    let options = ForkOptions {
+        folder: Some(folder.path().into()),
+        run_time: Duration::ZERO,
+        ..ForkOptions::new(Network::regtest())
+    };
+    let chain = on(open_with(&[&node], UnprovenPolicy::Refuse, options, block).await.unwrap()).await.unwrap();
+    let error = outcome(&*chain, "eth_getCode", json!([TOKEN, "latest"])).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("within 0 s"), "{error}");
+    let forking = json!([{ "forking": { "jsonRpcUrl": "http://node", "blockNumber": 5 } }]);
+    ok(&chain, "hardhat_reset", forking).await;
+    assert_eq!(height(&chain).await, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
