@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
@@ -84,6 +85,8 @@ impl Upstream for Node {
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::SeqCst);
+            // As over a network, no response is there at once: timers count milliseconds.
+            tokio::time::sleep(Duration::from_millis(2)).await;
             let mut results = Vec::new();
             for request in requests {
                 results.push(self.answer(request).await);

@@ -146,7 +146,7 @@ async fn a_reset_has_more_time_than_other_messages() {
         ..ForkOptions::new(Network::regtest())
     };
     let chain = on(open_with(&[&node], UnprovenPolicy::Refuse, options, block).await.unwrap()).await.unwrap();
-    let error = outcome(&*chain, "eth_getCode", json!([TOKEN, "latest"])).await.unwrap_err();
+    let error = outcome(&*chain, "eth_getBlockByNumber", json!(["0x3", true])).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("within 0 s"), "{error}");
     let forking = json!([{ "forking": { "jsonRpcUrl": "http://node", "blockNumber": 5 } }]);
     ok(&chain, "hardhat_reset", forking).await;
