@@ -26,8 +26,8 @@ const MOST_PLACES: usize = 100_000;
 /// Most uncles of a block.
 const MOST_UNCLES: u32 = 10;
 
-/// Fetches the blocks that are wanted, and takes out of `wanted` what is done. `run` are the blocks whose contents one run reads, at
-/// most [`MOST_CONTENTS`]: those of others make room for them.
+/// Fetches the blocks that are wanted, and takes out of `wanted` what is done. `run` are the blocks whose contents one run reads, as
+/// many as [`Wanted::count_contents`] allows: those of others make room for them.
 ///
 /// # Errors
 /// [`Stop`]
