@@ -1,4 +1,4 @@
-// Forks of a development chain, for projects whose tests run on one. What a fork asks that chain is counted.
+// Forks of a development chain, for projects whose tests run on one. What a fork asks that chain is noted.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,13 +7,16 @@ import { join } from 'node:path';
 import { listen } from '../../pkg/test/lib/upstream.mjs';
 import { call, startChain } from './chain.mjs';
 
-/** Passes requests on to a node, and counts them. */
-async function counted(url) {
-  const asked = { count: 0 };
+/** Methods by which a fork asks for its network and for blocks below, whose transactions and receipts are not kept on disk. */
+const OF_BLOCKS = new Set(['eth_chainId', 'eth_getBlockByHash', 'eth_getTransactionReceipt']);
+
+/** Passes requests on to a node, and notes their methods. */
+async function noted(url) {
+  const asked = { methods: [] };
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const piece of request) body += piece;
-    asked.count += 1;
+    asked.methods.push(...[JSON.parse(body)].flat().map(({ method }) => method));
     const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
     response.setHeader('content-type', 'application/json');
     response.end(await answer.text());
@@ -21,24 +24,41 @@ async function counted(url) {
   return { asked, ...(await listen(server)) };
 }
 
-/** Runs some work twice, each time on a new fork of the chain's newest block. The second time the chain is asked nothing. */
+/** The flags of a fork of the chain's newest block, reached at this URL. */
+async function flagsOf(chain, url) {
+  // A block seals what was set by hand: its state is proven, and that of the block before is not any more.
+  await call(chain.url, 'evm_mine');
+  const { number, hash } = await call(chain.url, 'eth_getBlockByNumber', 'latest', false);
+  return { number, flags: ['--fork', 'regtest', '--fork', url, '--fork-block', `${Number(number)}:${hash}`] };
+}
+
+/** Runs some work on a new fork. */
+async function run({ number, flags }, work) {
+  const fork = await startChain(...flags);
+  try {
+    assert.equal(await call(fork.url, 'eth_blockNumber'), number);
+    await work(fork.url);
+  } finally {
+    await fork.stop();
+  }
+}
+
+/** Runs some work on a fork of the chain's newest block. */
+export async function onFork(chain, work) {
+  await run(await flagsOf(chain, chain.url), work);
+}
+
+/** Runs some work twice, each time on a new fork of the chain's newest block. The second time the chain is asked for no state. */
 export async function twiceOnFork(chain, work) {
   const folder = mkdtempSync(join(tmpdir(), 'rootlight-fork-'));
-  const upstream = await counted(chain.url);
+  const upstream = await noted(chain.url);
   try {
-    const { number, hash } = await call(chain.url, 'eth_getBlockByNumber', 'latest', false);
-    const flags = ['--fork', 'regtest', '--fork', upstream.url, '--fork-block', `${Number(number)}:${hash}`, '--data-dir', folder];
+    const { number, flags } = await flagsOf(chain, upstream.url);
     for (const isFirst of [true, false]) {
-      const before = upstream.asked.count;
-      const fork = await startChain(...flags);
-      try {
-        assert.equal(await call(fork.url, 'eth_blockNumber'), number);
-        await work(fork.url);
-      } finally {
-        await fork.stop();
-      }
-      const count = upstream.asked.count - before;
-      assert.equal(count > 0, isFirst, `the ${isFirst ? 'first' : 'second'} run has sent ${count} exchanges to the chain`);
+      upstream.asked.methods.length = 0;
+      await run({ number, flags: [...flags, '--data-dir', folder] }, work);
+      const ofState = upstream.asked.methods.filter((method) => !OF_BLOCKS.has(method));
+      assert.equal(ofState.length > 0, isFirst, `the ${isFirst ? 'first' : 'second'} run has sent ${ofState}`);
     }
   } finally {
     await upstream.close();

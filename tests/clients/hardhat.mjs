@@ -1,9 +1,9 @@
 // Runs the tests of a Hardhat project, named on the command line, on Hardhat's own network, then on the development chain, and then
-// on forks of that chain.
+// on forks of that chain. With `package` after the project, the program is the package's, which keeps nothing on disk.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { startChain } from './chain.mjs';
-import { twiceOnFork } from './fork.mjs';
+import { onFork, twiceOnFork } from './fork.mjs';
 
 const cwd = new URL(`${process.argv[2]}/`, import.meta.url);
 const network = ['--network', 'rskRegtest'];
@@ -20,7 +20,8 @@ await hardhat(['test'], '');
 const chain = await startChain();
 try {
   await hardhat(onChain, chain.url);
-  await twiceOnFork(chain, (url) => hardhat(onChain, url));
+  const onForks = process.argv[3] === 'package' ? onFork : twiceOnFork;
+  await onForks(chain, (url) => hardhat(onChain, url));
 } finally {
   await chain.stop();
 }

@@ -47,7 +47,7 @@ pub(crate) fn hardhat(log: &mut StepOutput) -> StepResult {
         log.run(with_path(run, path.as_ref()))?;
     }
     // The program of the npm package is a node for Hardhat too.
-    let run = built.with_package(Cmd::new("node tests/clients/hardhat.mjs hardhat2"));
+    let run = built.with_package(Cmd::new("node tests/clients/hardhat.mjs hardhat2 package"));
     log.run(run.env("HARDHAT_DISABLE_TELEMETRY_PROMPT", "true"))?;
     Ok(String::new())
 }
