@@ -31,7 +31,7 @@ pub(super) struct TracedCall {
     pub(super) block: BlockOverride,
 }
 
-/// The script that traces calls, if one does.
+/// The script that traces the calls; `None` where a native tracer does.
 #[cfg(feature = "catalogue")]
 type CallScript<'r> = Option<&'r mut ScriptTracer>;
 #[cfg(not(feature = "catalogue"))]

@@ -18,7 +18,7 @@ const ALLOWED: [(&str, &str); 7] = [
     ("native/server/src/service.rs", "FRAMES"),
     ("native/server/src/page.rs", "KEPT"),
     ("native/node/src/peer_server/scheduler.rs", "TURN"),
-    // What the present thread has missed of each block, by which a run knows what it has missed itself.
+    // The data of each block that the present thread lacked, by which a run knows its own.
     ("native/node/src/fork/notes.rs", "MISSING"),
 ];
 

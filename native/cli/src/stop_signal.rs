@@ -42,7 +42,7 @@ impl StopSignal {
         let _ = ctrl_c().await;
     }
 
-    /// What `start` makes; `None` if a signal comes first.
+    /// The result of `start`; `None` if a signal comes first.
     pub(super) async fn unless<T>(&mut self, start: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             made = start => Some(made),

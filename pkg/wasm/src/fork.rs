@@ -13,8 +13,9 @@ use alloy_primitives::B256;
 use js_sys::Function;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::dev::fork::{
-    Exchanges, Fetched, ForkError, ForkState, MOST_ROUNDS, RESET_SECONDS, RUN_SECONDS, SharedNotes, Stop,
-    Wanted, ancestors, below, fetch_blocks, fetch_values, nearest, trusted_block, trusted_header,
+    Exchanges, Fetched, ForkBlock, ForkError, ForkState, MOST_ROUNDS, RESET_SECONDS, RUN_SECONDS,
+    SharedNotes, Stop, Wanted, ancestors, below, fetch_blocks, fetch_values, nearest, trusted_block,
+    trusted_header,
 };
 use rootlight::light::UnprovenPolicy;
 use rootlight::local::ForkBase;
@@ -27,17 +28,6 @@ use crate::host::{Budget, JsUpstream, moment};
 
 /// Most bytes of upstream responses that one exchange holds.
 const ANSWER_BYTES: usize = 64 << 20;
-
-/// The block to begin on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ForkBlock {
-    /// The newest verified one.
-    Head,
-    /// The block at a height of the verified chain.
-    Number(u64),
-    /// A trusted block.
-    Trusted(u64, B256),
-}
 
 /// How a chain's network is reached.
 pub(crate) struct Reached {
@@ -65,7 +55,7 @@ struct Start {
     notes: Arc<SharedNotes>,
 }
 
-/// What a run has missed of each start.
+/// The data that a run lacked, for each start.
 pub(crate) struct Missed(Vec<(Start, Wanted)>);
 
 /// The limits of a message.
@@ -121,7 +111,7 @@ impl Fork {
         self.starts.borrow().iter().any(|start| !start.notes.is_empty())
     }
 
-    /// Runs `work` once. The error is what it misses.
+    /// Runs `work` once. The error is the data that it lacked.
     pub(crate) fn attempt<T>(&self, work: impl FnOnce() -> T) -> Result<Result<T, Missed>, ForkError> {
         self.starts.borrow().iter().for_each(|start| drop(start.notes.take()));
         let value = work();

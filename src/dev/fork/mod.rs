@@ -21,6 +21,8 @@ mod missing;
 mod state;
 mod values;
 
+use alloy_primitives::B256;
+
 pub use blocks::fetch_blocks;
 pub use error::ForkError;
 pub use exchanges::{Exchanges, Fetched, Stop};
@@ -28,6 +30,17 @@ pub use headers::{MOST_FOR_REMASC, ancestors, below, is_replaced, nearest, trust
 pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
 pub use state::ForkState;
 pub use values::{Learned, fetch_values};
+
+/// The block on which a chain begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkBlock {
+    /// The newest verified one.
+    Head,
+    /// The block at a height of the verified chain.
+    Number(u64),
+    /// A trusted block, by height and hash.
+    Trusted(u64, B256),
+}
 
 /// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
 /// misses one slot at a time.

@@ -133,6 +133,14 @@ impl ForkState {
         self.parts().others.clear();
     }
 
+    /// A part of the block, which is noted as missing if it is not known.
+    fn known<T>(&self, part: Option<T>, missing: Missing) -> Option<T> {
+        if part.is_none() {
+            self.note(missing);
+        }
+        part
+    }
+
     fn note(&self, missing: Missing) {
         self.notes.note(missing);
     }
@@ -210,21 +218,13 @@ impl ForkBase for ForkState {
     }
 
     fn contents(&self, header: &SealedHeader) -> Option<Arc<StoredBlock>> {
-        let parts = self.parts();
-        let known = parts.contents.get(&header.number).cloned();
-        if known.is_none() {
-            self.note(Missing::Contents(header.number));
-        }
-        known
+        let known = self.parts().contents.get(&header.number).cloned();
+        self.known(known, Missing::Contents(header.number))
     }
 
     fn uncles(&self, header: &SealedHeader) -> Option<Arc<VerifiedUncles>> {
-        let parts = self.parts();
-        let known = parts.uncles.get(&header.number).cloned();
-        if known.is_none() {
-            self.note(Missing::Uncles(header.number));
-        }
-        known
+        let known = self.parts().uncles.get(&header.number).cloned();
+        self.known(known, Missing::Uncles(header.number))
     }
 
     fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {

@@ -1,4 +1,4 @@
-//! Data read of a fork's block, on disk: one file for each block hash, so that a second run asks the upstream nothing.
+//! Data read of a fork's block, on disk: one file for each block hash, so that a second run asks the upstream for no state.
 //!
 //! Nodes count by their hashes, from the state root on, and headers by the hashes of those above. Two things are trusted as they
 //! are read: the hash that was linked for a height, and values that no upstream proved, which have files of their own for each

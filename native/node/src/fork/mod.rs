@@ -8,7 +8,7 @@
 //! | `source` | the upstreams |
 //! | `disk` | what was read, on disk |
 //!
-//! What is known of the block, and which requests bring the rest, is `rootlight::dev::fork`.
+//! `rootlight::dev::fork` holds the data that is known of the block, and makes the requests for the rest.
 
 mod disk;
 mod notes;
@@ -31,9 +31,9 @@ use rootlight_upstream::{self as upstream, HttpConfig};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
-pub use rootlight::dev::fork::ForkError;
+pub use rootlight::dev::fork::{ForkBlock, ForkError};
 pub use source::ForkSource;
-pub use start::{ForkBlock, ForkOptions};
+pub use start::ForkOptions;
 
 use disk::ForkStore;
 use notes::{ThreadNotes, forget_missing, is_missing};
@@ -159,7 +159,7 @@ impl Fork {
         Err(ForkError::TooManyRounds(MOST_ROUNDS))
     }
 
-    /// What the last run of the present thread has missed.
+    /// The data that the last run of the present thread lacked, for each start.
     fn missing(&self) -> Result<Vec<(Start, Wanted)>, ForkError> {
         self.starts().into_iter().map(|start| Ok((start.clone(), start.notes.take().wanted()?))).collect()
     }

@@ -1,4 +1,4 @@
-//! What runs have found missing, apart for each thread: many messages read at once.
+//! The data that runs lacked, apart for each thread: many messages read at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use alloy_primitives::B256;
 use rootlight::dev::fork::{Missing, MissingNotes, MissingSet};
 
 thread_local! {
-    /// What reads of the present thread have found missing, by the address of their notes. What one message cannot have is no
-    /// fault of others.
+    /// The data that reads of the present thread lacked, by the address of their notes. Data that one message cannot have must not
+    /// fail others.
     static MISSING: RefCell<BTreeMap<usize, MissingSet>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -31,7 +31,7 @@ impl ThreadNotes {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Takes what reads of the present thread have found missing since the last call.
+    /// Takes the data that reads of the present thread lacked since the last call.
     pub(super) fn take(&self) -> MissingSet {
         MISSING.with_borrow_mut(|all| all.remove(&self.address())).unwrap_or_default()
     }

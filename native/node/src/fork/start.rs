@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use rootlight::consensus::{ChainView, Network, VerifiedHeader};
 use rootlight::dev::fork::{
-    ForkError, ForkState, Learned, MOST_FOR_REMASC, RUN_SECONDS, Stop, ancestors, below, is_replaced,
-    nearest, trusted_block, trusted_header,
+    ForkBlock, ForkError, ForkState, Learned, MOST_FOR_REMASC, RUN_SECONDS, Stop, ancestors, below,
+    is_replaced, nearest, trusted_block, trusted_header,
 };
 use rootlight::engine::gate;
 use rootlight::local::ForkBase as _;
@@ -24,17 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(2);
-
-/// The block on which a chain begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForkBlock {
-    /// The newest verified one.
-    Head,
-    /// The block at a height of the verified chain.
-    Number(u64),
-    /// A trusted block, by height and hash.
-    Trusted(u64, B256),
-}
 
 /// How blocks are found and what is kept.
 #[derive(Debug, Clone)]

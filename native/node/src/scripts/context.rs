@@ -49,7 +49,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Traces one transaction; the inner error is what the caller reads.
+/// Traces one transaction; the inner error is the text that the caller reads.
 pub(super) fn trace(peer: &SharedPeer, begun: &Begun) -> io::Result<Result<(), String>> {
     let end = begun.end;
     let made = Runtime::new().and_then(|runtime| {
@@ -211,7 +211,7 @@ fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Resu
     if json.len() > MAX_RESULT { Err(Failure::TooLong) } else { Ok(json) }
 }
 
-/// What the prelude needs of this side. Bytes from scripts come as hexadecimal text.
+/// The functions of this side that the prelude calls. Bytes from scripts come as hexadecimal text.
 fn natives<'js>(ctx: &Ctx<'js>, peer: &SharedPeer) -> Js<Object<'js>> {
     let natives = Object::new(ctx.clone())?;
     let account = |kind: u64| {
