@@ -108,7 +108,7 @@ impl MessageProgress {
         interrupt: &dyn Fn() -> bool,
     ) -> ReplyOrLogs {
         let view = snapshot.view_of(self.asker(), now, interrupt);
-        let call = self.only_call(log_stream::METHOD);
+        let call = self.streamed_call();
         let reply = self.read_on(&*view, now, interrupt);
         let call = call.filter(|_| log_stream::is_too_long(&reply));
         let stream = call.and_then(|(values, start)| LogStream::open(&*view, &values, start));
@@ -297,7 +297,7 @@ mod tests {
         assert!(
             !progress.begin_each(&|| false, |_| (Ok(serde_json::value::to_raw_value(&long).unwrap()), None))
         );
-        assert!(progress.only_call(log_stream::METHOD).is_some());
+        assert!(progress.streamed_call().is_some());
     }
 
     #[cfg(all(feature = "dev", feature = "light"))]

@@ -12,9 +12,6 @@ use super::{
 };
 use crate::engine::{FilterSpec, LogBlocks, View};
 
-/// The method whose answers may be streamed.
-pub(super) const METHOD: &str = "eth_getLogs";
-
 /// Least bytes of a piece, except the last. It is longer by one log at most, and takes well under a millisecond to write.
 const PIECE: usize = 128 * 1024;
 
@@ -27,7 +24,7 @@ pub enum ReplyOrLogs {
     Logs(LogStream),
 }
 
-/// The answer to one `eth_getLogs`. It has the logs of one piece in memory at a time.
+/// The answer to one call of a method whose result is streamed ([`super::Method::streams`]). It has the logs of one piece in memory at a time.
 pub struct LogStream {
     /// What comes before the next log; the start of the answer at first.
     before: String,
@@ -42,7 +39,7 @@ impl core::fmt::Debug for LogStream {
 }
 
 impl LogStream {
-    /// Opens the answer to a call of [`METHOD`] with these parameters; `start` is the answer up to the first log.
+    /// Opens the answer to a call for logs with these parameters; `start` is the answer up to the first log.
     /// Returns `None` if the answer is an error.
     pub(super) fn open(view: &dyn View, values: &[Box<RawValue>], start: String) -> Option<Self> {
         let blocks = match watch(view, 0, Params::new(values, 1, 1).ok()?).ok()? {
@@ -91,7 +88,7 @@ impl LogStream {
 pub(super) fn is_too_long(reply: &Reply) -> bool {
     let is_long =
         |error: &RpcError| matches!(error, RpcError::LogsTooLong { .. } | RpcError::ResponseSize(_));
-    reply.failed().is_some_and(|(row, error)| row.name == METHOD && is_long(error))
+    reply.failed().is_some_and(|(row, error)| row.streams && is_long(error))
 }
 
 #[cfg(all(test, feature = "dev"))]

@@ -29,6 +29,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .limited(BLOCKS_AT_ONCE)
 .relayed()
+.streamed()
 .costs(100)];
 
 /// The limit of methods that look for logs.

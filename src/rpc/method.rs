@@ -43,6 +43,10 @@ pub struct Method {
     pub takes_hash: bool,
     /// The modes in which the method answers within a limit, which the text names; empty without the `catalogue` feature.
     pub limits: &'static [(Mode, &'static str)],
+    /// The modes in which the method gives an error of its own instead of that of its kind ([`Self::refusal`]).
+    pub refusals: &'static [ModeRefusal],
+    /// Whether the result is a list of logs, which a host may send piece by piece if it is too long for one text.
+    pub streams: bool,
     /// One line of documentation.
     pub doc: &'static str,
     /// The implementation.
@@ -52,6 +56,9 @@ pub struct Method {
 /// Highest sum of [`Method::cost`] of a message that is answered at once: enough for a receipt, for a few balances,
 /// or for a transaction and the block that mines it.
 pub const BRIEF_COST: u32 = 20;
+
+/// A mode, and the error with which it refuses a method.
+pub type ModeRefusal = (Mode, fn() -> RpcError);
 
 /// What a method executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,6 +263,8 @@ impl Method {
             relayed: false,
             takes_hash: false,
             limits: &[],
+            refusals: &[],
+            streams: false,
             doc: doc_text(doc),
             handler,
         }
@@ -321,6 +330,31 @@ impl Method {
     /// The same row of a method that answers within these limits.
     pub(super) const fn limited(self, limits: &'static [(Mode, &'static str)]) -> Self {
         Self { limits: if cfg!(feature = "catalogue") { limits } else { &[] }, ..self }
+    }
+
+    /// The same row of a method that gives these errors in these modes.
+    pub(super) const fn refused(self, refusals: &'static [ModeRefusal]) -> Self {
+        Self { refusals, ..self }
+    }
+
+    /// The same row of a method whose result is a list of logs that may be sent piece by piece.
+    pub(super) const fn streamed(self) -> Self {
+        Self { streams: true, ..self }
+    }
+
+    /// The error with which a mode refuses the method, whatever the parameters are; `None` if the mode answers it.
+    pub fn refusal(&self, mode: Mode) -> Option<RpcError> {
+        if let Some((_, error)) = self.refusals.iter().find(|(at, _)| *at == mode) {
+            return Some(error());
+        }
+        match (mode, self.handler) {
+            #[cfg(feature = "dev")]
+            (Mode::Follow, Handler::Write(_)) => Some(RpcError::NeedsDevChain),
+            (Mode::Follow, Handler::Forward(..)) => Some(RpcError::NeedsDevChain),
+            #[cfg(feature = "dev")]
+            (Mode::Light, Handler::Write(_)) => Some(RpcError::NeedsLocalChain(self.name)),
+            _ => None,
+        }
     }
 
     /// How many parameters must be given.

@@ -90,14 +90,14 @@ impl MessageProgress {
         })
     }
 
-    /// The parameters of the only request, and its answer up to the first element of a result that is a list; `None` for
-    /// another method, a batch or a notification.
+    /// The parameters of the only request, if its result may be streamed, and its answer up to the first element of the result;
+    /// `None` for another method, a batch or a notification.
     #[cfg(feature = "local")]
-    pub(super) fn only_call(&self, method: &str) -> Option<(Vec<Box<RawValue>>, String)> {
+    pub(super) fn streamed_call(&self) -> Option<(Vec<Box<RawValue>>, String)> {
         let [RequestProgress { id, state: RequestState::Pending(request), .. }] = &*self.members else {
             return None;
         };
-        if request.row.name != method || !matches!(self.kind, MessageForm::Single) {
+        if !request.row.streams || !matches!(self.kind, MessageForm::Single) {
             return None;
         }
         let list = RawValue::from_string("[]".into()).ok()?;

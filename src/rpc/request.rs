@@ -9,6 +9,7 @@ use super::{
     envelope::Call,
     error::RpcError,
     method::{Failure, Handler, HandlerOutput, Method, PageAccess},
+    mode::Mode,
     params::{Params, Parsed},
     table,
 };
@@ -98,9 +99,11 @@ impl Request {
         match (self.row.handler, self.row.handler.watching().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
-            #[cfg(feature = "dev")]
-            _ if self.row.name == super::dev::GET_WORK => Err(RpcError::NoWork.into()),
-            _ => Err(RpcError::NeedsLocalChain(self.row.name).into()),
+            // Nodes run what changes a chain by [`Self::run_on`].
+            _ => {
+                let error = self.row.refusal(Mode::Light);
+                Err(error.unwrap_or(RpcError::NeedsLocalChain(self.row.name)).into())
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use super::{
     blocks::by_selector,
     error::RpcError,
     method::{Failure, HandlerOutput, Method, THE_BLOCK, absent, contract_of, required, verified},
+    mode::Mode,
     params::Params,
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// The name of the method.
-pub(super) const NAME: &str = "debug_storageRangeAt";
+const NAME: &str = "debug_storageRangeAt";
 
 /// Most cells of one answer.
 const MAX_CELLS: usize = 1_024;
@@ -36,6 +37,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
      once. An index above the last one stands for the state after the block.",
     storage_range_at,
 )
+.refused(&[(Mode::Light, unprovable)])
 .costs(500)];
 
 #[derive(Serialize)]
@@ -85,7 +87,7 @@ fn unlisted() -> RpcError {
 }
 
 /// Why a light client does not answer.
-pub(super) fn unprovable() -> RpcError {
+fn unprovable() -> RpcError {
     let instead = "upstreams prove single cells and not that a range is complete; ask a chain that is executed \
                    (`rootlight follow`), or eth_getStorageAt for each cell";
     RpcError::Impossible { method: NAME.into(), instead }

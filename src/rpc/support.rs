@@ -2,11 +2,9 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-#[cfg(feature = "dev")]
-use super::dev::GET_WORK;
 use super::{
     error::RpcError,
-    method::{Handler, Method, Runs},
+    method::{Method, Runs},
     mode::Mode,
 };
 
@@ -47,23 +45,9 @@ pub(super) const PARENT_STATE: &str = "where an upstream proves the state of the
 impl Method {
     /// What the method answers in a mode.
     pub fn support(&self, mode: Mode) -> Support {
-        let refused = match (mode, self.handler) {
-            #[cfg(feature = "dev")]
-            (Mode::Follow | Mode::Light, _) if self.name == GET_WORK => Some(RpcError::NoWork),
-            #[cfg(feature = "local")]
-            (Mode::Light, _) if self.name == super::storage_range::NAME => {
-                Some(super::storage_range::unprovable())
-            }
-            #[cfg(feature = "dev")]
-            (Mode::Follow, Handler::Write(_)) => Some(RpcError::NeedsDevChain),
-            (Mode::Follow, Handler::Forward(..)) => Some(RpcError::NeedsDevChain),
-            #[cfg(feature = "dev")]
-            (Mode::Light, Handler::Write(_)) => Some(RpcError::NeedsLocalChain(self.name)),
-            _ => None,
-        };
         let limit = self.limits.iter().find(|(at, _)| *at == mode).map(|(_, text)| *text);
         let executes = mode == Mode::Light && self.runs == Runs::Block;
-        match (refused, limit.or(executes.then_some(PARENT_STATE))) {
+        match (self.refusal(mode), limit.or(executes.then_some(PARENT_STATE))) {
             (Some(error), _) => Support::Refused(error),
             (None, Some(text)) => Support::Partly(text),
             (None, None) => Support::Works,

@@ -15,6 +15,7 @@ use crate::{
     rpc::{
         error::{ParamError, RpcError},
         method::{Failure, HandlerOutput, Method, Param, done, required},
+        mode::Mode,
         params::Params,
     },
     types::json::Quantity,
@@ -26,9 +27,6 @@ const RATE_SECONDS: u64 = 3_600;
 const HEADER: Param = required("blockHeader", "DATA");
 const HASH: Param = required("blockHash", "HASH");
 const COINBASE: Param = required("coinbase", "DATA");
-
-/// The method that refuses to give work where nothing is mined, instead of not existing.
-pub(in crate::rpc) const GET_WORK: &str = "eth_getWork";
 
 pub(super) const METHODS: &[Method] = &[
     read(
@@ -56,7 +54,7 @@ pub(super) const METHODS: &[Method] = &[
         },
     ),
     write(
-        (GET_WORK, &[]),
+        ("eth_getWork", &[]),
         &[],
         "array of three HASHes",
         "The hash that the Bitcoin coinbase must contain, 32 zero bytes, and the target.",
@@ -66,7 +64,8 @@ pub(super) const METHODS: &[Method] = &[
             let target = B256::from(work.target);
             done(&[work.mining_hash, B256::ZERO, target].map(|hash| shown(&hash)), Level::Local)
         },
-    ),
+    )
+    .refused(&[(Mode::Follow, || RpcError::NoWork), (Mode::Light, || RpcError::NoWork)]),
     write(
         ("mnr_getWork", &[]),
         &[],

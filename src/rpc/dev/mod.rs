@@ -11,7 +11,6 @@ mod pool;
 mod rows;
 mod send;
 
-pub(super) use mining::GET_WORK;
 #[cfg(feature = "light")]
 pub(super) use send::receiver;
 pub(super) use send::send_raw;
