@@ -16,6 +16,10 @@ use super::limits::ServerLimits;
 /// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
 const READ_BUFFER: usize = 4 * 1024;
 
+/// Longest WebSocket frame of a client, in bytes. The reference node closes the connection above 64 KiB, which large batches of
+/// contract deployments exceed.
+const CLIENT_FRAME: usize = 1024 * 1024;
+
 /// A WebSocket of a client.
 pub(super) type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -61,7 +65,7 @@ impl Handshake {
 pub(super) async fn open(upgraded: Upgraded, limits: &ServerLimits) -> WebSocket {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
-        .max_frame_size(Some(limits.frame_bytes))
+        .max_frame_size(Some(CLIENT_FRAME))
         .max_message_size(Some(limits.message_bytes));
     WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await
 }

@@ -13,9 +13,6 @@ pub struct ServerLimits {
     pub message_bytes: usize,
     /// Most calls of a batch. Its work is limited by time and its results by bytes, as those of a single call.
     pub batch: usize,
-    /// Longest WebSocket frame, bytes. The reference node closes the connection above 64 KiB, which large batches of
-    /// contract deployments exceed.
-    pub frame_bytes: usize,
     /// Open connections of both kinds. Further ones wait until another ends or an idle one is closed.
     pub connections: usize,
     /// Open WebSocket connections, which last long. Further ones get HTTP 503, unless an idle one of an address with
@@ -23,18 +20,10 @@ pub struct ServerLimits {
     pub websockets: usize,
     /// Open WebSocket connections of one API key. Further ones get HTTP 429.
     pub websockets_per_key: usize,
-    /// Messages of one WebSocket connection answered at the same time. Beyond them the server stops reading, so that
-    /// a client that sends too many is slowed down and its messages are not buffered.
-    pub websocket_in_flight: usize,
-    /// Answers queued for one slow WebSocket client.
-    pub websocket_queue: usize,
     /// Bytes of queued answers for one WebSocket client beyond which the server stops reading its messages.
     pub websocket_unsent: usize,
     /// Subscriptions of one WebSocket connection.
     pub subscriptions: usize,
-    /// Interval at which subscriptions are polled even if no change is known, so that results that could not be
-    /// proven before are tried again.
-    pub subscription_interval: Duration,
     /// The server closes the connection of a client that receives neither all of its answers nor 256 KiB of them in
     /// this time (close code 1013). The time is one second while other clients wait for bytes of the answer budget.
     pub write_timeout: Duration,
@@ -55,15 +44,11 @@ impl Default for ServerLimits {
         Self {
             message_bytes: 5 * 1024 * 1024,
             batch: BATCH_LIMIT,
-            frame_bytes: 1024 * 1024,
             connections: 4096,
             websockets: 1024,
             websockets_per_key: 100,
-            websocket_in_flight: 16,
-            websocket_queue: 64,
             websocket_unsent: 1024 * 1024,
             subscriptions: 100,
-            subscription_interval: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
             ping_interval: Duration::from_secs(30),
             websocket_silence: Duration::from_secs(90),

@@ -5,16 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rootlight::rpc::{Effect, MORE_NOTIFICATIONS, Message, Notifications, Reply};
 use rootlight_limits::budget::Reservation;
 use tokio::sync::{Notify, mpsc};
 
 use super::connection_slots::ClientConnection;
-use super::limits::ServerLimits;
 use super::outgoing::Outgoing;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::service::{Caller, ReservedReply, SharedService};
+
+/// Interval at which subscriptions are polled even if no change is known, so that results that could not be proven before are
+/// tried again.
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Bytes of the notifications of one poll from which on there may be more.
 const MORE_BYTES: usize = 1024 * 1024;
@@ -43,7 +47,6 @@ impl Subscription {
 /// The subscriptions of one connection.
 pub(super) struct Subscriptions {
     service: SharedService,
-    limits: Arc<ServerLimits>,
     caller: Caller,
     connection: Arc<ClientConnection>,
     open: Mutex<OpenSubscriptions>,
@@ -52,18 +55,18 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// A connection without subscriptions.
+    /// A connection without subscriptions, which may have this many.
     pub(super) fn new(
         service: SharedService,
-        limits: Arc<ServerLimits>,
+        most: usize,
         connection: Arc<ClientConnection>,
         caller: &Caller,
     ) -> Arc<Self> {
         let caller = match service.changes() {
-            Some(_) => caller.with_subscriptions(limits.subscriptions),
+            Some(_) => caller.with_subscriptions(most),
             None => caller.clone(),
         };
-        Arc::new(Self { service, limits, caller, connection, open: Mutex::default(), begun: Notify::new() })
+        Arc::new(Self { service, caller, connection, open: Mutex::default(), begun: Notify::new() })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenSubscriptions> {
@@ -117,7 +120,7 @@ impl Subscriptions {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return "the service has ended" },
                 () = self.begun.notified() => {}
-                () = tokio::time::sleep(self.limits.subscription_interval) => {}
+                () = tokio::time::sleep(INTERVAL) => {}
             }
             let begun = |(id, open): (&u128, &Subscription)| open.begun.then_some(*id);
             let ids: Vec<u128> = self.open().ids.iter().filter_map(begun).collect();

@@ -32,6 +32,13 @@ use crate::service::{Caller, INTERNAL_ERROR, ReservedReply};
 /// client which sends messages without end does not keep the processors from others.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
+/// Messages of one connection that are answered at the same time. Beyond them the server stops reading, so that a client that
+/// sends too many is slowed down and its messages are not buffered.
+const IN_FLIGHT: usize = 16;
+
+/// Answers queued for one slow client.
+const QUEUED: usize = 64;
+
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
 /// The time between two checks whether a client has received enough of its answers to read its next message.
@@ -58,11 +65,11 @@ pub(crate) async fn run(
     (terms, key): (UpgradeTerms, Option<KeyCaller>),
 ) {
     let (sink, stream) = socket.split();
-    let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
+    let (answers, queue) = mpsc::channel(QUEUED);
     let mut frames = Frames::new(sink);
-    let subscriptions =
-        Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
     let limits = &shared.limits;
+    let subscriptions =
+        Subscriptions::new(shared.service.clone(), limits.subscriptions, connection.clone(), &caller);
     let key = key.map(Arc::new);
     let served = async {
         tokio::select! {
@@ -160,7 +167,7 @@ async fn read(
     key: &Option<Arc<KeyCaller>>,
     answers: mpsc::Sender<Outgoing>,
 ) -> End {
-    let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
+    let slots = Arc::new(Semaphore::new(IN_FLIGHT));
     let mut tasks = JoinSet::new();
     let mut stop = shared.stop.clone();
     loop {
