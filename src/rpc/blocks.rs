@@ -9,8 +9,8 @@ use super::{
     error::RpcError,
     lookup::{find, require},
     method::{
-        BLOCK_HASH, Failure, HandlerOutput, Method, Param, ParamSubject, THE_BLOCK, absent, optional,
-        required, verified,
+        BLOCK_HASH, Failure, HandlerOutput, Indexed, Method, Param, ParamSubject, THE_BLOCK, absent,
+        optional, required, verified,
     },
     mode::Mode,
     params::{BlockParam, Params},
@@ -78,6 +78,7 @@ pub(super) const METHODS: &[Method] = &[
         },
     )
     .relayed()
+    .indexed(Indexed::UncleCount)
     .costs(5),
     Method::read(
         "eth_getUncleCountByBlockNumber",
@@ -87,6 +88,7 @@ pub(super) const METHODS: &[Method] = &[
         |view, params| uncle_count(view, &require(view, &params.block(0)?)?),
     )
     .relayed()
+    .indexed(Indexed::UncleCount)
     .costs(5),
     Method::read(
         "eth_getUncleByBlockHashAndIndex",
@@ -95,7 +97,8 @@ pub(super) const METHODS: &[Method] = &[
         "An uncle of a block.",
         |view, params| uncle(view, by_hash(view, params)?, params),
     )
-    .relayed(),
+    .relayed()
+    .indexed(Indexed::Uncle),
     Method::read(
         "eth_getUncleByBlockNumberAndIndex",
         BLOCK_INDEX,
@@ -103,7 +106,8 @@ pub(super) const METHODS: &[Method] = &[
         "An uncle of a block.",
         |view, params| uncle(view, by_selector(view, params)?, params),
     )
-    .relayed(),
+    .relayed()
+    .indexed(Indexed::Uncle),
     Method::read(
         "eth_getBlocksByNumber",
         &[required("number", "QUANTITY").of(ParamSubject::Block)],

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Failure, HandlerOutput, LOG_FILTER, Method, verified},
+    method::{Failure, HandlerOutput, Indexed, LOG_FILTER, Method, verified},
     mode::Mode,
     params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
@@ -30,6 +30,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .limited(BLOCKS_AT_ONCE)
 .relayed()
 .streamed()
+.indexed(Indexed::Logs)
 .costs(100)];
 
 /// The limit of methods that look for logs.

@@ -47,6 +47,8 @@ pub struct Method {
     pub refusals: &'static [ModeRefusal],
     /// Whether the result is a list of logs, which a host may send piece by piece if it is too long for one text.
     pub streams: bool,
+    /// What an index of blocks may answer in its place, where nothing proves the answer.
+    pub indexed: Option<Indexed>,
     /// One line of documentation.
     pub doc: &'static str,
     /// The implementation.
@@ -83,6 +85,27 @@ impl Runs {
     pub(super) fn is_call(self) -> bool {
         matches!(self, Self::Call | Self::WatchedCall)
     }
+}
+
+/// What an index of blocks keeps that a method answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Indexed {
+    /// The logs of a range of blocks.
+    Logs,
+    /// The traces of a range of blocks.
+    Traces,
+    /// A transaction, by its hash.
+    Transaction,
+    /// The receipt of a transaction, by the transaction's hash.
+    Receipt,
+    /// The traces of a transaction, by its hash.
+    TransactionTraces,
+    /// The traces of a block.
+    BlockTraces,
+    /// The number of a block's uncles.
+    UncleCount,
+    /// The uncle of a block at the index in the second parameter.
+    Uncle,
 }
 
 /// A parameter of a method.
@@ -265,6 +288,7 @@ impl Method {
             limits: &[],
             refusals: &[],
             streams: false,
+            indexed: None,
             doc: doc_text(doc),
             handler,
         }
@@ -340,6 +364,11 @@ impl Method {
     /// The same row of a method whose result is a list of logs that may be sent piece by piece.
     pub(super) const fn streamed(self) -> Self {
         Self { streams: true, ..self }
+    }
+
+    /// The same row of a method in whose place an index may answer.
+    pub(super) const fn indexed(self, part: Indexed) -> Self {
+        Self { indexed: Some(part), ..self }
     }
 
     /// The error with which a mode refuses the method, whatever the parameters are; `None` if the mode answers it.

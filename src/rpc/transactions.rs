@@ -4,8 +4,8 @@ use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
     method::{
-        BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, done, optional, required,
-        verified,
+        BLOCK_HASH, Failure, HandlerOutput, Indexed, Method, Param, THE_BLOCK, absent, done, optional,
+        required, verified,
     },
     params::Params,
     render, signed,
@@ -28,7 +28,8 @@ pub(super) const METHODS: &[Method] = &[
          too, the nonce of its sender can prove that it is not mined yet.",
         by_transaction_hash,
     )
-    .relayed(),
+    .relayed()
+    .indexed(Indexed::Transaction),
     Method::read(
         "eth_getTransactionByBlockHashAndIndex",
         HASH_INDEX,
@@ -54,6 +55,7 @@ pub(super) const METHODS: &[Method] = &[
         receipt,
     )
     .relayed()
+    .indexed(Indexed::Receipt)
     .costs(20),
     Method::read(
         "eth_getBlockReceipts",

@@ -12,7 +12,9 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{Failure, HandlerOutput, Method, ParamSubject, Runs, THE_BLOCK, absent, required, verified},
+    method::{
+        Failure, HandlerOutput, Indexed, Method, ParamSubject, Runs, THE_BLOCK, absent, required, verified,
+    },
     params::Params,
 };
 use crate::{
@@ -39,6 +41,7 @@ pub(super) const METHODS: &[Method] = &[
     )
     .runs(Runs::Block)
     .relayed()
+    .indexed(Indexed::TransactionTraces)
     .costs(100),
     Method::read(
         "trace_block",
@@ -49,6 +52,7 @@ pub(super) const METHODS: &[Method] = &[
     )
     .runs(Runs::Block)
     .relayed()
+    .indexed(Indexed::BlockTraces)
     .costs(200),
     FILTER,
     call::CALL,
@@ -76,6 +80,7 @@ const FILTER: Method = Method::read(
     filter::filter,
 )
 .runs(Runs::Block)
+.indexed(Indexed::Traces)
 .costs(1_000);
 
 /// The traces of the transaction in the first parameter, with its block's header; `None` if it is not mined.

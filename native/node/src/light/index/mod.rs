@@ -14,8 +14,8 @@ use rootlight::engine::{
 use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamResponse};
 use rootlight::rpc::envelope::Outcome;
 use rootlight::rpc::{
-    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Failure, Method, PartialResult,
-    Request, RpcError, log_watch, range_failure,
+    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Failure, Indexed, Method,
+    PartialResult, Request, RpcError, log_watch, range_failure,
 };
 use rootlight::state::Facts;
 use rootlight::trie::ProvenNodes;
@@ -26,9 +26,6 @@ pub use self::questions::{
     AskedBlock, BlockPart, BlockQuestion, IndexQuestion, LogQuestion, LogReply, TraceQuestion, TraceReply,
 };
 use self::traces::{AnsweredTraces, OlderTraces};
-
-/// The only method whose answer may consist of blocks that the index gives and of blocks that are proven here.
-const LOGS: &str = "eth_getLogs";
 
 /// An index of blocks, which the host asks in the place of the best upstream.
 #[derive(Debug, Clone, Copy)]
@@ -120,7 +117,7 @@ impl OlderRange {
     /// The part of a request that the index answers; `None` if the request needs no index, or is to be refused. It ends
     /// where blocks are final, so that no reorganisation replaces it.
     fn of(request: &Request, pinned: &PinnedHead, view: &LightView<'_>) -> Option<Self> {
-        if request.row().name != LOGS {
+        if request.row().indexed != Some(Indexed::Logs) {
             return None;
         }
         let Ok(FilterSpec::Logs { filter, from, to }) = log_watch(view, 0, request.params()) else {
@@ -238,9 +235,9 @@ fn no_answer(failure: &RequestFailure) -> RpcError {
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
 fn about(request: &Request, refusal: &Refusal) -> Option<AuxiliaryRequest> {
-    let question = match request.row().name {
-        "eth_getTransactionByHash" => IndexQuestion::Transaction,
-        "eth_getTransactionReceipt" => IndexQuestion::Receipt,
+    let question = match request.row().indexed {
+        Some(Indexed::Transaction) => IndexQuestion::Transaction,
+        Some(Indexed::Receipt) => IndexQuestion::Receipt,
         _ => {
             let block = IndexQuestion::Block(traces::about(request, refusal)?);
             return Some(asked(&block, OfIndex::Block(refusal.clone().into())));

@@ -5,14 +5,11 @@ use rootlight::consensus::ChainView;
 use rootlight::engine::{Chain as _, FINALIZED_DEPTH, LightView, RESOURCE_UNAVAILABLE, Refusal, SAFE_DEPTH};
 use rootlight::exec::trace::MAX_TRACE_BYTES;
 use rootlight::light::PinnedHead;
-use rootlight::rpc::{BlockParam, Method, ParamError, Request, RpcError, TraceFilter, traced_block};
+use rootlight::rpc::{BlockParam, Indexed, Method, ParamError, Request, RpcError, TraceFilter, traced_block};
 use rootlight_server::methods::is_hosted;
 use serde_json::{json, value::RawValue};
 
 use super::questions::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion, TraceReply};
-
-/// The only method whose answer may consist of traces that the index gives and of traces that are proven here.
-const FILTER: &str = "trace_filter";
 
 /// The part of a request for traces that the index answers, and the end of the whole range.
 #[derive(Debug)]
@@ -39,7 +36,7 @@ impl OlderTraces {
         pinned: &PinnedHead,
         view: &LightView<'_>,
     ) -> Option<Result<Self, RpcError>> {
-        if request.row().name != FILTER {
+        if request.row().indexed != Some(Indexed::Traces) {
             return None;
         }
         let chain = pinned.chain()?;
@@ -121,15 +118,13 @@ pub(super) fn about(request: &Request, refusal: &Refusal) -> Option<BlockQuestio
     let params = request.params();
     if let Refusal::PlacedTooOld { transaction, .. } = refusal {
         let block = AskedBlock::Transaction(*transaction);
-        return (request.row().name == "trace_transaction")
+        return (request.row().indexed == Some(Indexed::TransactionTraces))
             .then_some(BlockQuestion { block, part: BlockPart::Traces });
     }
-    let part = match request.row().name {
-        "trace_block" => BlockPart::Traces,
-        "eth_getUncleCountByBlockHash" | "eth_getUncleCountByBlockNumber" => BlockPart::UncleCount,
-        "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
-            BlockPart::Uncle(params.index(1).ok()?)
-        }
+    let part = match request.row().indexed? {
+        Indexed::BlockTraces => BlockPart::Traces,
+        Indexed::UncleCount => BlockPart::UncleCount,
+        Indexed::Uncle => BlockPart::Uncle(params.index(1).ok()?),
         _ => return None,
     };
     let block = match request.row().params.first()?.kind {
