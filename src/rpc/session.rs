@@ -12,7 +12,6 @@ use alloc::{borrow::ToOwned as _, collections::BTreeSet, string::String, sync::A
 use super::{
     auxiliary::AuxiliarySource,
     connection::Connection,
-    envelope::Outcome,
     error::RpcError,
     fetch_refusal::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, fetch_refusal},
     hints::{LocationHint, LocationHints, ask_others, hint, is_about},
@@ -20,7 +19,7 @@ use super::{
     method::{Effect, Failure, Handler},
     poll::UpstreamPoll,
     prefetch::Prefetch,
-    progress::{MessageProgress, RequestState, interrupted},
+    progress::{MessageProgress, RequestState},
     reply::Reply,
 };
 use crate::{
@@ -314,16 +313,23 @@ impl Session {
     ) -> Facts {
         let (mut missing, mut touched) = (Facts::new(), Vec::new());
         for index in 0..self.progress.members.len() {
-            let run = self.run(index, cache, filters.as_deref_mut(), interrupt);
-            let run = self.with_stored_state(run, cache, |session| {
-                session.run(index, cache, filters.as_deref_mut(), interrupt)
-            });
-            match run {
+            let mut stop = self.run(index, cache, filters.as_deref_mut(), interrupt);
+            let mut supplied = 0_usize;
+            while let Some(Stop::Missing(facts)) = &stop {
+                stop = match self.supply_state(facts, cache) {
+                    Ok(false) => break,
+                    Ok(true) if supplied < MAX_ROUNDS => {
+                        self.run(index, cache, filters.as_deref_mut(), interrupt)
+                    }
+                    Ok(true) => Some(Stop::Refused(Refusal::TooManyRounds { rounds: MAX_ROUNDS })),
+                    Err(refusal) => Some(Stop::Refused(refusal)),
+                };
+                supplied = supplied.saturating_add(1);
+            }
+            match stop {
                 None => {}
-                Some(Ok((Err(RpcError::Refused(refusal)), _))) => self.refuse_or_poll(index, refusal),
-                Some(Ok((outcome, effect))) => self.progress.finish(index, outcome, effect),
-                Some(Err(Stop::Refused(refusal))) => self.refuse(index, refusal),
-                Some(Err(Stop::Missing(facts))) => {
+                Some(Stop::Refused(refusal)) => self.refuse(index, refusal),
+                Some(Stop::Missing(facts)) => {
                     // Fetching the facts may be pointless.
                     match fetch_refusal(&facts, &self.failed, &self.fetched, self.rounds, self.own.bytes()) {
                         Some(refusal) => self.refuse_or_poll(index, refusal),
@@ -336,47 +342,33 @@ impl Session {
         missing
     }
 
-    /// Repeats a run that misses state with that state, as far as it is beside the client, until the run misses something
-    /// else. Only runs that read proven facts alone miss what is there.
-    fn with_stored_state(
-        &mut self,
-        mut run: RunOutcome,
-        cache: &FactCache,
-        mut again: impl FnMut(&mut Self) -> RunOutcome,
-    ) -> RunOutcome {
-        for _ in 0..MAX_ROUNDS {
-            let (Some(Err(Stop::Missing(facts))), Some(auxiliary)) = (&run, &self.auxiliary) else {
-                return run;
-            };
-            match auxiliary.supply_state(facts, &self.pinned, KnownFacts::new(&self.own, cache)) {
-                Ok(None) => return run,
-                Ok(Some(nodes)) => {
-                    let kept = self.own.nodes.merge(nodes);
-                    if kept.is_err() || self.own.bytes() > MAX_FACT_BYTES {
-                        let refusal = Refusal::TooManyBytes { max: MAX_FACT_BYTES };
-                        return Some(Err(Stop::Refused(refusal)));
-                    }
-                }
-                Err(refusal) => return Some(Err(Stop::Refused(refusal))),
-            }
-            run = again(self);
+    /// Takes missing state from the host's auxiliary source. Returns whether it has supplied any. Only runs that read proven
+    /// facts alone miss what is there.
+    fn supply_state(&mut self, facts: &Facts, cache: &FactCache) -> Result<bool, Refusal> {
+        let Some(auxiliary) = &self.auxiliary else { return Ok(false) };
+        let known = KnownFacts::new(&self.own, cache);
+        let Some(nodes) = auxiliary.supply_state(facts, &self.pinned, known)? else { return Ok(false) };
+        let kept = self.own.nodes.merge(nodes);
+        match kept.is_err() || self.own.bytes() > MAX_FACT_BYTES {
+            true => Err(Refusal::TooManyBytes { max: MAX_FACT_BYTES }),
+            false => Ok(true),
         }
-        Some(Err(Stop::Refused(Refusal::TooManyRounds { rounds: MAX_ROUNDS })))
     }
 
-    /// Runs the request at this index of the message. Returns its outcome or why it stopped, and `None` if it is
-    /// finished already.
+    /// Runs the request at this index of the message, if it is not finished yet. Returns why it stopped; `None` if it has its
+    /// outcome or waits for upstreams that are asked in its place.
     fn run(
         &mut self,
         index: usize,
         cache: &FactCache,
         filters: Option<&mut Filters>,
         interrupt: &dyn Fn() -> bool,
-    ) -> RunOutcome {
+    ) -> Option<Stop> {
         let member = self.progress.members.get_mut(index)?;
         let RequestState::Pending(request) = &member.state else { return None };
         if interrupt() {
-            return Some(Ok((Err(interrupted()), None)));
+            self.refuse_or_poll(index, Refusal::Interrupted);
+            return None;
         }
         let view = LightView::new(&self.pinned, KnownFacts::new(&self.own, cache), interrupt);
         let result = request.run(&view, filters, self.pinned.now);
@@ -393,23 +385,24 @@ impl Session {
             member.executing = executed.stopped;
             executed.receipts.into_iter().for_each(|receipts| self.own.keep_receipts(receipts));
         }
-        Some(match result {
-            Ok(done) => {
-                member.marks.level = unproven;
-                // What does not depend on the chain has no mark about it.
-                if done.level != Level::Local {
-                    member.marks.start = self.pinned.untrusted_start();
-                    member.marks.bitcoin = self.pinned.bitcoin_doubt().map(|verdict| verdict.name());
-                }
-                Ok((Ok(done.value), done.effect))
-            }
-            Err(Failure::Error(error)) => {
-                // "Block not found" may rest on an unproven absence too.
-                member.marks.level = unproven;
-                Ok((Err(error), None))
-            }
-            Err(Failure::Stop(stop)) => Err(stop),
-        })
+        let result = match result {
+            Err(Failure::Stop(stop)) => return Some(stop),
+            Err(Failure::Error(error)) => Err(error),
+            Ok(done) => Ok(done),
+        };
+        // "Block not found" may rest on an unproven absence too.
+        member.marks.level = unproven;
+        // What does not depend on the chain has no mark about it.
+        if result.as_ref().is_ok_and(|done| done.level != Level::Local) {
+            member.marks.start = self.pinned.untrusted_start();
+            member.marks.bitcoin = self.pinned.bitcoin_doubt().map(|verdict| verdict.name());
+        }
+        match result {
+            Ok(done) => self.progress.finish(index, Ok(done.value), done.effect),
+            Err(RpcError::Refused(refusal)) => self.refuse_or_poll(index, refusal),
+            Err(error) => self.progress.finish(index, Err(error), None),
+        }
+        None
     }
 
     /// Refuses the request at this index. If the refusal rests on a transaction location that an upstream reported,
@@ -535,9 +528,6 @@ impl Session {
         }
     }
 }
-
-/// The outcome of a request's run and what it has done besides, or why it stopped; `None` if the request is finished already.
-type RunOutcome = Option<Result<(Outcome, Option<Effect>), Stop>>;
 
 #[cfg(all(test, feature = "local"))]
 #[path = "session_test.rs"]
