@@ -95,7 +95,7 @@ impl ProvenCall {
     fn result_on(&self, state: &dyn StateReader) -> Result<CallOutcome, CallStop> {
         let context =
             CallContext { state, hashes: &NoHashes, block: &self.block, rules: self.rules, chain_id: 33 };
-        call(&context, &self.message, &StateOverride::default(), &RunLimits::default())
+        call(&context, &self.message, &StateOverride::default(), &RunLimits::default(), None)
             .map(|r| r.into_outcome())
     }
 

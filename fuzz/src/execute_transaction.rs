@@ -176,7 +176,7 @@ fn as_call(
     };
     let (data, value, to) = (transaction.data.clone(), transaction.value, transaction.to);
     let message = CallMessage { from: Some(from), to, gas: Some(gas), gas_price: U256::ZERO, value, data };
-    let Ok(result) = call(&at, &message, &StateOverride::default(), &RunLimits::default()) else { return };
+    let Ok(result) = call(&at, &message, &StateOverride::default(), &RunLimits::default(), None) else { return };
     let (success, gas_used) = (end.receipt.success, end.receipt.gas_used);
     match result.into_outcome() {
         CallOutcome::Success { output, gas_used: used, logs } => {

@@ -99,19 +99,9 @@ pub struct CallContext<'a> {
 }
 
 /// Runs a message. If data are missing, the run continues with zeros to find more missing data, and ends in
-/// [`CallStop::Missing`] with all of them. Its result is then discarded.
-pub fn call(
-    context: &CallContext<'_>,
-    message: &CallMessage,
-    overrides: &StateOverride,
-    limits: &RunLimits<'_>,
-) -> Result<CallResult, CallStop> {
-    call_watched(context, message, overrides, limits, None)
-}
-
-/// As [`call`], with an inspector. No frame is reported for a direct call of a native contract, or if the gas
-/// is below the intrinsic gas.
-pub fn call_watched<'a>(
+/// [`CallStop::Missing`] with all of them. Its result is then discarded. The inspector is told of no frame if a native contract
+/// is called directly, or if the gas is below the intrinsic gas.
+pub fn call<'a>(
     context: &CallContext<'_>,
     message: &CallMessage,
     overrides: &StateOverride,

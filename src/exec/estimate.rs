@@ -4,7 +4,7 @@ use alloc::{borrow::Cow, collections::BTreeSet};
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::call::{CallContext, CallMessage, call_watched};
+use super::call::{CallContext, CallMessage, call};
 use super::limits::RunLimits;
 use super::result::CallOutcome;
 use super::stop::CallStop;
@@ -141,7 +141,7 @@ impl GasSearch<'_, '_> {
             let left = Some(balance.saturating_sub(fee));
             overrides.to_mut().accounts.entry(from).or_default().balance = left;
         }
-        let result = call_watched(self.context, &message, &overrides, self.limits, inspector)?;
+        let result = call(self.context, &message, &overrides, self.limits, inspector)?;
         Ok(result.into_outcome())
     }
 

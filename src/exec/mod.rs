@@ -58,7 +58,7 @@ pub use block_context::{Ancestry, BlockContext, OnUnsimulated};
 pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
 pub use build::{BuiltBlock, TransactionCandidate, build_block, build_in};
-pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
+pub use call::{BlockEnvironment, CallContext, CallMessage, call};
 pub use code_cache::{CodeCache, SharedCodes};
 pub use estimate::{Estimate, estimate};
 pub use genesis::GenesisBlock;

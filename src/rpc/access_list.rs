@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     engine::View,
-    exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call_watched},
+    exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call},
     types::json::Quantity,
 };
 
@@ -63,9 +63,8 @@ fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<HandlerOutp
     let (message, param, overrides) = arguments(view, params)?;
     let call_block = CallBlock::inside(block(view, &param)?);
     let mut touched = TouchedState::default();
-    let result = call_block.run(view, |context, limits| {
-        call_watched(context, &message, &overrides, limits, Some(&mut touched))
-    })?;
+    let result = call_block
+        .run(view, |context, limits| call(context, &message, &overrides, limits, Some(&mut touched)))?;
     let (gas_used, error) = match result.into_outcome() {
         CallOutcome::Success { gas_used, .. } => (gas_used, None),
         CallOutcome::Revert { output, gas_used } => {

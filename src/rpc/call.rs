@@ -206,7 +206,7 @@ pub(super) fn arguments(
 fn eth_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let call_block = CallBlock::inside(block(view, &param)?);
-    let result = call_block.run(view, |context, limits| call(context, &message, &overrides, limits))?;
+    let result = call_block.run(view, |context, limits| call(context, &message, &overrides, limits, None))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
         CallOutcome::Revert { output, .. } => Err(reverted(view, output).into()),
@@ -231,8 +231,8 @@ pub(super) fn keys_of_call(
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let call_block = CallBlock::inside(block(view, &param)?);
-    let (header, mut keys) =
-        call_block.keys_of(view, |context, limits| call(context, &message, &overrides, limits).map(drop))?;
+    let (header, mut keys) = call_block
+        .keys_of(view, |context, limits| call(context, &message, &overrides, limits, None).map(drop))?;
     // An estimate also reads the sender's balance.
     keys.extend(message.from.map(StateKey::Account));
     Ok((header, keys))

@@ -154,7 +154,7 @@ fn full_call(chain: &RecordedChain, recorded: &RecordedCall) -> Result<CallResul
     let hashes = ChainHashes { chain, known: None };
     let block = environment(&chain.blocks[&recorded.number]);
     let context = CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
-    call(&context, &recorded.message, &recorded.overrides, &RunLimits::default())
+    call(&context, &recorded.message, &recorded.overrides, &RunLimits::default(), None)
 }
 
 /// Runs the call on the given nodes, fetching missing data. Also returns the number of rounds.
@@ -171,7 +171,7 @@ fn fetched_call(
         let hashes = ChainHashes { chain, known: Some(known.clone()) };
         let context =
             CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
-        match call(&context, &recorded.message, &recorded.overrides, &RunLimits::default()) {
+        match call(&context, &recorded.message, &recorded.overrides, &RunLimits::default(), None) {
             Err(CallStop::Missing(keys)) => {
                 assert!(!keys.is_empty());
                 for key in keys {
@@ -298,8 +298,8 @@ fn interrupts_and_limits_end_a_run() {
     let none = StateOverride::default();
 
     let stopped = RunLimits { interrupt: &|| true, ..RunLimits::default() };
-    assert_eq!(call(&context, &message, &none, &stopped), Err(CallStop::Interrupted));
-    let out = call(&context, &message, &none, &RunLimits::default()).unwrap().into_outcome();
+    assert_eq!(call(&context, &message, &none, &stopped, None), Err(CallStop::Interrupted));
+    let out = call(&context, &message, &none, &RunLimits::default(), None).unwrap().into_outcome();
     assert_eq!(out, CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: 10_000_000 });
 }
 
@@ -317,10 +317,10 @@ fn an_attempt_that_ends_early_reports_no_missing_facts() {
     let context = CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
     let message = CallMessage { to: Some(address), ..CallMessage::default() };
     let none = StateOverride::default();
-    let whole = call(&context, &message, &none, &RunLimits::default());
+    let whole = call(&context, &message, &none, &RunLimits::default(), None);
     assert_eq!(whole, Err(CallStop::Missing(keys.into())));
     let attempt = RunLimits { is_attempt: true, ..RunLimits::default() };
-    assert_eq!(call(&context, &message, &none, &attempt), Err(CallStop::Interrupted));
+    assert_eq!(call(&context, &message, &none, &attempt, None), Err(CallStop::Interrupted));
 }
 
 /// PUSH1 0, then: JUMPDEST DUP1 SLOAD POP PUSH1 1 ADD PUSH1 2 JUMP
@@ -338,13 +338,15 @@ fn a_run_reports_a_bounded_number_of_missing_facts() {
     let none = StateOverride::default();
     let limits = RunLimits { max_missing: 10, ..RunLimits::default() };
     let context = CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
-    let Err(CallStop::Missing(keys)) = call(&context, &message, &none, &limits) else { panic!("no misses") };
+    let Err(CallStop::Missing(keys)) = call(&context, &message, &none, &limits, None) else {
+        panic!("no misses")
+    };
     assert!(keys.len() >= 10 && keys.len() < 2_000, "{}", keys.len());
 
     state.hide_all = false;
     let limits = RunLimits { max_keys: 100, ..RunLimits::default() };
     let context = CallContext { state: &state, hashes: &hashes, block: &block, rules: rules(), chain_id: 33 };
-    assert_eq!(call(&context, &message, &none, &limits), Err(CallStop::TooManyKeys { limit: 100 }));
+    assert_eq!(call(&context, &message, &none, &limits, None), Err(CallStop::TooManyKeys { limit: 100 }));
 }
 
 fn empty_block() -> rootlight::exec::BlockEnvironment {

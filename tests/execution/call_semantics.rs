@@ -53,7 +53,7 @@ fn run_under(
     };
     let hashes = MapHashes::default();
     let context = CallContext { state, hashes: &hashes, block: &block, rules, chain_id: 33 };
-    call(&context, message, overrides, &RunLimits::default()).map(|result| result.into_outcome())
+    call(&context, message, overrides, &RunLimits::default(), None).map(|result| result.into_outcome())
 }
 
 fn run(state: &MapState, message: &CallMessage) -> Result<CallOutcome, CallStop> {

@@ -110,7 +110,7 @@ fn compare(
         data: bytes(case["data"].as_str().unwrap_or("00ff")),
         ..CallMessage::default()
     };
-    let got = call(&context, &message, &overrides(env, case), &RunLimits::default());
+    let got = call(&context, &message, &overrides(env, case), &RunLimits::default(), None);
     let output = match got.as_ref().map(|result| &**result) {
         Ok(CallOutcome::Success { output, .. }) => output.clone(),
         Ok(CallOutcome::Halt { .. }) => Default::default(),

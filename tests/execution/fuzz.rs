@@ -64,7 +64,7 @@ fn run_file(path: &Path) -> (usize, Vec<usize>) {
     };
     let cases = file["cases"].as_array().unwrap();
     let differs = |case: &Value| {
-        let got = call(&context, &message, &overrides(case), &RunLimits::default());
+        let got = call(&context, &message, &overrides(case), &RunLimits::default(), None);
         let want = bytes(text(case, "r"));
         let equal = match got.as_ref().map(|result| &**result) {
             Ok(CallOutcome::Success { output, .. }) => *output == want,

@@ -99,7 +99,7 @@ impl RecordedState {
             CallContext { state: &state, hashes: self, block: &block, rules: rules(), chain_id: 33 };
         // The reference node does not apply the gas cap to these direct calls.
         let limits = RunLimits { gas_cap: 1 << 40, ..RunLimits::default() };
-        call(&context, message, overrides, &limits).map(|result| result.into_outcome())
+        call(&context, message, overrides, &limits, None).map(|result| result.into_outcome())
     }
 }
 

@@ -11,7 +11,7 @@ use rootlight::exec::trace::{
 };
 use rootlight::exec::{
     BlockEnvironment, CallContext, CallMessage, CallOutcome, Executed, FrameKind, HaltReason, Inspector,
-    RunLimits, call_watched,
+    RunLimits, call,
 };
 use rootlight::state::StateOverride;
 use rootlight::types::{RawUint, Receipt, Transaction};
@@ -109,7 +109,7 @@ impl Case {
         };
         let limits = RunLimits::default();
         let overrides = StateOverride::default();
-        call_watched(&context, &message, &overrides, &limits, Some(inspector)).unwrap().into_outcome()
+        call(&context, &message, &overrides, &limits, Some(inspector)).unwrap().into_outcome()
     }
 }
 
