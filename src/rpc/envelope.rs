@@ -297,24 +297,6 @@ fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
 /// The answer to one call, ready to be written.
 pub type Outcome = Result<Box<RawValue>, RpcError>;
 
-/// Appends `{"jsonrpc":"2.0","id":..,"result":..}` or its error form to a text.
-///
-/// Returns `false` for a notification, which gets no answer, whether it succeeded or failed.
-pub(super) fn write_answer(text: &mut String, id: &Id, outcome: &Outcome) -> bool {
-    if matches!(id, Id::Absent) {
-        return false;
-    }
-    let id = id.as_json();
-    let (name, value) = match outcome {
-        Ok(result) => ("result", Cow::Borrowed(result.get())),
-        Err(error) => ("error", Cow::Owned(error.to_json())),
-    };
-    let parts = [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", name, "\":", &value, "}"];
-    text.reserve(parts.iter().map(|part| part.len()).fold(0, usize::saturating_add));
-    parts.into_iter().for_each(|part| text.push_str(part));
-    true
-}
-
 /// The response of a host that cannot answer a message: an error under the id of a single call, or under `null`.
 pub fn write_error(id: &Id, code: i32, text: &str) -> String {
     let error = error_object(code, &[text, id.remark()].concat(), None);
@@ -324,6 +306,7 @@ pub fn write_error(id: &Id, code: i32, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::Reply;
 
     fn single_id(message: &[u8]) -> Id {
         match parse(message, 0) {
@@ -364,8 +347,7 @@ mod tests {
         {
             let entry = single(&call(&long));
             assert_eq!(code(&entry), -32600);
-            let error = Err(entry.call.unwrap_err());
-            let answer = answered(&entry.id, &error).unwrap();
+            let answer = answered(&entry.id, Err(entry.call.unwrap_err())).unwrap();
             assert_eq!(
                 answer,
                 r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id is longer than 1024 bytes"}}"#
@@ -388,9 +370,8 @@ mod tests {
         }
     }
 
-    fn answered(id: &Id, outcome: &Outcome) -> Option<String> {
-        let mut text = String::new();
-        write_answer(&mut text, id, outcome).then_some(text)
+    fn answered(id: &Id, outcome: Outcome) -> Option<String> {
+        Reply::to_one(id.clone(), outcome).into_text()
     }
 
     fn code(entry: &MessageEntry) -> i32 {
@@ -414,7 +395,7 @@ mod tests {
         for id in ["1", "-7", "1.50", "\"a\\u0041\"", "null", "123456789012345678901234567890"] {
             let entry = single(&alloc::format!(r#"{{"id":{id},"method":"m"}}"#));
             let ok: Outcome = Ok(serde_json::value::to_raw_value(&true).unwrap());
-            let written = answered(&entry.id, &ok).unwrap();
+            let written = answered(&entry.id, ok).unwrap();
             assert_eq!(written, alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":true}}"#));
         }
     }
@@ -424,14 +405,14 @@ mod tests {
         for id in ["true", "{}", "[1]"] {
             let entry = single(&alloc::format!(r#"{{"id":{id},"method":"m"}}"#));
             assert_eq!(code(&entry), -32600);
-            assert!(answered(&entry.id, &Err(RpcError::InvalidRequest)).unwrap().contains(r#""id":null"#));
+            assert!(answered(&entry.id, Err(RpcError::InvalidRequest)).unwrap().contains(r#""id":null"#));
         }
     }
 
     #[test]
     fn a_call_without_id_is_never_answered() {
         let entry = single(r#"{"method":"m"}"#);
-        assert!(answered(&entry.id, &Err(RpcError::InvalidRequest)).is_none());
+        assert!(answered(&entry.id, Err(RpcError::InvalidRequest)).is_none());
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl MessageProgress {
             Some(Response { id, row, outcome, effect, marks })
         };
         let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
-        Reply::new(self.kind.clone(), responses)
+        Reply { kind: self.kind.clone(), responses }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The reply to a message, which is written as text once.
 
-use alloc::{string::String, vec, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec, vec::Vec};
 
 use super::{
-    envelope::{Id, MessageEntry, MessageForm, Outcome, write_answer},
+    envelope::{Id, MessageEntry, MessageForm, Outcome},
     error::RpcError,
     message::Message,
     method::{Effect, Method},
@@ -17,8 +17,8 @@ const FRAME: usize = 96;
 /// The reply to a message: a response for each of its requests.
 #[derive(Debug)]
 pub struct Reply {
-    kind: MessageForm,
-    responses: Vec<Response>,
+    pub(super) kind: MessageForm,
+    pub(super) responses: Vec<Response>,
 }
 
 /// The response to one request.
@@ -56,10 +56,6 @@ impl Marks {
 }
 
 impl Reply {
-    pub(super) fn new(kind: MessageForm, responses: Vec<Response>) -> Self {
-        Self { kind, responses }
-    }
-
     /// The reply to a message of one request with this id.
     pub fn to_one(id: Id, outcome: Outcome) -> Self {
         let response = Response { id, row: None, outcome, effect: None, marks: Marks::default() };
@@ -131,14 +127,11 @@ impl Reply {
         };
         let mut text = String::new();
         for response in self.responses {
-            let before = text.len();
-            if is_batch {
-                text.push(if before == 0 { '[' } else { ',' });
+            if is_batch && !matches!(response.id, Id::Absent) {
+                text.push(if text.is_empty() { '[' } else { ',' });
             }
             // Dropping a response frees its memory before the next one is written.
-            if !response.write(&mut text) {
-                text.truncate(before);
-            }
+            response.write(&mut text);
         }
         if text.is_empty() {
             return None;
@@ -159,25 +152,26 @@ impl Reply {
 }
 
 impl Response {
-    /// Appends the response to a text; `false` if it is not sent.
-    fn write(self, text: &mut String) -> bool {
-        if !write_answer(text, &self.id, &self.outcome) {
-            return false;
+    /// Appends `{"jsonrpc":"2.0","id":..,"result":..}` or its error form, with the marks, to a text. A notification gets no
+    /// response, whether it succeeded or failed.
+    fn write(self, text: &mut String) {
+        if matches!(self.id, Id::Absent) {
+            return;
         }
+        let (name, value) = match &self.outcome {
+            Ok(result) => ("result", Cow::Borrowed(result.get())),
+            Err(error) => ("error", Cow::Owned(error.to_json())),
+        };
+        let parts = [r#"{"jsonrpc":"2.0","id":"#, self.id.as_json(), ",\"", name, "\":", &value];
+        text.reserve(parts.iter().map(|part| part.len()).fold(1, usize::saturating_add));
+        parts.into_iter().for_each(|part| text.push_str(part));
         let Marks { level, start, bitcoin } = self.marks;
-        for (name, mark) in [("level", level.map(Level::name)), ("start", start), ("bitcoin", bitcoin)] {
-            add_mark(text, name, mark);
+        let marks = [("level", level.map(Level::name)), ("start", start), ("bitcoin", bitcoin)];
+        for (name, mark) in marks {
+            let Some(mark) = mark else { continue };
+            [",\"", name, "\":\"", mark, "\""].into_iter().for_each(|part| text.push_str(part));
         }
-        true
-    }
-}
-
-/// Adds a mark to the object at the end of a text.
-fn add_mark(text: &mut String, name: &str, mark: Option<&str>) {
-    let Some(mark) = mark else { return };
-    text.pop();
-    for part in [",\"", name, "\":\"", mark, "\"}"] {
-        text.push_str(part);
+        text.push('}');
     }
 }
 
