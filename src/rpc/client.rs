@@ -223,11 +223,11 @@ impl<S: LockKind> SharedClient<S> {
 
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
-        let pinned = self.pin_newest(now);
-        if let Some(chain) = self.shown.read().as_ref() {
-            return pinned.with_chain(chain.clone(), now);
+        let newest = PinnedHead::new(&self.sync.read(), self.config.clone(), now);
+        match self.shown.read().as_ref() {
+            Some(chain) => newest.with_chain(chain.clone(), now),
+            None => newest,
         }
-        pinned
     }
 
     /// The newest verified state of the chain, whatever messages are shown.
