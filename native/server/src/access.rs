@@ -80,7 +80,7 @@ pub(crate) enum CallerOrigin {
     Foreign(Arc<str>),
 }
 
-/// What is not checked yet may do least.
+/// The sender of a request that is refused may do least.
 impl Default for CallerOrigin {
     fn default() -> Self {
         Self::Foreign(Arc::default())

@@ -133,16 +133,15 @@ pub(super) async fn read_message(shared: &ServerState, caller: &Caller, text: Ve
     if text.len() <= SHORT_JSON {
         return Some(Message::read(&text, dispatcher(), most));
     }
-    Box::pin(read_long(shared, caller, text)).await
-}
-
-async fn read_long(shared: &ServerState, caller: &Caller, text: Vec<u8>) -> Option<Message> {
-    let most = caller.connection.batch_limit();
-    let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
-    let permit = shared.reads.enter(caller.id, size).await;
-    let reading = move |_: &Pauses<'_>| {
-        let _permit = permit;
-        Message::read(&text, dispatcher(), most)
-    };
-    shared.counts.limits.work().run_last(reading).await
+    // Boxed, because few messages are long.
+    Box::pin(async move {
+        let size = if text.trim_ascii_start().starts_with(b"[") { Size::Batch } else { Size::Single };
+        let permit = shared.reads.enter(caller.id, size).await;
+        let reading = move |_: &Pauses<'_>| {
+            let _permit = permit;
+            Message::read(&text, dispatcher(), most)
+        };
+        shared.counts.limits.work().run_last(reading).await
+    })
+    .await
 }

@@ -170,19 +170,18 @@ impl ClientConnection {
 
     /// Counts bytes as unsent that take no memory of this connection, or little.
     pub(crate) fn sending_uncounted(self: &Arc<Self>, body: Bytes) -> Unsent {
-        self.unsent_of(body, 0)
+        let counted = body.len();
+        self.unsent.fetch_add(counted, Ordering::Relaxed);
+        self.sends.notify_one();
+        Unsent { work: self.work(), body, counted, reserved: Default::default() }
     }
 
     /// As [`Self::sending_uncounted`], for a control frame of a WebSocket, which has a header even if its payload is empty.
     pub(crate) fn sending_control(self: &Arc<Self>, payload: Bytes) -> Unsent {
-        self.unsent_of(payload, SERVER_HEADER)
-    }
-
-    fn unsent_of(self: &Arc<Self>, body: Bytes, header: usize) -> Unsent {
-        let counted = body.len() + header;
-        self.unsent.fetch_add(counted, Ordering::Relaxed);
-        self.sends.notify_one();
-        Unsent { work: self.work(), body, counted, reserved: Default::default() }
+        self.unsent.fetch_add(SERVER_HEADER, Ordering::Relaxed);
+        let mut unsent = self.sending_uncounted(payload);
+        unsent.counted = unsent.counted.saturating_add(SERVER_HEADER);
+        unsent
     }
 
     /// The number of bytes of unsent answers.

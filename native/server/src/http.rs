@@ -11,6 +11,7 @@ use rootlight::rpc::envelope::{Id, write_error};
 use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
 
+use super::access::CallerOrigin;
 use super::body::{self, UnreadBody};
 use super::coding::{self, Coding};
 use super::compress;
@@ -38,32 +39,22 @@ pub(crate) async fn handle(
     connection: &Arc<ClientConnection>,
     request: Request,
 ) -> axum::http::Response<CountedBody> {
-    let rules = shared.live.rules();
-    let mut source = rules.proxies.source(connection, request.headers());
+    let (source, admitted) = check_origin(shared, connection, &request);
     let id = shared.ids.of(request.headers(), source.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.count_for(source.id);
     let work = (*request.method() == Method::POST).then(|| connection.work());
-    let answered = async {
-        if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.id.address)) {
-            return refusal::banned().into();
-        }
-        let authority = request.uri().authority().map(|authority| authority.as_str());
-        source.origin = match rules.access.check(request.headers(), authority) {
-            Ok(origin) => origin,
-            Err(refusal) => {
-                return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()).into();
+    let mut reply = match admitted {
+        Ok(cors) => {
+            let mut reply = route(shared, connection, source, request).instrument(span.clone()).await;
+            if let Some((origin, varies)) = cors {
+                add_cors(reply.headers_mut(), origin, varies);
             }
-        };
-        let cors = rules.access.allow_origin(request.headers());
-        let mut reply = route(shared, connection, source, request).await;
-        if let Some((origin, varies)) = cors {
-            add_cors(reply.headers_mut(), origin, varies);
+            reply
         }
-        reply
+        Err(refused) => refused.into(),
     };
-    let mut reply = answered.instrument(span.clone()).await;
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
     reply.headers_mut().insert(request_id::HEADER, id);
     let response = count_until_sent(connection, reply).await;
@@ -74,6 +65,33 @@ pub(crate) async fn handle(
     }
     debug!(parent: &span, status, "response");
     response
+}
+
+/// The value of `Access-Control-Allow-Origin`, and whether it depends on the request.
+type AllowedOrigin = (HeaderValue, bool);
+
+/// Checks a request by the present rules. Returns where it comes from, and what lets a page read the answer; or the response to
+/// a banned client, an unknown host or a page that may not call.
+fn check_origin(
+    shared: &ServerState,
+    connection: &ClientConnection,
+    request: &Request,
+) -> (RequestSource, Result<Option<AllowedOrigin>, Response>) {
+    let rules = shared.live.rules();
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    let (origin, refusal) = match rules.access.check(request.headers(), authority) {
+        Ok(origin) => (origin, None),
+        Err(refusal) => (CallerOrigin::default(), Some(refusal)),
+    };
+    let source = rules.proxies.source(connection, request.headers(), origin);
+    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.id.address)) {
+        return (source, Err(refusal::banned()));
+    }
+    let admitted = match refusal {
+        Some(refusal) => Err(error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string())),
+        None => Ok(rules.access.allow_origin(request.headers())),
+    };
+    (source, admitted)
 }
 
 async fn route(

@@ -30,9 +30,9 @@ impl LiveSettings {
         Arc::new(Self(watch::Sender::new(Arc::new(rules))))
     }
 
-    /// The present settings.
-    pub(crate) fn rules(&self) -> Arc<ReloadableSettings> {
-        self.0.borrow().clone()
+    /// The present settings. They cannot be replaced while the returned value is held.
+    pub(crate) fn rules(&self) -> watch::Ref<'_, Arc<ReloadableSettings>> {
+        self.0.borrow()
     }
 
     /// The present settings, and each change of them.

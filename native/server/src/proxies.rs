@@ -86,8 +86,13 @@ impl RequestSource {
 }
 
 impl Proxies {
-    /// Where a request comes from; its origin is not checked yet.
-    pub(crate) fn source(&self, connection: &ClientConnection, headers: &HeaderMap) -> RequestSource {
+    /// Where a request of this origin comes from.
+    pub(crate) fn source(
+        &self,
+        connection: &ClientConnection,
+        headers: &HeaderMap,
+        origin: CallerOrigin,
+    ) -> RequestSource {
         let id = connection.id;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
         let forwarded = if proxied { self.forwarded(headers) } else { None };
@@ -95,7 +100,7 @@ impl Proxies {
         let id =
             forwarded.map_or(id, |address| CallerId { connection: id.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        RequestSource { id, address, proxied, behind_proxies, origin: CallerOrigin::default() }
+        RequestSource { id, address, proxied, behind_proxies, origin }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -138,7 +143,7 @@ mod tests {
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
-        let source = proxies.source(&connection, &headers);
+        let source = proxies.source(&connection, &headers, CallerOrigin::Trusted);
         assert_eq!(source.id.connection, connection.id.connection);
         assert_eq!(source.id.address, CallerId::new(source.address).address);
         (source.address.to_string(), source.proxied)
@@ -191,9 +196,12 @@ mod tests {
         headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());
         let local = "127.0.0.0/8".parse().unwrap();
         let without = Proxies { networks: vec![local], unix: false };
-        assert!(without.source(&connection, &headers).is_local(), "networks do not include Unix sockets");
+        assert!(
+            without.source(&connection, &headers, CallerOrigin::Trusted).is_local(),
+            "networks do not include Unix sockets"
+        );
         let with = Proxies { networks: Vec::new(), unix: true };
-        let source = with.source(&connection, &headers);
+        let source = with.source(&connection, &headers, CallerOrigin::Trusted);
         assert_eq!((source.id.address.to_string().as_str(), source.is_local()), ("1.2.3.4", false));
     }
 
@@ -201,7 +209,7 @@ mod tests {
     fn no_request_through_a_proxy_counts_as_local() {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
         let connection = ClientConnection::from("127.0.0.1".parse().unwrap(), &Counts::default());
-        assert!(!proxies.source(&connection, &HeaderMap::new()).is_local());
+        assert!(!proxies.source(&connection, &HeaderMap::new(), CallerOrigin::Trusted).is_local());
         for (own, expected) in [
             ("127.0.0.1", true),
             ("::1", true),
@@ -211,7 +219,7 @@ mod tests {
         ] {
             let connection = ClientConnection::from(own.parse().unwrap(), &Counts::default());
             assert_eq!(
-                Proxies::default().source(&connection, &HeaderMap::new()).is_local(),
+                Proxies::default().source(&connection, &HeaderMap::new(), CallerOrigin::Trusted).is_local(),
                 expected,
                 "{own}"
             );

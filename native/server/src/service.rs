@@ -173,22 +173,23 @@ impl Caller {
     /// use keys or change the chain.
     #[must_use]
     pub fn new(id: CallerId, foreign_page: Option<String>) -> Self {
-        Self::with(id, foreign_page, |connection| connection)
+        Self::over(Self::guest(id), id, foreign_page)
     }
 
-    /// As [`Self::new`], with a connection to which this function has given further rights.
+    /// The connection of a sender that is not the operator, to be given further rights.
     #[must_use]
-    pub fn with(
-        id: CallerId,
-        foreign_page: Option<String>,
-        rights: impl FnOnce(Connection) -> Connection,
-    ) -> Self {
+    pub fn guest(id: CallerId) -> Connection {
+        Connection::new(id.asker().number, id.connection).with_operator(false)
+    }
+
+    /// As [`Self::new`], over this connection ([`Self::guest`]).
+    #[must_use]
+    pub fn over(connection: Connection, id: CallerId, foreign_page: Option<String>) -> Self {
         // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
         // because the numbers only tell frames apart: they do not run out, and no sender sees them.
         static FRAMES: AtomicU64 = AtomicU64::new(0);
         let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
-        let guest = Connection::new(id.asker().number, id.connection).with_operator(false);
-        let connection = rights(guest).from_foreign_page(foreign_page, frame);
+        let connection = connection.from_foreign_page(foreign_page, frame);
         let id = CallerId { page: connection.owner().asker.quota_owner().page, ..id };
         Self { id, connection: Arc::new(connection), takes_pieces: false }
     }

@@ -12,7 +12,7 @@ use crate::front_ends::{ALICE, FrontEndsFixture};
 /// A caller with a key of these rights, who can receive notifications.
 pub(crate) fn caller(key: u32, rights: u64) -> Caller {
     let peer = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).of_key(key);
-    Caller::with(peer, None, |connection| connection.with_rights(rights)).with_subscriptions(8)
+    Caller::over(Caller::guest(peer).with_rights(rights), peer, None).with_subscriptions(8)
 }
 
 /// What a front end answers to a caller: a result or an error.

@@ -1,6 +1,5 @@
 //! Measures how long messages take.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use rootlight::rpc::{Message, Reply};
@@ -11,17 +10,17 @@ use crate::service::ReservedReply;
 
 /// The measurement of one message. Dropping it ends the measurement; without [`Self::end`] no time is recorded.
 #[derive(Debug)]
-pub(crate) struct MessageTimer {
-    metrics: Arc<Metrics>,
+pub(crate) struct MessageTimer<'a> {
+    metrics: &'a Metrics,
     label_index: usize,
     since: Instant,
 }
 
-impl MessageTimer {
+impl<'a> MessageTimer<'a> {
     /// Measures a message that began to be read at `since`.
-    pub(crate) fn start(metrics: &Arc<Metrics>, message: &Message, since: Instant) -> Self {
+    pub(crate) fn start(metrics: &'a Metrics, message: &Message, since: Instant) -> Self {
         metrics.messages.in_flight.inc();
-        Self { metrics: metrics.clone(), label_index: label_index(message), since }
+        Self { metrics, label_index: label_index(message), since }
     }
 
     /// Records the time of a message that was answered.
@@ -36,7 +35,7 @@ impl MessageTimer {
     }
 }
 
-impl Drop for MessageTimer {
+impl Drop for MessageTimer<'_> {
     fn drop(&mut self) {
         self.metrics.messages.in_flight.dec();
     }
@@ -51,7 +50,7 @@ mod tests {
 
     /// How many messages got a result and how many an error, after one message.
     fn counted(message: &str, answer: impl FnOnce(Message) -> ReservedReply) -> (u64, u64) {
-        let (metrics, message) = (Arc::<Metrics>::default(), read(message.as_bytes()));
+        let (metrics, message) = (Metrics::default(), read(message.as_bytes()));
         let timer = MessageTimer::start(&metrics, &message, Instant::now());
         timer.end(&answer(message));
         let [ref count] = metrics.messages.counts()[..] else { panic!("one message") };
