@@ -10,6 +10,7 @@ use super::{
     dispatch::Dispatcher,
     envelope::{Call, Id, MessageEntry, MessageForm, parse},
     error::RpcError,
+    method::BRIEF_COST,
 };
 
 #[cfg(any(test, feature = "testkit"))]
@@ -77,6 +78,13 @@ impl Message {
     /// The id of the only request; [`Id::Unknown`] for a batch, and for a message that cannot be read.
     pub fn single_id(&self) -> Id {
         self.single().map_or(Id::Unknown, |entry| entry.id.clone())
+    }
+
+    /// Whether answering the message takes no longer than a few look-ups, as [`MessageProgress::is_brief`](super::MessageProgress::is_brief)
+    /// says of the requests that are left of it.
+    pub fn is_brief(&self) -> bool {
+        let cost = |call: &Call| call.row.map_or(0, |row| row.cost_of(call.params.len()));
+        self.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 
     /// The length of the text that was read, in bytes.

@@ -386,6 +386,13 @@ impl Method {
         }
     }
 
+    /// The cost of a call with so many parameters. Using the filters counts as the highest cost, and so does a method that
+    /// changes the chain with an optional parameter, which asks for more than one block.
+    pub(super) fn cost_of(&self, params: usize) -> u32 {
+        let more = self.writes() && params > self.required();
+        if more || self.watches() { u32::MAX } else { self.cost }
+    }
+
     /// How many parameters must be given.
     pub fn required(&self) -> usize {
         self.params.iter().filter(|p| p.required).count()

@@ -110,12 +110,7 @@ impl MessageProgress {
     /// would cost more than answering them. Running code for a caller, reading many blocks or using the filters does not
     /// count as brief.
     pub fn is_brief(&self) -> bool {
-        let cost = |request: &Request| {
-            let row = request.row;
-            // The optional parameter of a method that changes the chain asks for more than one block.
-            let more = row.writes() && request.values().len() > row.required();
-            if more || row.watches() { u32::MAX } else { row.cost }
-        };
+        let cost = |request: &Request| request.row.cost_of(request.values().len());
         self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 

@@ -81,7 +81,7 @@ pub struct LightService {
 enum SessionInput {
     /// A message, and the connection that it arrived on.
     Start(Message, Arc<Connection>),
-    /// A session that is not brief and has not run yet.
+    /// A session of the host itself, which has not run yet.
     Begin(Box<Session>),
     /// A session, and the responses that it waits for.
     Feed(Box<Session>, UpstreamResponses),
@@ -330,8 +330,7 @@ impl LightService {
                 return error(INTERNAL_ERROR, "Internal server error");
             };
             match step {
-                None => next = SessionInput::Begin(session),
-                Some(SessionStep::Fetch(requests)) => {
+                SessionStep::Fetch(requests) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
                     if !self.hold(&mut reserved, caller_id, session.finished_bytes()).await
@@ -343,7 +342,7 @@ impl LightService {
                     let answers = with_caller(caller_id.asker(), self.ask(requests)).await;
                     next = SessionInput::Feed(session, answers);
                 }
-                Some(SessionStep::Done(reply)) => {
+                SessionStep::Done(reply) => {
                     if self.shared.client.close(*session) {
                         self.shared.changed();
                     }
@@ -378,16 +377,15 @@ impl LightService {
     }
 
     /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
-    /// Returns a session without a step if its message turns out not to be brief.
     async fn run(
         &self,
         next: SessionInput,
         caller_id: CallerId,
         size: Size,
-    ) -> Option<(Box<Session>, Option<SessionStep>)> {
+    ) -> Option<(Box<Session>, SessionStep)> {
         let brief = match &next {
             // Decoding long parameters takes as long as a run.
-            SessionInput::Start(message, _) => message.bytes() <= SHORT_JSON,
+            SessionInput::Start(message, _) => message.bytes() <= SHORT_JSON && message.is_brief(),
             SessionInput::Begin(_) => false,
             SessionInput::Feed(session, _) => session.is_brief(),
         };
@@ -399,11 +397,7 @@ impl LightService {
             let _permits = (brief_permit, permit);
             let mut session = match next {
                 SessionInput::Start(message, connection) => {
-                    let session = Box::new(shared.client.open_from(connection, message, shared.now()));
-                    if brief && !session.is_brief() {
-                        return (session, None);
-                    }
-                    session
+                    Box::new(shared.client.open_from(connection, message, shared.now()))
                 }
                 SessionInput::Begin(session) => session,
                 SessionInput::Feed(mut session, fetched) => {
@@ -422,7 +416,7 @@ impl LightService {
                 started.elapsed() > limit
             };
             let step = shared.client.step(&mut session, &interrupt);
-            (session, Some(step))
+            (session, step)
         });
         work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()
     }
