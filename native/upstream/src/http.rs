@@ -116,27 +116,7 @@ impl HttpUpstream {
         Ok(Self { url, client, config, batching, reached, intake })
     }
 
-    /// Sends one batch, and tries again until a response arrives or the tries are used up.
-    async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Reservation), UpstreamError> {
-        // Each try shares the bytes.
-        let body = Bytes::from(encode_batch(requests, FIRST_ID));
-        let retries = self.config.attempts.saturating_sub(1) as usize;
-        let longest = self.config.longest_pause;
-        (|| self.once(body.clone(), requests.len()))
-            .retry(self.config.pauses().with_max_times(retries))
-            .sleep(tokio::time::sleep)
-            .when(|failure| failure.retry.is_some())
-            .adjust(|failure, pause| {
-                let wanted = failure.retry.flatten();
-                pause.map(|pause| wanted.unwrap_or(pause).min(longest))
-            })
-            .notify(|failure, wait| {
-                debug!(upstream = %self.batching.name, error = %failure.error, ?wait, "trying again");
-            })
-            .await
-            .map_err(|failure| failure.error)
-    }
-
+    /// Sends one batch once.
     async fn once(&self, body: Bytes, count: usize) -> Result<(Decoded, Reservation), FailedAttempt> {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
@@ -234,7 +214,25 @@ impl BatchTransport for HttpUpstream {
         &'a self,
         requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Reservation), UpstreamError>> {
-        Box::pin(self.attempt(requests))
+        Box::pin(async move {
+            // Each try shares the bytes.
+            let body = Bytes::from(encode_batch(requests, FIRST_ID));
+            let retries = self.config.attempts.saturating_sub(1) as usize;
+            let longest = self.config.longest_pause;
+            (|| self.once(body.clone(), requests.len()))
+                .retry(self.config.pauses().with_max_times(retries))
+                .sleep(tokio::time::sleep)
+                .when(|failure| failure.retry.is_some())
+                .adjust(|failure, pause| {
+                    let wanted = failure.retry.flatten();
+                    pause.map(|pause| wanted.unwrap_or(pause).min(longest))
+                })
+                .notify(|failure, wait| {
+                    debug!(upstream = %self.batching.name, error = %failure.error, ?wait, "trying again");
+                })
+                .await
+                .map_err(|failure| failure.error)
+        })
     }
 
     fn batching(&self) -> &Batching {
