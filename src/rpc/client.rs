@@ -11,9 +11,8 @@ use alloy_primitives::B256;
 use super::{
     auxiliary::AuxiliarySource,
     connection::Connection,
-    dispatch::Dispatcher,
     lock::{Lock, LockKind, SingleOwner},
-    message::Message,
+    message::{Dispatcher, Message},
     session::{Session, SessionStep},
 };
 use crate::{

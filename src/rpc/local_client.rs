@@ -5,11 +5,10 @@ use alloc::{boxed::Box, sync::Arc};
 
 use super::{
     connection::Connection,
-    dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
     log_stream::{self, LogStream, ReplyOrLogs},
-    message::Message,
+    message::{Dispatcher, Message},
     method::{BRIEF_COST, Effect, Failure, HandlerOutput, Runs},
     progress::MessageProgress,
     reply::Reply,

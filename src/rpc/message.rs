@@ -1,4 +1,5 @@
-//! One message of a caller, read once: every part of a host that asks what a message is about looks at what is read here.
+//! One message of a caller, read once, with the row of the method table for each call: every part of a host that asks what a
+//! message is about looks at what is read here.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 #[cfg(any(test, feature = "testkit"))]
@@ -7,14 +8,50 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    dispatch::Dispatcher,
     envelope::{Call, Id, MessageEntry, MessageForm, parse},
     error::RpcError,
-    method::BRIEF_COST,
+    method::{BRIEF_COST, Method},
+    table,
 };
 
 #[cfg(any(test, feature = "testkit"))]
 static READS: AtomicUsize = AtomicUsize::new(0);
+
+/// The method table with look-up by name.
+#[derive(Debug, Clone)]
+pub struct Dispatcher {
+    /// Sorted by name; aliases point to the same row.
+    index: Vec<(&'static str, &'static Method)>,
+}
+
+impl Default for Dispatcher {
+    fn default() -> Self {
+        Self::new(table::methods())
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher of these rows. A row takes the place of an earlier one of the same name.
+    pub fn new(rows: impl IntoIterator<Item = &'static Method>) -> Self {
+        let mut index: Vec<(&'static str, &'static Method)> = Vec::new();
+        for method in rows {
+            for name in core::iter::once(method.name).chain(method.aliases.iter().copied()) {
+                let place = index.partition_point(|(before, _)| *before < name);
+                match index.get_mut(place) {
+                    Some((known, row)) if *known == name => *row = method,
+                    _ => index.insert(place, (name, method)),
+                }
+            }
+        }
+        Self { index }
+    }
+
+    /// The row of this name or alias.
+    pub fn find(&self, name: &str) -> Option<&'static Method> {
+        let position = self.index.binary_search_by_key(&name, |(known, _)| known).ok()?;
+        self.index.get(position).map(|(_, method)| *method)
+    }
+}
 
 /// A message whose calls name their rows of the method table.
 #[derive(Debug, Clone)]

@@ -32,7 +32,6 @@ mod debug;
 mod dev;
 #[cfg(feature = "catalogue")]
 mod discover;
-mod dispatch;
 mod entries;
 pub mod envelope;
 mod error;
@@ -129,7 +128,6 @@ pub use chain::sync_status;
 #[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::{Connection, Selection};
-pub use dispatch::Dispatcher;
 pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
 #[cfg(feature = "light")]
@@ -141,7 +139,7 @@ pub use lock::{Lock, LockKind, SingleOwner};
 #[cfg(feature = "local")]
 pub use log_stream::{LogStream, ReplyOrLogs};
 pub use logs::{range_failure, watch as log_watch};
-pub use message::Message;
+pub use message::{Dispatcher, Message};
 #[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{

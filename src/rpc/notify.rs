@@ -4,10 +4,9 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
-    message::{Message, id_text, text_param},
+    message::{Dispatcher, Message, id_text, text_param},
 };
 use crate::types::json::for_each_member;
 

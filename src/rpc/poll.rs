@@ -364,7 +364,10 @@ mod tests {
     use crate::{
         consensus::{Checkpoint, Network},
         light::{ClientConfig, HeaderSync, Now, SyncOptions, SyncStep},
-        rpc::{dispatch::Dispatcher, message::Message, progress::MessageProgress},
+        rpc::{
+            message::{Dispatcher, Message},
+            progress::MessageProgress,
+        },
     };
 
     /// A client of two upstreams, of which `failed` have just failed.

@@ -5,7 +5,7 @@ use crate::{
     consensus::{Checkpoint, Network},
     dev::PrivateKey,
     light::{ClientConfig, HeaderSync, Now, UnprovenPolicy},
-    rpc::{dispatch::Dispatcher, envelope::BATCH_LIMIT},
+    rpc::{envelope::BATCH_LIMIT, message::Dispatcher},
     types::Transaction,
 };
 
