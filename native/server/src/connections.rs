@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -36,6 +38,16 @@ pub(super) struct Connections {
     pub(super) shared: Arc<ServerState>,
     pub(super) slots: Arc<ConnectionSlots>,
     pub(super) tls: Option<TlsAcceptor>,
+}
+
+/// What ends a connection besides its client.
+enum Signal {
+    /// The server stops: the connection ends after the request that is being answered.
+    Stop,
+    /// The client does not read its answers.
+    Stalled,
+    /// Another connection needs the place.
+    Close,
 }
 
 impl Connections {
@@ -115,25 +127,36 @@ impl Connections {
         });
         let io = TokioIo::new(Metered::new(stream, connection.clone()));
         let exchange = builder.serve_connection(io, service).with_upgrades();
-        let (mut stop, write_timeout) = (self.shared.stop.clone(), self.shared.limits.write_timeout);
         tokio::pin!(exchange);
-        let ended = tokio::select! {
-            ended = exchange.as_mut() => ended,
-            () = stopped(&mut stop) => {
-                exchange.as_mut().graceful_shutdown();
-                tokio::select! {
-                    ended = exchange => ended,
-                    () = connection.stalled(write_timeout) => Ok(()),
+        // The set polls a signal only when that signal has come, and not with each request.
+        let mut signals = FuturesUnordered::from_iter([self.signal(&connection, false)]);
+        loop {
+            tokio::select! {
+                biased;
+                ended = exchange.as_mut() => {
+                    return if let Err(failure) = ended {
+                        debug!(%failure, "connection ended");
+                    };
                 }
+                Some(signal) = signals.next() => match signal {
+                    Signal::Stop => {
+                        exchange.as_mut().graceful_shutdown();
+                        signals.push(self.signal(&connection, true));
+                    }
+                    Signal::Stalled => return debug!("a client does not read its answers"),
+                    Signal::Close => return,
+                },
             }
-            () = connection.stalled(write_timeout) => {
-                debug!("a client does not read its answers");
-                Ok(())
-            }
-            () = connection.close_requested() => Ok(()),
-        };
-        if let Err(failure) = ended {
-            debug!(%failure, "connection ended");
+        }
+    }
+
+    /// Completes when something else than the client ends a connection.
+    async fn signal(&self, connection: &ClientConnection, is_stopping: bool) -> Signal {
+        let mut stop = self.shared.stop.clone();
+        tokio::select! {
+            () = stopped(&mut stop), if !is_stopping => Signal::Stop,
+            () = connection.stalled(self.shared.limits.write_timeout) => Signal::Stalled,
+            () = connection.close_requested(), if !is_stopping => Signal::Close,
         }
     }
 }
