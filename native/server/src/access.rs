@@ -97,22 +97,42 @@ impl CallerOrigin {
     }
 }
 
+/// What the headers of a request that may enter say of its sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Addressed {
+    /// The sender.
+    pub(crate) origin: CallerOrigin,
+    /// Whether the request is addressed to this machine by `localhost` or a loopback address. A proxy that adds no header may
+    /// still pass the name on by which the service is known.
+    pub(crate) is_local: bool,
+    /// The value of `Access-Control-Allow-Origin`, and whether it depends on the request; `None` if no page has sent it.
+    pub(crate) allow_origin: Option<(HeaderValue, bool)>,
+}
+
 impl Access {
     /// Checks a request's headers.
     pub(crate) fn check(
         &self,
         headers: &HeaderMap,
         authority: Option<&str>,
-    ) -> Result<CallerOrigin, AccessRefusal> {
-        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).or(authority);
-        if !host.is_some_and(|host| self.answers_for(host)) {
+    ) -> Result<Addressed, AccessRefusal> {
+        let given = headers.get(header::HOST).map(|value| value.to_str().ok());
+        let is_local = given.is_none_or(|host| host.is_some_and(is_loopback_host));
+        let host = given.flatten().or(authority);
+        if !host.is_some_and(|host| (given.is_some() && is_local) || self.answers_for(host)) {
             return Err(AccessRefusal::Host);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
-        let Some(origin) = origins.next() else { return Ok(CallerOrigin::Trusted) };
+        let Some(origin) = origins.next() else {
+            return Ok(Addressed { origin: CallerOrigin::Trusted, is_local, allow_origin: None });
+        };
         // A request with several origins is treated as one of an unknown origin.
-        let origin = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
-        self.origin(origin)
+        let text = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
+        let allow_origin = match self.origins {
+            Origins::Any | Origins::Unnamed => (HeaderValue::from_static("*"), false),
+            Origins::List(_) => (origin.clone(), true),
+        };
+        Ok(Addressed { origin: self.origin(text)?, is_local, allow_origin: Some(allow_origin) })
     }
 
     fn origin(&self, origin: &str) -> Result<CallerOrigin, AccessRefusal> {
@@ -126,16 +146,6 @@ impl Access {
             }
             Origins::List(_) => Err(AccessRefusal::Origin(shown(origin))),
             Origins::Unnamed => Ok(CallerOrigin::Foreign(shown(origin).into())),
-        }
-    }
-
-    /// The value of `Access-Control-Allow-Origin` for a request that passed [`Access::check`], and whether the value
-    /// depends on the request.
-    pub(crate) fn allow_origin(&self, headers: &HeaderMap) -> Option<(HeaderValue, bool)> {
-        let origin = headers.get(header::ORIGIN)?;
-        match self.origins {
-            Origins::Any | Origins::Unnamed => Some((HeaderValue::from_static("*"), false)),
-            Origins::List(_) => Some((origin.clone(), true)),
         }
     }
 
@@ -163,7 +173,7 @@ fn is_of_this_machine(origin: &str) -> bool {
 }
 
 /// Whether a host, with or without port, is `localhost`, a name below it, or a loopback address.
-pub(super) fn is_loopback_host(host: &str) -> bool {
+fn is_loopback_host(host: &str) -> bool {
     let name = without_port(host);
     is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
@@ -307,8 +317,24 @@ mod tests {
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
         let unnamed = access(Origins::Unnamed, &[]);
-        assert_eq!(unnamed.check(&headers, None), Ok(CallerOrigin::Trusted));
+        let origin = |headers: &HeaderMap| unnamed.check(headers, None).unwrap().origin;
+        assert_eq!(origin(&headers), CallerOrigin::Trusted);
         headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
-        assert_eq!(unnamed.check(&headers, None), Ok(CallerOrigin::Foreign("ORIGIN".into())));
+        assert_eq!(origin(&headers), CallerOrigin::Foreign("ORIGIN".into()));
+    }
+
+    #[test]
+    fn a_request_is_addressed_to_this_machine_by_its_host_header() {
+        let all = access(Origins::Any, &["*"]);
+        let is_local = |host: &str, authority: Option<&str>| {
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            all.check(&headers, authority).unwrap().is_local
+        };
+        for host in ["localhost:4444", "127.0.0.1:4444", "[::1]:4444", "app.localhost"] {
+            assert!(is_local(host, None), "{host}");
+        }
+        for host in ["node.example", "192.0.2.1:4444", "localhost.example"] {
+            assert!(!is_local(host, Some("localhost")), "{host}");
+        }
     }
 }

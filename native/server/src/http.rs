@@ -11,7 +11,7 @@ use rootlight::rpc::envelope::{Id, write_error};
 use rootlight_limits::caller_id::CallerId;
 use tracing::{Instrument as _, Span, debug, debug_span};
 
-use super::access::CallerOrigin;
+use super::access::{AccessRefusal, CallerOrigin};
 use super::body::{self, UnreadBody};
 use super::coding::{self, Coding};
 use super::compress;
@@ -79,19 +79,17 @@ fn check_origin(
 ) -> (RequestSource, Result<Option<AllowedOrigin>, Response>) {
     let rules = shared.live.rules();
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    let (origin, refusal) = match rules.access.check(request.headers(), authority) {
-        Ok(origin) => (origin, None),
-        Err(refusal) => (CallerOrigin::default(), Some(refusal)),
+    let (sender, admitted) = match rules.access.check(request.headers(), authority) {
+        Ok(addressed) => ((addressed.origin, addressed.is_local), Ok(addressed.allow_origin)),
+        Err(refusal) => ((CallerOrigin::default(), false), Err(refusal)),
     };
-    let source = rules.proxies.source(connection, request.headers(), origin);
+    let source = rules.proxies.source(connection, request.headers(), sender);
     if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.id.address)) {
         return (source, Err(refusal::banned()));
     }
-    let admitted = match refusal {
-        Some(refusal) => Err(error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string())),
-        None => Ok(rules.access.allow_origin(request.headers())),
-    };
-    (source, admitted)
+    let refused =
+        |refusal: AccessRefusal| error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string());
+    (source, admitted.map_err(refused))
 }
 
 async fn route(
@@ -100,7 +98,8 @@ async fn route(
     source: RequestSource,
     request: Request,
 ) -> OutgoingResponse {
-    let websocket = wants_websocket(request.headers());
+    // Most requests are POSTs, of which no more is read than they need.
+    let websocket = *request.method() != Method::POST && wants_websocket(request.headers());
     if *request.method() == Method::GET
         && !websocket
         && let Some(probed) =
@@ -336,7 +335,7 @@ fn json(status: StatusCode, body: impl Into<Body>) -> Response {
 /// Whether the content type is `application/json` or `application/json-rpc`, ignoring case and parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let kind = text.split(';').next().unwrap_or("").trim();
+    let kind = text.split_once(';').map_or(text, |(kind, _)| kind).trim();
     kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case("application/json-rpc")
 }
 

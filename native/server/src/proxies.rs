@@ -76,6 +76,8 @@ pub(crate) struct RequestSource {
     pub(crate) behind_proxies: bool,
     /// The page that sent it.
     pub(crate) origin: CallerOrigin,
+    /// Whether it is addressed to this machine by `localhost` or a loopback address.
+    pub(crate) is_named_locally: bool,
 }
 
 impl RequestSource {
@@ -86,12 +88,12 @@ impl RequestSource {
 }
 
 impl Proxies {
-    /// Where a request of this origin comes from.
+    /// Where a request of this origin comes from, which names this machine locally or not.
     pub(crate) fn source(
         &self,
         connection: &ClientConnection,
         headers: &HeaderMap,
-        origin: CallerOrigin,
+        (origin, is_named_locally): (CallerOrigin, bool),
     ) -> RequestSource {
         let id = connection.id;
         let proxied = if connection.is_unix { self.unix } else { self.trusts(connection.source) };
@@ -100,7 +102,7 @@ impl Proxies {
         let id =
             forwarded.map_or(id, |address| CallerId { connection: id.connection, ..CallerId::new(address) });
         let behind_proxies = self.unix || !self.networks.is_empty();
-        RequestSource { id, address, proxied, behind_proxies, origin }
+        RequestSource { id, address, proxied, behind_proxies, origin, is_named_locally }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -143,7 +145,7 @@ mod tests {
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
-        let source = proxies.source(&connection, &headers, CallerOrigin::Trusted);
+        let source = proxies.source(&connection, &headers, (CallerOrigin::Trusted, false));
         assert_eq!(source.id.connection, connection.id.connection);
         assert_eq!(source.id.address, CallerId::new(source.address).address);
         (source.address.to_string(), source.proxied)
@@ -197,11 +199,11 @@ mod tests {
         let local = "127.0.0.0/8".parse().unwrap();
         let without = Proxies { networks: vec![local], unix: false };
         assert!(
-            without.source(&connection, &headers, CallerOrigin::Trusted).is_local(),
+            without.source(&connection, &headers, (CallerOrigin::Trusted, false)).is_local(),
             "networks do not include Unix sockets"
         );
         let with = Proxies { networks: Vec::new(), unix: true };
-        let source = with.source(&connection, &headers, CallerOrigin::Trusted);
+        let source = with.source(&connection, &headers, (CallerOrigin::Trusted, false));
         assert_eq!((source.id.address.to_string().as_str(), source.is_local()), ("1.2.3.4", false));
     }
 
@@ -209,7 +211,7 @@ mod tests {
     fn no_request_through_a_proxy_counts_as_local() {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
         let connection = ClientConnection::from("127.0.0.1".parse().unwrap(), &Counts::default());
-        assert!(!proxies.source(&connection, &HeaderMap::new(), CallerOrigin::Trusted).is_local());
+        assert!(!proxies.source(&connection, &HeaderMap::new(), (CallerOrigin::Trusted, false)).is_local());
         for (own, expected) in [
             ("127.0.0.1", true),
             ("::1", true),
@@ -219,7 +221,9 @@ mod tests {
         ] {
             let connection = ClientConnection::from(own.parse().unwrap(), &Counts::default());
             assert_eq!(
-                Proxies::default().source(&connection, &HeaderMap::new(), CallerOrigin::Trusted).is_local(),
+                Proxies::default()
+                    .source(&connection, &HeaderMap::new(), (CallerOrigin::Trusted, false))
+                    .is_local(),
                 expected,
                 "{own}"
             );

@@ -29,8 +29,9 @@ impl Default for Ids {
 impl Ids {
     /// The id of a request: that of a trusted proxy if it is valid, or else a new one of 16 hexadecimal digits.
     pub(crate) fn of(&self, headers: &HeaderMap, proxied: bool) -> HeaderValue {
-        let given = headers.get(HEADER).filter(|value| proxied && is_valid(value.as_bytes()));
+        let given = if proxied { headers.get(HEADER) } else { None };
         given
+            .filter(|value| is_valid(value.as_bytes()))
             .cloned()
             .unwrap_or_else(|| fresh(self.seed.wrapping_add(self.made.fetch_add(1, Ordering::Relaxed))))
     }

@@ -60,11 +60,12 @@ impl UpgradeTerms {
         connection: &ClientConnection,
         key: Option<&KeyCaller>,
     ) -> Option<String> {
-        let origin = match rules.access.check(&self.headers, self.authority.as_deref()) {
-            Ok(origin) => origin,
+        let addressed = match rules.access.check(&self.headers, self.authority.as_deref()) {
+            Ok(addressed) => addressed,
             Err(refusal) => return Some(refusal.to_string()),
         };
-        let source = rules.proxies.source(connection, &self.headers, origin);
+        let sender = (addressed.origin, addressed.is_local);
+        let source = rules.proxies.source(connection, &self.headers, sender);
         let operator = shared.admission.is_operator(key, &self.headers, &source);
         let now = CallerRights::new(source, operator);
         (now != self.began).then(|| "the rules of this server have changed, connect again".to_owned())
