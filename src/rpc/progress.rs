@@ -72,7 +72,31 @@ pub(super) enum RequestState {
 impl MessageProgress {
     /// The requests of a message, as far as their connection may make them.
     pub fn new(connection: Arc<Connection>, message: Message) -> Self {
-        let member = |entry| RequestProgress::new(entry, &connection);
+        let member = |MessageEntry { id, call }: MessageEntry| {
+            let request = call.and_then(|call| Request::of(call, &connection));
+            let row = request.as_ref().ok().map(|request| request.row);
+            let state = match request {
+                // A notification has no answer, so that the caller would not learn the subscription's id.
+                Ok(request) if matches!((request.row.handler, &id), (Handler::Subscribe(_), Id::Absent)) => {
+                    RequestState::Finished(Err(RpcError::InvalidRequest))
+                }
+                Ok(request) => RequestState::Pending(request),
+                Err(error) => RequestState::Finished(Err(error)),
+            };
+            RequestProgress {
+                id,
+                row,
+                state,
+                effect: None,
+                marks: Marks::default(),
+                #[cfg(feature = "light")]
+                part: None,
+                #[cfg(all(feature = "light", feature = "local"))]
+                executing: None,
+                #[cfg(feature = "light")]
+                prefetched: Prefetched::default(),
+            }
+        };
         let members = message.entries.into_iter().map(member).collect();
         Self { members, kind: message.kind, result_bytes: 0, connection }
     }
@@ -233,34 +257,4 @@ impl MessageProgress {
 /// The error of a request for which no time was left.
 pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
-}
-
-impl RequestProgress {
-    fn new(entry: MessageEntry, connection: &Connection) -> Self {
-        let request = entry.call.and_then(|call| Request::of(call, connection));
-        let row = request.as_ref().ok().map(|request| request.row);
-        let state = match request {
-            // A notification has no answer, so that the caller would not learn the subscription's id.
-            Ok(request)
-                if matches!((request.row.handler, &entry.id), (Handler::Subscribe(_), Id::Absent)) =>
-            {
-                RequestState::Finished(Err(RpcError::InvalidRequest))
-            }
-            Ok(request) => RequestState::Pending(request),
-            Err(error) => RequestState::Finished(Err(error)),
-        };
-        Self {
-            id: entry.id,
-            row,
-            state,
-            effect: None,
-            marks: Marks::default(),
-            #[cfg(feature = "light")]
-            part: None,
-            #[cfg(all(feature = "light", feature = "local"))]
-            executing: None,
-            #[cfg(feature = "light")]
-            prefetched: Prefetched::default(),
-        }
-    }
 }
