@@ -51,7 +51,21 @@ impl AdmissionRules {
         source: &RequestSource,
     ) -> Result<Option<KeyCaller>, RequestRefusal> {
         let rest = self.below_base_path(path).ok_or_else(|| self.not_found())?;
-        let Some(access) = &self.keys else { return Ok(None) };
+        match &self.keys {
+            None => Ok(None),
+            // Boxed, because most servers have no keys.
+            Some(access) => Box::pin(self.admit_key(access, rest, headers, source)).await,
+        }
+    }
+
+    /// Checks the key in a path below the base path.
+    async fn admit_key(
+        &self,
+        access: &KeyAccess,
+        rest: &str,
+        headers: &HeaderMap,
+        source: &RequestSource,
+    ) -> Result<Option<KeyCaller>, RequestRefusal> {
         let Some(segment) = key_segment(rest).map_err(|NoService| self.not_found())? else {
             let open = access.anonymous && source.is_local();
             return if open { Ok(None) } else { Err(RequestRefusal::Missing) };

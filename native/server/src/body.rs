@@ -47,9 +47,9 @@ pub(crate) enum UnreadBody {
     Broken,
 }
 
-/// Reads a body up to the limit. Returns it with the bytes of the request budget that it holds.
+/// Takes the body of a request, up to the limit. Returns it with the bytes of the request budget that it holds.
 pub(crate) async fn read(
-    request: Request,
+    request: &mut Request,
     asker: Asker,
     shared: &ServerState,
 ) -> Result<(Vec<u8>, Reservation), UnreadBody> {
@@ -61,7 +61,7 @@ pub(crate) async fn read(
     let mut until = None;
     let mut until = || *until.get_or_insert_with(|| Instant::now() + shared.limits.body_timeout);
     let exact = request.body().size_hint().exact().is_some();
-    let mut chunks = request.into_body().into_data_stream();
+    let mut chunks = std::mem::take(request.body_mut()).into_data_stream();
     let (mut body, mut reserved) = (Vec::new(), Reservation::default());
     let (mut surplus, mut piece) = (0_usize, 0_usize);
     while let Some(chunk) = next(&mut chunks, &mut until, (asker, &reserved), limits).await? {
@@ -112,18 +112,21 @@ async fn next(
         return chunk.transpose().map_err(|_| UnreadBody::Broken);
     }
     let until = until();
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        match timeout(left.min(PATIENCE), chunks.next()).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
-            Ok(Some(Err(_))) => return Err(UnreadBody::Broken),
-            Err(_) if left <= PATIENCE || (reserved.bytes() > 0 && limits.requests().is_contended(asker)) => {
-                return Err(UnreadBody::TooSlow);
+    // Boxed, because most bodies come in with their heads.
+    Box::pin(async move {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let is_contended = || reserved.bytes() > 0 && limits.requests().is_contended(asker);
+            match timeout(left.min(PATIENCE), chunks.next()).await {
+                Ok(None) => return Ok(None),
+                Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
+                Ok(Some(Err(_))) => return Err(UnreadBody::Broken),
+                Err(_) if left <= PATIENCE || is_contended() => return Err(UnreadBody::TooSlow),
+                Err(_) => {}
             }
-            Err(_) => {}
         }
-    }
+    })
+    .await
 }
 
 /// Reads a message of a caller. Reading a long one takes milliseconds, so it is done in turn and not on the thread of a

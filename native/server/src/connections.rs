@@ -122,7 +122,8 @@ impl Connections {
             let (shared, client) = (shared.clone(), client.clone());
             // Boxed, because hyper keeps the room for this future as long as the connection is open.
             Box::pin(async move {
-                Ok::<_, Infallible>(http::handle(&shared, &client, request.map(Body::new)).await)
+                let mut request = request.map(Body::new);
+                Ok::<_, Infallible>(http::handle(&shared, &client, &mut request).await)
             })
         });
         let io = TokioIo::new(Metered::new(stream, connection.clone()));

@@ -1,5 +1,8 @@
 //! HTTP: methods, content types, sizes, CORS, status codes.
 
+use std::future::poll_fn;
+use std::mem::take;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -33,13 +36,14 @@ use crate::service::{Caller, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
-/// Answers any request. The path of a POST matters only if the server has a base path or keys.
+/// Answers any request. The path of a POST matters only if the server has a base path or keys. The request is borrowed, here and
+/// below, because moving it from future to future takes time.
 pub(crate) async fn handle(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
-    request: Request,
+    request: &mut Request,
 ) -> axum::http::Response<CountedBody> {
-    let (source, admitted) = check_origin(shared, connection, &request);
+    let (source, admitted) = check_origin(shared, connection, request);
     let id = shared.ids.of(request.headers(), source.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
@@ -47,7 +51,9 @@ pub(crate) async fn handle(
     let work = (*request.method() == Method::POST).then(|| connection.work());
     let mut reply = match admitted {
         Ok(cors) => {
-            let mut reply = route(shared, connection, source, request).instrument(span.clone()).await;
+            // `Instrumented` would move this future once more, which takes as long as reading a short message.
+            let mut routed = pin!(route(shared, connection, source, request));
+            let mut reply = poll_fn(|context| span.in_scope(|| routed.as_mut().poll(context))).await;
             if let Some((origin, varies)) = cors {
                 add_cors(reply.headers_mut(), origin, varies);
             }
@@ -96,7 +102,7 @@ async fn route(
     shared: &ServerState,
     connection: &Arc<ClientConnection>,
     source: RequestSource,
-    request: Request,
+    request: &mut Request,
 ) -> OutgoingResponse {
     // Most requests are POSTs, of which no more is read than they need.
     let websocket = *request.method() != Method::POST && wants_websocket(request.headers());
@@ -107,7 +113,7 @@ async fn route(
     {
         return probed.into();
     }
-    if !websocket && let Some(shown) = page(shared, &request) {
+    if !websocket && let Some(shown) = page(shared, request) {
         return OutgoingResponse::free(shown);
     }
     match *request.method() {
@@ -119,7 +125,7 @@ async fn route(
     let path = request.uri().path();
     let key = match shared.admission.admit(path, request.headers(), &source).await {
         Ok(key) => key,
-        Err(refusal) => return Box::pin(refusal.response_to(request)).await.into(),
+        Err(refusal) => return Box::pin(refusal.response_to(take(request))).await.into(),
     };
     let caller = shared.admission.caller(key.as_ref(), request.headers(), &source, shared.limits.batch);
     connection.count_for(caller.id);
@@ -128,8 +134,8 @@ async fn route(
         _ => {
             connection.assign_to(source.id);
             let operator = shared.admission.is_operator(key.as_ref(), request.headers(), &source);
-            let terms = UpgradeTerms::new(&request, source, operator);
-            Box::pin(upgrade(shared, connection, caller, (terms, key), request)).await.into()
+            let terms = UpgradeTerms::new(request, source, operator);
+            Box::pin(upgrade(shared, connection, caller, (terms, key), take(request))).await.into()
         }
     }
 }
@@ -138,7 +144,7 @@ async fn post(
     shared: &ServerState,
     caller: Caller,
     key: Option<KeyCaller>,
-    request: Request,
+    request: &mut Request,
 ) -> OutgoingResponse {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
@@ -155,7 +161,7 @@ async fn post(
     };
     let mut limit_status = None;
     if let Some(key) = key {
-        limit_status = match key.charge(&message).await {
+        limit_status = match Box::pin(key.charge(&message)).await {
             Ok(limit_status) => limit_status,
             Err(refused) => return refused.response().into(),
         };

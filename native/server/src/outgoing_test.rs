@@ -85,11 +85,11 @@ fn bodies() -> Vec<String> {
 async fn check(
     shared: &ServerState,
     address: IpAddr,
-    request: Request<axum::body::Body>,
+    mut request: Request<axum::body::Body>,
     name: &str,
 ) -> StatusCode {
     let connection = ClientConnection::new(CallerId::new(address));
-    let response = http::handle(shared, &connection, request).await;
+    let response = http::handle(shared, &connection, &mut request).await;
     let (head, mut body) = response.into_parts();
     let (mut bytes, mut parts) = (0, Vec::new());
     if let Some(exact) = body.size_hint().exact() {
