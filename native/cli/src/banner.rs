@@ -10,7 +10,6 @@ use rootlight_node::bitcoin_chain::BitcoinServers;
 use super::print::say;
 use super::run_server::Endpoints;
 
-/// Accounts that the banner lists.
 #[derive(Debug, Clone)]
 pub(super) struct ShownAccounts {
     /// The keys, with each account's balance in block 0, in wei.

@@ -35,7 +35,6 @@ impl HeaderFolder {
         }
     }
 
-    /// The folder, if there is one.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::None => None,

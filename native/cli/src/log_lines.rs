@@ -48,7 +48,6 @@ struct CallsiteQuota {
 }
 
 impl LogLines {
-    /// Lines of text, or of JSON.
     pub(super) fn new(is_json: bool) -> Self {
         Self { is_json, kinds: Mutex::default() }
     }

@@ -28,7 +28,6 @@ fn outcome(answer: &Value) -> Result<Value, String> {
     }
 }
 
-/// Reads a QUANTITY.
 pub(super) fn quantity(value: &Value) -> Option<u64> {
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }

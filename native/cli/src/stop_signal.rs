@@ -29,7 +29,6 @@ impl StopSignal {
         Self {}
     }
 
-    /// Waits for a signal.
     pub(super) async fn received(&mut self) {
         #[cfg(unix)]
         if let Some([interrupt, terminate]) = &mut self.signals {

@@ -132,7 +132,6 @@ fn call(method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
-/// A WebSocket of a client.
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {

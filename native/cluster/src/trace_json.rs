@@ -4,7 +4,6 @@ use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use rootlight_index::{IndexedTrace, Trace, TraceKind, TraceOutcome};
 use serde::{Deserialize, Serialize};
 
-/// One entry of a trace.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TraceObject {

@@ -11,7 +11,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
 use crate::{connections, memory, peers, refusals, runs, sources, upstream};
 
-/// The result of an abuse.
 pub(crate) struct Words {
     pub(crate) text: String,
     /// Whether the abuse had its effect and other clients were served.
@@ -23,7 +22,6 @@ pub(crate) fn words(good: bool, text: String) -> Words {
     Words { text, good }
 }
 
-/// The future of one step of an abuse.
 pub(crate) type Doing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// An abuse: the server that it needs, its preparation, and the attack itself.
@@ -59,7 +57,6 @@ pub(crate) const CONTROL: &str = "control";
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x00000000000000000000000000000000000000aa"},"latest"]}"#;
 
 impl Attack {
-    /// An abuse of a development chain.
     pub(crate) fn of_development(attack: fn(SocketAddr) -> Doing<Words>) -> Self {
         Self {
             server: || Box::pin(async { "dev".to_owned() }),

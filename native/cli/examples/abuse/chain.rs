@@ -54,7 +54,6 @@ impl ChainServer {
         }
     }
 
-    /// Returns the server's response to a message.
     pub(crate) async fn ask(&self, message: &Value) -> String {
         let mut answer = post(self.address, &message.to_string()).await;
         let head = answer.find("\r\n\r\n").map_or(answer.len(), |end| end + 4);

@@ -91,7 +91,6 @@ async fn grow(address: SocketAddr) {
     post(address, &mine.to_string()).await;
 }
 
-/// A peer of the attacked server.
 struct AttackingPeer {
     stream: TcpStream,
     session: Session,

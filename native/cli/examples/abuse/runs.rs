@@ -119,7 +119,6 @@ async fn blake2f(address: SocketAddr) -> Words {
     words(batches == 8 && late > 0, text)
 }
 
-/// Deploys code; returns the contract's address.
 async fn deploy(address: SocketAddr, code: &str) -> String {
     let code = code.trim_start_matches("0x");
     // PUSH2 length, DUP1, PUSH1 offset, PUSH1 0, CODECOPY, PUSH1 0, RETURN.

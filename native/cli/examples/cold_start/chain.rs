@@ -32,7 +32,6 @@ pub(crate) const NETWORK: &str = r#"{
     "workStart": { "difficulty": 4, "from": 9000000, "headers": 5760 }
 }"#;
 
-/// A header with its uncles.
 pub(crate) type HeaderAndUncles = (HeaderCandidate, Vec<SealedHeader>);
 
 /// A file of blocks. Each block is preceded by its length and holds the header and its uncles, each preceded

@@ -35,7 +35,6 @@ const WITH_STATE: u64 = 600;
 /// Blocks of the hour after now.
 pub(crate) const HOUR: u64 = 3_600 / SPACING;
 
-/// The chain.
 pub(crate) struct NewcomerChain {
     headers: Vec<SealedHeader>,
     numbers: BTreeMap<B256, u64>,
@@ -49,7 +48,6 @@ pub(crate) fn network() -> Network {
     Network::from_json(NETWORK).expect("a network")
 }
 
-/// The account of an index.
 pub(crate) fn account(index: u64) -> Address {
     Address::from_slice(&keccak256(index.to_be_bytes())[12..])
 }

@@ -44,7 +44,6 @@ impl CountedChain {
         self.chain.block(number).map(|(header, _)| header.into_header())
     }
 
-    /// The header of a block, with the uncles.
     pub(crate) fn with_uncles(&self, number: u64) -> Option<HeaderAndUncles> {
         self.chain.block(number)
     }

@@ -19,18 +19,15 @@ pub(super) struct FailedRun {
     pub(super) reached: Reached,
     /// The answer of `rootlight_upstreams`.
     pub(super) upstreams: Value,
-    /// What each source has said.
     pub(super) notes: BTreeMap<String, SourceNote>,
     /// Upstreams of another chain, and what they say of it.
     pub(super) foreign: BTreeMap<String, String>,
     /// Why the latest question was not answered.
     pub(super) refusal: Option<String>,
-    /// Whether nodes are found.
     pub(super) finds_nodes: bool,
 }
 
 impl FailedRun {
-    /// The lines that are printed.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.stage()];
         if let Some(refusal) = &self.refusal {

@@ -91,7 +91,6 @@ impl Reached {
     }
 }
 
-/// What is waited for.
 pub(super) fn waited_for(reached: &Reached, finds_nodes: bool, notes: &SourceNotes) -> String {
     let (answering, places) = reached.sources;
     let (verified, headers) = reached.headers();

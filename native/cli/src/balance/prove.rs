@@ -49,7 +49,6 @@ pub(super) struct Prover<'a> {
 pub(super) enum Unproven {
     /// All sources fail.
     Chain,
-    /// No source proves the balance.
     State,
     /// The verified chain has no such block.
     Block,

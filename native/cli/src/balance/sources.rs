@@ -11,7 +11,6 @@ use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 /// Most sources that are remembered. An upstream slot asks one found node after the other, so their number has no other limit.
 const MAX_SOURCES: usize = 64;
 
-/// What one source has said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SourceNote {
     /// The latest response to a request for a proof of state; an error is its text.

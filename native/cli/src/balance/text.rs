@@ -6,7 +6,6 @@ use rootlight_limits::sanitize::cell;
 use super::answer::{AnswerBasis, BalanceAnswer, BitcoinBasis, RunFigures};
 use super::sources::short_name;
 
-/// The lines that are printed.
 pub(super) fn lines(
     answer: &BalanceAnswer,
     network: &Network,
@@ -29,7 +28,6 @@ pub(super) fn lines(
     lines
 }
 
-/// What the answer rests on.
 fn rests_on(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
     let (number, hash) = basis.first;
     let blocks = if basis.depth == 1 { "block" } else { "blocks" };

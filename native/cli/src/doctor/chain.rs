@@ -32,7 +32,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Whether an upstream answers, and for this chain.
 pub(super) async fn chain_id(plan: &DoctorPlan, upstream: &SharedUpstream) -> DoctorStep {
     let started = Instant::now();
     let id = plan.network.chain_id;

@@ -35,14 +35,12 @@ impl HeaderProgress {
 pub(super) struct Waits {
     /// For a first source that says which block is its newest.
     sources: u64,
-    /// For headers.
     headers: u64,
     /// For Bitcoin's headers and for other sources, with all headers of one verified.
     judgement: u64,
 }
 
 impl Waits {
-    /// Counts one look.
     pub(super) fn count(&mut self, reached: &HeaderProgress, upstreams: &Value) {
         let announced = upstreams.as_array().into_iter().flatten().any(|one| one["announced"].is_string());
         let waited = if !announced {
@@ -55,7 +53,6 @@ impl Waits {
         *waited = waited.saturating_add(LOOK_MILLIS);
     }
 
-    /// What was waited for, in words.
     pub(super) fn words(&self) -> String {
         let Self { sources, headers, judgement } = self;
         format!(

@@ -169,7 +169,6 @@ async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
     freed("whole blocks", &limits).await;
 }
 
-/// Gives long results.
 pub(crate) struct Long;
 
 impl Service for Long {

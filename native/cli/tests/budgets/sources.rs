@@ -28,14 +28,11 @@ const OF_HONEST: usize = 2 * 128 * 1024;
 const CALLS: usize = 8;
 const SINGLE: usize = 4;
 
-/// What a source makes of its responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResponseStyle {
-    /// One text.
     Text,
     /// A text of escapes, which is shorter once decoded.
     Escapes,
-    /// A list of numbers.
     Numbers,
     /// Lists within each other.
     Nested,

@@ -110,7 +110,6 @@ impl LightProgram {
         }
     }
 
-    /// Stops the program; returns its log.
     async fn stop(mut self) -> String {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         let mut log = String::new();

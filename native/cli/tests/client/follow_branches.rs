@@ -224,7 +224,6 @@ async fn a_branch_that_is_dropped_again_ends_following_with_a_reason() {
     assert_eq!(target.imports.load(Ordering::Relaxed), 2);
 }
 
-/// A chain with a clock of its own.
 struct Clocked {
     chain: Mutex<LocalChain>,
     now: AtomicU64,

@@ -190,7 +190,6 @@ pub(super) async fn open_with(
     Fork::open(ForkSource::new(upstreams, unproven), options, vec!["http://node".into()], block).await
 }
 
-/// A chain on a fork.
 pub(super) async fn on(fork: Fork) -> Result<Arc<LocalService>, ForkError> {
     tokio::task::spawn_blocking(move || {
         let entropy = Entropy::from_system().unwrap();

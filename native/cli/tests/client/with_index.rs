@@ -129,7 +129,6 @@ impl IndexFixture {
         (given, ask(&self.truth, "eth_getLogs", range).await["result"].clone())
     }
 
-    /// The transactions of a block.
     async fn transactions(&self, number: u64) -> Vec<Value> {
         let block = ask(&self.truth, "eth_getBlockByNumber", json!([format!("{number:#x}"), false])).await;
         block["result"]["transactions"].as_array().unwrap().clone()
@@ -140,7 +139,6 @@ impl IndexFixture {
     }
 }
 
-/// Loads the recording into an index.
 async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
     let network = Network::regtest();
     let replay = Replay::open(common::shared("vectors/chain").unwrap().to_str().unwrap()).unwrap();

@@ -63,7 +63,6 @@ impl HeadDisplay for ModelHeights {
     }
 }
 
-/// A report on its way.
 struct HeadReport {
     from: usize,
     number: u64,
@@ -71,7 +70,6 @@ struct HeadReport {
     sent: Instant,
 }
 
-/// A front end.
 struct FrontEnd {
     name: String,
     display: ModelHeights,

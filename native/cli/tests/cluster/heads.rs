@@ -29,7 +29,6 @@ for at = 1, #all, 2 do
 end
 return 1";
 
-/// What a front end was told.
 #[derive(Debug, PartialEq, Eq)]
 struct FrontEndReply {
     part: String,

@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause of a balancer before it tries the next front end.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A front end as a program.
 struct FrontEndProgram {
     child: Child,
     /// Its address, with a slash at the end.

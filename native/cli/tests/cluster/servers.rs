@@ -24,7 +24,6 @@ const NODE_TIMEOUT: &str = "1000";
 pub(crate) struct Servers {
     folder: TempDir,
     program: PathBuf,
-    /// Port of clients and port of the cluster.
     ports: Vec<(u16, u16)>,
     settings: Vec<String>,
     clustered: bool,
@@ -83,7 +82,6 @@ pub(crate) fn cluster() -> Option<Arc<Servers>> {
 }
 
 impl Servers {
-    /// One server.
     pub(crate) fn single(settings: &[&str]) -> Option<Self> {
         let servers = Self::prepare(1, false, settings)?;
         servers.run(0);
@@ -128,7 +126,6 @@ impl Servers {
         linked && !failed && synced && says("CLUSTER INFO").contains("cluster_state:ok")
     }
 
-    /// The number of servers.
     pub(crate) const fn len(&self) -> usize {
         self.ports.len()
     }
@@ -204,13 +201,11 @@ impl Servers {
         self.running.lock().unwrap()[index] = Some(child);
     }
 
-    /// Sends a signal to a server.
     pub(crate) fn signal(&self, index: usize, signal: &str) {
         let id = self.running.lock().unwrap()[index].as_ref().expect("it runs").id().to_string();
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
     }
 
-    /// Kills a server.
     pub(crate) fn kill(&self, index: usize) {
         let child = self.running.lock().unwrap()[index].take();
         if let Some(mut child) = child {
@@ -229,19 +224,16 @@ impl Servers {
         StoreConfig::parse(&self.urls(), prefix).unwrap()
     }
 
-    /// A connection.
     pub(crate) async fn connect(&self, prefix: &str) -> Arc<HotStore> {
         HotStore::connect(&self.config(prefix)).await.unwrap()
     }
 
-    /// The numbers of the masters that run.
     pub(crate) fn masters(&self) -> Vec<usize> {
         let is_master =
             |index: &usize| self.try_ask(*index, "ROLE").is_some_and(|role| role.starts_with("master"));
         (0..self.ports.len()).filter(is_master).collect()
     }
 
-    /// The server that has a key.
     pub(crate) fn server_of(&self, key: &str) -> usize {
         let has = |index: &usize| {
             self.try_ask(*index, &format!("EXISTS {key}")).is_some_and(|answer| !answer.starts_with("MOVED"))
@@ -249,7 +241,6 @@ impl Servers {
         self.masters().into_iter().find(has).expect("some server has each key")
     }
 
-    /// Gives a command to one server.
     pub(crate) fn ask(&self, index: usize, command: &str) -> String {
         self.try_ask(index, command).expect("the server answers")
     }

@@ -19,7 +19,6 @@ pub(crate) struct Service {
     _postgres: Arc<PostgresServer>,
 }
 
-/// The address of a database.
 pub(crate) fn database(address: &str) -> Database {
     Database::parse(address, client_config()).unwrap()
 }
@@ -82,7 +81,6 @@ impl Service {
         found
     }
 
-    /// One number of the database.
     pub(crate) async fn number(&self, query: &str) -> i64 {
         let client = self.database.connect().await.unwrap();
         client.query_one(query, &[]).await.unwrap().get(0)

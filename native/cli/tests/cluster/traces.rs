@@ -127,7 +127,6 @@ impl IndexedChain {
     }
 }
 
-/// Loads the chain with its traces.
 async fn load(chain: &Arc<LocalService>, database: &Database, start: &str) {
     let network = Network::regtest();
     let upstreams: Vec<SharedUpstream> = vec![Arc::new(ChainBackend::new(chain.clone()))];

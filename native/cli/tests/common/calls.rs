@@ -17,7 +17,6 @@ fn message(method: &str, params: &Value) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string().into_bytes()
 }
 
-/// Reads a message of a caller.
 pub fn read_message(text: &[u8]) -> Message {
     Message::read(text, dispatcher(), MAX_BATCH)
 }

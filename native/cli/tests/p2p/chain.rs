@@ -138,7 +138,6 @@ pub(crate) async fn serve(chain: Arc<dyn PeerChain>) -> (PeerServer, PeerAddress
     serve_within(chain, RateLimits::default()).await
 }
 
-/// Serves a chain to peers with these limits.
 pub(crate) async fn serve_within(chain: Arc<dyn PeerChain>, limits: RateLimits) -> (PeerServer, PeerAddress) {
     let genesis = chain.hash_at(0).unwrap();
     let identity = Identity::open(&Network::regtest(), genesis, None).unwrap();

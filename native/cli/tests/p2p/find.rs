@@ -68,7 +68,6 @@ async fn roam_with(boot: &[SocketAddr], state_servers: Vec<PeerAddress>, book: A
     Finder::roam(options, book).await.unwrap()
 }
 
-/// A light client that takes nodes from a finder.
 fn light(finder: Finder, slots: usize, genesis: B256) -> LightService {
     let identity = Arc::new(Identity::open(&Network::regtest(), genesis, None).unwrap());
     let options = SlotOptions {

@@ -40,7 +40,6 @@ const QUESTIONS: u64 = 8;
 /// Ends a scenario that hangs. An honest peer among liars is found much earlier.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// A request, and its true answer.
 type TrueAnswer = (&'static str, Value, Value);
 
 /// Accounts, codes and cells, present and absent, with the answers of the recorded node; blocks with transactions and

@@ -41,7 +41,6 @@ pub(crate) enum PeerTrick {
     Silent,
     /// Responds to some requests, in percent.
     Lossy(u64),
-    /// Gives no state chunks.
     NoChunks,
     /// As [`Self::NoChunks`], and sends long messages that nobody asked for, each in two parts.
     HalvedPushes,
@@ -69,7 +68,6 @@ pub(crate) enum PeerTrick {
     Harder,
     /// Shows the Bitcoin fields of the block before.
     CopiedWork,
-    /// Gives the state of an older block.
     OlderState,
     /// Gives chunks without any node.
     EmptyChunks,
@@ -277,7 +275,6 @@ fn key(random: &mut Rng) -> NodeKey {
     NodeKey::from_bytes(&std::array::from_fn(|_| 1 + random.u8(..200))).unwrap()
 }
 
-/// One connection of a peer.
 struct Speaker {
     bent: Bent,
     random: Rng,

@@ -204,11 +204,9 @@ fn is_of_nothing(params: &Value, answer: &Value) -> bool {
 /// What an answer of the light client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AnswerKind {
-    /// As recorded.
     Recorded,
     /// As the node that executed the chain answers, which other tests compare with the recording.
     Executed,
-    /// The error of that node.
     SameError,
     /// Refused in the right words.
     Refused,

@@ -24,7 +24,6 @@ pub(crate) async fn light(peers: &[PeerAddress], genesis: B256) -> LightService 
     light_within(peers, genesis, RateLimits::default()).await
 }
 
-/// A light client of peers with these limits.
 pub(crate) async fn light_within(peers: &[PeerAddress], genesis: B256, limits: RateLimits) -> LightService {
     let network = Arc::new(Network::regtest());
     let identity = Arc::new(Identity::open(&network, genesis, None).unwrap().with_limits(limits));

@@ -41,7 +41,6 @@ async fn request(peer: &mut TestPeer, hash: B256, count: u64, ids: std::ops::Ran
     let _ = timeout(PATIENCE, peer.stream.write_all(&output)).await;
 }
 
-/// Waits for the response with this id.
 async fn response(peer: &mut TestPeer, id: u64) {
     loop {
         match peer.event().await {

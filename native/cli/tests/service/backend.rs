@@ -31,7 +31,6 @@ pub(crate) enum Mode {
     Hangs,
 }
 
-/// What the backend's server answers with.
 struct Answers {
     chain: Arc<ServiceChain>,
     mode: watch::Sender<Mode>,
@@ -84,7 +83,6 @@ fn change(value: &mut Value, turn: usize) {
 }
 
 impl Answers {
-    /// What the chain answers to a message.
     async fn honest(&self, caller: &Caller, message: Message) -> ReservedReply {
         let _open = self.chain.gate.read().await;
         self.chain.service.answer_message(caller, message).await

@@ -90,7 +90,6 @@ impl UsedKey {
 /// Messages that each front end has answered in the last seconds, by second and number of the key.
 type Recent = Mutex<VecDeque<(u64, BTreeMap<usize, u64>)>>;
 
-/// The balancer.
 pub(crate) struct Balancer {
     ports: Vec<u16>,
     recent: Vec<Recent>,

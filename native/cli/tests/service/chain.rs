@@ -31,7 +31,6 @@ const GREW: u64 = 4;
 /// Blocks below the head that no reorganisation of these tests removes.
 pub(crate) const FINAL: u64 = 12;
 
-/// What a block says.
 #[derive(Debug)]
 pub(crate) struct BlockSummary {
     pub(crate) number: u64,
@@ -60,7 +59,6 @@ pub(crate) struct SideBranch {
     pub(crate) answers: HashMap<String, Value>,
 }
 
-/// The chain.
 pub(crate) struct ServiceChain {
     pub(crate) service: Arc<LocalService>,
     pub(crate) contract: String,
@@ -129,7 +127,6 @@ impl ServiceChain {
         self.try_ask(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// Mines a block.
     pub(crate) async fn mine(&self) {
         let _making = self.making.lock().await;
         self.mine_alone().await;
@@ -184,7 +181,6 @@ impl ServiceChain {
         records.canonical.last_key_value().expect("it has blocks").1.clone()
     }
 
-    /// A block that is, or was, on the chain.
     pub(crate) fn block(&self, hash: &str) -> Option<Arc<BlockSummary>> {
         self.records.lock().unwrap().by_hash.get(hash).cloned()
     }

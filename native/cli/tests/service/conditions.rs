@@ -42,7 +42,6 @@ impl Conditions {
         self.losses.load(Ordering::SeqCst)
     }
 
-    /// Whether the run is over.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }

@@ -12,14 +12,12 @@ const LONG: Duration = Duration::from_secs(3_000);
 /// Growth from the second to the last quarter of a run that counts as flat, in percent.
 const GROWTH: u64 = 125;
 
-/// A sample.
 struct MemorySample {
     at: Duration,
     process: u32,
     kib: u64,
 }
 
-/// The samples of a run.
 pub(crate) struct MemorySamples {
     started: Instant,
     front_ends: Vec<Vec<MemorySample>>,

@@ -79,7 +79,6 @@ impl ServiceReport {
         faults
     }
 
-    /// Writes the file.
     pub(crate) fn write(&self, path: &Path) {
         let text = serde_json::to_string_pretty(self).unwrap();
         if let Some(folder) = path.parent() {
@@ -89,7 +88,6 @@ impl ServiceReport {
         println!("report: {}", path.display());
     }
 
-    /// Prints the table.
     pub(crate) fn print(&self) {
         println!(
             "seed {}: {} s, {} blocks, {} transactions of clients",

@@ -7,7 +7,6 @@ use fastrand::Rng;
 
 use crate::faults::Fault;
 
-/// The settings of a run.
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) faults: Vec<Fault>,
@@ -19,7 +18,6 @@ pub(crate) struct Settings {
     pub(crate) block: Duration,
     /// Percent of the usual number of questions.
     pub(crate) rate: u64,
-    /// The file of the report.
     pub(crate) report: PathBuf,
 }
 

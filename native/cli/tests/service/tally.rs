@@ -32,11 +32,9 @@ pub(crate) struct FaultCounts {
     pub(crate) unclear: u64,
     pub(crate) longest_silence_ms: u64,
     pub(crate) longest_wait_ms: u64,
-    /// What was asked then.
     pub(crate) longest_wait_for: String,
 }
 
-/// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bad {
     /// An answer that the chain contradicts.
@@ -95,7 +93,6 @@ impl Tally {
         self.change(|counts| counts.requests += 1);
     }
 
-    /// Counts an answer.
     pub(crate) fn answer(&self) {
         let mut inner = self.inner();
         let silence = millis(inner.last_answer.elapsed());
@@ -149,7 +146,6 @@ impl Tally {
         }
     }
 
-    /// The counts by fault, and the examples.
     pub(crate) fn end(&self) -> (BTreeMap<&'static str, FaultCounts>, Vec<String>) {
         self.begin(CALM);
         let mut inner = self.inner();

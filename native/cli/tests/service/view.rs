@@ -237,7 +237,6 @@ mod tests {
         (View::new("test", chain, &tally, &Arc::default(), false), tally)
     }
 
-    /// Tells of a block and its logs.
     async fn tell(view: &View, record: &BlockSummary) {
         view.tell_head(&record.hash);
         for log in logs(&view.chain, &record.hash).await {

@@ -150,7 +150,6 @@ impl RunningService {
         IndexerPlace { index: &self.index, backends: &self.backends, chain: &self.chain }
     }
 
-    /// The command of an indexer.
     pub(crate) fn index_command(&self) -> Command {
         self.place().indexer()
     }
@@ -193,7 +192,6 @@ impl RunningService {
         self.front_ends[turn].listening().await;
     }
 
-    /// Makes a key.
     pub(crate) fn key(&self, arguments: &[&str]) -> Arc<UsedKey> {
         let mut command = rootlight("keys");
         command.arg("create").args(arguments).args(self.shared(&self.index));
@@ -202,7 +200,6 @@ impl RunningService {
         self.balancer.add_key(String::from_utf8(output.stdout).unwrap().trim().to_owned())
     }
 
-    /// One number of the database.
     pub(crate) async fn number(&self, query: &str) -> Result<i64, IndexError> {
         number_at(&self.index, query).await
     }
@@ -248,7 +245,6 @@ impl RunningService {
     }
 }
 
-/// One number of a database.
 pub(crate) async fn number_at(index: &str, query: &str) -> Result<i64, IndexError> {
     let client = Database::parse(index, client_config())?.connect().await?;
     Ok(client.query_one(query, &[]).await?.get(0))

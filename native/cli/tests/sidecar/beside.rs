@@ -18,12 +18,10 @@ use serde_json::{Value, json};
 
 use crate::common::{ask, recording};
 
-/// A store in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryStore(Mutex<BTreeMap<B256, Bytes>>);
 
 impl MemoryStore {
-    /// A store of these nodes.
     pub(crate) fn of(nodes: Vec<(B256, Bytes)>) -> Self {
         Self(Mutex::new(nodes.into_iter().collect()))
     }

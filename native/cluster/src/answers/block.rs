@@ -26,7 +26,6 @@ pub(super) struct CheckedIndexBlock {
 /// What is asked about a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransactionPart {
-    /// The transaction itself.
     Transaction,
     Receipt,
 }
@@ -93,7 +92,6 @@ fn uncle(header: &Header) -> Option<Box<RawValue>> {
     text(&RpcBlock::uncle(&header.clone().seal(), None, None, Some(size)))
 }
 
-/// The place of each transaction of a block.
 fn places(at: BlockRef) -> impl Iterator<Item = Location> {
     (0..).map(move |index| Location { block_hash: at.hash, block_number: at.number, index })
 }

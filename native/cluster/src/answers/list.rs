@@ -30,7 +30,6 @@ impl List {
         Ok(())
     }
 
-    /// Number of members.
     pub(super) const fn count(&self) -> usize {
         self.count
     }

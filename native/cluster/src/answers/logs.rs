@@ -12,9 +12,6 @@ use super::failure::NoAnswer;
 use super::list::List;
 
 /// The logs that a question asks for, and the budget's bytes that they take.
-///
-/// # Errors
-/// [`NoAnswer`].
 pub(super) async fn answer(
     reader: &IndexReader,
     chain: &ProvenChain,

@@ -18,18 +18,12 @@ pub(super) type ReservedPart = (Box<RawValue>, Reservation);
 
 impl IndexSource {
     /// The traces that a filter selects.
-    ///
-    /// # Errors
-    /// [`NoAnswer`].
     pub(super) async fn traces(&self, question: TraceQuestion) -> Result<ReservedPart, NoAnswer> {
         let chain = self.chain()?;
         self.long(async { traces::answer(&self.readers().await?.logs, chain, question).await }).await
     }
 
     /// A part of a block below the proven chain; `None` if the index does not have it.
-    ///
-    /// # Errors
-    /// [`NoAnswer`].
     pub(super) async fn block_part(&self, question: BlockQuestion) -> Result<Option<ReservedPart>, NoAnswer> {
         let BlockQuestion { block, part } = question;
         if part == BlockPart::Traces {

@@ -61,7 +61,6 @@ impl Weighter<B256, Arc<CheckedIndexBlock>> for BlockWeight {
     }
 }
 
-/// The readers of an index.
 #[derive(Debug)]
 pub(super) struct Readers {
     brief: IndexReader,
@@ -172,9 +171,6 @@ impl IndexSource {
     }
 
     /// As [`Self::part`]; says why there is no answer.
-    ///
-    /// # Errors
-    /// [`NoAnswer`].
     pub(super) async fn found(
         &self,
         about: TransactionPart,
@@ -196,9 +192,6 @@ impl IndexSource {
     }
 
     /// The logs that a question asks for.
-    ///
-    /// # Errors
-    /// [`NoAnswer`].
     pub(super) async fn logs(&self, question: LogQuestion) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
         let chain = self.chain()?;
         self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await

@@ -16,9 +16,6 @@ use crate::trace_json::TraceObject;
 const PIECE: usize = 256;
 
 /// The traces that a question asks for, and the budget's bytes that they take.
-///
-/// # Errors
-/// [`NoAnswer`].
 pub(super) async fn answer(
     reader: &IndexReader,
     chain: &ProvenChain,
@@ -39,9 +36,6 @@ pub(super) async fn answer(
 }
 
 /// The traces of a block or transaction below the proven chain; `None` if the index does not have them.
-///
-/// # Errors
-/// [`NoAnswer`].
 pub(super) async fn of_block(
     reader: &IndexReader,
     chain: &ProvenChain,

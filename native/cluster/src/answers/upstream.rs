@@ -43,7 +43,6 @@ pub fn with_index(backends: Vec<SharedUpstream>, index: &Arc<IndexSource>) -> Ve
     backends.into_iter().map(one).collect()
 }
 
-/// What the index is asked.
 enum IndexQuery {
     /// The block object of a block with this hash.
     Block(B256),

@@ -85,9 +85,6 @@ impl ClusterAccess {
     }
 
     /// As [`Self::open`], with another time for which known keys are served while neither PostgreSQL nor the store answers.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub async fn open_with(
         database: &Database,
         store: Arc<HotStore>,

@@ -23,7 +23,6 @@ pub(super) struct Fallback {
 /// What a decision without the store is made of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FallbackTime {
-    /// Number of front ends.
     pub(super) front_ends: u32,
     /// Nanoseconds of a clock that never goes back.
     pub(super) nanos: u64,

@@ -188,7 +188,6 @@ impl KeyCache {
         }
     }
 
-    /// Remembers that there is no key with an id.
     pub(super) fn put_absent(&self, id: &str) {
         self.keys.remove(id);
         self.unknown.insert(id.to_owned(), Instant::now());

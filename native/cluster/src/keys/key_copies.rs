@@ -58,7 +58,6 @@ pub(super) fn counters(id: &str) -> String {
     format!("quota:{id}")
 }
 
-/// A copy of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyCopy {
     pub(super) key: Versioned,

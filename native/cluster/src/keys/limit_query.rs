@@ -26,7 +26,6 @@ pub(super) enum Verdict {
     Admitted,
     /// It fits after so many nanoseconds.
     Wait(u64),
-    /// The day has no room for it.
     Day,
 }
 

@@ -9,7 +9,6 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 /// Highest cost of a message, in nanoseconds of its rate: 13 days, so that numbers of the store's scripts are exact.
 const MAX_COST: u64 = 1 << 50;
 
-/// The limits of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyLimits {
     pub(super) rate: Option<Rate>,

@@ -85,7 +85,6 @@ impl Lookups {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a key.
     pub(super) async fn find(&self, id: &str) -> LookupResult {
         let receiver = self.wait(id, |pending| {
             let room = pending.queue.len() < MAX_IDS;

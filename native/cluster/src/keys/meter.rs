@@ -38,7 +38,6 @@ pub(super) enum MeterStep {
     },
 }
 
-/// A message that waits for the store.
 struct WaitingMessage {
     demand: Demand,
     sender: oneshot::Sender<(TakeResult, Decision)>,

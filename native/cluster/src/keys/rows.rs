@@ -68,7 +68,6 @@ pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
     Ok(client.query_typed_one("SELECT revision FROM service.state", &[]).await?.try_get(0)?)
 }
 
-/// Keys that were changed.
 pub(super) struct Changed {
     /// Those that can be read, in order.
     pub(super) keys: Vec<Versioned>,

@@ -64,10 +64,8 @@ struct DayUse {
     classes: Vec<(&'static str, u64)>,
 }
 
-/// Usage by day and number of the key.
 type Entries = HashMap<(u64, u32), DayUse>;
 
-/// A part of it.
 type UsageChunk = Vec<((u64, u32), DayUse)>;
 
 /// Usage that is being written.
@@ -97,7 +95,6 @@ impl UsageBook {
         self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a message of a key.
     pub(super) fn count(&self, number: u32, charge: &Charge, admitted: bool) {
         let today = unix_time() / DAY;
         let mut counting = self.counting();
@@ -178,7 +175,6 @@ fn chunks(entries: Entries) -> Vec<UsageChunk> {
     chunks
 }
 
-/// Usage as columns of the statements.
 #[derive(Default)]
 struct Columns {
     days: Vec<i32>,

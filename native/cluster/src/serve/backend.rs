@@ -13,11 +13,9 @@ use tokio::task::JoinHandle;
 /// How long a front end that is told of new blocks waits before it asks a backend that signals one.
 const DELAY: Duration = Duration::from_millis(400);
 
-/// A backend with a signal of its own.
 struct SignalledBackend {
     inner: SharedUpstream,
     heads: Arc<Notify>,
-    /// Passes on the backend's own signal.
     passing: Option<JoinHandle<()>>,
 }
 

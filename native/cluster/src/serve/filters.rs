@@ -82,7 +82,6 @@ pub(super) struct TakenFilters {
     filters: BTreeMap<u128, TakenFilter>,
 }
 
-/// A filter that was taken.
 struct TakenFilter {
     /// Up to where it was told of transactions.
     place: StreamId,
@@ -264,9 +263,6 @@ impl SharedFilters {
     }
 
     /// Notes that the owner has used the filters.
-    ///
-    /// # Errors
-    /// [`FilterError`].
     pub(super) async fn note(&self, taken: &TakenFilters) -> Result<(), FilterError> {
         self.own(taken.filters.iter().map(|(id, lent)| (*id, lent.bytes)), taken.owner).await
     }

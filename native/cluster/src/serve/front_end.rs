@@ -41,7 +41,6 @@ pub struct FrontEnd {
     fan_out: Arc<FanOut>,
     store: Arc<HotStore>,
     access: Option<Arc<ClusterAccess>>,
-    /// The name of this front end, which no other has.
     name: String,
     messages: AtomicU64,
     tasks: Vec<JoinHandle<()>>,

@@ -16,7 +16,6 @@ const ALONE: Duration = Duration::from_millis(5_000);
 
 /// The blocks of a front end, and what its messages see of them.
 pub(crate) trait HeadDisplay {
-    /// A verified chain.
     type Chain;
     /// Its newest block.
     fn head_of(chain: &Self::Chain) -> BlockRef;
@@ -26,7 +25,6 @@ pub(crate) trait HeadDisplay {
     fn is_canonical(&self, block: &BlockRef) -> bool;
     /// The newest block that messages see.
     fn served(&self) -> Option<BlockRef>;
-    /// Makes messages see a chain.
     fn show(&self, chain: &Self::Chain);
     /// Makes messages see the newest verified block.
     fn show_newest(&self);
@@ -286,7 +284,6 @@ mod tests {
 
     use super::*;
 
-    /// A chain is its height.
     struct HeightDisplay {
         verified: Cell<u8>,
         pinned: Cell<Option<u8>>,

@@ -33,7 +33,6 @@ pub(super) struct NextBlockWait {
 }
 
 impl NextBlockWait {
-    /// For the messages that see this head.
     pub(super) const fn new(head: VisibleHead, new_blocks: NewBlocks) -> Self {
         Self { head, new_blocks, unsure_until: Mutex::new(None), looked: Mutex::new(None) }
     }

@@ -16,9 +16,7 @@ const REDIRECTIONS: u32 = 4;
 /// A connection that many commands share.
 #[derive(Clone)]
 pub(super) enum StoreConnection {
-    /// To one server.
     Single(MultiplexedConnection),
-    /// To all servers of a cluster.
     Cluster(ClusterConnection),
 }
 

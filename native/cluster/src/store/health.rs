@@ -25,7 +25,6 @@ pub(super) fn slot(key: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
 }
 
-/// The state of a range of slots.
 #[derive(Default)]
 struct SlotRange {
     failures: AtomicU32,
@@ -74,7 +73,6 @@ impl Health {
             && part.closed_until.compare_exchange(until, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Notes an answer.
     pub(super) fn succeeded(&self, slot: u16) {
         if let Some(part) = self.part(slot) {
             part.failures.store(0, Ordering::Release);
@@ -82,7 +80,6 @@ impl Health {
         }
     }
 
-    /// Notes that there was no answer.
     pub(super) fn failed(&self, slot: u16) {
         let Some(part) = self.part(slot) else { return };
         let now = self.now();

@@ -110,9 +110,6 @@ impl HotStore {
     }
 
     /// The value of a key; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`HotStoreError`].
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, HotStoreError> {
         self.command("GET", key, &[]).await
     }
@@ -131,9 +128,6 @@ impl HotStore {
 
     /// As [`Self::set`], for a value that others can do without: it is not set when more than half of the memory is in use
     /// that the server, or the one of a cluster that would have the value, may use. Returns whether it was set.
-    ///
-    /// # Errors
-    /// As [`Self::set`].
     pub async fn set_if_roomy(
         &self,
         key: &str,
@@ -146,9 +140,6 @@ impl HotStore {
     }
 
     /// Removes a key. Returns whether it was there.
-    ///
-    /// # Errors
-    /// As [`Self::set`].
     pub async fn remove(&self, key: &str) -> Result<bool, HotStoreError> {
         let key = self.name(key);
         let answer = self.shared.run(slot(key.as_bytes()), cmd("DEL").arg(&key)).await?;
@@ -184,9 +175,6 @@ impl HotStore {
 
     /// Runs another command on a key, which must be the first argument after the name of the command. A key that holds another
     /// kind of value than the command is for is removed, as by a script.
-    ///
-    /// # Errors
-    /// As [`Self::script`].
     pub async fn command<T: FromRedisValue>(
         &self,
         name: &str,
@@ -207,9 +195,6 @@ impl HotStore {
     }
 
     /// Sends a message to all front ends that listen, this one included.
-    ///
-    /// # Errors
-    /// As [`Self::set`].
     pub async fn publish(&self, channel: &str, message: &[u8]) -> Result<(), HotStoreError> {
         let channel = self.name(channel);
         let mut command = cmd("PUBLISH");
@@ -227,9 +212,6 @@ impl HotStore {
     }
 
     /// The store's own time since 1970. In a cluster it is that of one server.
-    ///
-    /// # Errors
-    /// [`HotStoreError`].
     pub async fn time(&self) -> Result<Duration, HotStoreError> {
         let (seconds, micros): (u64, u64) = self.script(&self.time, "time", &[]).await?;
         Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))

@@ -121,7 +121,6 @@ impl Keyed {
         KeyedSocket(connect_async(self.server.ws(path)).await.unwrap().0)
     }
 
-    /// The status of a refused upgrade.
     async fn upgrade_status(&self, path: &str, origin: Option<&str>) -> u16 {
         let mut request = self.server.ws(path).into_client_request().unwrap();
         if let Some(origin) = origin {

@@ -14,7 +14,6 @@ use crate::view::View;
 /// Pause before the next front end is asked.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The filters of a client.
 struct ClientFilters {
     blocks: Value,
     logs: Value,
@@ -22,7 +21,6 @@ struct ClientFilters {
     losses: u64,
 }
 
-/// What became of a poll.
 enum Polled {
     News(Vec<Value>),
     /// The answer was lost with a front end.

@@ -18,7 +18,6 @@ use crate::balancer::{Balancer, UsedKey};
 use crate::chain::ServiceChain;
 use crate::conditions::Conditions;
 
-/// What a client works with.
 #[derive(Clone)]
 pub(crate) struct TestClient {
     pub(crate) balancer: Arc<Balancer>,

@@ -31,7 +31,6 @@ pub(crate) struct Admitted {
     pub(crate) excess_in_failures: f64,
 }
 
-/// A key with a limit.
 pub(crate) struct Limited {
     bucket: Mutex<Bucket>,
 }

@@ -20,7 +20,6 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Pause before the next front end is tried.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection.
 struct SubscriptionSocket<'a> {
     client: &'a TestClient,
     turn: usize,

@@ -12,7 +12,6 @@ use fastrand::Rng;
 
 use crate::world::{RunningService, faketime};
 
-/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     FrontEndKilled,
@@ -92,7 +91,6 @@ impl Fault {
     }
 }
 
-/// What faults work with.
 pub(crate) struct Striker<'a> {
     pub(crate) world: &'a mut RunningService,
     pub(crate) random: &'a mut Rng,

@@ -27,7 +27,6 @@ const DAYS: u32 = 30;
 
 type AdminContext = State<Arc<state::AdminState>>;
 
-/// Which keys to list.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ListRequest {
@@ -77,7 +76,6 @@ struct Revoke {
     id: String,
 }
 
-/// The usage of a key, or of all.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct UsageRequest {

@@ -68,7 +68,6 @@ impl AdminError {
     }
 }
 
-/// The body of a refusal.
 #[derive(Serialize)]
 struct ErrorBody {
     error: String,

@@ -15,7 +15,6 @@ const PER_SECOND: u32 = 1;
 /// Why a request is not one of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// The token is wrong.
     Wrong,
     /// There were too many wrong tokens. This one was not looked at.
     TooMany,

@@ -18,7 +18,6 @@ enum BlockPointer {
     Number(usize),
     /// The first parameter is the block's hash.
     Hash,
-    /// The response says it.
     Response,
 }
 

@@ -184,7 +184,6 @@ impl AnswerCache {
     }
 }
 
-/// The key of an answer in the store.
 fn place(key: &B256) -> String {
     format!("answer:{key:x}")
 }
