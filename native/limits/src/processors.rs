@@ -21,7 +21,6 @@ mod sets {
     /// (`RunQueue::without_pauses`).
     const MAX_APART: usize = 4;
 
-    /// The processors of this program.
     struct Sets {
         all: CpuSet,
         /// For work that cannot pause.

@@ -74,7 +74,6 @@ struct PermitPool {
 /// The runs that wait, by page, size and connection.
 type WaitingByPage = RoundRobin<u128, RoundRobin<Size, WaitingRuns>>;
 
-/// The runs that wait, by connection.
 type WaitingRuns = RoundRobin<u64, VecDeque<oneshot::Sender<RunPermit>>>;
 
 /// A queue of waiting runs, and the key that was served last; the next key in order is served next.

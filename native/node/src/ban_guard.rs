@@ -72,7 +72,6 @@ mod tests {
 
     use super::*;
 
-    /// An upstream at an address.
     struct AddressedUpstream(IpAddr);
 
     impl Upstream for AddressedUpstream {

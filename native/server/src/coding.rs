@@ -2,7 +2,6 @@
 
 use axum::http::{HeaderMap, header};
 
-/// A coding of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     /// Brotli (RFC 7932).

@@ -55,7 +55,6 @@ pub(crate) struct ClientConnection {
     pub(crate) source: IpAddr,
     /// Whether it came over a Unix socket.
     pub(crate) is_unix: bool,
-    /// What its server counts in.
     pub(crate) counts: Counts,
     /// The client of a WebSocket that a trusted proxy passes on.
     forwarded: OnceLock<CallerId>,
@@ -86,13 +85,11 @@ struct Inbound {
 }
 
 impl ClientConnection {
-    /// A new connection of a caller.
     #[cfg(test)]
     pub(crate) fn new(id: CallerId) -> Arc<Self> {
         Self::of(id, id.address, false, &Counts::default())
     }
 
-    /// A new connection from an address.
     pub(crate) fn from(source: IpAddr, counts: &Counts) -> Arc<Self> {
         Self::of(CallerId::new(source), source.to_canonical(), false, counts)
     }
@@ -355,7 +352,6 @@ impl Drop for Sending {
     }
 }
 
-/// The slots for one kind of connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     free: Arc<Semaphore>,

@@ -20,7 +20,6 @@ const READ_BUFFER: usize = 4 * 1024;
 /// contract deployments exceed.
 const CLIENT_FRAME: usize = 1024 * 1024;
 
-/// A WebSocket of a client.
 pub(super) type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// A connection that becomes a WebSocket when its response is sent.
@@ -61,7 +60,6 @@ impl Handshake {
     }
 }
 
-/// The WebSocket of an upgraded connection.
 pub(super) async fn open(upgraded: Upgraded, limits: &ServerLimits) -> WebSocket {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)

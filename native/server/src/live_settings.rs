@@ -25,7 +25,6 @@ pub(crate) struct ReloadableSettings {
 pub(crate) struct LiveSettings(watch::Sender<Arc<ReloadableSettings>>);
 
 impl LiveSettings {
-    /// Starts with these settings.
     pub(crate) fn new(rules: ReloadableSettings) -> Arc<Self> {
         Arc::new(Self(watch::Sender::new(Arc::new(rules))))
     }

@@ -89,7 +89,6 @@ impl OutgoingResponse {
         &self.head
     }
 
-    /// The headers.
     pub(super) const fn headers_mut(&mut self) -> &mut HeaderMap {
         &mut self.head.headers
     }
@@ -203,7 +202,6 @@ impl Body for CountedBody {
 
 /// What a WebSocket sends besides pings and its close frame.
 pub(super) enum Outgoing {
-    /// A text.
     Text(Unsent),
     /// The response to a ping. The library makes it when it reads the ping; these bytes count until it is sent.
     Pong(Unsent),
@@ -268,7 +266,6 @@ impl Frames {
         let _ = timeout(CLOSE_TIMEOUT, self.send(outgoing)).await;
     }
 
-    /// Closes the connection.
     pub(super) async fn close(&mut self, code: u16, reason: &'static str) {
         let frame = CloseFrame { code: code.into(), reason: reason.into() };
         let _ = timeout(CLOSE_TIMEOUT, self.0.send(Message::Close(Some(frame)))).await;

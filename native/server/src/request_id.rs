@@ -10,7 +10,6 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id taken from a proxy, in characters. UUIDs have 36.
 const MAX_LENGTH: usize = 64;
 
-/// Makes the ids of a server's requests.
 pub(crate) struct Ids {
     /// Random, so that ids of several servers and of several runs differ.
     seed: u64,

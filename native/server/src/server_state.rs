@@ -22,7 +22,6 @@ use crate::service::{Counts, SharedService};
 #[derive(Clone)]
 pub(crate) struct ServerState {
     pub(crate) service: SharedService,
-    /// What the service and this server count in.
     pub(crate) counts: Counts,
     /// The settings that can change.
     pub(crate) live: Arc<LiveSettings>,
@@ -42,7 +41,6 @@ pub(crate) struct ServerState {
     pub(crate) compressions: Arc<RunQueue>,
     /// When the bodies of each address may be read on.
     pub(crate) rests: Arc<Rests>,
-    /// Makes the ids of requests.
     pub(crate) ids: Arc<Ids>,
     /// When the server started.
     pub(crate) started: Started,

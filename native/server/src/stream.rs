@@ -14,7 +14,6 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
     /// TLS over TCP, after the handshake.
     Tls(Box<TlsStream<TcpStream>>),
-    /// A Unix socket.
     #[cfg(unix)]
     Unix(tokio::net::UnixStream),
 }

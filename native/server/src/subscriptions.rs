@@ -23,7 +23,6 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes of the notifications of one poll from which on there may be more.
 const MORE_BYTES: usize = 1024 * 1024;
 
-/// The open subscriptions of a connection.
 #[derive(Default)]
 struct OpenSubscriptions {
     ids: BTreeMap<u128, Subscription>,
@@ -31,7 +30,6 @@ struct OpenSubscriptions {
     unsubscribed: usize,
 }
 
-/// An open subscription.
 struct Subscription {
     /// Whether the client has been sent the id and may receive notifications.
     begun: bool,
@@ -44,7 +42,6 @@ impl Subscription {
     }
 }
 
-/// The subscriptions of one connection.
 pub(super) struct Subscriptions {
     service: SharedService,
     caller: Caller,

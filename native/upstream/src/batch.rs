@@ -18,7 +18,6 @@ use super::{UpstreamError, UpstreamResult};
 /// memory.
 const DATA_BYTES: usize = 64 * 1024;
 
-/// The decoded response to a batch.
 pub(crate) enum Decoded {
     /// Results in the order of the requests.
     Results(Vec<UpstreamResult>),

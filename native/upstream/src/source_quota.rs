@@ -64,7 +64,6 @@ struct QuotaLimits {
     share: Budget,
     /// Room that a holder need not give back while others want some.
     fair: usize,
-    /// The limit of all sources of this kind.
     kind: Option<Arc<Budget>>,
     all: Arc<Budget>,
     turns: Arc<Semaphore>,
@@ -305,7 +304,6 @@ impl<B> Clone for ReceivedBytes<B> {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
-    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.message.0.as_ref().len()
     }

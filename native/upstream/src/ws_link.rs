@@ -48,7 +48,6 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct OutgoingBatch {
     /// Id of its first request.
     pub(super) first: u64,
-    /// Number of requests.
     pub(super) count: usize,
     /// The batch as JSON text.
     pub(super) body: String,

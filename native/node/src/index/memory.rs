@@ -13,7 +13,6 @@ use super::search::{IndexSearch, RowBitmaps, Rows, Unreadable};
 /// A row in memory. Most terms occur in a single block, for which a bitmap would take ten times the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockPositions {
-    /// One block.
     One(u16),
     /// Several blocks.
     Many(RoaringBitmap),

@@ -14,14 +14,12 @@ const WINDOW: u64 = 16;
 /// Number of terms after which a search looks whether its time is used up.
 const TERMS_AT_ONCE: usize = 64;
 
-/// Bitmaps by row.
 pub(crate) type RowBitmaps = BTreeMap<u64, RoaringBitmap>;
 
 /// Rows cannot be read: every block counts as a candidate.
 #[derive(Debug)]
 pub(crate) struct Unreadable;
 
-/// The rows of an index.
 pub(crate) trait Rows {
     /// Blocks below this height may be missing from the rows.
     fn floor(&self) -> u64;

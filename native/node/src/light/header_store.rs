@@ -264,9 +264,6 @@ impl HeaderStore {
 
     /// Does what [`Self::write`] does, with the record of a start by window, and removes the pages below the newest
     /// [`WINDOW_PAGES`].
-    ///
-    /// # Errors
-    /// As [`Self::write`].
     pub fn write_window(&self, pages: &[HeaderPage], record: &WindowRecord) -> Result<(), ChainStoreError> {
         self.write_with(pages, Some(record))
     }

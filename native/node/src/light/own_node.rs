@@ -96,9 +96,6 @@ struct FilterRange {
 }
 
 /// Refuses parameters, in JSON, that ask the node for the logs of too many blocks.
-///
-/// # Errors
-/// [`RpcError::TooManyBlocks`].
 fn check_range(params: &str) -> Result<(), RpcError> {
     // A filter by block hash has no range.
     let Ok([FilterRange { from_block, to_block }]) = serde_json::from_str::<[FilterRange; 1]>(params) else {

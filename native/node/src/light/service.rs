@@ -83,7 +83,6 @@ enum SessionInput {
     Start(Message, Arc<Connection>),
     /// A session of the host itself, which has not run yet.
     Begin(Box<Session>),
-    /// A session, and the responses that it waits for.
     Feed(Box<Session>, UpstreamResponses),
 }
 

@@ -28,12 +28,10 @@ async fn ask(service: &LocalService, caller: &Caller, method: &str, params: Valu
     serde_json::from_str::<Value>(&answer.into_text().unwrap()).unwrap()["result"].take()
 }
 
-/// The number of a subscription.
 fn number(id: &Value) -> u128 {
     u128::from_str_radix(id.as_str().unwrap().strip_prefix("0x").unwrap(), 16).unwrap()
 }
 
-/// The results in notifications.
 fn results(news: &Notifications) -> Vec<Value> {
     let result = |text: &String| serde_json::from_str::<Value>(text).unwrap()["params"]["result"].take();
     news.texts.iter().map(result).collect()

@@ -55,7 +55,6 @@ pub struct LocalService {
     long: Arc<RunQueue>,
     /// Schedules runs of writers, one at a time since they exclude each other.
     writes: Arc<RunQueue>,
-    /// The index of a stored chain.
     index: Option<Arc<StoredIndex>>,
     bans: Arc<HostBans>,
 }
@@ -269,7 +268,6 @@ impl LocalService {
 
 /// A message after the part of it that is answered on the calling thread.
 enum Begun {
-    /// The reply is there.
     Done(Reply),
     /// The message is left, and whether it is short.
     Left(Job, bool),

@@ -81,7 +81,6 @@ thread_local! {
     static TURN: RefCell<Option<ResponseTurn>> = const { RefCell::new(None) };
 }
 
-/// A turn of a connection.
 struct ResponseTurn {
     turns: Arc<RunQueue>,
     peer: CallerId,

@@ -32,13 +32,11 @@ pub(super) const HANDSHAKING: SeatLimits = SeatLimits { all: 64, of_address: 8, 
 /// For peers that have said who they are.
 pub(super) const READY: SeatLimits = SeatLimits { all: 32, of_address: 8, idle: Duration::from_secs(30) };
 
-/// The connections of a server.
 pub(super) struct Seats {
     room: SeatLimits,
     taken: Mutex<BTreeMap<u64, SeatHolder>>,
 }
 
-/// A place, as its server sees it.
 struct SeatHolder {
     address: IpAddr,
     /// When the peer was of use last, or came.

@@ -154,7 +154,6 @@ mod tests {
         CallerId::new(std::net::IpAddr::from(number.to_be_bytes()))
     }
 
-    /// Counts its messages.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum LayoutError {
-    /// There is no trie store.
     #[error(
         "{} has no folder unitrie: give the folder that the node has as database.dir, such as ~/.rsk/mainnet/database",
         .0.display()
@@ -40,9 +39,6 @@ const SINGLE: &str = "unitrie";
 const EPOCH: &str = "unitrie_";
 
 /// The database that holds a node's trie. `folder` is the node's database folder, or the trie store itself.
-///
-/// # Errors
-/// [`LayoutError`].
 pub fn database(folder: &Path) -> Result<PathBuf, LayoutError> {
     let single = folder.join(SINGLE);
     let names = names(folder)?;

@@ -75,9 +75,6 @@ impl fmt::Debug for RskjStore {
 impl RskjStore {
     /// Opens the store in a node's database folder. Of the cache's bytes a quarter holds the nodes that were read last; the rest
     /// holds the blocks of the database's files and their indexes.
-    ///
-    /// # Errors
-    /// [`OpenStoreError`].
     pub fn open(folder: &Path, cache_bytes: u64) -> Result<Self, OpenStoreError> {
         let nodes = cache_bytes / 4;
         let blocks = usize::try_from(cache_bytes.saturating_sub(nodes)).unwrap_or(usize::MAX);

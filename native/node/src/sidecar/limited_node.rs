@@ -12,7 +12,6 @@ use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamErro
 /// Places for questions of callers. A node runs some tens of requests at a time.
 const SIZES: PermitLimits = PermitLimits { all: 32, each: 8, doubtful: 4 };
 
-/// A node and its places.
 pub(super) struct LimitedNode {
     node: SharedUpstream,
     places: Arc<RequestPermits>,

@@ -33,7 +33,6 @@ impl NodeChain {
         Self { service, network: Arc::new(network), runtime: Handle::current(), submitter }
     }
 
-    /// Reads the verified chain, if there is one.
     fn verified<T>(&self, read: impl FnOnce(&ChainView) -> Option<T>) -> Option<T> {
         read(self.service.parts().light.pinned().chain()?)
     }

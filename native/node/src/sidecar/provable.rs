@@ -19,7 +19,6 @@ pub(super) struct ProvableBlockFinder {
 
 #[derive(Debug, Clone, Copy)]
 struct ProvableBlock {
-    /// What the store had, by its version.
     version: u64,
     head: BlockRef,
     newest: Option<u64>,

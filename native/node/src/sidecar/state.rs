@@ -27,7 +27,6 @@ impl SidecarState {
         Self { light, node, provable, store, behind }
     }
 
-    /// The node's trie nodes.
     pub(super) fn store(&self) -> &dyn NodeSource {
         &*self.store
     }

@@ -112,9 +112,6 @@ impl ChainStore {
     }
 
     /// Does what [`Self::open`] does, with a database that is already open.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub fn with(database: Database, genesis: B256) -> Result<Self, ChainStoreError> {
         let store = Self { database: Arc::new(database) };
         store.check(genesis)?;
@@ -223,9 +220,6 @@ impl ChainStore {
     }
 
     /// Sets a note.
-    ///
-    /// # Errors
-    /// The database cannot be written.
     pub(crate) fn set_note(&self, name: &str, value: &[u8]) -> Result<(), ChainStoreError> {
         let write = self.write()?;
         write.open_table(NOTES)?.insert(name, value)?;

@@ -117,9 +117,6 @@ impl StoredIndex {
 
     /// Adds the next blocks of an older store, from the top down. `chain` is the chain as it was opened. Returns whether
     /// more are missing.
-    ///
-    /// # Errors
-    /// The database cannot be written.
     pub(crate) fn build_some(&self, chain: &ChainSnapshot) -> Result<bool, ChainStoreError> {
         let floor = self.floor.load(Ordering::Relaxed);
         if floor == 0 || self.damaged.load(Ordering::Relaxed) {

@@ -20,7 +20,6 @@ use super::traits::{ChangeNotifier, FilterOwners, KeyLookup, Quotas, Topic, Unav
 /// Most keys of a database. All are in memory, with at most some 300 KiB each and usually below 1 KiB.
 pub const MAX_KEYS: usize = 10_000;
 
-/// A key in memory.
 struct KeyEntry {
     record: Arc<KeyRecord>,
     meter: Arc<Mutex<KeyMeter>>,

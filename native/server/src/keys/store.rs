@@ -23,11 +23,9 @@ const USAGE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keys-usage
 const FORMAT: &str = "format";
 const VERSION: &str = "1";
 
-/// The open database.
 pub(super) struct KeyDatabase(Database);
 
 impl KeyDatabase {
-    /// Opens a database, or creates it.
     pub(super) fn open(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
         let store =

@@ -23,9 +23,6 @@ pub trait KeyLookup: Send + Sync + 'static {
 
     /// Does what [`Self::find`] does for an id that does not exist, for one that does and came with a wrong secret: otherwise
     /// the time of a refusal would tell which ids exist. Nothing, where both are looked up in memory.
-    ///
-    /// # Errors
-    /// As [`Self::find`].
     fn refuse<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -101,7 +101,6 @@ fn hosted_row(method: &'static Method) -> Option<&'static Method> {
     Profile::Hosted.has(method).then_some(own_row(method).unwrap_or(method))
 }
 
-/// The methods that the hosted profile has.
 fn hosted() -> impl Iterator<Item = &'static Method> {
     methods().filter(|method| Profile::Hosted.has(method))
 }

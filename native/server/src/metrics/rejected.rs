@@ -21,7 +21,6 @@ pub(crate) enum Rejection {
     ContentType,
     /// The body was not sent in time.
     SlowBody,
-    /// The body is too long.
     TooLong,
     /// A limit of an API key is exceeded.
     Limit,

@@ -16,7 +16,6 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// The server starts now.
     pub(crate) fn now() -> Self {
         Self { at: Instant::now(), unix: unix_time() }
     }

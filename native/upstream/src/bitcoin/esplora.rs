@@ -46,7 +46,6 @@ struct Block {
     bits: u32,
     nonce: u32,
     merkle_root: String,
-    /// Missing for block 0.
     #[serde(default)]
     previousblockhash: Option<String>,
 }

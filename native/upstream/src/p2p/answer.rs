@@ -28,7 +28,6 @@ use crate::asker;
 /// Copies of bytes while they become JSON: in a list, as digits, and as text.
 const COPIES: usize = 6;
 
-/// A block that a request names.
 #[derive(Debug, Clone, Copy)]
 enum RequestedBlock {
     Hash(B256),
@@ -36,7 +35,6 @@ enum RequestedBlock {
     Latest,
 }
 
-/// An answer, and its room.
 type ReservedJson = (Box<RawValue>, Reservation);
 
 /// What a peer can answer.
@@ -52,7 +50,6 @@ impl PeerAnswers {
         Self { blocks: PeerHeaders::new(node.clone(), network), node, nodes, searched: Searched::default() }
     }
 
-    /// Answers one request with what the peer sends.
     pub(super) async fn answer(&self, request: &UpstreamRequest) -> Result<ReservedJson, PeerError> {
         let params: Vec<Value> = serde_json::from_str(&request.params)
             .map_err(|_| PeerError::Params("the parameters are no list"))?;

@@ -43,7 +43,6 @@ impl Weighter<B256, Bytes> for HeaderWeight {
     }
 }
 
-/// The blocks of one peer.
 pub(super) struct PeerHeaders {
     node: Arc<PeerNode>,
     network: Arc<Network>,
@@ -236,7 +235,6 @@ impl PeerHeaders {
         }
     }
 
-    /// The run of blocks that begins with this one.
     async fn snap_run(&self, first: u64) -> Result<Stretch, PeerError> {
         let request = Request::SnapBlocks { before: first.saturating_add(SNAP_BLOCKS) };
         let message = match self.node.ask(request).await {
@@ -278,7 +276,6 @@ impl PeerHeaders {
     }
 }
 
-/// A header as it was sent.
 enum SentHeader {
     Full(FullHeader),
     /// The rest is in the body of the block with this hash.

@@ -54,9 +54,7 @@ impl Weighter<B256, ReceivedBytes> for BodyWeight {
 /// What the header of a block states of its uncles.
 #[derive(Clone, Copy)]
 pub(super) struct UnclesCommitment {
-    /// Number of the block.
     pub(super) number: u64,
-    /// Hash of the list of uncles.
     pub(super) hash: B256,
 }
 
@@ -66,7 +64,6 @@ pub(super) struct BlockContents {
     pub(super) uncles: Vec<SealedHeader>,
 }
 
-/// The bodies of one peer's blocks.
 pub(super) struct PeerBodies {
     node: Arc<PeerNode>,
     network: Arc<Network>,

@@ -100,7 +100,6 @@ pub struct PeerResponse {
     pub is_long: bool,
 }
 
-/// A message for the peer.
 pub(super) struct OutgoingMessage {
     pub(super) asker: Option<Asker>,
     pub(super) what: OutgoingKind,

@@ -23,7 +23,6 @@ const MAX_THINGS: usize = 1_024;
 pub(super) enum MissingItem {
     /// What belongs to the block with this hash.
     Block(B256),
-    /// The state with this root.
     State(B256),
     /// Runs of whole blocks.
     Runs,
@@ -61,7 +60,6 @@ impl NegativeCache {
         things.insert(thing, Silence { until: now + pause, pause });
     }
 
-    /// Notes that the peer has it.
     pub(super) fn forget(&self, thing: MissingItem) {
         self.things().remove(&thing);
     }

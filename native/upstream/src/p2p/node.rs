@@ -78,9 +78,6 @@ impl Identity {
     /// The identity with the key in this folder, which is made if there is none; with a new key if there is no folder. A
     /// node admits one connection of each key, so a key belongs to one process. `genesis` is the hash of block 0, which
     /// peers compare.
-    ///
-    /// # Errors
-    /// [`IdentityError`]
     pub fn open(network: &Network, genesis: B256, folder: Option<&Path>) -> Result<Self, IdentityError> {
         let peers = PeerNetwork::of(network).ok_or_else(|| IdentityError::Network(network.name.clone()))?;
         let client = concat!("rootlight/v", env!("CARGO_PKG_VERSION"));
@@ -200,7 +197,6 @@ impl Reach {
     }
 }
 
-/// The connection to a node.
 #[derive(Clone)]
 enum DialState {
     Dialling,

@@ -108,7 +108,6 @@ impl NodeSource for SearchNodes<'_> {
     }
 }
 
-/// The nodes of a search, and their room.
 pub(super) struct FoundNodes {
     nodes: BTreeMap<B256, Bytes>,
     _held: Reservation,

@@ -39,7 +39,6 @@ pub enum RecordError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// The files of one recording.
 pub(super) struct Files {
     folder: PathBuf,
     gzip: bool,

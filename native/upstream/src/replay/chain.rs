@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::line::RecordedExchange;
 use crate::UpstreamResult;
 
-/// A recorded block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplayBlock {
     pub(super) number: u64,

@@ -47,7 +47,6 @@ const ENTRY_BYTES: usize = 192;
 /// Bytes that the index takes from the budget at a time.
 const HOLD_STEP: usize = 256 * 1024;
 
-/// Position of a line.
 #[derive(Clone, Copy)]
 struct LinePosition {
     source: u32,

@@ -39,7 +39,6 @@ pub enum ReplayError {
 /// A callback that receives the offset and text of a line.
 type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), ReplayError>;
 
-/// One file of a recording.
 pub(super) struct RecordingFile {
     path: PathBuf,
     kind: FileData,

@@ -72,7 +72,6 @@ fn asked(asked: &IndexQuestion, question: OfIndex) -> AuxiliaryRequest {
     AuxiliaryRequest { request: asked.to_request(), question: Box::new(question) }
 }
 
-/// What the index is asked for.
 #[derive(Debug)]
 enum OfIndex {
     /// The logs of the older blocks of a request.
@@ -222,7 +221,6 @@ fn malformed() -> RpcError {
     no_answer(&RequestFailure::Malformed("not the answer of an index"))
 }
 
-/// The error of an index that gives no answer.
 fn no_answer(failure: &RequestFailure) -> RpcError {
     let reason = match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),

@@ -20,7 +20,6 @@ pub(super) struct OlderTraces {
 
 /// What became of the question.
 pub(super) enum AnsweredTraces {
-    /// The answer to the request.
     Whole(Box<RawValue>),
     /// The traces of the older blocks, and the filter for the newer ones.
     Part(Box<RawValue>, Box<RawValue>),

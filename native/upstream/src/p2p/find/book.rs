@@ -38,9 +38,7 @@ pub struct NodeBook {
 #[derive(Default)]
 struct BookState {
     nodes: BTreeMap<NodeId, KnownNode>,
-    /// The node of each slot that has one.
     in_use: BTreeMap<usize, NodeRecord>,
-    /// Nodes that no slot takes.
     avoided: BTreeSet<NodeId>,
     /// Whether the file is older than the book.
     unsaved: bool,
@@ -204,7 +202,6 @@ impl NodeBook {
         self.changed();
     }
 
-    /// Number of slots that have a node.
     pub(super) fn in_use(&self) -> usize {
         self.pages().in_use.len()
     }

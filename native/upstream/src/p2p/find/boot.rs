@@ -79,9 +79,6 @@ pub enum LookupError {
 }
 
 /// Looks a host up once; returns a few of its addresses.
-///
-/// # Errors
-/// [`LookupError`]
 pub async fn addresses_of(boot: &BootHost) -> Result<Vec<SocketAddr>, LookupError> {
     let looked = timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((boot.host.as_str(), boot.port))).await;
     Ok(looked.map_err(|_| LookupError::Late(LOOKUP_TIMEOUT))??.take(MAX_ADDRESSES).collect())

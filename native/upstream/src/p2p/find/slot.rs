@@ -56,7 +56,6 @@ struct SlotTurn {
     current: Option<Arc<SlotNode>>,
 }
 
-/// The node in a slot.
 struct SlotNode {
     node: NodeRecord,
     upstream: PeerUpstream,
