@@ -51,9 +51,6 @@ pub struct MatchedBlock {
 
 impl MatchedBlock {
     /// Checks transactions and receipts against the header, and recovers the senders.
-    ///
-    /// # Errors
-    /// [`BlockError`].
     pub fn check(
         header: SealedHeader,
         transactions: Vec<Transaction>,

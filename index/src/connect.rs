@@ -108,9 +108,6 @@ impl Database {
     }
 
     /// Makes a pool of at most `size` connections, which are opened when they are needed.
-    ///
-    /// # Errors
-    /// [`IndexError::Pool`].
     pub(crate) fn pool(&self, size: usize) -> Result<Pool, IndexError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match &self.tls {

@@ -39,7 +39,6 @@ impl PooledConnection {
         self.object.as_mut().ok_or_else(|| IndexError::Task("the connection was given back".into()))
     }
 
-    /// Notes that all statements have ended.
     pub(crate) const fn statements_ended(&mut self) {
         self.runs = false;
     }

@@ -249,7 +249,6 @@ pub(crate) async fn traces(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<
     Ok(count)
 }
 
-/// The traces that are stored.
 fn stored(traces: Option<&BlockTraces>) -> &[Trace] {
     traces.and_then(BlockTraces::traces).unwrap_or_default()
 }

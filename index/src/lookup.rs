@@ -30,9 +30,6 @@ pub struct IndexedBlock {
 
 impl IndexedBlock {
     /// Checks the rows as a source's block is checked: transactions, receipts and uncles must match the header.
-    ///
-    /// # Errors
-    /// [`BlockError`].
     pub fn check(self, network: &rootlight::consensus::Network) -> Result<MatchedBlock, BlockError> {
         let block = MatchedBlock::check(self.header, self.transactions, self.receipts, network)?;
         match self.uncles {
@@ -129,9 +126,6 @@ impl IndexReader {
     }
 
     /// The height of the block with this hash; `None` if the index does not have it.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn number_of(&self, hash: &B256) -> Result<Option<u64>, IndexError> {
         self.ask(async |question| number_of(question, hash).await).await
     }

@@ -80,9 +80,6 @@ impl IndexReader {
     }
 
     /// What the index has now.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn status(&self) -> Result<IndexStatus, IndexError> {
         self.ask(async |question| {
             let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";

@@ -28,9 +28,6 @@ pub fn known_version() -> u32 {
 }
 
 /// The version of the database; 0 if it has no index.
-///
-/// # Errors
-/// [`IndexError::Database`].
 pub(crate) async fn found_version(client: &Client) -> Result<u32, IndexError> {
     let exists: bool = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&TABLE]).await?.try_get(0)?;
     if !exists {
@@ -41,9 +38,6 @@ pub(crate) async fn found_version(client: &Client) -> Result<u32, IndexError> {
 }
 
 /// Brings the schema to the newest version. The caller holds the lock of the index.
-///
-/// # Errors
-/// [`IndexError::NewerSchema`], [`IndexError::Migration`], [`IndexError::Database`].
 pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
     let known = known_version();
     let found = found_version(client).await?;
@@ -60,9 +54,6 @@ pub(crate) async fn migrate(client: &mut Client) -> Result<(), IndexError> {
 }
 
 /// Checks that the schema is the one that this program reads.
-///
-/// # Errors
-/// [`IndexError::NewerSchema`], [`IndexError::OlderSchema`], [`IndexError::Database`].
 pub(crate) async fn check(client: &Client) -> Result<(), IndexError> {
     let (found, known) = (found_version(client).await?, known_version());
     match found.cmp(&known) {

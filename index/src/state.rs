@@ -18,7 +18,6 @@ pub(crate) fn uint(number: i64) -> u64 {
 /// The fixed properties of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexLayout {
-    /// Number of blocks of a partition.
     pub(crate) partition_blocks: u64,
     /// The index has no block below this one.
     pub(crate) floor: u64,

@@ -136,9 +136,6 @@ impl BlockTraces {
     /// Checks what the block's transactions say of its traces: each transaction has a trace of its own, with its sender,
     /// recipient, value and data, and the traces below it are in order, each with those above. Traces beyond
     /// [`MAX_BLOCK_TRACES`] or [`MAX_BLOCK_TRACE_BYTES`] are left out.
-    ///
-    /// # Errors
-    /// [`TraceError`].
     pub fn check(block: &MatchedBlock, mut traces: Vec<Trace>) -> Result<Self, TraceError> {
         let number = block.header().number;
         let mut bytes = 0_usize;

@@ -121,25 +121,16 @@ impl Writer {
     }
 
     /// What is loaded.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn ranges(&self) -> Result<Vec<PartitionRange>, IndexError> {
         ranges(&**self.pool.get().await?).await
     }
 
     /// The hash of a loaded block.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn hash(&self, number: u64) -> Result<Option<B256>, IndexError> {
         hash(&**self.pool.get().await?, number).await
     }
 
     /// Makes the partitions that are missing for blocks up to this one, and one more.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn prepare(&self, head: u64) -> Result<Vec<PartitionRange>, IndexError> {
         let size = self.partition_blocks;
         let have: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
@@ -303,7 +294,6 @@ impl Writer {
 /// A writer shared by the tasks of a loader.
 pub type SharedWriter = Arc<Writer>;
 
-/// The number of the partition of a block.
 fn part(block: u64, size: u64) -> u64 {
     block.checked_div(size).unwrap_or(0)
 }

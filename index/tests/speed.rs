@@ -32,7 +32,6 @@ fn contract(number: u64) -> Address {
     Address::from_slice(&word(1, number)[..20])
 }
 
-/// Number of contracts.
 fn contracts(blocks: u64) -> u64 {
     (blocks / BLOCKS_PER_CONTRACT).max(2)
 }

@@ -62,7 +62,6 @@ impl<K, V> Default for PersistentMap<K, V> {
 }
 
 impl<K: MapKey, V: Clone> PersistentMap<K, V> {
-    /// Number of keys.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

@@ -79,7 +79,6 @@ pub enum RuleError {
     Work(#[from] PowError),
 }
 
-/// The input of a rule.
 pub(super) struct RuleInput<'a> {
     pub(super) candidate: &'a HeaderCandidate,
     /// The verified parent; `None` if the header is checked by itself.
@@ -171,13 +170,11 @@ impl<'a> RuleInput<'a> {
         if self.header().coinbase_tx.is_empty() { Seal::FallbackSignature } else { Seal::MergedMining }
     }
 
-    /// All broken rules of a block, for tests.
     #[cfg(test)]
     pub(super) fn broken_block_rules(&self) -> alloc::vec::Vec<RuleError> {
         LINK_RULES.iter().chain(MINED_RULES).filter_map(|rule| rule(self).err()).collect()
     }
 
-    /// All broken rules of an uncle, for tests.
     #[cfg(test)]
     pub(super) fn broken_uncle_rules(&self) -> alloc::vec::Vec<RuleError> {
         UNCLE_RULES.iter().filter_map(|rule| rule(self).err()).collect()

@@ -97,7 +97,6 @@ impl Bitcoin {
         Self { previous, time_offset: 0, branch, before: 5, after, enough_work: true, fork_detection }
     }
 
-    /// Mines the header.
     pub fn mine(&self, mut header: Header) -> SealedHeader {
         let base = header.mining_base_hash();
         let committed =

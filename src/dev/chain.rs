@@ -30,30 +30,24 @@ const MAX_EVENTS: usize = 10_000;
 pub enum DevEvent {
     /// A mined, submitted or imported block became the head.
     Mined {
-        /// Its header.
         header: VerifiedHeader,
         /// Number of its transactions, without REMASC's.
         transactions: usize,
     },
     /// A transaction of the new head block failed.
     Failed {
-        /// The transaction.
         hash: B256,
-        /// The data that it returned.
         output: Bytes,
         /// Why it halted; `None` for REVERT.
         halt: Option<HaltReason>,
     },
     /// A transaction called a method of a native contract that this version does not execute; the call failed.
     Unsimulated {
-        /// The transaction.
         hash: B256,
-        /// The method.
         method: alloc::string::String,
     },
     /// A transaction took longer than the time limit of a block and was dropped.
     TooSlow {
-        /// The transaction.
         hash: B256,
     },
     /// The head moved to another branch.

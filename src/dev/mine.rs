@@ -141,9 +141,6 @@ impl DevChain {
     }
 
     /// With interval mining, mines a block if one is due. Returns whether it did.
-    ///
-    /// # Errors
-    /// As [`Self::mine`].
     pub fn tick(&mut self, now: u64) -> Result<bool, DevError> {
         let Mining::Interval(seconds) = self.mining else { return Ok(false) };
         let last = *self.last_tick.get_or_insert(now);
@@ -154,9 +151,6 @@ impl DevChain {
     }
 
     /// Sets when blocks are mined. Instant mining mines the transactions of the pool at once.
-    ///
-    /// # Errors
-    /// As [`Self::mine`].
     pub fn set_mining(&mut self, mining: Mining, now: u64) -> Result<(), DevError> {
         self.mining = mining;
         self.paused = None;
@@ -175,9 +169,6 @@ impl DevChain {
     }
 
     /// Restores the mining mode from before [`Self::pause`].
-    ///
-    /// # Errors
-    /// As [`Self::mine`].
     pub fn resume(&mut self, now: u64) -> Result<(), DevError> {
         match self.paused.take() {
             Some(mining) => self.set_mining(mining, now),

@@ -47,7 +47,6 @@ fn of(data: &Value) -> Result<B256, TypedDataError> {
     digest(&data.to_string())
 }
 
-/// Typed data with one field.
 fn one(kind: &str, value: Value) -> Value {
     let types = json!({"Note": [{"name": "field", "type": kind}]});
     json!({"types": types, "primaryType": "Note", "domain": {}, "message": {"field": value}})

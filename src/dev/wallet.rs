@@ -34,7 +34,6 @@ fn mask(bytes: B256, passphrase: &str, salt: &B256) -> B256 {
     bytes ^ keccak256(pbkdf2(passphrase.as_bytes(), salt.as_slice()))
 }
 
-/// The key of an unlocked account.
 #[derive(Debug, Clone)]
 struct UnlockedKey {
     key: PrivateKey,
@@ -101,18 +100,12 @@ impl Wallet {
     }
 
     /// Decrypts the key of an account without unlocking the account.
-    ///
-    /// # Errors
-    /// [`UnlockError`].
     pub fn key_with(&self, address: Address, passphrase: &str) -> Result<PrivateKey, UnlockError> {
         let sealed = self.sealed.get(&address).ok_or(UnlockError::Unknown(address))?;
         sealed.open(address, passphrase).ok_or(UnlockError::Passphrase(address))
     }
 
     /// Unlocks an account until `until_ms` (milliseconds since 1970).
-    ///
-    /// # Errors
-    /// [`UnlockError`].
     pub fn unlock(&mut self, address: Address, passphrase: &str, until_ms: u64) -> Result<(), UnlockError> {
         let key = self.key_with(address, passphrase)?;
         self.open.insert(address, UnlockedKey { key, until: Some(until_ms) });

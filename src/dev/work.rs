@@ -91,9 +91,6 @@ impl MinerWork {
     }
 
     /// Returns the block that a Bitcoin block commits to, sealed with its proof of work, which is verified.
-    ///
-    /// # Errors
-    /// [`DevError::UnknownWork`], [`DevError::InvalidWork`].
     pub(super) fn solve(
         &self,
         bitcoin: &BitcoinWork,

@@ -52,9 +52,6 @@ pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
 
 /// A header of the pinned chain, if it is as deep as the host requires. Off the heaviest chain the depth is 0,
 /// whatever the header's number.
-///
-/// # Errors
-/// [`Refusal::TooYoung`], [`Refusal::FewBitcoinBlocks`].
 pub(super) fn admit(
     pinned: &PinnedHead,
     chain: &ChainView,

@@ -113,7 +113,6 @@ impl<'a> LocalView<'a> {
         self.pending.get_or_init(build).as_ref()
     }
 
-    /// The pending block, if this is its header.
     fn if_pending(&self, header: &BlockHeader) -> Option<&PendingBlock> {
         let pending = self.pending.get().and_then(Option::as_ref)?;
         (header.is_pending() && pending.header.hash() == header.hash()).then_some(pending)

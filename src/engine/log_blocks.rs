@@ -16,7 +16,6 @@ use crate::{
     types::BlockRef,
 };
 
-/// A block with logs that a filter selects.
 struct SelectedBlock {
     at: BlockRef,
     body: Arc<VerifiedBody>,
@@ -59,9 +58,6 @@ impl LogBlocks {
     }
 
     /// The block with this hash; none if there is no such block.
-    ///
-    /// # Errors
-    /// As [`logs_by_hash`](super::logs_by_hash).
     pub fn of_block(view: &dyn Chain, block: B256, filter: LogFilter) -> ViewResult<Self> {
         let mut blocks = Vec::new();
         if let Some(header) = view.header_by_hash(block)? {

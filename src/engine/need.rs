@@ -13,7 +13,6 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The stop of a handler that misses one fact.
     pub(crate) fn missing(fact: Fact) -> Self {
         // Collecting into a set would sort, which takes several kilobytes of code for each type.
         let mut facts = Facts::new();

@@ -64,9 +64,6 @@ pub trait Pool {
 
     /// Header of the pending block, with all transactions that can be mined; `None` if none is built. The other
     /// look-ups accept it as they do any header.
-    ///
-    /// # Errors
-    /// As the other look-ups.
     fn pending(&self) -> ViewResult<Option<BlockHeader>> {
         Ok(None)
     }
@@ -99,7 +96,6 @@ pub trait Pool {
 #[cfg(feature = "local")]
 pub(super) struct VisiblePool<'a> {
     pub(super) pool: &'a dyn TransactionPool,
-    /// The asker.
     pub(super) asker: Asker,
 }
 

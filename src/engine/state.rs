@@ -48,9 +48,6 @@ pub trait State {
     fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError>;
 
     /// Hash of the node at a key of the state after a block, if there is one.
-    ///
-    /// # Errors
-    /// As [`Self::prove`].
     fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
 
     /// The analysed code that calls on this chain share, if any is kept.

@@ -28,7 +28,6 @@ use super::precompiles::Precompile;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
-/// A range of the caller's memory.
 #[derive(Clone, Copy)]
 struct MemoryRange {
     offset: usize,

@@ -29,7 +29,6 @@ const PIECE: usize = 4_096;
 /// The result of a call or creation that did not open a frame.
 pub(super) struct ImmediateResult {
     pub(super) result: FrameResult,
-    /// Whether a native contract returned it.
     pub(super) native: bool,
 }
 

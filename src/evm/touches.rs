@@ -57,7 +57,6 @@ pub(crate) enum Touch {
     CallCode(Address),
     /// A transaction or a call that runs transfers value. Even a transfer of zero creates a missing account.
     Transfer {
-        /// The payer.
         from: Address,
         /// The payee: the account in whose context the code will run.
         to: Address,

@@ -68,9 +68,6 @@ impl ExecutedBlock {
 
     /// As [`Self::check`], apart from the state root: for a run on a part of the state, or on one that was changed
     /// directly.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub fn check_apart_from_state(&self, header: &Header, network: &Network) -> Result<(), BlockError> {
         let mismatches: Vec<Mismatch> = self.outcome(header, network).collect();
         if mismatches.is_empty() { Ok(()) } else { Err(self.differs(mismatches)) }
@@ -164,7 +161,6 @@ fn run(
     Ok(run.finish(sequential.world.commit(), fees))
 }
 
-/// What a block begins with.
 struct BlockStart {
     /// The parallel lists.
     lists: Vec<Range<usize>>,
@@ -196,9 +192,6 @@ impl BlockStart {
 
 /// The state before the transaction of a block at an index: after the fork's changes and the transactions before it, in the
 /// order of the block. The transactions of parallel lists see only those of their own list.
-///
-/// # Errors
-/// As [`execute_in`].
 #[cfg(all(feature = "catalogue", feature = "local"))]
 pub(crate) fn state_before(
     context: &BlockContext<'_>,

@@ -92,7 +92,6 @@ pub fn build_in(
     builder.finish()
 }
 
-/// A transaction that was placed in a list.
 struct ListedTransaction<'a> {
     candidate: &'a TransactionCandidate,
     end: TransactionEnd,

@@ -74,7 +74,6 @@ pub struct TransactionEnd {
 }
 
 impl TransactionEnd {
-    /// The transaction as observers see it.
     pub(super) fn executed<'e>(&'e self, item: IndexedTransaction<'e>) -> Executed<'e> {
         Executed {
             transaction: item.transaction,

@@ -82,7 +82,6 @@ pub(crate) struct TouchedKey {
 pub(crate) struct SentTransaction {
     pub(crate) hash: B256,
     pub(crate) sender: Address,
-    /// The asker who has sent it.
     pub(crate) asker: Asker,
     pub(crate) transaction: Arc<Transaction>,
 }

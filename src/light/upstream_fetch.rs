@@ -65,7 +65,6 @@ pub struct FactFailure {
 impl core::error::Error for FactFailure {}
 
 impl FactFailure {
-    /// Whether an upstream has no method for the fact.
     pub(crate) fn is_unsupported(&self) -> bool {
         let unknown = |attempt: &AttemptFailure| {
             matches!(&attempt.cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))

@@ -239,9 +239,6 @@ impl LocalChain {
 
     /// Restores a stored block that was executed before. Checks header and uncle rules, and transactions and receipts
     /// against the header; executes nothing. `state` is the state after the block, if it is stored.
-    ///
-    /// # Errors
-    /// As [`Self::import`].
     pub fn restore(
         &mut self,
         block: Block,

@@ -54,7 +54,6 @@ pub enum ChainEvent {
 /// Consecutive events.
 #[derive(Debug, Clone, Default)]
 struct Piece {
-    /// Number of the first one.
     first: u64,
     events: Vec<ChainEvent>,
     /// Bytes of their removed blocks.

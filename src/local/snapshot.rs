@@ -129,9 +129,6 @@ impl ChainSnapshot {
     }
 
     /// As [`Self::replay`], with the transactions and their senders given by the caller.
-    ///
-    /// # Errors
-    /// As [`Self::replay`].
     pub fn replay_as(
         &self,
         header: &SealedHeader,
@@ -149,9 +146,6 @@ impl ChainSnapshot {
     }
 
     /// The state before the transaction of a block at an index. `None` if the parent's state is not kept.
-    ///
-    /// # Errors
-    /// As [`Self::replay`].
     #[cfg(feature = "catalogue")]
     pub(crate) fn state_before(
         &self,

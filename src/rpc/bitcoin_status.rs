@@ -37,7 +37,6 @@ pub struct BitcoinStatus {
 #[serde(rename_all = "camelCase")]
 struct TipStatus {
     height: u32,
-    /// As Bitcoin shows hashes.
     hash: String,
     /// Seconds since the time that the block states.
     age: u64,
@@ -79,7 +78,6 @@ pub(super) struct BlockBitcoinStatus {
     reason: Option<String>,
     /// Bitcoin blocks that commit to this block or to one above it.
     blocks_above: u32,
-    /// Height of the newest of them.
     newest_height: Option<u32>,
     /// Seconds since the newest of them was mined, by its own time.
     newest_age: Option<u64>,

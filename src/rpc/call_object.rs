@@ -94,7 +94,6 @@ impl Number {
 }
 
 impl CallObject {
-    /// The nonce, if there is one.
     pub(super) fn nonce(&self) -> Result<Option<u64>, ParamError> {
         self.nonce.as_ref().filter(|nonce| !nonce.is_empty()).map(Number::short).transpose()
     }
@@ -199,7 +198,6 @@ pub(super) fn call_list<'a, T: Deserialize<'a>>(
     params.value(0, expected)?.ok_or(ParamError::Type { position: 0, expected })
 }
 
-/// The overrides in the parameter at a position.
 pub(super) fn overrides(params: Params<'_>, position: usize) -> Result<Arc<StateOverride>, Failure> {
     params.once(position, || parse_overrides(params, position))
 }

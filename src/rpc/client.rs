@@ -50,7 +50,6 @@ pub struct SharedClient<S: LockKind> {
     /// The chain that messages see in place of the newest one.
     shown: S::Lock<Option<ChainView>>,
     dispatcher: Arc<Dispatcher>,
-    /// The host's auxiliary source.
     auxiliary: Option<Arc<dyn AuxiliarySource>>,
     config: Arc<ClientConfig>,
     /// The connection of messages that come from the host itself.

@@ -24,7 +24,6 @@ pub fn described(
     done(&document(view.policy().version, rows), Level::Local)
 }
 
-/// The OpenRPC document of these methods.
 fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
     let mut listed: Vec<(&str, &Method)> =
         methods.flat_map(|row| row.aliases.iter().chain([&row.name]).map(move |name| (*name, row))).collect();

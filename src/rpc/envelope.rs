@@ -26,10 +26,8 @@ use crate::types::json::{MembersError, for_each_member};
 /// Most parameters of a call that are read; no method takes nearly as many.
 const MAX_PARAMS: usize = 32;
 
-/// The form of a message.
 #[derive(Debug, Clone)]
 pub(super) enum MessageForm {
-    /// One request.
     Single,
     /// A list of requests. An empty one is answered by `[]`, as the reference does.
     Batch,

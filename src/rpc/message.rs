@@ -130,7 +130,6 @@ impl Message {
     }
 }
 
-/// A text as a parameter.
 pub(super) fn text_param(text: &str) -> Result<Box<RawValue>, RpcError> {
     Ok(to_raw_value(text)?)
 }

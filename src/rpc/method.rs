@@ -80,7 +80,6 @@ pub enum Runs {
 }
 
 impl Runs {
-    /// Whether this is one message.
     #[cfg(feature = "light")]
     pub(super) fn is_call(self) -> bool {
         matches!(self, Self::Call | Self::WatchedCall)

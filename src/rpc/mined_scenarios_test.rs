@@ -19,7 +19,6 @@ const SCENARIOS: u64 = 40;
 /// How a miner tries to make the chain count more than its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum MinerTrick {
-    /// No trick.
     Honest,
     /// Header counts exceed the uncles that there are.
     InflatedCounts,

@@ -50,7 +50,6 @@ pub(super) struct UpstreamPoll {
 
 #[derive(Debug)]
 enum PollKind {
-    /// A transaction to forward.
     Send(SentTransaction),
     /// The response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),

@@ -38,7 +38,6 @@ pub struct MessageProgress {
     connection: Arc<Connection>,
 }
 
-/// One request of a message.
 #[derive(Debug)]
 pub(super) struct RequestProgress {
     id: Id,
@@ -59,7 +58,6 @@ pub(super) struct RequestProgress {
     pub(super) prefetched: Prefetched,
 }
 
-/// The progress of a request.
 #[derive(Debug)]
 pub(super) enum RequestState {
     Pending(Request),

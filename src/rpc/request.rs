@@ -37,10 +37,6 @@ impl Request {
     }
 
     /// Turns a call of a connection into a request.
-    ///
-    /// # Errors
-    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::Impossible`], [`RpcError::NoNotifications`],
-    /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
     pub(super) fn of(call: Call, connection: &Connection) -> Result<Self, RpcError> {
         let row = call.row.ok_or_else(|| table::unknown(&call.method))?;
         // The operator has these methods under every profile.

@@ -20,7 +20,6 @@ impl SharedGas {
         Self { cap, left: cap }
     }
 
-    /// Takes the gas that a call has used.
     pub(super) fn spend(&mut self, used: u64) {
         self.left = self.left.saturating_sub(used);
     }

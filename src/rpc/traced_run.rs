@@ -23,7 +23,6 @@ use crate::{
     types::Transaction,
 };
 
-/// A call that is traced.
 pub(super) struct TracedCall {
     pub(super) message: CallMessage,
     pub(super) tracer: Tracer,

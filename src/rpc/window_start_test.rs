@@ -71,7 +71,6 @@ fn dated(upstreams: usize, dated: Arc<dyn WindowJudge>) -> Client {
     client
 }
 
-/// What a host stores.
 #[derive(Clone)]
 struct Stored {
     pages: Vec<HeaderPage>,

@@ -93,7 +93,6 @@ pub(super) enum Behavior<'a> {
     Answers(&'a mut Mined),
     /// It accepts the request and never responds.
     Silent,
-    /// The connection fails.
     Fails,
 }
 

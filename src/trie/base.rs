@@ -41,7 +41,6 @@ impl Overlaid {
         }
     }
 
-    /// Deletes what begins with a prefix.
     pub(super) fn delete(&mut self, prefix: &[u8]) {
         let deleted = Arc::make_mut(&mut self.deleted);
         deleted.retain(|known| !known.starts_with(prefix));

@@ -143,7 +143,6 @@ pub fn connected(
     Ok(proven)
 }
 
-/// A node of the list.
 struct ListedNode<'a> {
     hash: B256,
     index: usize,

@@ -37,7 +37,6 @@ impl NodeValue {
     }
 }
 
-/// A node of the trie.
 #[derive(Debug)]
 pub(super) struct TreeNode {
     pub(super) path: BitPath,

@@ -63,7 +63,6 @@ struct RlpItems<'a> {
     count: usize,
 }
 
-/// The payload of the header's list.
 fn payload(rlp: &[u8]) -> Result<&[u8], FieldError> {
     RlpReader::list(rlp, "header").map(|list| list.rest())
 }
@@ -125,7 +124,6 @@ struct HeaderLayout {
     number: u64,
     /// Number of items before the mining fields.
     base: usize,
-    /// Number of mining fields: 0, 1 or 3.
     mining: usize,
     /// Whether the base event item is present.
     base_event: bool,

@@ -193,9 +193,6 @@ fn storage(
 
 /// The content of a slot: what the proof shows, unless the claimed content is another. A claimed value is the content
 /// where the proof shows its hash.
-///
-/// # Errors
-/// [`Rule::StateValues`].
 fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<SlotContent, CheckFailure> {
     const VALUE: &str = "storageProof.value";
     let content = match proven {

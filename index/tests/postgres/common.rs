@@ -31,7 +31,6 @@ impl TestDatabase {
         Self::at(server, &url)
     }
 
-    /// A database that exists.
     pub(crate) fn at(server: Arc<PostgresServer>, url: &str) -> Self {
         let database = Database::parse(url, client_config()).unwrap();
         Self { _server: server, database }
@@ -49,7 +48,6 @@ impl TestDatabase {
         IndexReader::open(&self.database, Arc::new(network()), &ReaderOptions::default()).await.unwrap()
     }
 
-    /// Runs a statement in the database.
     pub(crate) async fn sql(&self, statement: &str) {
         self.database.connect().await.unwrap().batch_execute(statement).await.unwrap();
     }
@@ -113,7 +111,6 @@ pub(crate) fn counts_of(blocks: u64) -> [i64; 4] {
     [blocks, 2 * blocks, 2 * blocks, 3 * blocks].map(|count| count as i64)
 }
 
-/// Blocks with traces.
 pub(crate) fn traced(mut blocks: Vec<SourceBlock>) -> Vec<SourceBlock> {
     for block in &mut blocks {
         block.traces = Some(BlockTraces::check(&block.block, traces_of(&block.block)).unwrap());

@@ -17,7 +17,6 @@ use crate::common::{TestDatabase, chain, counts_of, hash, network, setup, traced
 /// A chain in memory, which can be reorganised.
 pub(crate) struct MemorySource {
     chain: Mutex<Vec<SourceBlock>>,
-    /// Number of answers.
     answers: AtomicU64,
     /// Pause before each answer.
     pause: Duration,

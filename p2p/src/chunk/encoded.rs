@@ -37,7 +37,6 @@ pub(super) struct Encoded<'a> {
     pub(super) children_size: u64,
 }
 
-/// A child of a node in a chunk.
 #[derive(Clone, Copy)]
 enum ChunkChild<'a> {
     Absent,

@@ -59,7 +59,6 @@ pub fn chunk(source: &dyn NodeSource, root: &B256, from: u64) -> Option<ServedCh
     (bytes.len() <= MAX_CHUNK_BYTES).then_some(ServedChunk { bytes, to, complete })
 }
 
-/// A node of the store.
 struct StoredNodeBytes {
     bytes: Bytes,
     extent: Extent,

@@ -13,7 +13,6 @@ pub(super) struct OffsetRange {
 }
 
 impl OffsetRange {
-    /// Number of offsets.
     pub(super) const fn len(&self) -> u64 {
         self.high.saturating_sub(self.low)
     }
@@ -48,7 +47,6 @@ impl WalkPosition {
 /// How far the known nodes lead.
 #[derive(Debug, Clone)]
 pub(super) enum WalkResult {
-    /// The key has this value.
     Value(Bytes),
     /// The key has no value.
     Nothing,

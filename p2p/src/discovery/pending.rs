@@ -103,7 +103,6 @@ impl OpenQueries {
         true
     }
 
-    /// Whether a question to this address waits.
     pub(super) fn waits_at(&self, address: SocketAddr) -> bool {
         self.asked.values().any(|asked| asked.address == address)
     }

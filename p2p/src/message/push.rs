@@ -85,7 +85,6 @@ impl<'a> Push<'a> {
         Ok(Some(push))
     }
 
-    /// The body: the list of the fields.
     pub(super) fn body(&self) -> Vec<u8> {
         let (mut payload, mut out) = (Vec::new(), Vec::new());
         match self {

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::vectors::{array, bytes, json};
 
-/// Reads a datagram to the end.
 fn read(bytes: &[u8]) -> Result<(Packet, NodeId), DatagramError> {
     let datagram = Datagram::decode(bytes)?;
     let sender = datagram.sender()?;
@@ -93,7 +92,6 @@ fn recorded_neighbours_are_in_the_order_of_our_distance() {
     assert_eq!(longest, 19);
 }
 
-/// A datagram of any content.
 fn signed(type_byte: u8, data: &[u8], key: &NodeKey) -> Vec<u8> {
     let content = [&[type_byte], data].concat();
     let secret = k256::ecdsa::SigningKey::from_slice(&key.to_bytes()).unwrap();

@@ -73,7 +73,6 @@ fn keys_of_a_large_trie_take_few_requests() {
     assert!(cost.requests <= 123, "{cost:?}");
 }
 
-/// A small trie of 2,000 accounts.
 fn small() -> (B256, NodeMap) {
     let mut trie = Trie::new();
     for index in 0..2000 {

@@ -7,7 +7,6 @@ use rootlight_p2p::chunk::{Seek, prove, serve};
 
 use crate::state::NodeMap;
 
-/// What a search took.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) requests: usize,

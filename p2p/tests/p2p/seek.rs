@@ -17,7 +17,6 @@ struct RecordedKey {
     requests: usize,
 }
 
-/// The recorded keys by root.
 fn recorded() -> Vec<(B256, Vec<RecordedKey>)> {
     let Some(content) = bytes("chain/keys.json.gz") else { return Vec::new() };
     let lists: Vec<Value> = serde_json::from_slice(&content).unwrap();

@@ -47,7 +47,6 @@ pub struct BitcoinChain {
 struct TargetOfBits {
     bits: u32,
     target: U256,
-    /// Work of a block.
     work: U256,
 }
 
@@ -123,9 +122,6 @@ impl BitcoinChain {
     }
 
     /// Does what [`Self::insert`] does with a header that is hashed already.
-    ///
-    /// # Errors
-    /// As [`Self::insert`].
     pub fn insert_hashed(
         &mut self,
         header: &HashedHeader,

@@ -10,7 +10,6 @@ use crate::types::B256;
 
 const HASH: [u8; 32] = [0x77; 32];
 
-/// A coinbase with outputs of these scripts.
 pub(crate) fn coinbase(script: &[u8], outputs: &[&[u8]], witness: bool) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0];
     if witness {

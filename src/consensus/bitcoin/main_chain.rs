@@ -86,7 +86,6 @@ impl MainChain {
         }
     }
 
-    /// The entries from a height down.
     pub(super) fn down_from(&self, height: u32) -> impl Iterator<Item = &Entry> {
         let above = self.tip().height.saturating_sub(height) as usize;
         self.above.iter().rev().chain([&self.lowest]).skip(above)

@@ -156,7 +156,6 @@ fn make(choice: &Choice, model: &Model, salt: usize) -> [u8; HEADER_LEN] {
     tries.find(|header| (hash_number(&header_hash(header)) > target) == choice.unmined).unwrap()
 }
 
-/// Compares all that the chain says with the model.
 fn compare(chain: &BitcoinChain, model: &Model) -> Result<(), TestCaseError> {
     let tip = model.tip();
     prop_assert_eq!(chain.tip().hash, tip);

@@ -94,9 +94,6 @@ impl BitcoinChain {
 
     /// A chain of these headers, whose lowest is the first of a period. Nothing links it to the built-in block: what is checked is
     /// what [`Self::restore`] checks. `first` is the height of the lowest header.
-    ///
-    /// # Errors
-    /// [`StoredBitcoinError`]
     pub fn begin(
         network: BitcoinNetwork,
         first: u32,

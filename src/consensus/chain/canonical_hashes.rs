@@ -22,7 +22,6 @@ const fn place(number: u64) -> (u64, usize) {
 }
 
 impl CanonicalHashes {
-    /// The hash of a number.
     pub(super) fn get(&self, number: &u64) -> Option<&B256> {
         let (piece, index) = place(*number);
         self.pieces.get(&piece)?.get(index).filter(|hash| !hash.is_zero())
@@ -38,7 +37,6 @@ impl CanonicalHashes {
         self.pieces.insert(piece, hashes);
     }
 
-    /// Removes the hash of a number.
     pub(super) fn remove(&mut self, number: &u64) {
         self.insert(*number, B256::ZERO);
     }

@@ -33,7 +33,6 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Whether a filter exists for this owner.
     pub(super) fn owns(&self, open: &InstalledFilter) -> bool {
         // A page without an origin of its own may poll over several connections. Nobody else can guess the id.
         let nameless = [open.asker, self.asker].iter().all(Asker::has_opaque_origin);
@@ -43,7 +42,6 @@ impl Owner {
     }
 }
 
-/// A filter or subscription.
 #[derive(Debug, Clone)]
 pub(super) struct InstalledFilter {
     pub(super) id: u128,
@@ -54,7 +52,6 @@ pub(super) struct InstalledFilter {
     pub(super) polled: u64,
     /// Number of the connection, if this is a subscription. Its host polls it and sends only what is new.
     pub(super) subscription: Option<u64>,
-    /// The asker that installed it.
     pub(super) asker: Asker,
     /// The asker's rights at that time.
     pub(super) rights: u64,

@@ -266,7 +266,6 @@ impl Syncing {
     }
 }
 
-/// One filter of any kind.
 #[derive(Debug, Clone)]
 pub(super) enum FilterKind {
     Logs(Logs),

@@ -87,7 +87,6 @@ impl CallOptions {
     }
 }
 
-/// Whether options override state.
 #[cfg(all(feature = "dev", feature = "light"))]
 pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
     CallOptions::read(params, position).is_ok_and(|options| !options.state.accounts.is_empty())
@@ -205,7 +204,6 @@ fn bundled_calls(
     Ok((bundles, base, options.state, calls))
 }
 
-/// The traces of each bundle.
 fn by_bundle(bundles: &[Bundle], traces: Vec<Box<RawValue>>) -> Vec<Vec<Box<RawValue>>> {
     let mut traces = traces.into_iter();
     bundles.iter().map(|bundle| traces.by_ref().take(bundle.messages.len()).collect()).collect()

@@ -47,12 +47,10 @@ pub(super) struct CallTreeNode {
     access: Option<CallAccessFields>,
 }
 
-/// Parts of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallForm {
     /// Whether inner calls are left out.
     pub(super) only_top: bool,
-    /// Whether logs are shown.
     pub(super) with_log: bool,
     /// Whether inner calls of native contracts, and what the code of each call did, are shown
     /// (`erc7562Tracer`).

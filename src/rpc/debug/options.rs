@@ -41,20 +41,17 @@ const TRACERS: [&str; 8] = [
 
 type Fields = BTreeMap<String, Box<RawValue>>;
 
-/// The form of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::rpc) enum TraceForm {
     /// Instructions, in the form of the reference node.
     Reference(StepOptions),
     /// Instructions, in geth's form.
     StructLogs(StepOptions),
-    /// A tree of calls.
     Calls(CallForm),
     /// A list of calls.
     Flat(FlatForm),
     /// The state before the transaction, or its changes.
     State(StateForm),
-    /// Counts of selectors.
     Selectors,
     /// A tree of calls with what their code does.
     Validation(CallForm, OpcodeSet),
@@ -207,12 +204,10 @@ impl TraceForm {
     }
 }
 
-/// Traces by the names of their tracers.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Named(BTreeMap<&'static str, Box<RawValue>>);
 
-/// The tracer with this name.
 fn known(name: &str) -> Result<&'static str, ParamError> {
     if let Some(known) = TRACERS.into_iter().find(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(known);

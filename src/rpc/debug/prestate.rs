@@ -12,7 +12,6 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
-/// Parts and form of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateForm {
     /// Whether only changes are shown, each before and after the transaction.

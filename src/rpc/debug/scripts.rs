@@ -32,7 +32,6 @@ pub(super) fn read(params: Params<'_>, position: usize) -> Result<Option<Script>
     Ok(Some(Script { source, config }))
 }
 
-/// Whether a call of this method gives a script.
 #[cfg(feature = "dev")]
 pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     let is_of_trace = |param: &Param| matches!(param.kind, "TRACE_OPTIONS" | "TRACE_CALL_OPTIONS");

@@ -37,7 +37,6 @@ struct Options<'a> {
 #[derive(Serialize)]
 struct Tip {
     height: Quantity,
-    /// As Bitcoin shows hashes.
     hash: String,
 }
 

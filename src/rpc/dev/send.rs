@@ -124,7 +124,6 @@ pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
 }
 
 impl TransactionObject<'_> {
-    /// The account that sends the transaction.
     pub(super) fn sender(&self) -> Result<Address, ParamError> {
         self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
     }

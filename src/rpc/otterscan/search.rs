@@ -28,7 +28,6 @@ const MAX_BLOCKS: u64 = 10_000;
 /// Most transactions after which a page ends, whatever its request says: all of them are in memory at once.
 const MAX_PAGE: usize = 100;
 
-/// A transaction that was found, with its block.
 type Found = (BlockHeader, Arc<VerifiedBody>, usize);
 
 /// What a search has found, in its order, and whether it came to the end of the chain.

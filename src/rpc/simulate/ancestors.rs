@@ -9,7 +9,6 @@ use crate::{
     types::{Header, Log, SealedHeader, Transaction},
 };
 
-/// A simulated block.
 pub(super) struct SimulatedBlock {
     pub(super) header: SealedHeader,
     pub(super) calls: Vec<SimulatedCall>,
@@ -24,7 +23,6 @@ pub(super) struct SimulatedCall {
     pub(super) logs: Vec<Log>,
 }
 
-/// The ancestors that a simulated block sees.
 pub(super) struct SimulatedHashes<'a> {
     pub(super) below: &'a dyn BlockHashes,
     /// Simulated blocks, without a gap.

@@ -43,7 +43,6 @@ struct BlockObject {
     calls: Option<Vec<Object<CallObject>>>,
 }
 
-/// What is simulated.
 pub(in crate::rpc) struct SimulationInput {
     pub(in crate::rpc) blocks: Vec<BlockInput>,
     /// Whether transfers of value are shown as logs.
@@ -53,7 +52,6 @@ pub(in crate::rpc) struct SimulationInput {
     pub(super) full_transactions: bool,
 }
 
-/// A block with its calls.
 pub(in crate::rpc) struct BlockInput {
     pub(super) block: BlockOverride,
     pub(in crate::rpc) state: StateOverride,

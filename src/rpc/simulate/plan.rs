@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use super::input::{MAX_BLOCKS, SimulationInput};
 use crate::{engine::BlockHeader, exec::BlockEnvironment, rpc::simulation_error::SimulationError};
 
-/// A block that is going to be simulated.
 pub(super) struct BlockPlan {
     pub(super) environment: BlockEnvironment,
     /// The position of the block in the input; `None` for a block between given numbers.

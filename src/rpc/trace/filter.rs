@@ -110,9 +110,6 @@ impl TraceFilter {
 
     /// Reads a filter, and refuses a range of blocks that the profile does not allow. The ends of the range
     /// are what a function makes of the parameters; `None` if it makes nothing of one.
-    ///
-    /// # Errors
-    /// [`ParamError`].
     pub fn of_params(
         params: Params<'_>,
         hosted: bool,

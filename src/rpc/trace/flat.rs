@@ -16,7 +16,6 @@ use crate::{
 /// Parts and form of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::rpc) struct FlatForm {
-    /// Whether errors have Parity's names.
     pub(in crate::rpc) parity_errors: bool,
     /// Whether calls of native contracts are shown.
     pub(in crate::rpc) natives: bool,

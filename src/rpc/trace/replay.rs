@@ -32,9 +32,6 @@ pub(in crate::rpc) fn too_large() -> Failure {
 }
 
 /// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
-///
-/// # Errors
-/// [`ParamError`].
 pub fn traced_block(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
     tag_in_any_case(param).map_err(|error| match error {
         ParamError::BlockId(text) => ParamError::BlockNumber(text),

@@ -14,7 +14,6 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
-/// One entry of a trace.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RpcTrace {

@@ -11,7 +11,6 @@ pub(super) fn of_key(constants: &Constants, hash: &[u8]) -> String {
     text(version, hash)
 }
 
-/// Address of a script's hash160.
 pub(super) fn of_script(constants: &Constants, hash: &[u8]) -> String {
     let [_, version] = constants.address_versions();
     text(version, hash)

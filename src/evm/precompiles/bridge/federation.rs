@@ -26,7 +26,6 @@ pub(super) const P2WSH_ERP: u64 = 4000;
 /// A function that reads cells.
 pub(super) type Cells<'c> = dyn FnMut(U256) -> Bytes + 'c;
 
-/// The keys of one member.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FederationMember {
     pub(super) btc: PublicKey,

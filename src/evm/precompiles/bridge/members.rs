@@ -14,7 +14,6 @@ use crate::consensus::Rule;
 use crate::types::insert_sorted;
 use crate::types::rlp::{self, RlpReader};
 
-/// The federation that a getter returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FederationKind {
     Active,

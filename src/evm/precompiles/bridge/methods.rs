@@ -25,7 +25,6 @@ pub(super) enum AllowedCallers {
     LocalUntil(Rule),
 }
 
-/// The implementation of a method.
 #[derive(Clone, Copy)]
 pub(super) enum MethodBody {
     Run(fn(&mut Bridge<'_>, &[Arg<'_>]) -> BridgeResult),

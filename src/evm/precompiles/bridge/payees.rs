@@ -34,7 +34,6 @@ fn known(constants: &Constants, key: &PublicKey) -> Option<Address> {
     constants.genesis_accounts.get(position).copied()
 }
 
-/// The account of a public key.
 pub(super) fn address(key: &PublicKey) -> Option<Address> {
     let encoded = k256::EncodedPoint::from_bytes(key).ok()?;
     let point: Option<k256::AffinePoint> = k256::AffinePoint::from_encoded_point(&encoded).into();

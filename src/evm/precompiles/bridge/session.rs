@@ -32,7 +32,6 @@ impl<'b> Bridge<'b> {
         Self { call, host, constants, saved: SavedCells::new() }
     }
 
-    /// Whether a rule is active.
     pub(super) fn has(&self, rule: Rule) -> bool {
         self.call.rules.has(rule)
     }

@@ -29,7 +29,6 @@ const REGTEST_GENESIS: [u8; HEADER] = hex!(
 /// Work of that header.
 const REGTEST_WORK: u64 = 2;
 
-/// A header in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredHeader {
     /// Chain work up to this header.
