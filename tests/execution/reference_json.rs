@@ -112,7 +112,6 @@ fn address(text: &str) -> Address {
     Address::left_padding_from(&hex::decode(text.trim_start_matches("0x")).unwrap())
 }
 
-/// All JSON files of a folder and their cases.
 fn cases(folder: &Path) -> Vec<(String, Value)> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -34,7 +34,6 @@ impl Ancestry for OnlyGenesis {
     }
 }
 
-/// The fields of a transaction.
 #[derive(Clone, Debug)]
 struct TransactionPlan {
     /// Index of the funded account that sends it.
@@ -215,7 +214,6 @@ fn break_signature(sample: &SampleBlock, index: usize) {
     assert!(matches!(signature(&|tx| tx.r = U256::ZERO), SenderError::NoKey));
 }
 
-/// Breaks each rule of blocks.
 fn break_block(sample: &SampleBlock) {
     use BlockError as E;
     let count = sample.transactions.len() as u16;

@@ -33,14 +33,12 @@ const PLENTY: u64 = 1_000_000;
 
 /// The second transaction.
 enum Other {
-    /// Reads the account.
     Reads(Address),
     /// Sends it 1 wei.
     Writes(Address),
 }
 use Other::{Reads, Writes};
 
-/// The first transaction.
 struct First<'a> {
     program: &'a str,
     to: Address,

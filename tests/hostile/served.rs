@@ -118,7 +118,6 @@ fn young_blocks_are_refused_where_depth_is_asked_for() {
     }
 }
 
-/// A transaction is as young as its block.
 #[test]
 fn transactions_of_young_blocks_are_refused_where_depth_is_asked_for() {
     let Some(recording) = recording(130) else { return };

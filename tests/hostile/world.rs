@@ -184,7 +184,6 @@ impl<'a> HostileNetwork<'a> {
         panic!("no end to {method} {params}");
     }
 
-    /// What an upstream was caught with.
     pub fn lies(&self, upstream: usize) -> Vec<String> {
         let state = self.client.sync().upstreams().remove(upstream);
         let lies = state.record.evidence.iter().filter(|evidence| evidence.lie);

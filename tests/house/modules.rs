@@ -73,7 +73,6 @@ impl Modules {
         all
     }
 
-    /// All modules.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Module> {
         self.modules.values()
     }
@@ -361,7 +360,6 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// The name that an item defines in its module.
 fn defined(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,

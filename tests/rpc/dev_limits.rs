@@ -17,7 +17,6 @@ fn priced(price: u64) -> Value {
     json!([{"from": ALICE, "to": BOB, "value": "0x1", "gasPrice": format!("{price:#x}")}])
 }
 
-/// Sends a transaction, which is mined.
 fn mined(dev: &mut DevClient, transaction: Value) -> Value {
     let hash = dev.get("eth_sendTransaction", transaction.clone());
     let receipt = dev.get("eth_getTransactionReceipt", json!([hash]));

@@ -29,7 +29,6 @@ struct Branches {
     network: Network,
     headers: BTreeMap<B256, VerifiedHeader>,
     blocks: BTreeMap<B256, Value>,
-    /// Logs of side blocks.
     side_logs: BTreeMap<B256, Value>,
     /// Receipts of canonical blocks, by transaction.
     raw_receipts: BTreeMap<B256, Bytes>,
@@ -94,7 +93,6 @@ fn header(block: &Value, network: &Network) -> VerifiedHeader {
     VerifiedHeader::alone(HeaderCandidate::from(header), network).unwrap()
 }
 
-/// One branch as a view.
 struct BranchView<'a> {
     all: &'a Branches,
     head: B256,

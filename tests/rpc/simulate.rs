@@ -366,7 +366,6 @@ fn broken_rules_have_the_codes_of_the_specification() {
     assert_eq!(code, -32602);
 }
 
-/// The calls of a simulation have together the gas of one call.
 #[test]
 fn the_gas_of_all_calls_together_is_bounded() {
     let mut fixture = SimulationFixture::new();

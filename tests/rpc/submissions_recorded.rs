@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use crate::support::{bytes, shared};
 
-/// The recorded submission, decoded.
 fn decoded(method: &str, params: &[Value]) -> Submission {
     let text = |position: usize| params[position].as_str().unwrap();
     let hashes = |position: usize| -> Vec<B256> {

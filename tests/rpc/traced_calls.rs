@@ -12,7 +12,6 @@ const CALLS: &str = "callTracer";
 struct CallsFixture {
     base: SimulationFixture,
     swap: String,
-    /// Calls the other one with its own argument.
     outer: String,
 }
 

@@ -38,7 +38,6 @@ fn chain() -> DevClient {
     DevClient::new(DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) })
 }
 
-/// A signed transaction.
 fn signed(dev: &mut DevClient, from: &str, nonce: u64) -> Value {
     let transaction = json!([{"from": from, "to": BOB, "value": "0x1", "gas": "0x5208",
         "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);

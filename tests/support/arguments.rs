@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-/// What a chain has, for arguments to name.
 pub struct Named {
     /// An account with code, or without if the chain has none.
     pub contract: Value,
-    /// The sender of a transaction.
     pub sender: Value,
     /// The height of a block, and its hash.
     pub block: (Value, Value),
@@ -16,9 +14,7 @@ pub struct Named {
     pub state: Value,
     /// The message, block and overrides of a call.
     pub call: Value,
-    /// A signed transaction.
     pub signed: Value,
-    /// A log filter.
     pub logs: Value,
 }
 

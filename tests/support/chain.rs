@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use super::{bytes, u64_of, u256};
 
-/// The lines of a recording.
 pub fn lines(path: &Path) -> Vec<Value> {
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let parse = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();

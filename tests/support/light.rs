@@ -98,7 +98,6 @@ impl ExecutedUpstream {
 pub struct Light {
     pub client: Client,
     pub upstream: ExecutedUpstream,
-    /// Further upstreams.
     pub others: Vec<ExecutedUpstream>,
     /// Rounds of fetching for messages of callers.
     pub rounds: usize,

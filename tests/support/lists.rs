@@ -122,7 +122,6 @@ impl Lists {
         execute_block(&self.network, &self.state, &input, &NoAncestors, observer)
     }
 
-    /// Builds block 1 from these transactions.
     pub fn build(&self, candidates: &[TransactionCandidate]) -> BuiltBlock {
         let template = BlockEnvironment::from(&self.header);
         build_block(&self.network, &self.state, &template, candidates, &NoAncestors).unwrap()

@@ -47,7 +47,6 @@ pub fn text_of(path: &Path) -> String {
     text
 }
 
-/// The results of one method in a recording.
 pub fn results(path: &Path, method: &str) -> Vec<String> {
     let of_method = |line: &str| {
         let line: RecordedLine<'_> = serde_json::from_str(line).unwrap();
@@ -79,7 +78,6 @@ impl RecordedBlock {
     }
 }
 
-/// A recorded chain.
 pub struct Recording {
     pub network: Network,
     /// Canonical blocks, genesis first.

@@ -145,7 +145,6 @@ impl RecordedUpstream {
         self.answers.insert(key_of("eth_getBlockByNumber", &params), block.to_string());
     }
 
-    /// Replaces the answer to a request.
     pub fn replace(&mut self, method: &str, params: &Value, answer: &Value) {
         self.answers.insert(key_of(method, params), answer.to_string());
     }
@@ -212,7 +211,6 @@ impl<'a> Harness<'a> {
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
-    /// The responses of the recording.
     pub fn ask(&mut self, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
         calls.iter().map(|call| self.ask_one(call)).collect()
     }

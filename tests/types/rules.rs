@@ -10,7 +10,6 @@ use rootlight::types::{
 };
 use support::shapes::{shape, testnet};
 
-/// String items of a list.
 type StringItems = Vec<Vec<u8>>;
 
 fn string(bytes: &[u8]) -> Vec<u8> {

@@ -94,7 +94,6 @@ pub(crate) fn exit_code(outcome: Result<(), String>) -> ExitCode {
     }
 }
 
-/// One step that has ended.
 struct EndedStep {
     name: String,
     time: Duration,

@@ -198,7 +198,6 @@ pub(crate) fn cargo_fuzz(log: &mut StepOutput) -> StepResult {
     install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
 }
 
-/// Installs cargo-deny.
 pub(crate) fn cargo_deny(log: &mut StepOutput) -> StepResult {
     install(log, "cargo-deny", "cargo-deny", CARGO_DENY)
 }

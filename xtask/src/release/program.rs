@@ -8,7 +8,6 @@ use crate::shell::{Cmd, StepOutput, find, target_dir};
 use crate::steps::StepResult;
 use crate::{tools, wasm};
 
-/// A platform of the release.
 pub(super) struct ReleaseTarget {
     pub(super) triple: &'static str,
     /// Rust's name for the processor.
