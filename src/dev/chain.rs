@@ -30,24 +30,30 @@ const MAX_EVENTS: usize = 10_000;
 pub enum DevEvent {
     /// A mined, submitted or imported block became the head.
     Mined {
+        /// Its header.
         header: VerifiedHeader,
         /// Number of its transactions, without REMASC's.
         transactions: usize,
     },
     /// A transaction of the new head block failed.
     Failed {
+        /// The transaction.
         hash: B256,
+        /// The data that it returned.
         output: Bytes,
         /// Why it halted; `None` for REVERT.
         halt: Option<HaltReason>,
     },
     /// A transaction called a method of a native contract that this version does not execute; the call failed.
     Unsimulated {
+        /// The transaction.
         hash: B256,
+        /// The method.
         method: alloc::string::String,
     },
     /// A transaction took longer than the time limit of a block and was dropped.
     TooSlow {
+        /// The transaction.
         hash: B256,
     },
     /// The head moved to another branch.
@@ -131,7 +137,7 @@ impl DevChain {
             },
             fork,
             chain,
-            pool: Pool::new(config.pool),
+            pool: Pool::new(config.account_slots),
             clock: Clock::default(),
             miner_settings: config.miner_settings,
             mining: config.mining,
@@ -309,8 +315,7 @@ impl DevChain {
         let view = self.chain.view();
         let (network, head) = (view.network(), view.head().header());
         let context =
-            PoolContext { network, head, now, target: self.miner_settings.target(), asker: Some(self.asker) };
-        self.pool.expire(head.number, now);
+            PoolContext { network, head, target: self.miner_settings.target(), asker: Some(self.asker) };
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
         let waits = added.pending.is_empty();
         self.note_pending(&added.pending);
@@ -382,8 +387,8 @@ impl DevChain {
             for (transaction, sender) in block.body.transactions().iter().zip(&block.senders) {
                 let account = self.account(sender);
                 let (network, head) = (self.chain.view().network(), self.chain.head().header());
-                let (now, target) = (head.timestamp, self.miner_settings.target());
-                let context = PoolContext { network, head, now, target, asker: None };
+                let context =
+                    PoolContext { network, head, target: self.miner_settings.target(), asker: None };
                 // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {
                     self.note_pending(&added.pending);

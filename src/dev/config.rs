@@ -9,7 +9,6 @@ use alloy_primitives::{Address, Bytes, U256, address, uint};
 use super::key::PrivateKey;
 use super::miner_settings::MinerSettings;
 use super::mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
-use super::pool::PoolRules;
 use crate::consensus::Network;
 use crate::consensus::genesis::{Allocation, Genesis};
 use crate::exec::{CallPolicy, GenesisBlock};
@@ -30,6 +29,8 @@ pub const DEFAULT_GAS_LIMIT: u64 = 10_000_000;
 /// By how many nonces the transactions of an account may be ahead of it: a test suite may send this many at once, and the
 /// pool's memory stays limited.
 const ACCOUNT_SLOTS: u64 = 1_024;
+/// The same in the reference node.
+const REFERENCE_ACCOUNT_SLOTS: u64 = 16;
 /// The gas limit that blocks of the reference node's regtest miner approach under every rule set (`targetgaslimit`).
 const REFERENCE_GAS_LIMIT: u64 = 7_500_000;
 /// The seed words of the reference node's regtest accounts.
@@ -63,8 +64,8 @@ pub struct DevConfig {
     pub history: Option<u64>,
     /// The header fields that the miner chooses.
     pub miner_settings: MinerSettings,
-    /// The limits of the pool.
-    pub pool: PoolRules,
+    /// By how many nonces an account may be ahead, in the pool, of its nonce in the state.
+    pub account_slots: u64,
     /// Whether, with instant mining, sending a transaction that reverts gives an error, as in the reference node,
     /// instead of the transaction's hash.
     pub report_reverts: bool,
@@ -163,7 +164,7 @@ impl DevConfig {
     /// The reference node's regtest chain: the same genesis block, accounts, gas limit and limits of the pool.
     #[must_use]
     pub fn reference() -> Self {
-        Self { pool: PoolRules::default(), ..Self::reference_on(Network::regtest()) }
+        Self { account_slots: REFERENCE_ACCOUNT_SLOTS, ..Self::reference_on(Network::regtest()) }
     }
 
     /// As [`Self::reference`], with the rules of another network. The state of block 0, and with it the block hash,
@@ -208,7 +209,7 @@ impl DevConfig {
             mining: Mining::Instant,
             history: Some(DEFAULT_HISTORY),
             miner_settings,
-            pool: PoolRules { account_slots: ACCOUNT_SLOTS, ..PoolRules::default() },
+            account_slots: ACCOUNT_SLOTS,
             report_reverts: false,
             policy: CallPolicy::default(),
             version: concat!("anvil/Rootlight/", env!("CARGO_PKG_VERSION")).into(),

@@ -14,28 +14,8 @@ const MAX_NONCE_LEN: u32 = 8;
 /// The largest gas limit of a transaction on any network.
 const GAS_CAP: u64 = 1 << 60;
 
-/// The limits of the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolRules {
-    /// By how many nonces an account may be ahead of its nonce in the state.
-    pub account_slots: u64,
-    /// By how many percent a replacement's gas price must exceed the old one's.
-    pub price_bump: u64,
-    /// Number of blocks after which a transaction is dropped; `None` keeps it.
-    pub max_blocks: Option<u64>,
-    /// Seconds after which a transaction is dropped; `None` keeps it.
-    pub max_seconds: Option<u64>,
-    /// The largest gas price, as a multiple of the minimum gas price (RSKIP-252): of the next block's or the target's.
-    pub price_cap: u64,
-}
-
-impl Default for PoolRules {
-    /// The values of the reference node, except that transactions do not expire (there: after 10 blocks or 650
-    /// seconds).
-    fn default() -> Self {
-        Self { account_slots: 16, price_bump: 40, max_blocks: None, max_seconds: None, price_cap: 80 }
-    }
-}
+/// The largest gas price, as a multiple of the minimum gas price (RSKIP-252): of the next block's or the target's.
+const PRICE_CAP: u64 = 80;
 
 /// The head that transactions are checked against.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +26,6 @@ pub struct PoolContext<'a> {
     pub head: &'a Header,
     /// The limits that later blocks approach.
     pub target: BlockLimits,
-    /// Seconds since 1970.
-    pub now: u64,
     /// Who sends the transaction; `None` for one that was in a block.
     pub asker: Option<Asker>,
 }
@@ -69,81 +47,80 @@ impl PoolContext<'_> {
     }
 }
 
-impl PoolRules {
-    /// Checks a transaction by itself and against its sender's account, in the order of the reference node.
-    pub(super) fn check(
-        &self,
-        context: &PoolContext<'_>,
-        transaction: &Transaction,
-        sender: &Address,
-        account: Option<&AccountState>,
-    ) -> Result<(), PoolError> {
-        let rules = context.rules();
-        let cost = context.basic_cost(transaction, sender);
-        if account.is_none() && cost != 0 {
-            return Err(PoolError::NoAccount);
-        }
-        let size = transaction.data.len();
-        if transaction.to.is_none() && rules.has(Rule::Rskip438) && size > MAX_INIT_CODE {
-            return Err(PoolError::InitCodeSize);
-        }
-        let encoded = transaction.encode().len();
-        if encoded > MAX_TRANSACTION_SIZE {
-            return Err(PoolError::Size(encoded));
-        }
-        if transaction.is_remasc() {
-            return Err(PoolError::Remasc);
-        }
-        check_gas(context, transaction)?;
-        self.check_nonce(transaction, account)?;
-        let price = transaction.gas_price.value();
-        let gas = transaction.gas_limit.value();
-        let balance = account.map_or(U256::ZERO, |account| account.balance);
-        if cost != 0 && price.checked_mul(gas).is_none_or(|fee| fee > balance) {
-            return Err(PoolError::Funds);
-        }
-        self.check_price(context, price, U256::from(cost) > gas)?;
-        check_reach(context, transaction)
+/// Checks a transaction by itself and against its sender's account, in the order of the reference node. An
+/// account may be ahead of its nonce in the state by `account_slots` nonces.
+pub(super) fn check(
+    context: &PoolContext<'_>,
+    account_slots: u64,
+    transaction: &Transaction,
+    sender: &Address,
+    account: Option<&AccountState>,
+) -> Result<(), PoolError> {
+    let rules = context.rules();
+    let cost = context.basic_cost(transaction, sender);
+    if account.is_none() && cost != 0 {
+        return Err(PoolError::NoAccount);
     }
+    let size = transaction.data.len();
+    if transaction.to.is_none() && rules.has(Rule::Rskip438) && size > MAX_INIT_CODE {
+        return Err(PoolError::InitCodeSize);
+    }
+    let encoded = transaction.encode().len();
+    if encoded > MAX_TRANSACTION_SIZE {
+        return Err(PoolError::Size(encoded));
+    }
+    if transaction.is_remasc() {
+        return Err(PoolError::Remasc);
+    }
+    check_gas(context, transaction)?;
+    check_nonce(transaction, account_slots, account)?;
+    let price = transaction.gas_price.value();
+    let gas = transaction.gas_limit.value();
+    let balance = account.map_or(U256::ZERO, |account| account.balance);
+    if cost != 0 && price.checked_mul(gas).is_none_or(|fee| fee > balance) {
+        return Err(PoolError::Funds);
+    }
+    check_price(context, price, U256::from(cost) > gas)?;
+    check_reach(context, transaction)
+}
 
-    fn check_nonce(
-        &self,
-        transaction: &Transaction,
-        account: Option<&AccountState>,
-    ) -> Result<(), PoolError> {
-        let nonce = transaction.nonce;
-        if nonce.len() > MAX_NONCE_LEN {
-            return Err(PoolError::NonceLength(nonce.len()));
-        }
-        if nonce.len() > 1 && nonce.len() as usize > nonce.value().byte_len() {
-            return Err(PoolError::NonceEncoding);
-        }
-        let next = U256::from(account.map_or(0, |account| account.nonce));
-        if nonce.value() < next {
-            return Err(PoolError::NonceTooLow);
-        }
-        // No nonce comes after the last one (EIP-2681).
-        let last = U256::from(u64::MAX);
-        if nonce.value() >= next.saturating_add(U256::from(self.account_slots)).min(last) {
-            return Err(PoolError::NonceTooHigh);
-        }
-        Ok(())
+fn check_nonce(
+    transaction: &Transaction,
+    account_slots: u64,
+    account: Option<&AccountState>,
+) -> Result<(), PoolError> {
+    let nonce = transaction.nonce;
+    if nonce.len() > MAX_NONCE_LEN {
+        return Err(PoolError::NonceLength(nonce.len()));
     }
+    if nonce.len() > 1 && nonce.len() as usize > nonce.value().byte_len() {
+        return Err(PoolError::NonceEncoding);
+    }
+    let next = U256::from(account.map_or(0, |account| account.nonce));
+    if nonce.value() < next {
+        return Err(PoolError::NonceTooLow);
+    }
+    // No nonce comes after the last one (EIP-2681).
+    let last = U256::from(u64::MAX);
+    if nonce.value() >= next.saturating_add(U256::from(account_slots)).min(last) {
+        return Err(PoolError::NonceTooHigh);
+    }
+    Ok(())
+}
 
-    fn check_price(&self, context: &PoolContext<'_>, price: U256, below_cost: bool) -> Result<(), PoolError> {
-        if price < context.target.minimum_gas_price {
-            return Err(PoolError::MinimumGasPrice);
-        }
-        if below_cost {
-            return Err(PoolError::BasicCost);
-        }
-        let rules = context.rules();
-        let next = BlockLimits::of(context.head).towards(&context.target, rules);
-        if ![next, context.target].iter().any(|limits| limits.allows(price, self.price_cap, rules)) {
-            return Err(PoolError::GasPriceCap);
-        }
-        Ok(())
+fn check_price(context: &PoolContext<'_>, price: U256, below_cost: bool) -> Result<(), PoolError> {
+    if price < context.target.minimum_gas_price {
+        return Err(PoolError::MinimumGasPrice);
     }
+    if below_cost {
+        return Err(PoolError::BasicCost);
+    }
+    let rules = context.rules();
+    let next = BlockLimits::of(context.head).towards(&context.target, rules);
+    if ![next, context.target].iter().any(|limits| limits.allows(price, PRICE_CAP, rules)) {
+        return Err(PoolError::GasPriceCap);
+    }
+    Ok(())
 }
 
 fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {

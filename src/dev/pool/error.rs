@@ -32,7 +32,7 @@ pub enum PoolError {
     /// The sender has already used the nonce.
     #[error("transaction nonce too low")]
     NonceTooLow,
-    /// The nonce is further ahead of the account's than [`PoolRules::account_slots`](super::PoolRules) allows.
+    /// The nonce is further ahead of the account's than the pool allows.
     #[error("transaction nonce too high")]
     NonceTooHigh,
     /// Gas limit times price is above the sender's balance.

@@ -8,7 +8,7 @@ mod queue;
 #[cfg(test)]
 mod queue_test;
 
-pub use admission::{PoolContext, PoolRules};
+pub use admission::PoolContext;
 pub use error::PoolError;
 pub use pooled::Pooled;
 pub use queue::{Added, Pool};

@@ -16,10 +16,6 @@ pub struct Pooled {
     pub sender: Address,
     /// Who has sent it; `None` for one that was in a block.
     pub asker: Option<Asker>,
-    /// Height of the head when the transaction arrived.
-    pub block: u64,
-    /// Seconds since 1970 when the transaction arrived.
-    pub time: u64,
     /// Its number in the order of arrival.
     pub arrival: u64,
 }

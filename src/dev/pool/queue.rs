@@ -7,13 +7,16 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, U256};
 
-use super::admission::{PoolContext, PoolRules};
+use super::admission::{PoolContext, check};
 use super::error::PoolError;
 use super::order::by_price;
 use super::pooled::Pooled;
 use crate::consensus::persistent_map::PersistentMap;
 use crate::state::AccountState;
 use crate::types::Transaction;
+
+/// How high a replacement's gas price must be at least, in percent of the old one's.
+const BUMPED_PERCENT: u64 = 140;
 
 /// Transactions of one sender, by nonce.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +51,7 @@ pub struct Added {
 /// The transaction pool. Cloning is cheap because clones share their data.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
-    rules: PoolRules,
+    account_slots: u64,
     by_hash: PersistentMap<B256, Arc<Pooled>>,
     senders: PersistentMap<Address, Arc<Sender>>,
     arrivals: u64,
@@ -56,9 +59,9 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool.
-    pub fn new(rules: PoolRules) -> Self {
-        Self { rules, ..Self::default() }
+    /// An empty pool. An account may be ahead of its nonce in the state by `account_slots` nonces.
+    pub fn new(account_slots: u64) -> Self {
+        Self { account_slots, ..Self::default() }
     }
 
     /// A transaction by hash, pending or queued.
@@ -103,12 +106,12 @@ impl Pool {
                 self.senders.get(&known.sender).is_some_and(|of| of.pending.contains_key(&known.nonce()));
             return Err(if pending { PoolError::KnownPending } else { PoolError::KnownQueued });
         }
-        self.rules.check(context, &transaction, &sender, account)?;
-        let (block, time, arrival) = (context.head.number, context.now, self.arrivals);
-        let new = Arc::new(Pooled { transaction, hash, sender, asker: context.asker, block, time, arrival });
+        check(context, self.account_slots, &transaction, &sender, account)?;
+        let new = Pooled { transaction, hash, sender, asker: context.asker, arrival: self.arrivals };
+        let new = Arc::new(new);
         let mut of = self.senders.get(&sender).cloned().unwrap_or_default();
         let state_nonce = account.map_or(0, |account| account.nonce);
-        let added = place(Arc::make_mut(&mut of), &self.rules, context, &new, state_nonce, account)?;
+        let added = place(Arc::make_mut(&mut of), self.account_slots, context, &new, state_nonce, account)?;
         self.arrivals = self.arrivals.saturating_add(1);
         added.replaced.iter().chain(&added.dropped).for_each(|gone| self.by_hash.remove(gone));
         self.by_hash.insert(hash, new);
@@ -146,7 +149,7 @@ impl Pool {
 
     /// Drops everything.
     pub fn clear(&mut self) {
-        *self = Self { rules: self.rules, arrivals: self.arrivals, ..Self::default() };
+        *self = Self { arrivals: self.arrivals, ..Self::new(self.account_slots) };
     }
 
     /// Updates a sender's transactions after its nonce in the state has changed: those with used nonces are dropped,
@@ -179,25 +182,6 @@ impl Pool {
         let mut out = Vec::new();
         self.senders.for_each(&mut |sender, _| out.push(*sender));
         out
-    }
-
-    /// Drops the transactions that are too old by the pool's rules.
-    pub fn expire(&mut self, head: u64, now: u64) {
-        let rules = self.rules;
-        if rules.max_blocks.is_none() && rules.max_seconds.is_none() {
-            return;
-        }
-        let mut old = Vec::new();
-        self.by_hash.for_each(&mut |hash, pooled| {
-            let by_blocks = rules.max_blocks.is_some_and(|max| pooled.block.saturating_add(max) < head);
-            let by_time = rules.max_seconds.is_some_and(|max| pooled.time.saturating_add(max) <= now);
-            if by_blocks || by_time {
-                old.push(*hash);
-            }
-        });
-        for hash in old {
-            self.remove(&hash);
-        }
     }
 
     /// The pending transactions in the order in which they go into a block.
@@ -234,14 +218,14 @@ impl Pool {
 /// Puts a checked transaction among its sender's pending or queued ones.
 fn place(
     sender: &mut Sender,
-    rules: &PoolRules,
+    account_slots: u64,
     context: &PoolContext<'_>,
     new: &Arc<Pooled>,
     state_nonce: u64,
     account: Option<&AccountState>,
 ) -> Result<Added, PoolError> {
     let nonce = new.nonce();
-    if sender.pending.get(&nonce).is_some_and(|old| !bumps(rules, old, new)) {
+    if sender.pending.get(&nonce).is_some_and(|old| !bumps(old, new)) {
         return Err(PoolError::Bump);
     }
     if nonce > sender.next(state_nonce) {
@@ -259,7 +243,7 @@ fn place(
     let (mut next, mut dropped) = (nonce.saturating_add(1), None);
     while let Some(successor) = sender.queued.remove(&next) {
         // Checked against the present head. Those behind one that fails stay queued.
-        let fits = rules.check(context, &successor.transaction, &successor.sender, account).is_ok();
+        let fits = check(context, account_slots, &successor.transaction, &successor.sender, account).is_ok();
         if !fits || !affords(sender, context, &successor, balance) {
             dropped = Some(successor.hash);
             break;
@@ -279,9 +263,9 @@ fn affords(sender: &Sender, context: &PoolContext<'_>, new: &Pooled, balance: U2
 }
 
 /// Whether the new transaction's gas price is high enough to replace the old one.
-fn bumps(rules: &PoolRules, old: &Pooled, new: &Pooled) -> bool {
+fn bumps(old: &Pooled, new: &Pooled) -> bool {
     let (old, new) = (old.transaction.gas_price.value(), new.transaction.gas_price.value());
-    let percent = U256::from(rules.price_bump.saturating_add(100));
-    let wanted = old.saturating_mul(percent).checked_div(U256::from(100)).unwrap_or(U256::MAX);
+    let wanted =
+        old.saturating_mul(U256::from(BUMPED_PERCENT)).checked_div(U256::from(100)).unwrap_or(U256::MAX);
     new > old && new >= wanted
 }

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, U256};
 use proptest::prelude::*;
 
-use super::{Pool, PoolContext, PoolError, PoolRules};
+use super::{Pool, PoolContext, PoolError};
 use crate::consensus::Network;
 use crate::dev::block_limits::BlockLimits;
 use crate::state::AccountState;
@@ -41,11 +41,11 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(rules: PoolRules) -> Self {
+    fn new() -> Self {
         let network = Network::regtest();
         let mut head = head(&network);
         head.minimum_gas_price = 1u64.into();
-        Self { head, network, pool: Pool::new(rules), account: account(5, u64::MAX) }
+        Self { head, network, pool: Pool::new(16), account: account(5, u64::MAX) }
     }
 
     fn add(&mut self, transaction: Transaction) -> Result<usize, PoolError> {
@@ -63,7 +63,6 @@ impl Bench {
             network: &self.network,
             head: &self.head,
             target: BlockLimits::of(&self.head),
-            now: 100,
             asker: None,
         };
         let added = self.pool.add(&context, transaction, SENDER, account)?;
@@ -80,7 +79,7 @@ impl Bench {
 
 #[test]
 fn transactions_after_a_nonce_gap_are_queued_until_it_is_filled() {
-    let mut bench = Bench::new(PoolRules::default());
+    let mut bench = Bench::new();
     assert_eq!(bench.add(transaction(7, 1, 0)), Ok(0));
     assert_eq!(bench.add(transaction(8, 1, 0)), Ok(0));
     assert_eq!(bench.add(transaction(5, 1, 0)), Ok(1));
@@ -100,7 +99,7 @@ fn transactions_after_a_nonce_gap_are_queued_until_it_is_filled() {
 
 #[test]
 fn a_replacement_pays_at_least_forty_percent_more() {
-    let mut bench = Bench::new(PoolRules::default());
+    let mut bench = Bench::new();
     bench.add(transaction(5, 10, 0)).unwrap();
     assert_eq!(bench.add(transaction(5, 10, 0)), Err(PoolError::KnownPending));
     assert_eq!(bench.add(transaction(5, 13, 0)), Err(PoolError::Bump));
@@ -137,18 +136,18 @@ fn each_admission_rule_gives_its_error() {
         (Transaction::remasc(6), PoolError::Remasc),
     ];
     for (transaction, error) in cases {
-        assert_eq!(Bench::new(PoolRules::default()).add(transaction), Err(error));
+        assert_eq!(Bench::new().add(transaction), Err(error));
     }
     let big = Transaction { data: vec![1; 131_072].into(), gas_limit: 6_000_000u64.into(), ..ok.clone() };
-    assert!(matches!(Bench::new(PoolRules::default()).add(big), Err(PoolError::Size(_))));
-    let mut poor = Bench::new(PoolRules::default());
+    assert!(matches!(Bench::new().add(big), Err(PoolError::Size(_))));
+    let mut poor = Bench::new();
     assert_eq!(poor.add_from(None, ok.clone()), Err(PoolError::NoAccount));
     assert_eq!(poor.add(ok), Ok(1));
 }
 
 #[test]
 fn the_balance_must_cover_all_pending_transactions() {
-    let mut bench = Bench::new(PoolRules::default());
+    let mut bench = Bench::new();
     bench.account = account(5, 3 * 21_000 + 10);
     bench.add(transaction(5, 1, 10)).unwrap();
     bench.add(transaction(6, 1, 0)).unwrap();
@@ -163,7 +162,7 @@ fn the_balance_must_cover_all_pending_transactions() {
 /// As in the reference node, a queued transaction is checked again when the gap before it is filled.
 #[test]
 fn a_queued_transaction_that_fails_the_rules_is_dropped_when_its_gap_is_filled() {
-    let mut bench = Bench::new(PoolRules::default());
+    let mut bench = Bench::new();
     bench.account = account(5, 2 * 21_000 + 10);
     bench.add(transaction(6, 1, 11)).unwrap();
     bench.add(transaction(7, 1, 0)).unwrap();
@@ -180,25 +179,11 @@ fn a_queued_transaction_that_fails_the_rules_is_dropped_when_its_gap_is_filled()
     assert_eq!(bench.nonces(), (vec![5, 6], vec![]));
 
     // The minimum gas price rises while a transaction is queued.
-    let mut bench = Bench::new(PoolRules::default());
+    let mut bench = Bench::new();
     bench.add(transaction(6, 1, 0)).unwrap();
     bench.head.minimum_gas_price = 2u64.into();
     assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
     assert_eq!(bench.nonces(), (vec![5], vec![]));
-}
-
-#[test]
-fn old_transactions_expire_if_a_limit_is_set() {
-    let mut bench =
-        Bench::new(PoolRules { max_blocks: Some(10), max_seconds: Some(650), ..Default::default() });
-    bench.add(transaction(5, 1, 0)).unwrap();
-    bench.pool.expire(17, 749);
-    assert_eq!(bench.pool.pending_len(), 1);
-    bench.pool.expire(18, 0);
-    assert_eq!(bench.pool.pending_len(), 0);
-    bench.add(transaction(5, 1, 0)).unwrap();
-    bench.pool.expire(0, 750);
-    assert_eq!(bench.pool.pending_len(), 0);
 }
 
 proptest! {
@@ -207,12 +192,12 @@ proptest! {
     fn pending_transactions_have_no_gaps_after_any_operations(
         steps in proptest::collection::vec((0u8..4, 0u8..3, 0u64..12, 1u64..60), 0..60)
     ) {
-        let mut bench = Bench::new(PoolRules::default());
+        let mut bench = Bench::new();
         let senders = [Address::repeat_byte(1), Address::repeat_byte(2), Address::repeat_byte(3)];
         let mut state = [0u64; 3];
         for (kind, who, nonce, price) in steps {
             let index = usize::from(who);
-            let context = PoolContext { network: &bench.network, head: &bench.head, target: BlockLimits::of(&bench.head), now: 0, asker: None };
+            let context = PoolContext { network: &bench.network, head: &bench.head, target: BlockLimits::of(&bench.head), asker: None };
             match kind {
                 0 | 1 => {
                     let known = account(state[index], u64::MAX);
