@@ -1,17 +1,15 @@
 //! The program `rootlight light` without `--checkpoint`: a start by window that is stored below the user's folder for caches.
 //! And `rootlight doctor`, which tries this start and that at the built-in checkpoint.
 
-use crate::common::{ProgramWatch, RunningServer, client, config, run, start_service};
+use crate::common::{Program, RunningServer, config, rootlight, run, start_service};
 use crate::window::{ChainUpstream, FIRST, LENGTH, NETWORK};
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
-use reqwest::header::CONTENT_TYPE;
 use rootlight::rpc::{Message, Reply, RpcError};
 use rootlight_node::light::WINDOW_FILE;
 use rootlight_server::service::{Caller, ReservedReply, Service};
@@ -57,16 +55,11 @@ impl World {
 
     /// Starts the program, and waits until it serves.
     async fn light(&self, more: &[&str]) -> LightProgram {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-        command
-            .args(["light", "--http-port", "0", "--upstream", &self.server.url("/"), "--network"])
-            .arg(self.home.path().join("network.json"))
-            .args(more)
-            .env("XDG_CACHE_HOME", self.caches())
-            .env_remove("RUST_LOG")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        tokio::task::spawn_blocking(move || LightProgram::start(&mut command)).await.unwrap()
+        let upstream = self.server.url("/");
+        let mut command = rootlight(&["light", "--http-port", "0", "--upstream", &upstream, "--network"]);
+        command.arg(self.home.path().join("network.json")).args(more).env("XDG_CACHE_HOME", self.caches());
+        command.stderr(Stdio::piped());
+        tokio::task::spawn_blocking(move || LightProgram(Program::start(&mut command))).await.unwrap()
     }
 
     fn caches(&self) -> std::path::PathBuf {
@@ -78,30 +71,13 @@ impl World {
     }
 }
 
-struct LightProgram {
-    child: Child,
-    url: String,
-}
+struct LightProgram(Program);
 
 impl LightProgram {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let (mut line, _watch) = (String::new(), ProgramWatch::of(&child));
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.split(' ').nth(1).unwrap_or_else(|| panic!("no ready line: {line}")).to_owned();
-        Self { child, url }
-    }
-
-    async fn ask(&self, method: &str, params: Value) -> Value {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let request = client().post(&self.url).header(CONTENT_TYPE, "application/json").body(body);
-        serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
-    }
-
     /// Waits for the head, which is answered as that of a window.
     async fn head(&self) -> u64 {
         loop {
-            let answer = self.ask("eth_blockNumber", json!([])).await;
+            let answer = self.0.ask("eth_blockNumber", json!([])).await;
             if let Some(number) = answer["result"].as_str() {
                 assert_eq!(answer["start"], "window", "{answer}");
                 return u64::from_str_radix(&number[2..], 16).unwrap();
@@ -110,19 +86,10 @@ impl LightProgram {
         }
     }
 
-    async fn stop(mut self) -> String {
-        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
-        let mut log = String::new();
-        std::io::Read::read_to_string(self.child.stderr.as_mut().unwrap(), &mut log).unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{log}");
+    fn stop(self) -> String {
+        let (code, _, log) = self.0.stop("TERM");
+        assert_eq!(code, Some(0), "{log}");
         log
-    }
-}
-
-impl Drop for LightProgram {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -139,7 +106,7 @@ async fn the_default_is_a_window_that_is_stored_for_the_next_run_and_read_by_a_s
     assert_eq!(first.head().await, FIRST + LENGTH - 41);
     let asked = world.node.take().0;
     assert!((UNDATED..7_500).contains(&asked), "{asked} headers");
-    first.stop().await;
+    first.stop();
 
     // The program may have ended before the last headers were written.
     let mut program = world.light(&["--bitcoin", "off"]).await;
@@ -148,7 +115,7 @@ async fn the_default_is_a_window_that_is_stored_for_the_next_run_and_read_by_a_s
         if world.node.take().0 < 600 {
             break;
         }
-        program.stop().await;
+        program.stop();
         program = world.light(&["--bitcoin", "off"]).await;
     }
     assert!(world.file().exists());
@@ -160,10 +127,10 @@ async fn the_default_is_a_window_that_is_stored_for_the_next_run_and_read_by_a_s
     // Both programs have asked for what is new.
     let (asked, lowest, _) = world.node.take();
     assert!(asked < 1_200 && lowest > FIRST + LENGTH - 700, "{asked} headers from {lowest}");
-    let log = second.stop().await;
+    let log = second.stop();
     assert!(log.contains("not stored in this run"), "{log}");
     assert!(std::fs::read(world.file()).unwrap().len() >= before, "the first program's file is as it was");
-    let log = program.stop().await;
+    let log = program.stop();
     assert!(!log.contains("not stored in this run") && !log.contains("unusable"), "{log}");
 }
 
@@ -172,7 +139,7 @@ async fn nothing_is_stored_if_the_user_says_so() {
     let world = World::new().await;
     let program = world.light(&["--bitcoin", "off", "--data-dir", "none"]).await;
     assert_eq!(program.head().await, FIRST + LENGTH - 41);
-    program.stop().await;
+    program.stop();
     assert!(!has_files(&world.caches()));
 }
 
@@ -183,7 +150,7 @@ async fn without_any_source_of_bitcoin_that_answers_an_undated_window_starts() {
     let program = world.light(&["--bitcoin", "tcp://127.0.0.1:1", "--bitcoin", "http://127.0.0.1:1"]).await;
     assert_eq!(program.head().await, FIRST + LENGTH - 41);
     assert!(world.node.take().0 >= UNDATED);
-    let status = program.ask("rootlight_syncStatus", json!([])).await;
+    let status = program.0.ask("rootlight_syncStatus", json!([])).await;
     assert_eq!(status["result"]["bitcoin"]["verdict"], "unavailable", "{status}");
 }
 

@@ -1,7 +1,6 @@
 //! Three front ends as programs of their own, asked in turn as by a balancer.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use rootlight_node::local::LocalOptions;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::common::{self, RunningServer};
+use crate::common::{self, Program, RunningServer, rootlight};
 use crate::servers::{Servers, cluster, wait_until};
 
 /// Longest time until programs have done something, on a busy machine.
@@ -22,18 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 struct FrontEndProgram {
-    child: Child,
+    program: Program,
     /// Its address, with a slash at the end.
     http: String,
     /// Where its metrics are.
     metrics: String,
-}
-
-impl Drop for FrontEndProgram {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// A chain with two backends, and front ends.
@@ -75,9 +67,7 @@ impl ServeFixture {
     }
 
     fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-        command.arg(name).env_remove("RUST_LOG");
-        command
+        rootlight(&[name])
     }
 
     fn place(&self) -> Vec<String> {
@@ -95,15 +85,10 @@ impl ServeFixture {
         for backend in &self.backends {
             command.args(["--backend", &backend.url("")]);
         }
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut program =
-            FrontEndProgram { child, http: String::new(), metrics: format!("http://{free}/metrics") };
-        let output = program.child.stdout.take().unwrap();
-        let read = move || {
-            BufReader::new(output).lines().map_while(Result::ok).find(|line| line.starts_with("listening "))
-        };
-        let line = tokio::task::spawn_blocking(read).await.unwrap().expect("the ready line");
-        program.http = format!("{}/", line.split(' ').nth(1).unwrap());
+        command.stderr(Stdio::null());
+        let program = tokio::task::spawn_blocking(move || Program::start(&mut command)).await.unwrap();
+        let http = format!("{}/", program.url());
+        let program = FrontEndProgram { program, http, metrics: format!("http://{free}/metrics") };
         self.programs.push(program);
     }
 
@@ -195,7 +180,7 @@ async fn narrow(world: &ServeFixture, id: &str) {
 async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked() {
     let Some(mut world) = ServeFixture::start().await else { return };
     let filter = world.ask("eth_newBlockFilter", json!([])).await;
-    let killed = world.programs[0].child.id().to_string();
+    let killed = world.programs[0].program.child.id().to_string();
     world.next.store(1, Ordering::Relaxed);
     let world_now = Arc::new(world);
     let last = 25;

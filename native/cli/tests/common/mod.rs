@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub)]
 
 mod calls;
+mod program;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
 pub use self::calls::{answered, answers, ask, ask_as, outcome, read_message, recording};
+pub use self::program::{Program, rootlight};
 
 /// How long a test waits for a program.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,10 +53,7 @@ pub fn run(arguments: &[&str]) -> Output {
 
 /// As [`run`], with this text as the program's input.
 pub fn run_with(arguments: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-    let mut child = command
-        .args(arguments)
-        .env_remove("RUST_LOG")
+    let mut child = rootlight(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::process::{Command, Stdio};
 
-use common::{ProgramWatch, run};
+use common::{Program, ProgramWatch, rootlight, run};
 use serde_json::{Value, json};
 
 fn text(bytes: &[u8]) -> String {
@@ -308,23 +308,9 @@ fn all_recordings_together_have_a_size_limit() {
 /// Binding an address that other machines can reach prints a warning.
 #[test]
 fn listening_on_other_addresses_than_loopback_prints_a_warning() {
-    use std::io::{BufRead as _, Read as _};
     for (host, loud) in [("0.0.0.0", true), ("127.0.0.1", false)] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-            .args(["dev", "--http-port", "0", "--host", host])
-            .env_remove("RUST_LOG")
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let _watch = common::ProgramWatch::of(&child);
-        let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready = lines.map_while(Result::ok).any(|line| line.starts_with("listening "));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(ready, "{said}");
+        let mut command = rootlight(&["dev", "--http-port", "0", "--host", host]);
+        let (_, _, said) = Program::start(command.stderr(Stdio::piped())).stop("KILL");
         assert_eq!(said.contains("LISTENING ON"), loud, "{said}");
         assert_eq!(said.contains("--allow-host"), loud, "{said}");
     }

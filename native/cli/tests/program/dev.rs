@@ -2,95 +2,47 @@
 
 use crate::common;
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use common::{ProgramWatch, client, run, shared};
-use reqwest::header::CONTENT_TYPE;
+use common::{Program, client, rootlight, run, shared};
 use serde_json::{Value, json};
 
-pub(super) struct DevProgram {
-    child: Child,
-    url: String,
-    /// The text printed before the ready line.
-    banner: String,
+/// Starts a server at a free port.
+pub(super) fn start(arguments: &[&str]) -> Program {
+    Program::start(rootlight(arguments).args(["--http-port", "0"]).stderr(Stdio::null()))
 }
 
-impl DevProgram {
-    pub(super) fn start(arguments: &[&str]) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-            .args(arguments)
-            .args(["--http-port", "0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // `DevProgram` ends the process when dropped, also if the test fails below.
-        let mut dev = Self { child, url: String::new(), banner: String::new() };
-        let _watch = ProgramWatch::of(&dev.child);
-        for line in BufReader::new(dev.child.stdout.take().unwrap()).lines() {
-            let line = line.unwrap();
-            if let Some(rest) = line.strip_prefix("listening ") {
-                dev.url = rest.split(' ').next().unwrap().to_owned();
-                return dev;
-            }
-            dev.banner += &line;
-            dev.banner.push('\n');
-        }
-        panic!("no ready line after:\n{}", dev.banner);
-    }
-
-    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Value> {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let request = client().post(&self.url).header(CONTENT_TYPE, "application/json").body(message);
-        let text = request.send().await.unwrap().text().await.unwrap();
-        let mut answer: Value = serde_json::from_str(&text).unwrap();
-        match answer.get_mut("error") {
-            Some(error) => Err(error.take()),
-            None => Ok(answer["result"].take()),
-        }
-    }
-
-    async fn send(&self, to: &str) -> Value {
-        let from = self.call("eth_accounts", json!([])).await.unwrap()[0].clone();
-        let transaction =
-            json!([{ "from": from, "to": to, "value": "0x5", "gas": "0x5208", "gasPrice": "0x1" }]);
-        self.call("eth_sendTransaction", transaction).await.unwrap()
-    }
-
-    async fn height(&self) -> Value {
-        self.call("eth_blockNumber", json!([])).await.unwrap()
-    }
+async fn send(dev: &Program, to: &str) -> Value {
+    let from = dev.call("eth_accounts", json!([])).await.unwrap()[0].clone();
+    let transaction = json!([{ "from": from, "to": to, "value": "0x5", "gas": "0x5208", "gasPrice": "0x1" }]);
+    dev.call("eth_sendTransaction", transaction).await.unwrap()
 }
 
-impl Drop for DevProgram {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+async fn height(dev: &Program) -> Value {
+    dev.call("eth_blockNumber", json!([])).await.unwrap()
 }
 
 const TO: &str = "0x00000000000000000000000000000000000000aa";
 
 #[tokio::test]
 async fn without_a_command_a_chain_with_funded_accounts_runs() {
-    let dev = DevProgram::start(&[]);
+    let dev = start(&[]);
     assert!(dev.banner.contains("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"), "{}", dev.banner);
-    assert!(dev.banner.contains(&dev.url) && dev.banner.contains("Chain id 33"), "{}", dev.banner);
+    assert!(dev.banner.contains(dev.url()) && dev.banner.contains("Chain id 33"), "{}", dev.banner);
     assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x21");
-    let hash = dev.send(TO).await;
+    let hash = send(&dev, TO).await;
     let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
     assert_eq!((&receipt["status"], &receipt["blockNumber"]), (&json!("0x1"), &json!("0x1")));
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0x5");
-    let health = client().get(format!("{}/health", dev.url)).send().await.unwrap();
+    let health = client().get(format!("{}/health", dev.url())).send().await.unwrap();
     assert_eq!(health.text().await.unwrap(), r#"{"ready":true,"blockNumber":1}"#);
 }
 
 #[tokio::test]
 async fn genesis_regtest_is_the_reference_nodes_and_silent_prints_no_banner() {
-    let dev = DevProgram::start(&["dev", "--genesis", "regtest", "--silent"]);
+    let dev = start(&["dev", "--genesis", "regtest", "--silent"]);
     assert_eq!(dev.banner, "");
     let block = dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap();
     assert_eq!(block["hash"], rootlight::consensus::Network::regtest().genesis_hash.to_string());
@@ -100,16 +52,15 @@ async fn genesis_regtest_is_the_reference_nodes_and_silent_prints_no_banner() {
 async fn block_0_has_the_time_of_the_start_or_the_given_one() {
     let seconds = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let started = seconds();
-    let block = |dev: DevProgram| async move {
-        dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap()
-    };
-    let present = block(DevProgram::start(&["dev"])).await;
+    let block =
+        |dev: Program| async move { dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap() };
+    let present = block(start(&["dev"])).await;
     let time = u64::from_str_radix(&present["timestamp"].as_str().unwrap()[2..], 16).unwrap();
     assert!((started..=seconds()).contains(&time), "{time}");
     let given = ["dev", "--genesis-time", "1800000000"];
-    let fixed = block(DevProgram::start(&given)).await;
+    let fixed = block(start(&given)).await;
     assert_eq!(fixed["timestamp"], format!("{:#x}", 1_800_000_000));
-    assert_eq!(block(DevProgram::start(&given)).await["hash"], fixed["hash"]);
+    assert_eq!(block(start(&given)).await["hash"], fixed["hash"]);
 }
 
 #[tokio::test]
@@ -119,14 +70,14 @@ async fn flags_decide_how_reverts_and_older_releases_are_answered() {
     let revert = json!([{ "to": TO }, "latest", { TO: { "code": "0x60006000fd" } }]);
     let poor = json!([{ "from": TO, "to": TO, "value": "0x1" }]);
 
-    let dev = DevProgram::start(&["dev", "--revert-code", "3"]);
+    let dev = start(&["dev", "--revert-code", "3"]);
     let hash = dev.call("eth_sendTransaction", creation.clone()).await.unwrap();
     let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
     assert_eq!(receipt["status"], "0x0");
     assert_eq!(dev.call("eth_call", revert.clone()).await.unwrap_err()["code"], 3);
     assert_eq!(dev.call("eth_estimateGas", poor.clone()).await.unwrap_err()["code"], -32000);
 
-    let dev = DevProgram::start(&["dev", "--reject-failing", "--compat", "6.4.0"]);
+    let dev = start(&["dev", "--reject-failing", "--compat", "6.4.0"]);
     let refused = dev.call("eth_sendTransaction", creation).await.unwrap_err();
     assert_eq!(refused["code"], -32015);
     let refused = dev.call("eth_call", revert).await.unwrap_err();
@@ -139,16 +90,16 @@ async fn flags_decide_how_reverts_and_older_releases_are_answered() {
 
 #[tokio::test]
 async fn the_name_of_the_client_can_be_chosen() {
-    let dev = DevProgram::start(&["dev", "--client-version", "HardhatNetwork/2"]);
+    let dev = start(&["dev", "--client-version", "HardhatNetwork/2"]);
     assert_eq!(dev.call("web3_clientVersion", json!([])).await.unwrap(), "HardhatNetwork/2");
-    let dev = DevProgram::start(&["dev"]);
+    let dev = start(&["dev"]);
     let own = dev.call("web3_clientVersion", json!([])).await.unwrap();
     assert_eq!(own, concat!("anvil/Rootlight/", env!("CARGO_PKG_VERSION")));
 }
 
 #[tokio::test]
 async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
-    let dev = DevProgram::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
+    let dev = start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
     let accounts = dev.call("eth_accounts", json!([])).await.unwrap();
     for account in accounts.as_array().unwrap() {
         assert!(dev.banner.contains(account.as_str().unwrap()), "{account}: {}", dev.banner);
@@ -171,18 +122,18 @@ async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
 
 #[tokio::test]
 async fn blocks_are_mined_by_the_clock_or_on_request() {
-    let dev = DevProgram::start(&["dev", "--block-time", "1"]);
+    let dev = start(&["dev", "--block-time", "1"]);
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        if dev.height().await != "0x0" {
+        if height(&dev).await != "0x0" {
             break;
         }
     }
-    assert_ne!(dev.height().await, "0x0");
+    assert_ne!(height(&dev).await, "0x0");
 
-    let dev = DevProgram::start(&["dev", "--block-time", "manual"]);
-    let hash = dev.send(TO).await;
-    assert_eq!(dev.height().await, "0x0");
+    let dev = start(&["dev", "--block-time", "manual"]);
+    let hash = send(&dev, TO).await;
+    assert_eq!(height(&dev).await, "0x0");
     dev.call("evm_mine", json!([])).await.unwrap();
     let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
     assert_eq!(receipt["blockNumber"], "0x1");
@@ -196,17 +147,17 @@ async fn a_killed_chain_opens_at_its_last_block() {
     let arguments = ["dev", "--data-dir", data.to_str().unwrap()];
     let mut hashes = Vec::new();
     for round in 1..=3 {
-        let dev = DevProgram::start(&arguments);
+        let dev = start(&arguments);
         for earlier in &hashes {
             assert!(dev.call("eth_getTransactionReceipt", json!([earlier])).await.unwrap().is_object());
         }
-        hashes.push(dev.send(TO).await);
-        assert_eq!(dev.height().await, format!("{round:#x}"));
+        hashes.push(send(&dev, TO).await);
+        assert_eq!(height(&dev).await, format!("{round:#x}"));
         // Dropping it sends SIGKILL.
     }
     // The time of block 0 is stored, and not that of this start.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let dev = DevProgram::start(&arguments);
+    let dev = start(&arguments);
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
     assert_eq!(dev.call("eth_getBalance", json!([TO, "0x1"])).await.unwrap(), "0x5");
     other_genesis(&data);
@@ -222,13 +173,13 @@ fn other_genesis(data: &Path) {
 /// An endless loop stops at the gas cap or the time limit; other requests are answered meanwhile.
 #[tokio::test]
 async fn endless_calls_do_not_block_other_requests() {
-    let dev = DevProgram::start(&["dev", "--call-gas-cap", "9000000000000000000"]);
+    let dev = start(&["dev", "--call-gas-cap", "9000000000000000000"]);
     // JUMPDEST, PUSH1 0, JUMP
     let call = json!([{ "to": TO, "gas": "0x7000000000000000" }, "latest", { TO: { "code": "0x5b600056" } }]);
     let endless: Vec<_> = (0..4).map(|_| dev.call("eth_call", call.clone())).collect();
     let others = async {
         for _ in 0..20 {
-            assert_eq!(dev.height().await, "0x0");
+            assert_eq!(height(&dev).await, "0x0");
         }
     };
     let (ended, ()) = tokio::join!(futures::future::join_all(endless), others);
@@ -241,7 +192,7 @@ async fn endless_calls_do_not_block_other_requests() {
 /// The chain's blocks are mined on a Bitcoin chain, which the program serves.
 #[tokio::test]
 async fn a_bitcoin_chain_is_made_and_served_beside_the_chain() {
-    let dev = DevProgram::start(&["dev", "--bitcoin-chain=3", "--block-time", "manual"]);
+    let dev = start(&["dev", "--bitcoin-chain=3", "--block-time", "manual"]);
     let line = dev.banner.lines().find_map(|line| line.strip_prefix("Bitcoin    ")).unwrap();
     let urls: Vec<&str> = line.split([' ', ',']).filter(|word| word.contains("://")).collect();
     assert_eq!(urls.len(), 3, "{line}");
@@ -273,7 +224,7 @@ async fn a_bitcoin_chain_is_made_and_served_beside_the_chain() {
         let error = dev.call("rootlight_mineBitcoin", params.clone()).await.unwrap_err();
         assert_eq!(error["code"], -32602, "{params}: {error}");
     }
-    let without = DevProgram::start(&["dev"]);
+    let without = start(&["dev"]);
     assert!(!without.banner.contains("Bitcoin"), "{}", without.banner);
     let error = without.call("rootlight_mineBitcoin", json!([])).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("--bitcoin-chain"), "{error}");
@@ -282,13 +233,12 @@ async fn a_bitcoin_chain_is_made_and_served_beside_the_chain() {
 /// The newest block of a balance is the newest one that enough Bitcoin blocks stand behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_balance_is_proven_after_the_newest_block_that_the_flags_allow() {
-    let dev =
-        DevProgram::start(&["dev", "--genesis", "regtest", "--bitcoin-chain=2", "--block-time", "manual"]);
+    let dev = start(&["dev", "--genesis", "regtest", "--bitcoin-chain=2", "--block-time", "manual"]);
     dev.call("hardhat_mine", json!(["0x258", "0x1"])).await.unwrap();
     let account = dev.call("eth_accounts", json!([])).await.unwrap()[0].as_str().unwrap().to_owned();
-    let bitcoin = format!("rootlight+{}", dev.url);
+    let bitcoin = format!("rootlight+{}", dev.url());
     let balance = ["balance", &account, "--network", "regtest", "--checkpoint", "none", "--max-age", "0"];
-    let sources = ["--upstream", &dev.url, "--bitcoin", &bitcoin, "--json"];
+    let sources = ["--upstream", dev.url(), "--bitcoin", &bitcoin, "--json"];
     // Of the Bitcoin blocks with another one on top the newest two name 598 and 596.
     for (flags, number) in [
         (&["--min-bitcoin", "2"][..], 596),
@@ -337,14 +287,14 @@ fn wrong_options_are_usage_errors() {
 async fn a_follower_serves_proofs_and_witnesses() {
     let Some(folder) = shared("vectors/chain") else { return };
     let upstream = format!("replay:{}", folder.display());
-    let dev = DevProgram::start(&["follow", "--upstream", &upstream]);
+    let dev = start(&["follow", "--upstream", &upstream]);
     for _ in 0..600 {
-        if dev.call("eth_syncing", json!([])).await.unwrap() == false && dev.height().await == "0x2a4" {
+        if dev.call("eth_syncing", json!([])).await.unwrap() == false && height(&dev).await == "0x2a4" {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(dev.height().await, "0x2a4");
+    assert_eq!(height(&dev).await, "0x2a4");
     let bridge = "0x0000000000000000000000000000000001000006";
     let proof = dev.call("eth_getProof", json!([bridge, ["0x0"], "0x80"])).await.unwrap();
     assert!(!proof["accountProof"].as_array().unwrap().is_empty());
@@ -359,16 +309,16 @@ async fn a_follower_serves_proofs_and_witnesses() {
 }
 
 /// Runs a light client of development chains with the default start.
-fn light_of(upstreams: &[&str]) -> DevProgram {
+fn light_of(upstreams: &[&str]) -> Program {
     let upstreams: Vec<&str> = upstreams.iter().flat_map(|url| ["--upstream", url]).collect();
-    DevProgram::start(&[&["light", "--network", "regtest"], &upstreams[..]].concat())
+    start(&[&["light", "--network", "regtest"], &upstreams[..]].concat())
 }
 
 #[tokio::test]
 async fn a_light_client_starts_at_the_block_0_that_its_upstream_shows() {
     // The newest block is years old.
-    let dev = DevProgram::start(&["dev", "--genesis-time", "1700000000", "--silent"]);
-    let light = light_of(&[&dev.url]);
+    let dev = start(&["dev", "--genesis-time", "1700000000", "--silent"]);
+    let light = light_of(&[dev.url()]);
     let status = light.call("rootlight_syncStatus", json!([])).await.unwrap();
     assert_eq!((&status["synced"], &status["start"]), (&json!(true), &json!("upstream")), "{status}");
     let proof = light.call("rootlight_verification", json!(["0x0"])).await.unwrap();
@@ -383,21 +333,21 @@ async fn a_light_client_starts_at_the_block_0_that_its_upstream_shows() {
         assert!(own.as_ref().is_ok_and(|own| !own.is_null()), "{method}: {own:?}");
         assert_eq!(own, proven, "{method}");
     }
-    let balance = run(&["balance", account, "--network", "regtest", "--upstream", &dev.url, "--silent"]);
+    let balance = run(&["balance", account, "--network", "regtest", "--upstream", dev.url(), "--silent"]);
     let told = String::from_utf8_lossy(&balance.stdout).into_owned();
     assert!(balance.status.success() && told.contains("10000"), "{told}");
     // A block that the user names is a checkpoint.
     let first = dev.call("rootlight_checkpoint", json!([])).await.unwrap();
     let named = format!("0:{}", first["hash"].as_str().unwrap());
-    let light = ["light", "--network", "regtest", "--upstream", &dev.url, "--checkpoint", &named];
-    let status = DevProgram::start(&light).call("rootlight_syncStatus", json!([])).await.unwrap();
+    let light = ["light", "--network", "regtest", "--upstream", dev.url(), "--checkpoint", &named];
+    let status = start(&light).call("rootlight_syncStatus", json!([])).await.unwrap();
     assert_eq!(status["start"], "checkpoint");
 }
 
 #[test]
 fn upstreams_of_different_development_chains_are_refused_by_name() {
-    let chains = ["5", "6"].map(|time| DevProgram::start(&["dev", "--genesis-time", time]));
-    let [one, other] = [&chains[0].url, &chains[1].url];
+    let chains = ["5", "6"].map(|time| start(&["dev", "--genesis-time", time]));
+    let [one, other] = [chains[0].url(), chains[1].url()];
     for command in [&["light"][..], &["balance", TO]] {
         let sources = ["--network", "regtest", "--upstream", one, "--upstream", other];
         let output = run(&[command, &sources].concat());
@@ -418,33 +368,33 @@ async fn a_light_client_waits_for_a_development_chain_and_does_without_an_upstre
     drop(silent.accept().unwrap());
     drop(silent);
     let dev = ["dev", "--ws-port", &address.port().to_string()];
-    let dev = DevProgram::start(&dev);
+    let dev = start(&dev);
     let light = light.join().unwrap();
-    assert_eq!(light.height().await, dev.height().await);
-    let other = light_of(&[&dev.url, "http://127.0.0.1:9"]);
-    assert_eq!(other.height().await, dev.height().await);
+    assert_eq!(height(&light).await, height(&dev).await);
+    let other = light_of(&[dev.url(), "http://127.0.0.1:9"]);
+    assert_eq!(height(&other).await, height(&dev).await);
 }
 
 #[tokio::test]
 async fn a_fork_begins_on_the_head_of_a_node_and_says_what_is_proven() {
-    let node = DevProgram::start(&["dev"]);
+    let node = start(&["dev"]);
     for _ in 0..3 {
-        node.send(TO).await;
+        send(&node, TO).await;
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
-    let fork = ["dev", "--fork", &node.url, "--data-dir", folder];
-    let dev = DevProgram::start(&[&fork[..], &["--chain-id", "99"]].concat());
+    let fork = ["dev", "--fork", node.url(), "--data-dir", folder];
+    let dev = start(&[&fork[..], &["--chain-id", "99"]].concat());
     assert!(dev.banner.contains("Fork of regtest at block 3 0x"), "{}", dev.banner);
     assert!(dev.banner.contains("Its state is proven") && dev.banner.contains("REMASC"), "{}", dev.banner);
     assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x63");
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
-    dev.send(TO).await;
+    send(&dev, TO).await;
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0x14");
     let version = dev.call("web3_clientVersion", json!([])).await.unwrap();
     assert!(version.as_str().unwrap().ends_with("+fork"), "{version}");
     drop(dev);
-    let dev = DevProgram::start(&[&fork[..], &["--unproven", "trust", "--fork-block", "2"]].concat());
+    let dev = start(&[&fork[..], &["--unproven", "trust", "--fork-block", "2"]].concat());
     assert!(dev.banner.contains("at block 2 ") && dev.banner.contains("UNPROVEN"), "{}", dev.banner);
     let version = dev.call("web3_clientVersion", json!([])).await.unwrap();
     assert!(version.as_str().unwrap().ends_with("+unproven-fork"), "{version}");
@@ -453,15 +403,15 @@ async fn a_fork_begins_on_the_head_of_a_node_and_says_what_is_proven() {
 
 #[test]
 fn a_fork_that_cannot_begin_says_why() {
-    let node = DevProgram::start(&["dev"]);
+    let node = start(&["dev"]);
     let failed = |flags: &[&str], code: i32, reason: &str| {
         let output = run(&[&["dev", "--data-dir", "none", "--http-port", "0", "--fork"], flags].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains(reason), "{said}");
     };
-    failed(&[&node.url, "--fork-block", "9"], 1, "has no block 9");
-    failed(&[&node.url, "--unproven", "quorum:2"], 2, "needs 2 upstreams (1 given)");
-    failed(&[&node.url, "--genesis", "regtest"], 2, "--genesis");
+    failed(&[node.url(), "--fork-block", "9"], 1, "has no block 9");
+    failed(&[node.url(), "--unproven", "quorum:2"], 2, "needs 2 upstreams (1 given)");
+    failed(&[node.url(), "--genesis", "regtest"], 2, "--genesis");
     failed(&["http://127.0.0.1:9"], 1, "nobody listens there");
 }

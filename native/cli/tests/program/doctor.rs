@@ -26,7 +26,7 @@ fn subjects(report: &Value, outcome: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_step_works_on_a_chain_that_is_served_and_the_report_replays() {
     let (mut program, id, address) = dev();
-    let mut banner = BufReader::new(program.0.stdout.take().unwrap()).lines();
+    let mut banner = BufReader::new(program.child.stdout.take().unwrap()).lines();
     let url = banner.find_map(|line| {
         line.unwrap().split(' ').find(|word| word.starts_with("http://")).map(str::to_owned)
     });
@@ -100,7 +100,7 @@ fn details<'a>(report: &'a Value, subject: &str) -> Vec<&'a Value> {
 async fn sources_of_bitcoin_tags_and_single_nodes_are_tried_and_the_report_replays_to_the_same_verdicts() {
     let (mut program, id, address) = dev_with(&["--bitcoin-chain=2"]);
     let (mut url, mut bitcoin) = (String::new(), Vec::new());
-    for line in BufReader::new(program.0.stdout.take().unwrap()).lines().map_while(Result::ok) {
+    for line in BufReader::new(program.child.stdout.take().unwrap()).lines().map_while(Result::ok) {
         let words = line.split([' ', ',']).filter(|word| word.contains("://")).map(str::to_owned);
         if line.starts_with("Bitcoin ") {
             bitcoin = words.collect();

@@ -11,7 +11,7 @@ use std::thread;
 use documented::is_documented;
 use serde_json::{Value, json};
 
-use super::light::LightProgram;
+use crate::common::Program;
 
 /// The secret in each address of these tests.
 const SECRET: &str = "0123456789abcdef";
@@ -65,16 +65,16 @@ fn of_mainnet(body: &Value) -> (&'static str, String) {
 }
 
 /// Starts a light client of testnet with this upstream.
-fn light(upstream: &str, more: &[&str]) -> LightProgram {
+fn light(upstream: &str, more: &[&str]) -> Program {
     let checkpoint = format!("1:0x{}", "11".repeat(32));
     let upstream = format!("{upstream}/{SECRET}");
-    LightProgram::light("testnet", &upstream, &checkpoint, more)
+    super::light::light("testnet", &upstream, &checkpoint, more)
 }
 
 /// The error of a request to the program, as a page of this origin if one is given.
-fn error_of(program: &LightProgram, origin: Option<&str>) -> String {
+fn error_of(program: &Program, origin: Option<&str>) -> String {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []});
-    let asked = async { program.send_from(origin, message).await };
+    let asked = async { program.send_from(origin, &message).await };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(asked)["error"]["message"].as_str().unwrap().to_owned()
 }

@@ -3,61 +3,41 @@
 use crate::common;
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 
-use common::{ProgramWatch, client, run};
+use common::{Program, ProgramWatch, client, rootlight, run};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 /// A development chain that needs keys, with all that it logs in a file.
 struct KeyedProgram {
-    child: Child,
-    url: String,
+    program: Program,
     log: PathBuf,
 }
 
 impl KeyedProgram {
     fn start(folder: &Path) -> Self {
         let log = folder.join("log");
-        let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-            .args(["dev", "--http-port", "0", "--json-log", "--api-keys"])
-            .arg(folder.join("keys.redb"))
-            .env("RUST_LOG", "trace")
-            .stdout(Stdio::piped())
-            .stderr(File::options().create(true).append(true).open(&log).unwrap())
-            .spawn()
-            .unwrap();
-        let mut server = Self { child, url: String::new(), log };
-        let _watch = ProgramWatch::of(&server.child);
-        for line in BufReader::new(server.child.stdout.take().unwrap()).lines() {
-            if let Some(rest) = line.unwrap().strip_prefix("listening ") {
-                server.url = rest.split(' ').next().unwrap().to_owned();
-                return server;
-            }
-        }
-        panic!("no ready line: {}", std::fs::read_to_string(&server.log).unwrap());
+        let mut command = rootlight(&["dev", "--http-port", "0", "--json-log", "--api-keys"]);
+        command.arg(folder.join("keys.redb")).env("RUST_LOG", "trace");
+        let program =
+            Program::start(command.stderr(File::options().create(true).append(true).open(&log).unwrap()));
+        Self { program, log }
     }
 
     async fn status(&self, key: &str) -> u16 {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []});
-        let request = client().post(format!("{}/{key}", self.url)).header(CONTENT_TYPE, "application/json");
-        request.body(message.to_string()).send().await.unwrap().status().as_u16()
+        let request = client().post(format!("{}/{key}", self.program.url()));
+        let request = request.header(CONTENT_TYPE, "application/json").body(message.to_string());
+        request.send().await.unwrap().status().as_u16()
     }
 
     /// Ends the server as an operator does.
     fn stop(&mut self) {
-        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        let _watch = ProgramWatch::of(&self.child);
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for KeyedProgram {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.program.signal("TERM");
+        let _watch = ProgramWatch::of(&self.program.child);
+        assert!(self.program.child.wait().unwrap().success());
     }
 }
 
@@ -192,7 +172,7 @@ fn a_second_server_on_the_same_keys_fails_before_it_starts() {
     let mut first = KeyedProgram::start(folder.path());
     let keys = folder.path().join("keys.redb");
     let keys = keys.to_str().unwrap();
-    let upstream = ["--network", "regtest", "--upstream", &first.url];
+    let upstream = ["--network", "regtest", "--upstream", first.program.url()];
     let second = run(&[&["light", "--http-port", "0", "--api-keys", keys], &upstream[..]].concat());
     let log = String::from_utf8(second.stderr).unwrap();
     assert!(!second.status.success() && second.stdout.is_empty(), "{log}");

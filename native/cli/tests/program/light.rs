@@ -4,10 +4,10 @@ use crate::common;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{ProgramWatch, client, run};
+use common::{Program, ProgramWatch, client, rootlight, run};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use rootlight::consensus::Network;
@@ -16,70 +16,19 @@ use rootlight::types::json::RpcBlock;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-pub(crate) struct LightProgram {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    http: String,
-    ws: String,
+/// Starts a server at a free port.
+fn start(arguments: &[&str]) -> Program {
+    let server = Program::start(rootlight(arguments).args(["--http-port", "0"]).stderr(Stdio::piped()));
+    let addresses = server.listening.split_once(' ').unwrap();
+    assert!(addresses.0.starts_with("http://127.0.0.1:") && addresses.1.replace("ws", "http") == addresses.0);
+    assert_eq!(server.banner, "");
+    server
 }
 
-impl LightProgram {
-    /// Starts the binary on a free port and waits for the ready line.
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-            .args(arguments)
-            .args(["--http-port", "0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let (mut line, _watch) = (String::new(), ProgramWatch::of(&child));
-        output.read_line(&mut line).unwrap();
-        let mut parts = line.trim_end().split(' ');
-        assert_eq!(parts.next(), Some("listening"), "{line}");
-        let (http, ws) = (parts.next().unwrap().to_owned(), parts.next().unwrap().to_owned());
-        assert!(http.starts_with("http://127.0.0.1:") && ws.replace("ws", "http") == http, "{line}");
-        Self { child, output, http, ws }
-    }
-
-    /// Starts a light client of one upstream.
-    pub(crate) fn light(network: &str, upstream: &str, checkpoint: &str, more: &[&str]) -> Self {
-        let from = ["light", "--network", network, "--upstream", upstream, "--checkpoint", checkpoint];
-        Self::start(&[&from, more].concat())
-    }
-
-    async fn ask(&self, method: &str, params: Value) -> Value {
-        self.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
-    }
-
-    async fn send(&self, message: Value) -> Value {
-        self.send_from(None, message).await
-    }
-
-    /// Sends a message as a page of this origin.
-    pub(crate) async fn send_from(&self, origin: Option<&str>, message: Value) -> Value {
-        let request =
-            client().post(&self.http).header(CONTENT_TYPE, "application/json").body(message.to_string());
-        let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));
-        serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
-    }
-
-    /// Sends a signal; returns the exit code and the rest of both outputs.
-    fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
-        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
-        let (mut out, mut err) = (String::new(), String::new());
-        std::io::Read::read_to_string(&mut self.output, &mut out).unwrap();
-        std::io::Read::read_to_string(self.child.stderr.as_mut().unwrap(), &mut err).unwrap();
-        (self.child.wait().unwrap().code(), out, err)
-    }
-}
-
-impl Drop for LightProgram {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts a light client of one upstream.
+pub(crate) fn light(network: &str, upstream: &str, checkpoint: &str, more: &[&str]) -> Program {
+    let from = ["light", "--network", network, "--upstream", upstream, "--checkpoint", checkpoint];
+    start(&[&from, more].concat())
 }
 
 /// Arguments of a light client of blocks 0 to 75 of a development network.
@@ -90,7 +39,7 @@ fn recorded() -> [&'static str; 7] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recording_is_served_through_the_light_client() {
-    let server = LightProgram::start(&recorded());
+    let server = start(&recorded());
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x4b");
     assert_eq!(server.ask("eth_chainId", json!([])).await["result"], "0x21");
     assert!(
@@ -112,12 +61,12 @@ async fn a_recording_is_served_through_the_light_client() {
     assert_eq!(batch, json!([{"jsonrpc": "2.0", "id": 1, "result": "0x21"}]));
     assert_eq!(server.ask("no_such", json!([])).await["error"]["code"], -32601);
 
-    let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
+    let health = client().get(format!("{}/health", server.url())).send().await.unwrap();
     assert_eq!(health.status(), 200);
     let health: Value = serde_json::from_str(&health.text().await.unwrap()).unwrap();
     assert_eq!(health, json!({"ready": true, "blockNumber": 75}));
 
-    let mut socket = tokio_tungstenite::connect_async(server.ws.as_str()).await.unwrap().0;
+    let mut socket = tokio_tungstenite::connect_async(server.url().replace("http", "ws")).await.unwrap().0;
     socket
         .send(Message::text(r#"{"jsonrpc":"2.0","id":"a","method":"eth_blockNumber","params":[]}"#))
         .await
@@ -125,39 +74,33 @@ async fn a_recording_is_served_through_the_light_client() {
     let answer = socket.next().await.unwrap().unwrap();
     assert_eq!(answer.to_text().unwrap(), r#"{"jsonrpc":"2.0","id":"a","result":"0x4b"}"#);
 
-    let (code, out, err) = server.stop("-TERM");
+    let (code, out, err) = server.stop("TERM");
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     assert!(err.contains("verified head 75") && err.contains("stopping"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_stops_the_program_and_silent_prints_nothing_more() {
-    let server = LightProgram::start(&["--silent"]);
+    let server = start(&["--silent"]);
     assert_eq!(server.ask("net_version", json!([])).await["result"], "33");
-    assert_eq!(server.stop("-INT"), (Some(0), String::new(), String::new()));
+    assert_eq!(server.stop("INT"), (Some(0), String::new(), String::new()));
 }
 
 /// A client that still waits for an upstream ends at a signal as one that serves.
 #[test]
 fn a_signal_ends_a_start_in_order() {
-    let mut light = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-        .args(["light", "--network", "regtest", "--upstream", "http://127.0.0.1:1", "--http-port", "0"])
-        .env_remove("RUST_LOG")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let _watch = ProgramWatch::of(&light);
-    let mut log = BufReader::new(light.stderr.take().unwrap()).lines();
+    let light = ["light", "--network", "regtest", "--upstream", "http://127.0.0.1:1", "--http-port", "0"];
+    let mut light = Program::spawn(rootlight(&light).stderr(Stdio::piped()));
+    let _watch = ProgramWatch::of(&light.child);
+    let mut log = BufReader::new(light.child.stderr.take().unwrap()).lines();
     assert!(log.any(|line| line.unwrap().contains("asking again until one does")));
-    Command::new("kill").args(["-TERM", &light.id().to_string()]).status().unwrap();
-    assert_eq!(light.wait().unwrap().code(), Some(0));
+    assert_eq!(light.stop("TERM").0, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_are_json_on_request() {
-    let server = LightProgram::start(&[&recorded()[..], &["--json-log"]].concat());
-    let (_, _, err) = server.stop("-TERM");
+    let server = start(&[&recorded()[..], &["--json-log"]].concat());
+    let (_, _, err) = server.stop("TERM");
     assert!(err.lines().count() > 2);
     for line in err.lines() {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -174,7 +117,7 @@ async fn a_recording_is_followed_from_genesis_to_its_head() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = "0:0x8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe";
-    let server = LightProgram::light("regtest", &upstream, checkpoint, &[]);
+    let server = light("regtest", &upstream, checkpoint, &[]);
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x2a4");
     let block = server.ask("eth_getBlockByNumber", json!(["latest", true])).await["result"].clone();
     assert_eq!(block["number"], "0x2a4");
@@ -211,7 +154,7 @@ async fn recorded_headers_of_the_main_network_are_verified() {
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
     let upstream = format!("replay:{}", folder.path().display());
     let began = Instant::now();
-    let server = LightProgram::light("mainnet", &upstream, &checkpoint, &["--max-age", "0"]);
+    let server = light("mainnet", &upstream, &checkpoint, &["--max-age", "0"]);
     let head = server.ask("eth_blockNumber", json!([])).await["result"].clone();
     println!("{} headers in {:?}", known.len() - 1, began.elapsed());
     let last = known[known.len() - 1].0;
@@ -233,14 +176,14 @@ async fn an_old_head_is_neither_served_nor_healthy() {
     let Some(known) = real_headers(folder.path()) else { return };
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
     let upstream = format!("replay:{}", folder.path().display());
-    let server = LightProgram::light("mainnet", &upstream, &checkpoint, &[]);
+    let server = light("mainnet", &upstream, &checkpoint, &[]);
     for (method, params) in
         [("eth_blockNumber", json!([])), ("eth_getBlockByHash", json!([known[5].1, false]))]
     {
         let error = server.ask(method, params).await["error"].clone();
         assert!(error["code"] == -32002 && error["message"].to_string().contains("--max-age"), "{error}");
     }
-    let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
+    let health = client().get(format!("{}/health", server.url())).send().await.unwrap();
     assert_eq!(health.status(), 503);
     let health: Value = serde_json::from_str(&health.text().await.unwrap()).unwrap();
     assert_eq!((&health["ready"], &health["blockNumber"]), (&json!(false), &json!(known[1_199].0)));
@@ -256,8 +199,7 @@ async fn a_network_file_sets_the_rules_and_a_wrong_one_is_a_usage_error() {
     let rules = json!({"rskip351": -1, "rskip144": -1, "rskip535": -1});
     std::fs::write(&file, json!({"name": "older", "base": "regtest", "rules": rules}).to_string()).unwrap();
     let upstream = format!("replay:{}", path.display());
-    let server =
-        LightProgram::start(&["light", "--network", file.to_str().unwrap(), "--upstream", &upstream]);
+    let server = start(&["light", "--network", file.to_str().unwrap(), "--upstream", &upstream]);
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x208");
     let block = server.ask("eth_getBlockByNumber", json!(["0x100", true])).await;
     assert_eq!(block["result"]["number"], "0x100", "{block}");
@@ -271,11 +213,11 @@ async fn a_chain_without_the_checkpoint_is_never_served() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = format!("0:0x{}", "12".repeat(32));
-    let server = LightProgram::light("regtest", &upstream, &checkpoint, &[]);
+    let server = light("regtest", &upstream, &checkpoint, &[]);
     assert!(server.ask("eth_blockNumber", json!([])).await["error"].is_object());
-    let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
+    let health = client().get(format!("{}/health", server.url())).send().await.unwrap();
     assert_eq!(health.status(), 503);
-    let (_, _, err) = server.stop("-TERM");
+    let (_, _, err) = server.stop("TERM");
     assert!(err.contains("stopped at block 0"), "{err}");
 }
 
@@ -335,13 +277,13 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
     let front_end = ["serve", "--network", "regtest", "--checkpoint", "none", "--backend", &upstream];
     let hosted = [&light[..], &["--profile", "hosted"]].concat();
     for (arguments, is_shown) in [(&light[..], true), (&hosted, false), (&front_end, false)] {
-        let server = LightProgram::start(arguments);
+        let server = start(arguments);
         let mut told = Vec::new();
         // The first attempts have failed.
         while !told.iter().any(|text: &String| text.contains("-32000")) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             told = vec![
-                client().get(format!("{}/health", server.http)).send().await.unwrap().text().await.unwrap(),
+                client().get(format!("{}/health", server.url())).send().await.unwrap().text().await.unwrap(),
                 server.ask("rootlight_syncStatus", json!([])).await.to_string(),
                 server.ask("eth_blockNumber", json!([])).await.to_string(),
             ];
@@ -352,10 +294,10 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
             let page = server.send_from(Some("https://dapp.example"), message).await.to_string();
             assert!(page.contains("-32000") && !page.contains("corp.internal"), "{method}: {page}");
         }
-        let probe = client().get(format!("{}/health", server.http)).header(ORIGIN, "https://dapp.example");
+        let probe = client().get(format!("{}/health", server.url())).header(ORIGIN, "https://dapp.example");
         let page = probe.send().await.unwrap().text().await.unwrap();
         assert!(page.contains(r#""ready":false"#) && !page.contains("corp.internal"), "{page}");
-        let (_, _, log) = server.stop("-TERM");
+        let (_, _, log) = server.stop("TERM");
         assert!(is_shown || log.contains("db-7.corp.internal"), "{log}");
     }
 }

@@ -3,56 +3,44 @@
 
 use crate::common;
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::hex;
-use common::{ProgramWatch, client, run};
+use common::{Program, client, rootlight, run};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, ORIGIN};
+use serde_json::json;
 
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_accounts"}"#;
 
 /// The program, with all that it logs in a file.
 struct LoggedProgram {
-    child: Child,
-    /// The rest of the ready line.
-    listening: String,
+    program: Program,
     log: PathBuf,
+}
+
+impl std::ops::Deref for LoggedProgram {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.program
+    }
 }
 
 impl LoggedProgram {
     fn start(folder: &Path, mut command: Command) -> Self {
         let log = folder.join("log");
         let output = std::fs::File::options().create(true).append(true).open(&log).unwrap();
-        let child = command.stdout(Stdio::piped()).stderr(output).spawn().unwrap();
-        let mut program = Self { child, listening: String::new(), log };
-        let _watch = ProgramWatch::of(&program.child);
-        for line in BufReader::new(program.child.stdout.take().unwrap()).lines() {
-            if let Some(rest) = line.unwrap().strip_prefix("listening ") {
-                program.listening = rest.to_owned();
-                return program;
-            }
-        }
-        panic!("no ready line: {}", program.logged());
-    }
-
-    fn url(&self) -> &str {
-        self.listening.split(' ').next().unwrap()
+        Self { program: Program::start(command.env("NO_COLOR", "1").stderr(output)), log }
     }
 
     fn logged(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
     /// Sends SIGHUP, and waits until the log has a line with these words.
@@ -77,26 +65,13 @@ impl LoggedProgram {
     }
 }
 
-impl Drop for LoggedProgram {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn rootlight() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-    command.env_remove("RUST_LOG").env("NO_COLOR", "1");
-    command
-}
-
 #[tokio::test]
 async fn sighup_changes_pages_log_levels_and_proxies_and_names_what_needs_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("rootlight.toml");
     let write = |text: &str| std::fs::write(&config, text).unwrap();
     write("cors = \"https://a.example\"\naccounts = 3\n");
-    let mut command = rootlight();
+    let mut command = rootlight(&[]);
     command.args(["dev", "--http-port", "0", "--config"]).arg(&config);
     let program = LoggedProgram::start(folder.path(), command);
     let (a, b) = ("https://a.example", "https://b.example");
@@ -150,21 +125,16 @@ async fn revert_texts_of_contracts_do_not_fill_the_log_or_forge_lines() {
     let code = format!("0x62{length}601060003962{length}6000fd{output}");
     let folder = tempfile::tempdir().unwrap();
     for json in [false, true] {
-        let mut command = rootlight();
+        let mut command = rootlight(&[]);
         command.args(["dev", "--http-port", "0"]).args(json.then_some("--json-log"));
         let program = LoggedProgram::start(folder.path(), command);
-        let send = |method: &'static str, params: serde_json::Value| {
-            let body = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-            let request = client().post(program.url()).header(CONTENT_TYPE, "application/json");
-            async move { request.body(body.to_string()).send().await.unwrap().text().await.unwrap() }
-        };
-        send("anvil_setCode", serde_json::json!([AT, code])).await;
+        program.ask("anvil_setCode", json!([AT, code])).await;
         let before = program.logged().len();
         for _ in 0..20 {
-            let answer = send("eth_call", serde_json::json!([{ "to": AT }])).await;
+            let answer = program.ask("eth_call", json!([{ "to": AT }])).await.to_string();
             assert!(answer.contains("forged"), "{}", &answer[..answer.len().min(300)]);
         }
-        send("eth_call", serde_json::json!([{ "to": AT, "gas": "0x1" }])).await;
+        program.ask("eth_call", json!([{ "to": AT, "gas": "0x1" }])).await;
         let log = program.logged()[before..].to_owned();
         assert!(log.contains("forged") && log.len() < 40_000, "{} bytes", log.len());
         assert!(log.lines().all(|line| !line.trim_start().starts_with("2026-11-25T00:00:00Z")), "{log}");
@@ -183,7 +153,7 @@ async fn the_service_manager_is_notified_of_readiness_reloads_and_the_end() {
         let length = manager.recv(&mut buffer).unwrap();
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
-    let mut command = rootlight();
+    let mut command = rootlight(&[]);
     command.args(["dev", "--http-port", "0"]).env("NOTIFY_SOCKET", &address);
     let mut program = LoggedProgram::start(folder.path(), command);
     assert!(told().contains("READY=1"));
@@ -193,7 +163,7 @@ async fn the_service_manager_is_notified_of_readiness_reloads_and_the_end() {
     assert!(told().contains("READY=1"));
     program.signal("TERM");
     assert!(told().contains("STOPPING=1"));
-    assert!(program.child.wait().unwrap().success());
+    assert!(program.program.child.wait().unwrap().success());
 }
 
 /// Starts the program with this socket as file descriptor 3, as systemd does.
@@ -258,7 +228,7 @@ fn flags_that_contradict_each_other_are_wrong_usage() {
 async fn several_addresses_are_listened_on_and_metrics_are_apart() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("rpc.sock");
-    let mut command = rootlight();
+    let mut command = rootlight(&[]);
     command.args([
         "dev",
         "--listen",
@@ -283,7 +253,7 @@ async fn several_addresses_are_listened_on_and_metrics_are_apart() {
     let text = client().get(metrics).send().await.unwrap().text().await.unwrap();
     assert!(text.contains("rootlight_ready 1") && text.contains("rootlight_head_block 0"), "{text}");
     program.signal("TERM");
-    assert!(program.child.wait().unwrap().success() && !socket.exists());
+    assert!(program.program.child.wait().unwrap().success() && !socket.exists());
 }
 
 #[tokio::test]
@@ -293,7 +263,7 @@ async fn no_log_line_has_a_key_or_a_path() {
     let created = run(&["keys", "create", "--api-keys", keys.to_str().unwrap()]);
     let text = String::from_utf8(created.stdout).unwrap();
     let key = text.split_whitespace().find(|word| word.len() == 52 && word.contains('.')).unwrap().to_owned();
-    let mut command = rootlight();
+    let mut command = rootlight(&[]);
     command.args(["dev", "--http-port", "0", "--log-level", "trace", "--json-log", "--api-keys"]).arg(&keys);
     let mut program = LoggedProgram::start(folder.path(), command);
     let secret = &key[9..];
@@ -312,7 +282,7 @@ async fn no_log_line_has_a_key_or_a_path() {
     let url = format!("{}/{key}", program.url().replace("http", "ws"));
     drop(tokio_tungstenite::connect_async(url).await.unwrap());
     program.signal("TERM");
-    assert!(program.child.wait().unwrap().success());
+    assert!(program.program.child.wait().unwrap().success());
     let log = program.logged();
     assert!(log.contains("\"id\":") && log.contains("stopping"), "requests are logged: {log}");
     for private in [secret, &wrong[9..], "probe-me"] {

@@ -4,54 +4,32 @@
 use crate::common;
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use common::{ProgramWatch, client, run};
-use reqwest::header::CONTENT_TYPE;
+use common::{Program, ProgramWatch, client, rootlight, run};
 use serde_json::{Value, json};
 
-/// A running program; its end is the test's.
-pub(super) struct PeerProgram(pub(super) Child);
-
-impl Drop for PeerProgram {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(arguments: &[&str]) -> PeerProgram {
-    spawn(Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments))
-}
-
-fn spawn(command: &mut Command) -> PeerProgram {
-    let command = command.args(["--http-port", "0"]).env_remove("RUST_LOG");
-    PeerProgram(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+fn start(arguments: &[&str]) -> Program {
+    Program::spawn(rootlight(arguments).args(["--http-port", "0"]).stderr(Stdio::piped()))
 }
 
 /// Starts a development chain that peers find; returns it with its id and its address.
-pub(super) fn dev() -> (PeerProgram, String, String) {
+pub(super) fn dev() -> (Program, String, String) {
     dev_with(&[])
 }
 
 /// As [`dev`], with further flags.
-pub(super) fn dev_with(more: &[&str]) -> (PeerProgram, String, String) {
+pub(super) fn dev_with(more: &[&str]) -> (Program, String, String) {
     let mut program = start(&[&["dev", "--genesis", "regtest", "--p2p-port", "0"], more].concat());
-    let _watch = ProgramWatch::of(&program.0);
-    let mut log = BufReader::new(program.0.stderr.take().unwrap()).lines();
+    let _watch = ProgramWatch::of(&program.child);
+    let mut log = BufReader::new(program.child.stderr.take().unwrap()).lines();
     let place = log.find_map(|line| {
         line.unwrap().split_once("peers find this chain at ").map(|(_, place)| place.to_owned())
     });
     let place = place.expect("the chain is served to peers");
     let (id, address) = place.split_once('@').unwrap();
     (program, id.to_owned(), address.to_owned())
-}
-
-async fn ask(url: &str, method: &str) -> Value {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": [] }).to_string();
-    let request = client().post(url).header(CONTENT_TYPE, "application/json").body(message);
-    serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,19 +39,16 @@ async fn a_light_client_without_upstreams_finds_a_chain_and_lists_its_node() {
     let data = folder.path().to_str().unwrap();
     let light = ["light", "--network", "regtest", "--checkpoint", "none", "--max-age", "0"];
     let mut light = start(&[&light[..], &["--bootnode", &address, "--data-dir", data]].concat());
-    let _watch = ProgramWatch::of(&light.0);
-    let mut line = String::new();
-    BufReader::new(light.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let url = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
+    let _watch = ProgramWatch::of(&light.child);
+    light.ready();
     // The watch ends a program that hangs.
-    while ask(&url, "eth_blockNumber").await["result"] != "0x0" {
+    while light.ask("eth_blockNumber", json!([])).await["result"] != "0x0" {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let upstreams = ask(&url, "rootlight_upstreams").await;
+    let upstreams = light.ask("rootlight_upstreams", json!([])).await;
     let named = |upstream: &&Value| upstream["name"] == format!("{id}@{address}");
     assert_eq!(upstreams["result"].as_array().unwrap().iter().filter(named).count(), 1, "{upstreams}");
-    Command::new("kill").args(["-TERM", &light.0.id().to_string()]).status().unwrap();
-    light.0.wait().unwrap();
+    light.stop("TERM");
 
     let listed = run(&["peers", "--network", "regtest", "--data-dir", data, "--json"]);
     let node: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -99,16 +74,16 @@ fn nodes_are_kept_among_the_users_caches() {
     std::fs::write(&network, rules).unwrap();
     let kept = folder.path().join("rootlight/regtest/nodes.json");
     for boot in [&["--bootnode", &address][..], &[]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-        command.args(["light", "--checkpoint", "window", "--max-age", "0", "--network"]).arg(&network);
-        let mut light = spawn(command.args(boot).env("XDG_CACHE_HOME", folder.path()));
-        let _watch = ProgramWatch::of(&light.0);
+        let mut command =
+            rootlight(&["light", "--http-port", "0", "--checkpoint", "window", "--max-age", "0"]);
+        command.arg("--network").arg(&network).args(boot).env("XDG_CACHE_HOME", folder.path());
+        let mut light = Program::spawn(command.stderr(Stdio::piped()));
+        let _watch = ProgramWatch::of(&light.child);
         // The chain is too short to start from, so the node is left again.
-        let mut log = BufReader::new(light.0.stderr.take().unwrap()).lines();
+        let mut log = BufReader::new(light.child.stderr.take().unwrap()).lines();
         let connected = format!("connected to {id}@{address}");
         assert!(log.any(|line| line.unwrap().contains(&connected)), "{boot:?}");
-        Command::new("kill").args(["-TERM", &light.0.id().to_string()]).status().unwrap();
-        light.0.wait().unwrap();
+        light.stop("TERM");
         assert!(std::fs::read_to_string(&kept).unwrap().contains(&id));
     }
 }
@@ -118,16 +93,10 @@ fn a_crawl_prints_what_nodes_offer() {
     let (_dev, id, address) = dev();
     // Long enough for any machine, and ended when the node was printed.
     let crawl = ["crawl", "--network", "regtest", "--bootnode", &address, "--for", "600", "--json"];
-    let mut crawl = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-        .args(crawl)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map(PeerProgram)
-        .unwrap();
-    let _watch = ProgramWatch::of(&crawl.0);
+    let mut crawl = Program::spawn(rootlight(&crawl).stderr(Stdio::null()));
+    let _watch = ProgramWatch::of(&crawl.child);
     let mut line = String::new();
-    BufReader::new(crawl.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(crawl.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let node: Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&node["id"], &node["address"]), (&json!(id), &json!(address)));
     assert_eq!(node["capabilities"], json!(["rsk/62", "snap/1"]));

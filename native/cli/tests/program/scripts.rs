@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::dev::DevProgram;
+use super::dev::start;
 
 /// Built-in functions and operators that take hours, between which the engine's own limit of time does not look.
 const UNINTERRUPTED: [&str; 2] = [
@@ -12,7 +12,7 @@ const UNINTERRUPTED: [&str; 2] = [
 
 #[tokio::test]
 async fn a_script_that_no_interrupt_reaches_ends_with_its_time() {
-    let dev = DevProgram::start(&["dev"]);
+    let dev = start(&["dev"]);
     let trace = async |body: &str| {
         let script = format!("{{fault: function() {{}}, result: function() {{ {body} }}}}");
         let call = json!({ "to": "0x00000000000000000000000000000000000000aa" });
@@ -33,7 +33,7 @@ async fn a_script_that_no_interrupt_reaches_ends_with_its_time() {
 /// Bytes that the program gives to a script count in the script's heap.
 #[tokio::test]
 async fn what_a_script_reads_of_the_memory_has_a_limit() {
-    let dev = DevProgram::start(&["dev"]);
+    let dev = start(&["dev"]);
     let script = "{kept: [], step: function(log) { for (;;) this.kept.push(log.memory.slice(0, 1 << 20)) }, \
                   fault: function() {}, result: function() {}}";
     // A contract that stops after one instruction.
