@@ -55,7 +55,7 @@ pub use context::{LoadError, LoadEvent, LoaderOptions, Observer};
 pub use error::{BlockError, IndexError, TraceError};
 pub use loader::Loader;
 pub use logs::{IndexedLog, LogStream};
-pub use lookup::{IndexedBlock, IndexedReceipt, IndexedTransaction};
+pub use lookup::IndexedBlock;
 pub use reader::{IndexReader, IndexStatus, ReaderOptions};
 pub use schema::known_version;
 pub use source::{BlockSource, SourceBlock, SourceError};

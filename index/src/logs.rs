@@ -14,7 +14,6 @@ use crate::block::{MAX_TOPICS, Proof};
 use crate::error::IndexError;
 use crate::reader::{IndexReader, check_covered, rows as prepared_rows};
 use crate::rows::{LOG, LogRow, RowFields};
-use crate::state::uint;
 
 /// Most rows that are fetched at a time.
 const ROWS: usize = 1_000;
@@ -89,24 +88,6 @@ impl IndexReader {
         sender: &mpsc::Sender<Result<Vec<IndexedLog>, IndexError>>,
     ) -> Result<(), IndexError> {
         self.ask(async |question| send_logs(question, filter, from, to, sender).await).await
-    }
-
-    /// The blocks from one to another, both included, that have a log for a filter, in ascending order: candidates for a
-    /// server that checks blocks itself.
-    ///
-    /// # Errors
-    /// [`IndexError::NotCovered`] and those of the database.
-    pub async fn log_blocks(&self, filter: &LogFilter, from: u64, to: u64) -> Result<Vec<u64>, IndexError> {
-        self.ask(async |question| {
-            check_covered(&**question, from, to).await?;
-            let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(Vec::new()) };
-            let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
-            let sql =
-                format!("SELECT DISTINCT block_number FROM rootlight.logs WHERE {condition} ORDER BY 1");
-            let rows = question.query(&sql, &parameters).await?;
-            rows.iter().map(|row| Ok(uint(row.try_get(0)?))).collect()
-        })
-        .await
     }
 }
 

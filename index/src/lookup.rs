@@ -2,8 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use deadpool_postgres::Transaction as Question;
-use rootlight::types::{BlockRef, Header, Log, Receipt, SealedHeader, Transaction, decode_uncles};
-use tokio_postgres::types::ToSql;
+use rootlight::types::{Header, Log, Receipt, SealedHeader, Transaction, decode_uncles};
 
 use crate::block::{MatchedBlock, Proof};
 use crate::error::{BlockError, IndexError};
@@ -37,32 +36,6 @@ impl IndexedBlock {
             None => Ok(block),
         }
     }
-}
-
-/// A transaction of the index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexedTransaction {
-    /// The transaction.
-    pub transaction: Transaction,
-    /// Its sender.
-    pub sender: Address,
-    /// Its block.
-    pub block: BlockRef,
-    /// Its index in the block.
-    pub index: u64,
-    /// What is known of its block.
-    pub proof: Proof,
-}
-
-/// A receipt of the index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexedReceipt {
-    /// The receipt.
-    pub receipt: Receipt,
-    /// Index in the block of its first log.
-    pub first_log_index: u64,
-    /// Its transaction.
-    pub transaction: IndexedTransaction,
 }
 
 impl IndexReader {
@@ -120,40 +93,8 @@ impl IndexReader {
         let uncles = uncles.transpose().map_err(|_| damaged("the uncles"))?;
         let proof = Proof::of_code(fields.get("proof")?);
         let (transactions, senders) = transactions(question, number).await?.into_iter().unzip();
-        let receipts = receipts(question, number, None).await?;
-        let receipts = receipts.into_iter().map(|(receipt, _)| receipt).collect();
+        let receipts = receipts(question, number).await?;
         Ok(Some(IndexedBlock { header, proof, transactions, senders, receipts, uncles }))
-    }
-
-    /// The height of the block with this hash; `None` if the index does not have it.
-    pub async fn number_of(&self, hash: &B256) -> Result<Option<u64>, IndexError> {
-        self.ask(async |question| number_of(question, hash).await).await
-    }
-
-    /// The transaction with this hash; `None` if the index does not have it, which proves nothing.
-    ///
-    /// # Errors
-    /// [`IndexError::Damaged`] and those of the database.
-    pub async fn transaction(&self, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
-        self.ask(async |question| transaction(question, hash).await).await
-    }
-
-    /// The receipt of the transaction with this hash; `None` if the index does not have it, which proves nothing.
-    ///
-    /// # Errors
-    /// [`IndexError::Damaged`] and those of the database.
-    pub async fn receipt(&self, hash: &B256) -> Result<Option<IndexedReceipt>, IndexError> {
-        self.ask(async |question| {
-            let Some(transaction) = transaction(question, hash).await? else { return Ok(None) };
-            let number = transaction.block.number;
-            match receipts(question, number, Some(transaction.index)).await?.pop() {
-                Some((receipt, first_log_index)) => {
-                    Ok(Some(IndexedReceipt { receipt, first_log_index, transaction }))
-                }
-                None => Err(IndexError::Damaged { what: "a missing row", number }),
-            }
-        })
-        .await
     }
 }
 
@@ -161,24 +102,6 @@ pub(crate) async fn number_of(question: &Question<'_>, hash: &B256) -> Result<Op
     let sql = "SELECT number FROM rootlight.blocks WHERE hash = $1";
     let found = searchable_rows(question, sql, "number", &hash.as_slice()).await?;
     found.first().map(|row| Ok(RowFields::of(row)?.number)).transpose()
-}
-
-async fn transaction(question: &Question<'_>, hash: &B256) -> Result<Option<IndexedTransaction>, IndexError> {
-    let sql = format!("SELECT {TRANSACTION} FROM rootlight.transactions WHERE hash = $1");
-    let found = searchable_rows(question, &sql, "block_number", &hash.as_slice()).await?;
-    let Some(row) = found.last() else { return Ok(None) };
-    let fields = RowFields::of(row)?;
-    let number = fields.number;
-    let sql = "SELECT number, hash, proof FROM rootlight.blocks WHERE number = $1";
-    let block = question.query_one(sql, &[&int8(number)]).await?;
-    let block = RowFields::of(&block)?;
-    Ok(Some(IndexedTransaction {
-        transaction: fields.transaction()?,
-        sender: fields.address("sender")?,
-        block: BlockRef { number, hash: block.hash("hash")? },
-        index: fields.index("transaction_index")?,
-        proof: Proof::of_code(block.get("proof")?),
-    }))
 }
 
 /// The transactions of a block with their senders.
@@ -197,33 +120,24 @@ async fn transactions(
     found.iter().map(row).collect()
 }
 
-/// The receipts of a block, or the one at an index, with the index of the first log of each.
-async fn receipts(
-    question: &Question<'_>,
-    number: u64,
-    index: Option<u64>,
-) -> Result<Vec<(Receipt, u64)>, IndexError> {
-    let at = if index.is_some() { "AND transaction_index = $2" } else { "" };
-    let index = index.map(|index| i32::try_from(index).unwrap_or(i32::MAX));
+async fn receipts(question: &Question<'_>, number: u64) -> Result<Vec<Receipt>, IndexError> {
     let number = int8(number);
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&number];
-    parameters.extend(index.as_ref().map(|index| index as &(dyn ToSql + Sync)));
-    let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 {at} ORDER BY log_index");
+    let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE block_number = $1 ORDER BY log_index");
     let mut logs: Vec<(u64, Log)> = Vec::new();
-    for row in rows(question, &sql, &parameters).await? {
+    for row in rows(question, &sql, &[&number]).await? {
         let row = RowFields::of(&row)?.log()?;
         logs.push((row.transaction_index, row.log));
     }
     let sql = format!(
-        "SELECT {RECEIPT} FROM rootlight.receipts WHERE block_number = $1 {at} ORDER BY transaction_index"
+        "SELECT {RECEIPT} FROM rootlight.receipts WHERE block_number = $1 ORDER BY transaction_index"
     );
     let mut logs = logs.into_iter().peekable();
     let mut receipts = Vec::new();
-    for row in rows(question, &sql, &parameters).await? {
+    for row in rows(question, &sql, &[&number]).await? {
         let fields = RowFields::of(&row)?;
         let index = fields.index("transaction_index")?;
         let own = std::iter::from_fn(|| logs.next_if(|(at, _)| *at == index)).map(|(_, log)| log).collect();
-        receipts.push((fields.receipt(own)?, fields.index("first_log_index")?));
+        receipts.push(fields.receipt(own)?);
     }
     Ok(receipts)
 }

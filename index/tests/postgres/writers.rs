@@ -30,20 +30,15 @@ async fn loaded_blocks_are_read_back_as_they_were() {
         assert_eq!(block.header(), expected.block.header());
         assert_eq!(block.transactions(), expected.block.transactions());
         assert_eq!(block.receipts(), expected.block.receipts());
-        assert_eq!(reader.number_of(&hash(expected)).await.unwrap(), Some(number));
+        let same = reader.block_with_hash(&hash(expected)).await.unwrap().unwrap();
+        assert_eq!(same.header.number, number);
     }
-    for (index, transaction) in blocks[120].block.hashes().iter().enumerate() {
-        let receipt = reader.receipt(transaction).await.unwrap().unwrap();
-        assert_eq!(receipt.receipt, blocks[120].block.receipts()[index]);
-        assert_eq!(receipt.first_log_index, index as u64);
-        assert_eq!(receipt.transaction.block.hash, hash(&blocks[120]));
-        assert_eq!(receipt.transaction.index, index as u64);
-        assert_eq!(receipt.transaction.transaction, blocks[120].block.transactions()[index]);
-        assert_eq!(reader.transaction(transaction).await.unwrap().unwrap(), receipt.transaction);
+    for transaction in blocks[120].block.hashes() {
+        let block = reader.block_of_transaction(transaction).await.unwrap().unwrap();
+        assert_eq!(block.header.hash(), hash(&blocks[120]));
     }
-    assert!(reader.transaction(&B256::ZERO).await.unwrap().is_none());
-    assert!(reader.receipt(&B256::ZERO).await.unwrap().is_none());
-    assert!(reader.number_of(&B256::ZERO).await.unwrap().is_none());
+    assert!(reader.block_of_transaction(&B256::ZERO).await.unwrap().is_none());
+    assert!(reader.block_with_hash(&B256::ZERO).await.unwrap().is_none());
     assert!(reader.block(151).await.unwrap().is_none());
 }
 
@@ -59,7 +54,7 @@ async fn a_damaged_row_is_an_error_and_never_an_answer() {
     place
         .sql("UPDATE rootlight.transactions SET value = 1 WHERE block_number = 3 AND transaction_index = 0")
         .await;
-    let damaged = reader.transaction(&blocks[3].block.hashes()[0]).await.unwrap_err();
+    let damaged = reader.block_of_transaction(&blocks[3].block.hashes()[0]).await.unwrap_err();
     assert!(matches!(damaged, IndexError::Damaged { number: 3, .. }), "{damaged}");
     place.sql("DELETE FROM rootlight.logs WHERE block_number = 4 AND log_index = 0").await;
     assert!(matches!(reader.block(4).await, Err(IndexError::Damaged { number: 4, what: "the logs" })));
