@@ -228,11 +228,6 @@ impl VerifiedReceipts {
             sum.saturating_add(LOG_BYTES).saturating_add(topics).saturating_add(log.data.len())
         })
     }
-
-    /// Number of logs in the receipts before `position`: the log index of that transaction's first log.
-    pub fn first_log_index(&self, position: usize) -> u64 {
-        self.receipts.iter().take(position).map(|receipt| receipt.logs.len() as u64).sum()
-    }
 }
 
 fn check_blooms(header: &SealedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {

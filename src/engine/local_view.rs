@@ -19,7 +19,7 @@ use crate::{
     local::{ChainSnapshot, Events, ForkBase, StoredBlock, Term},
     state::{Fact, KeyedTrie, LastKey, StateReader},
     trie::{Trie, WalkError},
-    types::{Asker, BlockRef, Header, Transaction},
+    types::{Asker, BlockRef, Transaction},
 };
 
 /// An executed chain at one moment.
@@ -429,12 +429,5 @@ impl View for LocalView<'_> {
 
     fn events(&self) -> Option<&Events> {
         Some(self.chain().events())
-    }
-}
-
-impl LocalSnapshot {
-    /// Header of the head.
-    pub fn head(&self) -> &Header {
-        self.chain.head().header()
     }
 }

@@ -214,11 +214,6 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write().export()
     }
 
-    /// The method table with look-up by name.
-    pub fn dispatcher(&self) -> &Dispatcher {
-        &self.dispatcher
-    }
-
     /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> PinnedHead {
         let newest = PinnedHead::new(&self.sync.read(), self.config.clone(), now);

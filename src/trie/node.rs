@@ -16,7 +16,7 @@ use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PA
 use super::node_error::{NodeError, NodeField, NodePart, NodeRule};
 use super::reader::{NodeReader, varint_len, write_varint};
 use alloc::vec::Vec;
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::B256;
 
 const VERSION_MASK: u8 = 0b1100_0000;
 const VERSION: u8 = 0b0100_0000;
@@ -263,11 +263,6 @@ impl<'a> Node<'a> {
         let mut out = Vec::with_capacity(self.encoded_len());
         self.encode(&mut out);
         out
-    }
-
-    /// keccak-256 of the serialization.
-    pub fn hash(&self) -> B256 {
-        keccak256(self.to_bytes())
     }
 
     fn flags(&self) -> u8 {

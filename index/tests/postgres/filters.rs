@@ -108,9 +108,8 @@ async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
         assert!(matches!(refused, IndexError::NotCovered { .. }), "{refused}");
     }
     // A look-up by hash does not read partitions without indexes.
-    let finds = async |at: usize| {
-        reader.block_with_hash(&blocks[at].block.header().hash()).await.unwrap().is_some()
-    };
+    let finds =
+        async |at: usize| reader.block_with_hash(&blocks[at].block.header().hash()).await.unwrap().is_some();
     assert!(finds(99).await && !finds(100).await);
     writer.make_searchable(100).await.unwrap();
     assert_eq!(reader.logs(&any, 0, 150).all().await.unwrap().len(), 151);

@@ -177,12 +177,6 @@ impl ChainView {
         self.is_canonical(number, hash).then(|| self.head.number().saturating_sub(number))
     }
 
-    /// The last `count` canonical headers, newest first.
-    pub fn recent(&self, count: usize) -> impl Iterator<Item = &VerifiedHeader> {
-        let numbers = (self.lowest..=self.head.number()).rev().take(count);
-        numbers.filter_map(|number| self.by_number(number))
-    }
-
     /// The ancestor of a kept header at a height, or the header itself.
     pub fn ancestor(&self, hash: &B256, number: u64) -> Option<&VerifiedHeader> {
         self.ancestor_entry(self.entries.get(hash)?, number).map(|entry| &entry.header)

@@ -83,14 +83,6 @@ impl JsonTransactions {
             Self::Hashes(hashes) => hashes.is_empty().then(Vec::new),
         }
     }
-
-    /// The transaction hashes, in either form.
-    pub fn hashes(&self) -> Vec<B256> {
-        match self {
-            Self::Hashes(hashes) => hashes.clone(),
-            Self::Full(transactions) => transactions.iter().map(Transaction::hash).collect(),
-        }
-    }
 }
 
 /// Rebuilds a header (of a block or an uncle) from its JSON.

@@ -104,11 +104,6 @@ impl HotStore {
         &self.shared.metrics
     }
 
-    /// The time limits and numbers.
-    pub fn limits(&self) -> &StoreLimits {
-        &self.shared.config.limits
-    }
-
     /// The value of a key; `None` if there is none.
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, HotStoreError> {
         self.command("GET", key, &[]).await

@@ -215,15 +215,10 @@ pub struct PeerNode {
 }
 
 impl PeerNode {
-    /// Starts to dial a node; must be called inside a runtime. Dialling ends when the value is dropped.
+    /// Starts to dial a node at the addresses within reach; must be called inside a runtime. Dialling ends when the value is
+    /// dropped.
     #[must_use]
-    pub fn start(identity: Arc<Identity>, address: PeerAddress) -> Self {
-        Self::start_within(identity, address, Reach::Any)
-    }
-
-    /// Does what [`Self::start`] does, but dials only addresses within reach.
-    #[must_use]
-    pub(crate) fn start_within(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
+    pub(crate) fn start(identity: Arc<Identity>, address: PeerAddress, reach: Reach) -> Self {
         let (set, state) = watch::channel(DialState::Dialling);
         let (news, genesis) =
             (Arc::new(PeerAnnouncements::new(&identity.limits)), identity.config.genesis_hash);

@@ -45,7 +45,7 @@ impl PeerUpstream {
         nodes: Arc<StateNodes>,
     ) -> Self {
         let name = address.to_string();
-        let node = Arc::new(PeerNode::start_within(identity, address, reach));
+        let node = Arc::new(PeerNode::start(identity, address, reach));
         Self { name, answers: PeerAnswers::new(node.clone(), network, nodes), node }
     }
 

@@ -50,7 +50,6 @@ pub struct FinderOptions {
 
 /// Finds nodes and answers those who look for some, until the value is dropped. What is found is in the book.
 pub struct Finder {
-    address: SocketAddr,
     book: Arc<NodeBook>,
     boot: BootAnswers,
     driving: JoinHandle<()>,
@@ -108,12 +107,7 @@ impl Finder {
         let driving =
             tokio::spawn(driver.run(options.boot, if kept > 0 { KEPT_FIRST } else { Duration::ZERO }));
         let state_servers = state_servers::look_up_all(options.state_servers, &book);
-        Ok(Self { address, book, boot: answers, driving, _state_servers: state_servers })
-    }
-
-    /// Where the socket is bound.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+        Ok(Self { book, boot: answers, driving, _state_servers: state_servers })
     }
 
     /// The addresses of boot hosts that have answered with a PONG.
