@@ -100,9 +100,6 @@ pub enum ParamError {
     /// A block parameter of another JSON type.
     #[error("Invalid input")]
     BlockType,
-    /// An empty or missing block parameter.
-    #[error("Invalid block identifier: empty or null.")]
-    BlockEmpty,
     /// Bytes to hash that lack the `0x` prefix.
     #[error("Parameter must be hexadecimal encoded with the '0x' prefix.")]
     Sha3,

@@ -59,7 +59,4 @@ pub enum PoolError {
     /// The sender cannot pay for this transaction together with its pending ones.
     #[error("insufficient funds to pay for pending and new transactions")]
     FundsForAll,
-    /// The signature gives no sender. The messages are those of `eth_sendRawTransaction`.
-    #[error("{0}")]
-    Sender(crate::types::SenderError),
 }
