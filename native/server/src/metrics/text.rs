@@ -1,9 +1,8 @@
 //! The metrics as text.
 
-use std::fmt::{self, Debug};
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -50,31 +49,22 @@ pub(crate) fn render(
     let build = Gauges::default();
     build.get_or_create_owned(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
     registry.register("build_info", "The version of the program", build);
-    add(
-        &mut registry,
-        "uptime_seconds",
-        "Time since the start of the server",
-        ConstGauge::new(sample.uptime),
-    );
+    let uptime = ConstGauge::new(sample.uptime);
+    registry.register("uptime_seconds", "Time since the start of the server", uptime);
     encode_registry(&mut text, &registry)?;
     let mut process = Registry::with_prefix("process");
-    let started = ConstGauge::new(whole(sample.started));
-    add(&mut process, "start_time_seconds", "Start of the server, in seconds since 1970", started);
+    let help = "Start of the server, in seconds since 1970";
+    process.register("start_time_seconds", help, gauge(sample.started));
     if let Some(bytes) = sample.resident {
-        add(&mut process, "resident_memory_bytes", "Resident memory", ConstGauge::new(whole(bytes)));
+        process.register("resident_memory_bytes", "Resident memory", gauge(bytes));
     }
     encode_registry(&mut text, &process)?;
     encode_eof(&mut text)?;
     Ok(text)
 }
 
-fn add(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    metric: impl EncodeMetric + Send + Sync + Debug + 'static,
-) {
-    registry.register(name, help, metric);
+fn gauge(number: impl Into<u64>) -> ConstGauge<i64> {
+    ConstGauge::new(whole(number.into()))
 }
 
 /// A number as the metrics hold it.
@@ -84,35 +74,21 @@ fn whole(number: u64) -> i64 {
 
 fn chain(registry: &mut Registry, sample: &MetricsSample) {
     let chain_status = &sample.chain_status;
-    let yes = |condition: bool| ConstGauge::new(i64::from(condition));
-    add(
-        registry,
-        "ready",
-        "Whether requests about the head can be answered (1) or not (0)",
-        yes(sample.health.ready),
-    );
-    add(
-        registry,
-        "synced",
-        "Whether the newest known block is reached (1) or not (0)",
-        yes(chain_status.synced),
-    );
+    let help = "Whether requests about the head can be answered (1) or not (0)";
+    registry.register("ready", help, gauge(sample.health.ready));
+    let help = "Whether the newest known block is reached (1) or not (0)";
+    registry.register("synced", help, gauge(chain_status.synced));
     if let Some((number, time)) = chain_status.head {
-        add(registry, "head_block", "Number of the head", ConstGauge::new(whole(number)));
-        let age = ConstGauge::new(whole(sample.now.saturating_sub(time)));
-        add(registry, "head_age_seconds", "Time since the timestamp of the head", age);
+        registry.register("head_block", "Number of the head", gauge(number));
+        let help = "Time since the timestamp of the head";
+        registry.register("head_age_seconds", help, gauge(sample.now.saturating_sub(time)));
     }
     if let Some(number) = sample.health.provable_block {
         let help = "Number of the newest block whose state is on the node's disk";
-        add(registry, "provable_block", help, ConstGauge::new(whole(number)));
+        registry.register("provable_block", help, gauge(number));
     }
     if let Some(number) = chain_status.target {
-        add(
-            registry,
-            "target_block",
-            "Number of the highest block that is known",
-            ConstGauge::new(whole(number)),
-        );
+        registry.register("target_block", "Number of the highest block that is known", gauge(number));
     }
 }
 
@@ -150,27 +126,14 @@ fn bitcoin(registry: &mut Registry, health: &BitcoinHealth, now: u64) {
         let labels = vec![("verdict", name.to_owned())];
         verdicts.get_or_create_owned(&labels).set(i64::from(name == verdict.name()));
     }
-    registry.register(
-        "bitcoin_verdict",
-        "What Bitcoin says of the chain: 1 for the verdict that holds",
-        verdicts,
-    );
-    let sources = ConstGauge::new(whole(health.sources as u64));
-    add(registry, "bitcoin_sources_up", "Sources of Bitcoin's chain that answered when last asked", sources);
+    let help = "What Bitcoin says of the chain: 1 for the verdict that holds";
+    registry.register("bitcoin_verdict", help, verdicts);
+    let help = "Sources of Bitcoin's chain that answered when last asked";
+    registry.register("bitcoin_sources_up", help, gauge(health.sources as u64));
     if let Some((height, time)) = health.tip {
-        add(
-            registry,
-            "bitcoin_tip_block",
-            "Height of Bitcoin's newest block",
-            ConstGauge::new(i64::from(height)),
-        );
-        let age = ConstGauge::new(whole(now.saturating_sub(u64::from(time))));
-        add(
-            registry,
-            "bitcoin_tip_age_seconds",
-            "Time since the time that Bitcoin's newest block states",
-            age,
-        );
+        registry.register("bitcoin_tip_block", "Height of Bitcoin's newest block", gauge(height));
+        let help = "Time since the time that Bitcoin's newest block states";
+        registry.register("bitcoin_tip_age_seconds", help, gauge(now.saturating_sub(u64::from(time))));
     }
     let Some(report) = report else { return };
     let TagCounts { own, kin, foreign, ahead, none, withheld } = report.tags;
@@ -179,15 +142,11 @@ fn bitcoin(registry: &mut Registry, health: &BitcoinHealth, now: u64) {
         tags.get_or_create_owned(&vec![("class", class.to_owned())]).set(i64::from(count));
     }
     registry.register("bitcoin_tags", "Bitcoin's newest 72 blocks by whose chain they name", tags);
-    let commitments = ConstGauge::new(i64::from(report.counts.recent));
-    add(
-        registry,
-        "bitcoin_commitments",
-        "How many of Bitcoin's newest 72 blocks commit to the chain",
-        commitments,
-    );
-    let hidden = ConstGauge::new(i64::from(report.hidden.map_or(0, |hidden| hidden.tags)));
-    add(registry, "bitcoin_hidden_branch_tags", "Tags that agree on a branch that no upstream shows", hidden);
+    let help = "How many of Bitcoin's newest 72 blocks commit to the chain";
+    registry.register("bitcoin_commitments", help, gauge(report.counts.recent));
+    let hidden = report.hidden.map_or(0, |hidden| hidden.tags);
+    let help = "Tags that agree on a branch that no upstream shows";
+    registry.register("bitcoin_hidden_branch_tags", help, gauge(hidden));
 }
 
 fn keys(registry: &mut Registry, sample: &MetricsSample) {
@@ -208,7 +167,7 @@ fn keys(registry: &mut Registry, sample: &MetricsSample) {
     registry.register("key_requests", "Requests of an API key, by its id", requests);
     registry.register("key_weight", "Weight of the requests of an API key, by its id", weight);
     registry.register("key_refused", "Messages of an API key that a limit refused, by its id", refused);
-    add(registry, "keys", "API keys that exist", ConstGauge::new(whole(sample.keys.len() as u64)));
+    registry.register("keys", "API keys that exist", gauge(sample.keys.len() as u64));
 }
 
 #[cfg(test)]
