@@ -1,15 +1,12 @@
 //! Metrics of keys and quotas on many machines.
 
-use std::fmt;
-
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 /// Where a key was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// In the memory of the front end.
     Memory,
@@ -25,22 +22,21 @@ pub enum Level {
     Refused,
 }
 
-impl EncodeLabelValue for Level {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        let name = match self {
+impl Level {
+    const fn label(self) -> &'static str {
+        match self {
             Self::Memory => "memory",
             Self::Store => "store",
             Self::Database => "database",
             Self::Absent => "absent",
             Self::Failed => "failed",
             Self::Refused => "refused",
-        };
-        name.encode(encoder)
+        }
     }
 }
 
 /// Who decided about a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// A lease, without asking the store.
     Lease,
@@ -52,33 +48,25 @@ pub enum Decision {
     Fallback,
 }
 
-impl EncodeLabelValue for Decision {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        let name = match self {
+impl Decision {
+    const fn label(self) -> &'static str {
+        match self {
             Self::Lease => "lease",
             Self::Store => "store",
             Self::Refusal => "refusal",
             Self::Fallback => "fallback",
-        };
-        name.encode(encoder)
+        }
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LevelLabel {
-    level: Level,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DecisionLabel {
-    by: Decision,
-}
+/// Counters by one label.
+type Labelled = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// What keys and quotas of a front end did.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceMetrics {
-    lookups: Family<LevelLabel, Counter>,
-    messages: Family<DecisionLabel, Counter>,
+    lookups: Labelled,
+    messages: Labelled,
     calls: Counter,
     leased: Counter,
     front_ends: Gauge,
@@ -92,30 +80,24 @@ impl ServiceMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("keys");
         registry.register("lookups", "Look-ups of keys by where they were found", self.lookups.clone());
-        registry.register(
-            "messages",
-            "Messages with limits by who decided about them",
-            self.messages.clone(),
-        );
+        let help = "Messages with limits by who decided about them";
+        registry.register("messages", help, self.messages.clone());
         registry.register("store_calls", "Questions to the store about limits", self.calls.clone());
         registry.register("leases", "Leases that the store gave", self.leased.clone());
         registry.register("front_ends", "Front ends that share the limits", self.front_ends.clone());
         let help = "Messages whose usage was counted for no key, because too many keys were used";
         registry.register("unattributed_messages", help, self.unattributed.clone());
         registry.register("unwritten_keys", "Keys whose usage is not written yet", self.unwritten.clone());
-        registry.register(
-            "polls",
-            "Times that changes of keys were read from the database",
-            self.polls.clone(),
-        );
+        let help = "Times that changes of keys were read from the database";
+        registry.register("polls", help, self.polls.clone());
     }
 
     pub(super) fn lookup(&self, level: Level) {
-        self.lookups.get_or_create(&LevelLabel { level }).inc();
+        self.lookups.get_or_create_owned(&[("level", level.label())]).inc();
     }
 
     pub(super) fn decided(&self, by: Decision) {
-        self.messages.get_or_create(&DecisionLabel { by }).inc();
+        self.messages.get_or_create_owned(&[("by", by.label())]).inc();
     }
 
     pub(super) fn called(&self, leased: bool) {
@@ -148,12 +130,12 @@ impl ServiceMetrics {
 
     /// Look-ups that ended so.
     pub fn lookups(&self, level: Level) -> u64 {
-        self.lookups.get_or_create(&LevelLabel { level }).get()
+        self.lookups.get_or_create_owned(&[("level", level.label())]).get()
     }
 
     /// Messages that were decided so.
     pub fn decisions(&self, by: Decision) -> u64 {
-        self.messages.get_or_create(&DecisionLabel { by }).get()
+        self.messages.get_or_create_owned(&[("by", by.label())]).get()
     }
 
     /// Questions to the store about limits.

@@ -105,32 +105,37 @@ impl Default for Metrics {
             "Messages of a light client, by whether upstreams were asked",
             ["cache", "upstreams"],
         );
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        let received = counter("received_bytes", "Bytes read from clients, without those of TLS");
+        let sent = counter("sent_bytes", "Bytes written to clients, without those of TLS");
+        let hedged = counter(
+            "hedged_requests",
+            "Requests that were sent to a second backend, because the first was slower than usual",
+        );
+        let hedges_won = counter("hedges_won", "Requests that the second backend answered first");
+        let mut gauge = |name: &str, help: &str| {
+            let gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
         Self {
+            connections: gauge("connections", "Open connections that are not WebSockets"),
+            websockets: gauge("websockets", "Open WebSocket connections"),
+            subscriptions: gauge("subscriptions", "Open subscriptions"),
             messages,
             responses,
-            received: counter(
-                &mut registry,
-                "received_bytes",
-                "Bytes read from clients, without those of TLS",
-            ),
-            sent: counter(&mut registry, "sent_bytes", "Bytes written to clients, without those of TLS"),
-            connections: gauge(&mut registry, "connections", "Open connections that are not WebSockets"),
-            websockets: gauge(&mut registry, "websockets", "Open WebSocket connections"),
-            subscriptions: gauge(&mut registry, "subscriptions", "Open subscriptions"),
+            received,
+            sent,
             notified,
             dropped,
             from_cache,
             from_upstreams,
-            hedged: counter(
-                &mut registry,
-                "hedged_requests",
-                "Requests that were sent to a second backend, because the first was slower than usual",
-            ),
-            hedges_won: counter(
-                &mut registry,
-                "hedges_won",
-                "Requests that the second backend answered first",
-            ),
+            hedged,
+            hedges_won,
             verification,
             verified,
             upstreams,
@@ -192,23 +197,11 @@ impl Metrics {
     }
 }
 
-fn counter(registry: &mut Registry, name: &str, help: &str) -> Counter {
-    let counter = Counter::default();
-    registry.register(name, help, counter.clone());
-    counter
-}
-
 /// Registers counters with their names and texts.
 pub fn register_counters<const N: usize>(registry: &mut Registry, counters: [(&str, &str, &Counter); N]) {
     for (name, help, counter) in counters {
         registry.register(name, help, counter.clone());
     }
-}
-
-fn gauge(registry: &mut Registry, name: &str, help: &str) -> Gauge {
-    let gauge = Gauge::default();
-    registry.register(name, help, gauge.clone());
-    gauge
 }
 
 /// Two counters of one name with different outcomes.
