@@ -3,7 +3,9 @@
 //! The table of `revm` is not used as a whole, so that an instruction which a later version adds is not executed.
 
 use revm::interpreter::instructions::{
-    InstructionTable, arithmetic, bitwise, block_info, control, host, memory, stack, system, tx_info,
+    InstructionTable, arithmetic, bitwise, block_info, control, host, memory, stack,
+    stack::{dup, push, swap},
+    system, tx_info,
 };
 use revm::interpreter::interpreter_types::InterpreterTypes;
 use revm::interpreter::{Host, Instruction};
@@ -14,95 +16,64 @@ pub(super) const fn common_opcodes<W: InterpreterTypes, H: Host>() -> Instructio
     macro_rules! of {
         ($function:expr) => { Instruction::new($function) };
     }
+    let none = of!(control::unknown);
     [
         // 0x00
         of!(control::stop), of!(arithmetic::add), of!(arithmetic::mul), of!(arithmetic::sub), of!(arithmetic::div),
         of!(arithmetic::sdiv), of!(arithmetic::rem), of!(arithmetic::smod), of!(arithmetic::addmod),
-        of!(arithmetic::mulmod), of!(arithmetic::exp), of!(arithmetic::signextend), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        of!(arithmetic::mulmod), of!(arithmetic::exp), of!(arithmetic::signextend), none, none, none, none,
         // 0x10
         of!(bitwise::lt), of!(bitwise::gt), of!(bitwise::slt), of!(bitwise::sgt), of!(bitwise::eq),
         of!(bitwise::iszero), of!(bitwise::bitand), of!(bitwise::bitor), of!(bitwise::bitxor), of!(bitwise::not),
-        of!(bitwise::byte), of!(bitwise::shl), of!(bitwise::shr), of!(bitwise::sar), of!(control::unknown),
-        of!(control::unknown),
+        of!(bitwise::byte), of!(bitwise::shl), of!(bitwise::shr), of!(bitwise::sar), none, none,
         // 0x20
-        of!(system::keccak256), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        of!(system::keccak256), none, none, none, none, none, none, none, none, none, none, none, none, none, none,
+        none,
         // 0x30
-        of!(system::address), of!(control::unknown), of!(tx_info::origin), of!(system::caller),
-        of!(system::callvalue), of!(system::calldataload), of!(system::calldatasize), of!(system::calldatacopy),
-        of!(system::codesize), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(system::returndatasize), of!(system::returndatacopy), of!(control::unknown),
+        of!(system::address), none, of!(tx_info::origin), of!(system::caller), of!(system::callvalue),
+        of!(system::calldataload), of!(system::calldatasize), of!(system::calldatacopy), of!(system::codesize), none,
+        none, none, none, of!(system::returndatasize), of!(system::returndatacopy), none,
         // 0x40
         of!(host::blockhash), of!(block_info::coinbase), of!(block_info::timestamp), of!(block_info::block_number),
-        of!(block_info::difficulty), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        of!(block_info::difficulty), none, none, none, none, none, none, none, none, none, none, none,
         // 0x50
-        of!(stack::pop), of!(memory::mload), of!(memory::mstore), of!(memory::mstore8), of!(host::sload),
-        of!(control::unknown), of!(control::jump), of!(control::jumpi), of!(control::pc), of!(memory::msize),
-        of!(system::gas), of!(control::jumpdest), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown),
+        of!(stack::pop), of!(memory::mload), of!(memory::mstore), of!(memory::mstore8), of!(host::sload), none,
+        of!(control::jump), of!(control::jumpi), of!(control::pc), of!(memory::msize), of!(system::gas),
+        of!(control::jumpdest), none, none, none, none,
         // 0x60
-        of!(stack::push::<1, _, _>), of!(stack::push::<2, _, _>), of!(stack::push::<3, _, _>),
-        of!(stack::push::<4, _, _>), of!(stack::push::<5, _, _>), of!(stack::push::<6, _, _>),
-        of!(stack::push::<7, _, _>), of!(stack::push::<8, _, _>), of!(stack::push::<9, _, _>),
-        of!(stack::push::<10, _, _>), of!(stack::push::<11, _, _>), of!(stack::push::<12, _, _>),
-        of!(stack::push::<13, _, _>), of!(stack::push::<14, _, _>), of!(stack::push::<15, _, _>),
-        of!(stack::push::<16, _, _>),
+        of!(push::<1, _, _>), of!(push::<2, _, _>), of!(push::<3, _, _>), of!(push::<4, _, _>), of!(push::<5, _, _>),
+        of!(push::<6, _, _>), of!(push::<7, _, _>), of!(push::<8, _, _>), of!(push::<9, _, _>),
+        of!(push::<10, _, _>), of!(push::<11, _, _>), of!(push::<12, _, _>), of!(push::<13, _, _>),
+        of!(push::<14, _, _>), of!(push::<15, _, _>), of!(push::<16, _, _>),
         // 0x70
-        of!(stack::push::<17, _, _>), of!(stack::push::<18, _, _>), of!(stack::push::<19, _, _>),
-        of!(stack::push::<20, _, _>), of!(stack::push::<21, _, _>), of!(stack::push::<22, _, _>),
-        of!(stack::push::<23, _, _>), of!(stack::push::<24, _, _>), of!(stack::push::<25, _, _>),
-        of!(stack::push::<26, _, _>), of!(stack::push::<27, _, _>), of!(stack::push::<28, _, _>),
-        of!(stack::push::<29, _, _>), of!(stack::push::<30, _, _>), of!(stack::push::<31, _, _>),
-        of!(stack::push::<32, _, _>),
+        of!(push::<17, _, _>), of!(push::<18, _, _>), of!(push::<19, _, _>), of!(push::<20, _, _>),
+        of!(push::<21, _, _>), of!(push::<22, _, _>), of!(push::<23, _, _>), of!(push::<24, _, _>),
+        of!(push::<25, _, _>), of!(push::<26, _, _>), of!(push::<27, _, _>), of!(push::<28, _, _>),
+        of!(push::<29, _, _>), of!(push::<30, _, _>), of!(push::<31, _, _>), of!(push::<32, _, _>),
         // 0x80
-        of!(stack::dup::<1, _, _>), of!(stack::dup::<2, _, _>), of!(stack::dup::<3, _, _>),
-        of!(stack::dup::<4, _, _>), of!(stack::dup::<5, _, _>), of!(stack::dup::<6, _, _>),
-        of!(stack::dup::<7, _, _>), of!(stack::dup::<8, _, _>), of!(stack::dup::<9, _, _>),
-        of!(stack::dup::<10, _, _>), of!(stack::dup::<11, _, _>), of!(stack::dup::<12, _, _>),
-        of!(stack::dup::<13, _, _>), of!(stack::dup::<14, _, _>), of!(stack::dup::<15, _, _>),
-        of!(stack::dup::<16, _, _>),
+        of!(dup::<1, _, _>), of!(dup::<2, _, _>), of!(dup::<3, _, _>), of!(dup::<4, _, _>), of!(dup::<5, _, _>),
+        of!(dup::<6, _, _>), of!(dup::<7, _, _>), of!(dup::<8, _, _>), of!(dup::<9, _, _>), of!(dup::<10, _, _>),
+        of!(dup::<11, _, _>), of!(dup::<12, _, _>), of!(dup::<13, _, _>), of!(dup::<14, _, _>), of!(dup::<15, _, _>),
+        of!(dup::<16, _, _>),
         // 0x90
-        of!(stack::swap::<1, _, _>), of!(stack::swap::<2, _, _>), of!(stack::swap::<3, _, _>),
-        of!(stack::swap::<4, _, _>), of!(stack::swap::<5, _, _>), of!(stack::swap::<6, _, _>),
-        of!(stack::swap::<7, _, _>), of!(stack::swap::<8, _, _>), of!(stack::swap::<9, _, _>),
-        of!(stack::swap::<10, _, _>), of!(stack::swap::<11, _, _>), of!(stack::swap::<12, _, _>),
-        of!(stack::swap::<13, _, _>), of!(stack::swap::<14, _, _>), of!(stack::swap::<15, _, _>),
-        of!(stack::swap::<16, _, _>),
+        of!(swap::<1, _, _>), of!(swap::<2, _, _>), of!(swap::<3, _, _>), of!(swap::<4, _, _>), of!(swap::<5, _, _>),
+        of!(swap::<6, _, _>), of!(swap::<7, _, _>), of!(swap::<8, _, _>), of!(swap::<9, _, _>),
+        of!(swap::<10, _, _>), of!(swap::<11, _, _>), of!(swap::<12, _, _>), of!(swap::<13, _, _>),
+        of!(swap::<14, _, _>), of!(swap::<15, _, _>), of!(swap::<16, _, _>),
         // 0xa0
         of!(host::log::<0, _>), of!(host::log::<1, _>), of!(host::log::<2, _>), of!(host::log::<3, _>),
-        of!(host::log::<4, _>), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        of!(host::log::<4, _>), none, none, none, none, none, none, none, none, none, none, none,
         // 0xb0
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none,
         // 0xc0
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none,
         // 0xd0
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none,
         // 0xe0
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
+        none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none,
         // 0xf0
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::ret),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::unknown), of!(control::unknown), of!(control::unknown),
-        of!(control::unknown), of!(control::revert), of!(control::invalid), of!(control::unknown),
+        none, none, none, of!(control::ret), none, none, none, none, none, none, none, none, none,
+        of!(control::revert), of!(control::invalid), none,
     ]
 }
 
@@ -111,6 +82,7 @@ mod tests {
     use alloy_primitives::U256;
     use revm::bytecode::{Bytecode, opcode::OpCode};
     use revm::interpreter::host::DummyHost;
+    use revm::interpreter::instructions::stack::{dup, push, swap};
     use revm::interpreter::instructions::{gas_table_spec, instruction_table};
     use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
     use revm::interpreter::{Gas, InstructionResult, Interpreter};
