@@ -1,21 +1,20 @@
 //! An honest upstream with full blocks: the `rootlight` program next to this one, as a development chain.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
 use crate::http::{post, result};
+use crate::target::TargetServer;
 
 /// Number of blocks whose logs a client requests at once.
 pub(crate) const BLOCKS: u64 = 600;
 
 /// The chain's server, which ends when dropped.
 pub(crate) struct ChainServer {
-    child: Mutex<Child>,
-    pub(crate) address: SocketAddr,
+    server: Mutex<Option<TargetServer>>,
+    address: SocketAddr,
 }
 
 impl ChainServer {
@@ -23,18 +22,9 @@ impl ChainServer {
     pub(crate) async fn start(log_bytes: usize) -> Self {
         let this = std::env::current_exe().expect("this program");
         let program = this.parent().and_then(|folder| folder.parent()).expect("a folder").join("rootlight");
-        let mut child = Command::new(program)
-            .args(["dev", "--genesis", "regtest", "--http-port", "0", "--silent"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the chain starts");
-        let output = BufReader::new(child.stdout.take().expect("its output"));
-        let line = output.lines().map_while(Result::ok).find_map(|line| {
-            let rest = line.strip_prefix("listening http://")?;
-            rest.split(' ').next()?.parse().ok()
-        });
-        let chain = Self { child: Mutex::new(child), address: line.expect("its address") };
+        let program = program.to_str().expect("a path in UTF-8");
+        let server = TargetServer::start(program, "dev --genesis regtest --silent");
+        let chain = Self { address: server.address, server: Mutex::new(Some(server)) };
         chain.fill(log_bytes).await;
         chain
     }
@@ -62,14 +52,6 @@ impl ChainServer {
 
     /// Ends the server, even while requests are open.
     pub(crate) fn end(&self) {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-}
-
-impl Drop for ChainServer {
-    fn drop(&mut self) {
-        self.end();
+        drop(self.server.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

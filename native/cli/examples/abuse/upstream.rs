@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::routing::post;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::attack::{Attack, UPSTREAM, Words, words};
 use crate::chain::{BLOCKS, ChainServer};
-use crate::http::{call, post, together};
+use crate::http::{self, call, together};
 use crate::watch;
 
 /// Bytes of padding in each response, slightly less than the client's limit.
@@ -129,7 +130,7 @@ async fn ask(address: SocketAddr, question: fn(usize) -> Value, clients: usize) 
             if started.elapsed() > LONG {
                 break;
             }
-            let answer = post(address, &question(turn * clients + client).to_string()).await;
+            let answer = http::post(address, &question(turn * clients + client).to_string()).await;
             match answer.split_once("\"error\":") {
                 Some((_, error)) => errors.push(error.chars().take(150).collect::<String>()),
                 None => results += u32::from(answer.contains("\"result\"")),
@@ -152,38 +153,17 @@ async fn ask(address: SocketAddr, question: fn(usize) -> Value, clients: usize) 
 }
 
 async fn serve(listener: TcpListener, way: Way) {
-    while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(connection(stream, way));
-    }
+    let router = Router::new().route("/", post(move |question: String| respond(question, way)));
+    let _ = axum::serve(listener, router).await;
 }
 
-async fn connection(mut stream: TcpStream, way: Way) -> Option<()> {
-    let mut read = Vec::new();
-    loop {
-        let mut piece = [0; 4096];
-        let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
-        read.extend_from_slice(&piece[..count]);
-        let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8_lossy(&read[..end]).to_ascii_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-        let length: usize = length.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        if read.len() < end + 4 + length {
-            continue;
-        }
-        let question: Value = serde_json::from_slice(&read[end + 4..end + 4 + length]).ok()?;
-        read.drain(..end + 4 + length);
-        let body = answer(&question, way).await;
-        if BEGUN.load(Ordering::SeqCst) {
-            PADDED.fetch_add(1, Ordering::SeqCst);
-            BYTES.fetch_add(body.len(), Ordering::SeqCst);
-        }
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).await.ok()?;
-        stream.write_all(body.as_bytes()).await.ok()?;
+async fn respond(question: String, way: Way) -> String {
+    let body = answer(&serde_json::from_str(&question).unwrap_or_default(), way).await;
+    if BEGUN.load(Ordering::SeqCst) {
+        PADDED.fetch_add(1, Ordering::SeqCst);
+        BYTES.fetch_add(body.len(), Ordering::SeqCst);
     }
+    body
 }
 
 async fn answer(question: &Value, way: Way) -> String {
