@@ -337,14 +337,18 @@ impl PinnedHead {
         self.settled
     }
 
-    /// Why no upstream is usable, each by its name, if all of them have failed.
+    /// Why no upstream is usable, each by its name, if all of them have failed. What all have in common is said once.
     pub fn stopped(&self) -> Option<String> {
-        let fault = |(upstream, state): (usize, &UpstreamState)| {
-            let (_, fault) = state.resting.as_ref()?;
-            Some(format!("{}: {fault}", self.told_name(upstream)))
-        };
-        let faults: Option<Vec<String>> = self.states.iter().enumerate().map(fault).collect();
-        faults.filter(|faults| !faults.is_empty()).map(|faults| first_of(&faults, "; "))
+        let fault = |state: &UpstreamState| state.resting.as_ref().map(|(_, fault)| format!("{fault}"));
+        let mut faults: Vec<String> = self.states.iter().map(fault).collect::<Option<_>>()?;
+        let first = faults.first()?;
+        if faults.iter().all(|fault| fault == first) {
+            return Some(format!("{}: {first}", self.told_names()));
+        }
+        for (upstream, fault) in faults.iter_mut().enumerate() {
+            *fault = format!("{}: {fault}", self.told_name(upstream));
+        }
+        Some(first_of(&faults, "; "))
     }
 
     /// The same moment as a page of another origin sees it, which learns nothing of the upstreams.

@@ -57,7 +57,7 @@ impl FailedRun {
             said.insert(name, of_note(note));
         }
         for upstream in self.upstreams.as_array().into_iter().flatten() {
-            let Some(name) = upstream["name"].as_str().filter(|name| !name.ends_with("(no node)")) else {
+            let Some(name) = upstream["name"].as_str().filter(|name| !name.ends_with("(vacant)")) else {
                 continue;
             };
             let rule = upstream["misbehaviour"].as_array().and_then(|all| all.last()?["rule"].as_str());
@@ -163,7 +163,7 @@ mod tests {
             { "name": "https://liar.example", "misbehaviour": [{ "rule": "the proof has another root" }] },
             { "name": "https://other.example", "misbehaviour": [], "resting": "block 0: unlinked" },
             { "name": "https://late.example", "misbehaviour": [] },
-            { "name": "peer 1 (no node)", "misbehaviour": [], "resting": "no node is known" },
+            { "name": "peer 1 (vacant)", "misbehaviour": [], "resting": "no node is known" },
         ]);
         let said = |text: &str| Some(Err(text.to_owned()));
         let note = |state, other| SourceNote { state, other };

@@ -108,6 +108,20 @@ fn each_cause_is_told_with_the_upstream_and_what_to_do() {
     assert_eq!(wrong.into_inner().unwrap(), [""; 0]);
 }
 
+/// A place of the peer-to-peer network is one upstream, and many places may be vacant.
+#[test]
+fn a_cause_that_all_upstreams_share_is_told_once() {
+    let refusing = || node(|_| ("403 Forbidden", String::new()));
+    let [one, two] = [refusing(), refusing()];
+    let program = light(&one, &["--upstream", &two]);
+    let told = format!("synchronization stopped: {one}, {two}: ");
+    // Until both have failed, the client synchronizes.
+    let error = std::iter::repeat_with(|| error_of(&program, None)).find(|error| error.contains("stopped"));
+    let error = error.unwrap();
+    assert!(error.contains(&told) && error.matches("HTTP status 403").count() == 1, "{error}");
+    assert!(is_documented("refused", &two, &error), "{error}");
+}
+
 /// The address of an upstream is one of the operator's network.
 #[test]
 fn pages_of_other_origins_and_callers_of_a_service_do_not_read_which_upstream_it_is() {

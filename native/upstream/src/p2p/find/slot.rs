@@ -240,7 +240,7 @@ impl Upstream for PeerSlot {
     fn current_source(&self) -> Option<CurrentSource> {
         let state = self.place.state();
         let name = state.current.as_ref().map_or_else(
-            || format!("{} (no node)", self.place.name),
+            || format!("{} (vacant)", self.place.name),
             |current| current.upstream.name().to_owned(),
         );
         Some(CurrentSource { number: state.turn, name, vacant: state.current.is_none() })
