@@ -1,13 +1,13 @@
 //! The text that a development chain prints at its start.
 
 use alloy_primitives::U256;
-use alloy_primitives::utils::format_ether;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, PrivateKey};
 use rootlight::state::World;
 use rootlight_node::bitcoin_chain::BitcoinServers;
 
 use super::print::say;
+use super::rbtc::in_rbtc;
 use super::run_server::Endpoints;
 
 #[derive(Debug, Clone)]
@@ -50,12 +50,12 @@ impl ShownAccounts {
             let key_text = alloy_primitives::hex::encode_prefixed(key.to_bytes());
             let own = match common {
                 Some(_) => String::new(),
-                None => format!("  {} RBTC", format_ether(*balance)),
+                None => format!("  {} RBTC", in_rbtc(*balance)),
             };
             say!("  ({index}) {:#x}  {key_text}{own}", key.address());
         }
         match common {
-            Some(balance) => say!("  {} RBTC each, {}", format_ether(balance), self.origin),
+            Some(balance) => say!("  {} RBTC each, {}", in_rbtc(balance), self.origin),
             None => say!("  {}", self.origin),
         }
         if self.more > 0 {

@@ -71,6 +71,7 @@ mod nodes;
 mod operations;
 mod peers;
 mod print;
+mod rbtc;
 mod record;
 mod reload;
 mod run_server;

@@ -5,6 +5,7 @@ use rootlight_limits::sanitize::cell;
 
 use super::answer::{AnswerBasis, BalanceAnswer, BitcoinBasis, RunFigures};
 use super::sources::short_name;
+use crate::rbtc::in_rbtc;
 
 pub(super) fn lines(
     answer: &BalanceAnswer,
@@ -13,7 +14,7 @@ pub(super) fn lines(
     is_built_in: bool,
 ) -> Vec<String> {
     let mut lines = vec![
-        line("balance", format!("{} RBTC", answer.rbtc())),
+        line("balance", format!("{} RBTC", in_rbtc(answer.balance))),
         line("", format!("{} wei", answer.balance)),
         line("account", format!("{:#x}", answer.account)),
         line("network", format!("{} (chain id {})", cell(&network.name), network.chain_id)),

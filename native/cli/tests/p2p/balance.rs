@@ -73,7 +73,7 @@ async fn a_balance_is_proven_by_a_peer_alone_and_printed() {
     let (head, genesis) = (chain.block(BLOCKS).await["hash"].clone(), chain.block(0).await["hash"].clone());
     let id = address.id.to_string();
     let expected = [
-        "balance   10000.000000000000000000 RBTC".to_owned(),
+        "balance   10000 RBTC".to_owned(),
         "          10000000000000000000000 wei".to_owned(),
         format!("account   {}", chain.account),
         "network   regtest (chain id 33)".to_owned(),
