@@ -36,6 +36,10 @@ use crate::service::{Caller, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
+/// What a request for metrics is told. Callers of the service do not learn whether and where they are.
+const NO_METRICS: &str =
+    "no metrics here: --metrics-listen ADDRESS:PORT serves GET /metrics on an address of its own";
+
 /// Answers any request. The path of a POST matters only if the server has a base path or keys. The request is borrowed, here and
 /// below, because moving it from future to future takes time.
 pub(crate) async fn handle(
@@ -120,7 +124,7 @@ async fn route(
         Method::OPTIONS => return preflight(request.headers()).into(),
         Method::GET if websocket => {}
         Method::POST => {}
-        _ => return not_allowed(shared.page.as_ref()).into(),
+        _ => return not_allowed(shared, request.uri().path()).into(),
     }
     let path = request.uri().path();
     let key = match shared.admission.admit(path, request.headers(), &source).await {
@@ -321,8 +325,14 @@ fn page(shared: &ServerState, request: &Request) -> Option<Response> {
     Some(answer)
 }
 
-fn not_allowed(page: Option<&Page>) -> Response {
-    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, Page::hint(page));
+/// Answers a request that is neither POST nor for anything that browsers and probes ask for.
+fn not_allowed(shared: &ServerState, path: &str) -> Response {
+    let below = shared.admission.below_base_path(path);
+    if path == "/metrics" || below == Some("/metrics") {
+        return error(StatusCode::NOT_FOUND, INVALID_REQUEST, NO_METRICS);
+    }
+    let hint = Page::hint(shared.page.as_ref(), below.unwrap_or(path));
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, hint);
     response.headers_mut().insert(header::ALLOW, VERBS);
     response
 }

@@ -24,7 +24,7 @@ const SOURCIFY: &str = "x-rootlight-sourcify";
 const KEEP: &str = "public, max-age=31536000, immutable";
 /// What a server answers to other requests than POST.
 const JSON_RPC: &str = "send JSON-RPC by POST";
-/// What a program without the page answers.
+/// What a program without the page answers where the page would be.
 const NOT_BUILT: &str = "send JSON-RPC by POST; this program was built without its page for browsers: run \
      `cargo xtask build`";
 
@@ -63,10 +63,10 @@ impl Page {
         self.files.iter().find(|file| file.path == path).map(|file| file.response(headers))
     }
 
-    /// The text of the answer to a GET request for something else than a file of the page.
-    pub(super) const fn hint(page: Option<&Self>) -> &'static str {
-        match page {
-            Some(Self { files: [] }) => NOT_BUILT,
+    /// What is wrong with a request for a path below the base path that is neither POST nor for a file of the page.
+    pub(super) fn hint(page: Option<&Self>, path: &str) -> &'static str {
+        match (page, path) {
+            (Some(Self { files: [] }), "" | "/") => NOT_BUILT,
             _ => JSON_RPC,
         }
     }

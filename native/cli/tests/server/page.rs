@@ -161,6 +161,10 @@ async fn a_program_without_the_page_says_how_to_build_it() {
     let answer = get(&server, "/").await;
     assert_eq!(answer.status(), 405);
     assert!(answer.text().await.unwrap().contains("cargo xtask build"));
+    for elsewhere in ["/metrics", "/admin", "/v1"] {
+        let text = get(&server, elsewhere).await.text().await.unwrap();
+        assert!(!text.contains("built without"), "{elsewhere}: {text}");
+    }
     let off = start(crate::common::config()).await;
     assert!(!get(&off, "/").await.text().await.unwrap().contains("xtask"), "--no-page");
 }
