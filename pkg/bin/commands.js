@@ -31,6 +31,7 @@ export const COMMANDS = {
       'fork-block': { value: 'N|N:HASH', text: 'The block to begin on: a number, or a number with its hash, which is trusted [default: the newest verified block]' },
       unproven: { value: 'refuse|trust', text: 'With --fork: trust takes state that the node does not prove [default: refuse]' },
       'client-version': { value: 'TEXT', text: 'What web3_clientVersion answers; the network helpers of hardhat work only if it begins with "anvil"' },
+      'revert-code': { value: '3|-32015', text: "Code of the error of a call that reverts; viem and web3.py decode custom errors only from geth's, 3 [default: -32015]" },
       history: { value: 'N', kind: 'number', text: 'Number of blocks below the head whose states are kept [default: 10000]' },
       ...SERVER,
     },

@@ -90,6 +90,7 @@ export async function run(flags, _, version) {
     history: flags.history,
     batchLimit: flags['batch-limit'],
     clientVersion: flags['client-version'],
+    revertCode: flags['revert-code'],
   };
   const chain = await openChain(life, options).catch((error) => {
     throw new Usage(error.message);

@@ -55,9 +55,7 @@ test('revert data can be decoded', async () => {
   });
 });
 
-// The program of the npm package has no such flag.
-const ofPackage = process.env.ROOTLIGHT.endsWith('.js');
-test('viem decodes reverts by itself with --revert-code 3', { skip: ofPackage }, async () => {
+test('viem decodes reverts by itself with --revert-code 3', async () => {
   const other = await startChain('--revert-code', '3');
   try {
     const options = { chain: local, transport: http(other.url), pollingInterval: 50, cacheTime: 0 };

@@ -16,6 +16,7 @@ use rootlight::dev::{
     PrivateKey, rbtc,
 };
 use rootlight::engine::{DevNode, HostInput, MAX_FILTERS, Snapshot as _};
+use rootlight::exec::REVERTED;
 use rootlight::rpc::{Connection, Dispatcher, LocalClient, Message, MessageProgress, Reply, RpcError};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{future_to_promise, spawn_local};
@@ -30,7 +31,7 @@ use crate::options::OptionMembers;
 const TICK: f64 = 200.0;
 
 /// The names of the options of a chain that begins on a genesis block.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 11] = [
     "accounts",
     "balance",
     "mnemonic",
@@ -40,12 +41,25 @@ const OPTIONS: [&str; 10] = [
     "history",
     "batchLimit",
     "clientVersion",
+    "revertCode",
     "genesisTime",
 ];
 
 /// The names of the options of a chain that begins on a block of a network.
-const FORKED_OPTIONS: [&str; 8] =
-    ["accounts", "balance", "mnemonic", "blockTime", "history", "batchLimit", "clientVersion", "chainId"];
+const FORKED_OPTIONS: [&str; 9] = [
+    "accounts",
+    "balance",
+    "mnemonic",
+    "blockTime",
+    "history",
+    "batchLimit",
+    "clientVersion",
+    "revertCode",
+    "chainId",
+];
+
+/// The code of geth for a call that reverts.
+const GETH_REVERTED: i32 = 3;
 
 /// The chain ids that fit into one byte of a signature, with its parity.
 const CHAIN_IDS: core::ops::RangeInclusive<u64> = 1..=109;
@@ -112,7 +126,7 @@ impl DevChain {
     /// Starts a chain at its genesis.
     ///
     /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`,
-    /// `batchLimit`, `clientVersion`, `genesisTime`, with the meaning of the command line's flags. `secret` is 32 random bytes.
+    /// `batchLimit`, `clientVersion`, `revertCode`, `genesisTime`, with the meaning of the command line's flags. `secret` is 32 random bytes.
     ///
     /// # Errors
     /// Which option is wrong, and why.
@@ -334,6 +348,11 @@ fn with_options(config: &mut DevConfig, options: &OptionMembers<'_>) -> Result<(
     if let Some(version) = options.text("clientVersion")? {
         config.version = version;
     }
+    config.policy.revert_code = match options.text("revertCode")?.as_deref() {
+        None | Some("-32015") => REVERTED,
+        Some("3") => GETH_REVERTED,
+        Some(_) => return Err(unusable("revertCode", "give 3 or -32015")),
+    };
     Ok(())
 }
 
