@@ -1,10 +1,12 @@
 // The first screen of the built page (www/) in headless Chromium: when a visitor can press its button and search, when its newest block is
-// proven, and the longest gap of the page's thread until then. On loopback, and over a slow line with a slow processor.
+// proven, and the longest gaps of the page's thread until then. On loopback, and over a slow line with a slow processor. With TRACE=1 each
+// load is traced, and its longest tasks are told; the trace takes time of its own, so that the other numbers are larger then.
 //
-//   [CHROMIUM=..] [ROUNDS=..] PAGE_DIST=.. ROOTLIGHT=.. node first-screen.mjs
+//   [CHROMIUM=..] [ROUNDS=..] [LINE=loopback] [TRACE=1] PAGE_DIST=.. ROOTLIGHT=.. node first-screen.mjs
 import { createServer, connect } from 'node:net';
 import { startBrowser } from '../../www/test/lib/browser.mjs';
 import { call, startSite } from '../../www/test/lib/site.mjs';
+import { traced } from './tasks.mjs';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);
 /** Milliseconds for which a new window of the browser is left alone: it loads pages of the browser's own first. */
@@ -51,19 +53,28 @@ async function line(port, { roundTrip, rate }) {
   return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
 }
 
-/** Runs before the scripts of the page: notes when the first screen can be used and when its chain is proven, and the gaps until then. */
-function probe() {
+/** Milliseconds without a message of its own to itself that count as a gap of the page's thread: a frame. */
+const GAP = 16;
+
+/**
+ * Runs before the scripts of the page: notes when something is drawn, when the first screen can be used, when its chain is proven and when
+ * all sections are there, and the gaps until then.
+ */
+function probe(gap) {
   const { port1, port2 } = new MessageChannel();
-  const noted = { interactive: 0, proven: 0, longest: 0 };
+  const noted = { drawn: 0, interactive: 0, proven: 0, whole: 0, longest: 0, gaps: [] };
   let last = performance.now();
   port1.onmessage = () => {
     const now = performance.now();
     noted.longest = Math.max(noted.longest, now - last);
+    if (now - last > gap) noted.gaps.push(`${Math.round(now - last)} ms at ${Math.round(last)}`);
     last = now;
     noted.interactive ||= document.querySelector('#make-lie') && document.querySelector('#search form') ? now : 0;
     noted.proven ||= document.querySelector('#status #head') ? now : 0;
-    if (noted.proven) return console.info(`noted ${JSON.stringify(noted)}`);
-    return port2.postMessage(0);
+    noted.whole ||= document.documentElement?.dataset.ready && document.querySelector('.drawing .verdict') ? now : 0;
+    if (!noted.proven || !noted.whole) return port2.postMessage(0);
+    noted.drawn = performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? now;
+    return console.info(`noted ${JSON.stringify(noted)}`);
   };
   port2.postMessage(0);
 }
@@ -72,25 +83,37 @@ async function load(browser, url, slower) {
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.waitForTimeout(SETTLES);
-  await page.addInitScript(probe);
+  await page.addInitScript(probe, GAP);
   if (slower > 1) await (await context.newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: slower });
-  const noted = page.waitForEvent('console', { predicate: (message) => message.text().startsWith('noted '), timeout: 120_000 });
-  await page.goto(`${url}/`, { waitUntil: 'commit' });
-  const found = JSON.parse((await noted).text().slice(6));
+  const visit = async () => {
+    const noted = page.waitForEvent('console', { predicate: (message) => message.text().startsWith('noted '), timeout: 120_000 });
+    await page.goto(`${url}/`, { waitUntil: 'commit' });
+    return JSON.parse((await noted).text().slice(6));
+  };
+  const { value, tasks } = process.env.TRACE ? await traced(browser, page, visit) : { value: await visit(), tasks: [] };
   await context.close();
-  return found;
+  return { ...value, tasks };
+}
+
+/** Tells the medians of the loads, and the longest tasks if they were traced. */
+function report(name, loads) {
+  const middle = (what) => Math.round(median(loads.map((each) => each[what])));
+  const most = Math.max(...loads.map(({ longest }) => longest));
+  console.log(`${name}: first paint ${middle('drawn')} ms, interactive after ${middle('interactive')} ms, newest block proven after ${middle('proven')} ms, all sections after ${middle('whole')} ms, longest gap ${middle('longest')} ms (at most ${Math.round(most)})`);
+  for (const { gaps, tasks } of loads) {
+    console.log(`  gaps above ${GAP} ms: ${gaps.join(', ') || 'none'}`);
+    for (const { processor, wall, since, words } of tasks) console.log(`    task of ${processor.toFixed(1)} ms of processor time, ${wall.toFixed(1)} ms in all, at ${Math.round(since)}: ${words}`);
+  }
 }
 
 const [site, browser] = [await startSite('dev'), await startBrowser()];
 await call(site.node, 'hardhat_mine', `0x${BLOCKS.toString(16)}`);
 try {
-  for (const [name, kind] of Object.entries(LINES)) {
+  for (const [name, kind] of Object.entries(LINES).filter(([name]) => name.startsWith(process.env.LINE ?? ''))) {
     const way = await line(new URL(site.url).port, kind);
     const loads = [];
     for (let round = 0; round < ROUNDS; round += 1) loads.push(await load(browser, way.url, kind.slower));
-    const [interactive, proven, longest] = ['interactive', 'proven', 'longest'].map((what) => median(loads.map((each) => each[what])));
-    const most = Math.max(...loads.map((each) => each.longest));
-    console.log(`${name}: interactive after ${Math.round(interactive)} ms, newest block proven after ${Math.round(proven)} ms, longest gap ${longest.toFixed(1)} ms (at most ${most.toFixed(1)})`);
+    report(name, loads);
     way.stop();
   }
 } finally {
