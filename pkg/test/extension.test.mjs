@@ -77,11 +77,14 @@ test('a page finds the provider, gets proven answers and events, and signs with 
   assert.equal((await browser.run(ask, 'eth_blockNumber', [])).code, 4900, 'without settings');
 
   await browser.open(`chrome-extension://${idOf(folder)}/options.html`);
+  const state = (words) => until(() => browser.run(async (words) => document.getElementById('state').value.startsWith(words), words), words);
+  await state('Not set up');
   for (const [wrong, words] of [[new URL(served.url).host, /^Not saved: 127.* is not an address/], ['ftp://node', /^Not saved: ftp/], [' ', /name a node/]]) {
     assert.match(await browser.run(save, wrong), words);
   }
   assert.equal(await browser.run(async () => (await chrome.storage.local.get('settings')).settings === undefined), true);
   assert.equal(await browser.run(save, served.url), 'Saved.');
+  await state('Ready: the chain is checked up to block 10.');
   // The form has no field for this: the test need not wait for the usual ten seconds.
   await browser.run(async () => {
     const { settings } = await chrome.storage.local.get('settings');
