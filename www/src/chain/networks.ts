@@ -32,5 +32,3 @@ const NETWORKS: Readonly<Record<number, Network>> = {
 };
 
 export const networkOf = (chainId: number): Network | undefined => NETWORKS[chainId];
-
-export const networkName = (chainId: number): string => NETWORKS[chainId]?.name ?? `chain ${chainId}`;

@@ -9,9 +9,6 @@ import type { Source } from './source.ts';
 /** Methods that answer with many proofs at once. The page leaves them out, so that it can show each proof. */
 const BUNDLES = ['rootlight_getWitness', 'rootlight_getBlockWitness'];
 
-/** The upstream's name in the client's own reports, since the page gives it functions. */
-export const UPSTREAM = /upstream (\d+)/g;
-
 /** Where a chain starts. */
 export interface Start {
   readonly kind: NonNullable<Evidence['start']>;

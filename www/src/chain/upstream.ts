@@ -19,7 +19,7 @@ export interface Reply {
 export type Exchange = (calls: readonly Call[]) => Promise<Reply[]>;
 
 /** The error of an upstream that was asked directly. */
-export class UpstreamError extends Error {}
+class UpstreamError extends Error {}
 
 const notFound = ({ id }: Call): Reply => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
 

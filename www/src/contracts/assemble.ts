@@ -14,7 +14,7 @@ const NAMES: Readonly<Record<string, number>> = {
 const FAMILIES: readonly (readonly [string, number, number, number])[] = [['DUP', 0x80, 1, 16], ['SWAP', 0x90, 1, 16], ['LOG', 0xa0, 0, 4]];
 
 /** An error with the line that it is about. */
-export class AssemblyError extends Error {
+class AssemblyError extends Error {
   constructor(line: number, text: string) {
     super(`line ${line}: ${text}`);
   }

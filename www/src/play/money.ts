@@ -7,7 +7,7 @@ import { traceButton } from './trace.ts';
 /** Accounts that are shown; the chain has ten. */
 const SHOWN = 5;
 
-export const nameOf = (bench: Bench, address: string): string => {
+const nameOf = (bench: Bench, address: string): string => {
   const index = bench.accounts.indexOf(address);
   return index < 0 ? short(address, 4, 4) : `Account ${index + 1}`;
 };

@@ -18,7 +18,7 @@ const SYNCING = 3;
 const LASTING: ReadonlySet<TroubleKind> = new Set<TroubleKind>(['key', 'refused', 'absent']);
 
 /** The state in words: what is so, and what to do. */
-export function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [string, string] {
+function troubleWords({ kind, message, progress }: Trouble, host: string): readonly [string, string] {
   const detail = safeText(message).slice(0, 300);
   switch (kind) {
     case 'key': return [`${host} asks for an API key (${detail}).`, 'Write the key that its operator gave you. Until then nothing of its chain is shown.'];

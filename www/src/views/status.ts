@@ -41,7 +41,7 @@ function labels(): HTMLElement {
 }
 
 /** What the chain rests on, in a few words. */
-export function restsOn(verification: Verification | null, isMined: boolean): string {
+function restsOn(verification: Verification | null, isMined: boolean): string {
   const began = verification?.began;
   if (!began) return 'the start of the chain';
   if (began.kind === 'checkpoint' || began.kind === 'upstream') return began.number === 0 ? 'block 0, which is trusted' : `block ${grouped(began.number)}, which is trusted`;
