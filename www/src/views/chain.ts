@@ -1,5 +1,5 @@
 // The newest verified blocks, and what is known about the chosen one.
-import type { Block, Session } from '../chain/session.ts';
+import type { Block, Session, Verification } from '../chain/session.ts';
 import { ago, grouped, quantity, short } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
 import { reasonOf } from '../words.ts';
@@ -18,6 +18,58 @@ const FINAL = 120;
 
 const trusted = (depth: number): string => (depth >= FINAL ? ', final' : depth >= SAFE ? ', safe' : `, safe from ${SAFE}`);
 
+/** A block as a button. */
+function blockCard(block: Block, isChosen: boolean, select: () => void): HTMLElement {
+  const number = Number(block.number);
+  const count = block.transactions.length;
+  return el('li', {},
+    el('button', { type: 'button', class: 'block', 'aria-pressed': String(isChosen), on: { click: select } },
+      number === 0 ? el('span', { class: 'tick small' }, 'trusted') : el('span', { class: 'tick', role: 'img', 'aria-label': 'verified' }, '✓'),
+      el('strong', {}, `#${grouped(number)}`),
+      el('span', { class: 'mono small' }, short(block.hash, 3, 3)),
+      el('span', { class: 'small' }, `${count} transaction${count === 1 ? '' : 's'}`),
+      number === 0 ? el('span', { class: 'small' }, 'the beginning') : el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
+}
+
+/** What is known about a block. */
+function blockFacts(block: Block, verification: Verification): HTMLElement[] {
+  const number = Number(block.number);
+  const depth = Number(verification.depth);
+  const row = (name: string, ...value: (Node | string)[]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
+  return [
+    el('dl', { class: 'facts' },
+      row('Block', el('a', { href: `#/block/${number}` }, `#${grouped(number)}`), ' ', levelBadge(undefined, verification)),
+      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${trusted(depth)}`),
+      depth > 0 && row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
+    el('dl', { class: 'facts wide' },
+      row('Hash', el('span', { class: 'mono break' }, block.hash)),
+      row('Parent', el('span', { class: 'mono break' }, block.parentHash))),
+  ];
+}
+
+/** Fetches the newest blocks that are not among the known ones, and forgets those that are not shown. */
+async function renew(blocks: Map<number, Block>, session: Session, head: number): Promise<void> {
+  const first = Math.max(0, head - SHOWN + 1);
+  for (let number = head; number >= first; number -= 1) {
+    const known = blocks.get(number);
+    const child = blocks.get(number + 1);
+    // A block that the next one does not name was replaced by another one.
+    if (known && number < head && child?.parentHash === known.hash) continue;
+    const block = await session.block(quantity(number));
+    if (block) blocks.set(number, block);
+  }
+  for (const number of [...blocks.keys()]) if (number > head || number < first) blocks.delete(number);
+}
+
+/** Keeps the ages of the blocks in a list true, until the list is shown no more. */
+function keepAges(root: HTMLElement, list: HTMLElement): void {
+  const clock = setInterval(() => {
+    if (!root.isConnected || !root.contains(list)) return clearInterval(clock);
+    for (const time of list.querySelectorAll<HTMLElement>('[data-time]')) time.textContent = ago(Number(time.dataset['time']));
+    return undefined;
+  }, CLOCK);
+}
+
 /** Shows the newest blocks. `choose` is told the chosen block, and whether a visitor asked for it. */
 export function chainView(root: HTMLElement, session: Session, choose: (number: number, asked: boolean) => void): void {
   const list = el('ol', { class: 'chain', 'aria-label': 'Newest blocks, newest first' });
@@ -26,89 +78,44 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
   const blocks = new Map<number, Block>();
   let chosen: number | undefined;
 
-  function card(block: Block): HTMLElement {
-    const number = Number(block.number);
-    const select = () => {
-      pick(number);
-      choose(number, true);
-    };
-    const count = block.transactions.length;
-    return el('li', {},
-      el('button', { type: 'button', class: 'block', 'aria-pressed': String(number === chosen), on: { click: select } },
-        number === 0 ? el('span', { class: 'tick small' }, 'trusted') : el('span', { class: 'tick', role: 'img', 'aria-label': 'verified' }, '✓'),
-        el('strong', {}, `#${grouped(number)}`),
-        el('span', { class: 'mono small' }, short(block.hash, 3, 3)),
-        el('span', { class: 'small' }, `${count} transaction${count === 1 ? '' : 's'}`),
-        number === 0 ? el('span', { class: 'small' }, 'the beginning') : el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
+  function pick(number: number, asked: boolean): void {
+    chosen = number;
+    redraw();
+    void describe(number);
+    choose(number, asked);
   }
 
   const redraw = () => {
     const focused = list.contains(document.activeElement) ? document.activeElement?.querySelector('strong')?.textContent : undefined;
-    const shown = [...blocks.values()].sort((a, b) => Number(b.number) - Number(a.number)).slice(0, SHOWN);
-    fill(list, ...shown.map(card));
+    const shown = [...blocks].sort(([a], [b]) => b - a).slice(0, SHOWN);
+    fill(list, ...shown.map(([number, block]) => blockCard(block, number === chosen, () => pick(number, true))));
     rove(list);
     if (focused) [...list.querySelectorAll('button')].find((button) => button.querySelector('strong')?.textContent === focused)?.focus();
   };
 
-  function pick(number: number): void {
-    chosen = number;
-    redraw();
-    void describe(number);
-  }
-
   async function describe(number: number): Promise<void> {
     const at = quantity(number);
     const [block, verification] = await Promise.all([session.block(at), session.verification(at)]).catch(() => [null, null] as const);
-    if (!block || !verification || chosen !== number) return;
-    const depth = Number(verification.depth);
-    const row = (name: string, ...value: (Node | string)[]) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
-    fill(about, el('dl', { class: 'facts' },
-      row('Block', el('a', { href: `#/block/${number}` }, `#${grouped(number)}`), ' ', levelBadge(undefined, verification)),
-      row('Depth', depth === 0 ? 'the newest block: nothing on top yet' : `${grouped(depth)} block${depth === 1 ? '' : 's'} on top${trusted(depth)}`),
-      depth > 0 && row('Work on top', verification.workOnTop === null ? 'unknown' : grouped(BigInt(verification.workOnTop)))),
-    el('dl', { class: 'facts wide' },
-      row('Hash', el('span', { class: 'mono break' }, block.hash)),
-      row('Parent', el('span', { class: 'mono break' }, block.parentHash))));
+    if (block && verification && chosen === number) fill(about, ...blockFacts(block, verification));
   }
 
   async function update(head: number): Promise<void> {
-    const first = Math.max(0, head - SHOWN + 1);
     try {
-      for (let number = head; number >= first; number -= 1) {
-        const known = blocks.get(number);
-        const child = blocks.get(number + 1);
-        // A block that the next one does not name was replaced by another one.
-        if (known && number < head && child?.parentHash === known.hash) continue;
-        const block = await session.block(quantity(number));
-        if (block) blocks.set(number, block);
-      }
-      for (const number of [...blocks.keys()]) if (number > head || number < first) blocks.delete(number);
+      await renew(blocks, session, head);
       redraw();
     } catch (error) {
       fill(about, el('p', { class: 'note bad' }, `The newest blocks cannot be shown: ${reasonOf(error)}.`));
     }
-    if (chosen === undefined || chosen > head) {
-      pick(head);
-      choose(head, false);
-    } else {
-      void describe(chosen);
-    }
+    if (chosen === undefined || chosen > head) pick(head, false);
+    else void describe(chosen);
   }
 
   fill(root, tools, list, about);
-  const newest = action('Show the newest block', () => {
-    pick(session.head);
-    choose(session.head, true);
-  });
-  tools.append(newest);
+  tools.append(action('Show the newest block', () => pick(session.head, true)));
   void session.makesBlocks().then((itMay) => {
     if (itMay) tools.append(action('Mine a block', () => session.claim('evm_mine').catch((error) => fill(about, el('p', { class: 'note bad' }, reasonOf(error))))));
   });
   session.onHead((head) => void update(head));
   void update(session.head);
-  const clock = setInterval(() => {
-    if (!root.isConnected || !root.contains(list)) return clearInterval(clock);
-    for (const time of list.querySelectorAll<HTMLElement>('[data-time]')) time.textContent = ago(Number(time.dataset['time']));
-    return undefined;
-  }, CLOCK);
+  keepAges(root, list);
 }
