@@ -33,14 +33,24 @@ export function put(parent: Node, ...children: Child[]): void {
   }
 }
 
+/** Milliseconds after which a frame is no longer waited for: a tab that goes to the background draws none. */
+const FRAMES = 100;
+
 /** Replaces the children of an element. */
 export function fill(parent: Element, ...children: Child[]): void {
   parent.replaceChildren();
   put(parent, ...children);
 }
 
-/** Lets the browser draw and answer the visitor between two pieces of work. */
+/** Lets the browser answer the visitor between two pieces of work. */
 export const breath = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
+
+/**
+ * Lets the browser draw what was added, so that the layout of several additions is not one long task. A tab in the background draws
+ * nothing, and waits for nothing.
+ */
+export const drawn = (): Promise<void> =>
+  document.hidden ? breath() : new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); setTimeout(resolve, FRAMES); });
 
 /** The element of the page with this id. */
 export function byId(id: string): HTMLElement {

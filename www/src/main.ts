@@ -4,7 +4,7 @@ import { Session } from './chain/session.ts';
 import { networkOf } from './chain/networks.ts';
 import { serverSource, type Source } from './chain/source.ts';
 import { Trouble, troubleOf } from './chain/trouble.ts';
-import { breath, byId, el, fill } from './dom.ts';
+import { breath, byId, drawn, el, fill } from './dom.ts';
 import { holdLinkedSections } from './links.ts';
 import { followAddress, route } from './router.ts';
 import { theme } from './theme.ts';
@@ -77,7 +77,7 @@ async function follow(source: Source, mine: number): Promise<void> {
   tellNewest(session.head);
   void route(session);
   for (const show of sections(session)) {
-    await breath();
+    await drawn();
     if (mine !== turn) return;
     show();
   }

@@ -2,7 +2,7 @@
 import type { Session } from '../chain/session.ts';
 import { networkOf } from '../chain/networks.ts';
 import { grouped, quantity } from '../bytes.ts';
-import { breath, el, fill } from '../dom.ts';
+import { drawn, el, fill } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
 import mainnet from '../proof/mainnet.json';
 import { type MiningProof, prove } from '../proof/mining.ts';
@@ -51,7 +51,7 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
         number: chosen, hash: block.hash, rawHeader: String(rawHeader), coinbase: block.bitcoinMergedMiningCoinbaseTransaction,
         merkleProof: block.bitcoinMergedMiningMerkleProof, hashForMergedMining: block.hashForMergedMining,
       });
-      await breath();
+      await drawn();
       await show(proof, mine, networkOf(session.source.chainId)?.isMined ?? false);
     } catch (error) {
       if (mine === turn) fill(body, el('p', { class: 'note bad' }, `This block cannot be drawn: ${reasonOf(error)}.`));
@@ -67,7 +67,15 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   /** Draws a proof, and shows it unless another one was chosen meanwhile. */
   async function show(proof: MiningProof, mine: number, isMined: boolean): Promise<void> {
     const drawing = await draw(proof, isMined);
-    if (mine === turn) fill(body, drawing);
+    if (mine !== turn) return;
+    // In the place of another drawing the whole one appears at once, so that what is below does not move.
+    const later = body.childElementCount > 0 ? [] : [...drawing.querySelectorAll<HTMLElement>('.drawing > li')].slice(1);
+    for (const stage of later) stage.hidden = true;
+    fill(body, drawing);
+    for (const stage of later) {
+      await drawn();
+      stage.hidden = false;
+    }
   }
 
   fill(root,
