@@ -1,8 +1,8 @@
 // `rootlight dev`: a development chain over HTTP and WebSocket.
-import { readFileSync } from 'node:fs';
 import { openChain } from '../dev-module.js';
 import { disconnected, newLife } from '../life.js';
-import { Usage } from './flags.js';
+import { COMMANDS } from './commands.js';
+import { Usage, address, contents, wrongFlag } from './flags.js';
 import { serve } from './server.js';
 
 /** Milliseconds between two looks for news of subscriptions, because the chain may mine by the clock. */
@@ -15,10 +15,20 @@ const ACCOUNTS = 10;
 function genesisOf(file) {
   if (file === undefined || file === 'regtest') return file;
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(contents(file).toString());
   } catch (error) {
     throw new Usage(`--genesis ${file}: ${error.message}`);
   }
+}
+
+/** Numbers of words that a mnemonic may have. */
+const WORDS = [12, 15, 18, 21, 24];
+
+/** Checks the number of words: with one too few, the accounts are others. */
+function checkMnemonic(mnemonic) {
+  const count = mnemonic.split(/\s+/).filter((word) => word !== '').length;
+  if (!WORDS.includes(count)) throw new Usage(`--mnemonic: this has ${count} words, a mnemonic has 12, 15, 18, 21 or 24`);
+  return mnemonic;
 }
 
 /** The block of `--fork-block`. */
@@ -35,6 +45,7 @@ function forkOf({ fork: url, 'fork-block': block, unproven, genesis, hardfork, '
     return undefined;
   }
   if ([genesis, hardfork, time].some((flag) => flag !== undefined)) throw new Usage('--fork: its block takes the place of --genesis, --genesis-time and --hardfork');
+  address(url, '--fork');
   return { url, block: block === undefined ? undefined : forkBlock(block), unproven };
 }
 
@@ -80,7 +91,7 @@ export async function run(flags, _, version) {
   const options = {
     accounts: flags.accounts,
     balance: flags.balance,
-    mnemonic: flags.mnemonic,
+    mnemonic: flags.mnemonic && checkMnemonic(flags.mnemonic),
     blockTime: flags['block-time'],
     hardfork: flags.hardfork,
     genesis: genesisOf(flags.genesis),
@@ -93,7 +104,7 @@ export async function run(flags, _, version) {
     revertCode: flags['revert-code'],
   };
   const chain = await openChain(life, options).catch((error) => {
-    throw new Usage(error.message);
+    throw wrongFlag(error, COMMANDS.dev);
   });
   const announce = flags.silent ? undefined : async (endpoints) => console.log(await banner(chain, flags, version, endpoints));
   await serve(chain, life, flags, { interval: LOOK, announce });

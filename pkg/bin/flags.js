@@ -1,8 +1,35 @@
 // Reads the flags of a command, from the command line and from the environment, and prints help.
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
 /** The error of a wrong command line. */
 export class Usage extends Error {}
+
+/** The error of an option for who wrote it as a flag: options are named as in JavaScript, such as `blockTime`. */
+export function wrongFlag({ message }, command) {
+  const [, option, reason] = /^(?:options: )?(\w+): (.*)$/s.exec(message) ?? [];
+  const flag = option?.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return new Usage(flag !== undefined && Object.hasOwn(command.flags, flag) ? `--${flag}: ${reason}` : message);
+}
+
+/** The bytes of a file, or of standard input for `-`. The error is the reason alone. */
+export function contents(file) {
+  try {
+    return readFileSync(file === '-' ? 0 : file);
+  } catch ({ code, message }) {
+    const reasons = { ENOENT: 'there is no such file', EISDIR: 'this is a folder', EACCES: 'this file may not be read' };
+    throw new Error(reasons[code] ?? message);
+  }
+}
+
+/** Checks the form of a node's address. The error does not repeat it, because it may contain a key. */
+export function address(text, name) {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // What stands before the first colon of HOST:PORT is read as a scheme.
+  if (!url || (!text.includes('://') && !/^(?:https?|wss?):/.test(text))) throw new Usage(`${name} is not a URL: begin with http://, https://, ws:// or wss://`);
+  if (!/^(?:https?|wss?):$/.test(url.protocol)) throw new Usage(`${name} is neither http, https, ws nor wss`);
+  return url.href;
+}
 
 /** The environment variable of a flag. */
 const variable = (name) => `ROOTLIGHT_${name.toUpperCase().replaceAll('-', '_')}`;

@@ -2,7 +2,8 @@
 import { openClient } from '../dev-module.js';
 import { disconnected, newLife } from '../life.js';
 import { INVALID_REQUEST } from '../message.js';
-import { Usage } from './flags.js';
+import { COMMANDS } from './commands.js';
+import { Usage, address, wrongFlag } from './flags.js';
 import { serve } from './server.js';
 
 /** Milliseconds between two looks for news that could not be proven when the chain changed. */
@@ -11,22 +12,15 @@ const LOOK_AGAIN = 10_000;
 /** Milliseconds between two lines about the progress of the first synchronization. */
 const PROGRESS = 2_000;
 
+/** Starts that have a name. */
+const STARTS = ['window', 'work', 'built-in'];
+
 /** The checkpoint that a flag names. */
 function checkpointOf(text) {
-  const [, number, hash, totalDifficulty] = /^(\w+):(\w+)(?::(\w+))?$/.exec(text ?? '') ?? [];
-  return number === undefined ? text : { number: Number(number), hash: hash.startsWith('0x') ? hash : `0x${hash}`, totalDifficulty };
-}
-
-/** Checks the form of an upstream's address. The error does not repeat it, because it may contain a key. */
-function address(text, index) {
-  let url;
-  try {
-    url = new URL(text);
-  } catch {
-    throw new Usage(`--upstream number ${index + 1} is not a URL`);
-  }
-  if (!/^(?:https?|wss?):$/.test(url.protocol)) throw new Usage(`--upstream number ${index + 1} is neither http, https, ws nor wss`);
-  return url.href;
+  if (text === undefined || STARTS.includes(text)) return text;
+  const [, number, hash, totalDifficulty] = /^(\d{1,15}):(?:0x)?([\da-f]{64})(?::(\w+))?$/i.exec(text) ?? [];
+  if (number === undefined) throw new Usage(`--checkpoint: give ${STARTS.join(', ')}, or a block as NUMBER:HASH with the 64 digits of its hash`);
+  return { number: Number(number), hash: `0x${hash}`, totalDifficulty };
 }
 
 /** A listener that prints the progress to standard error. */
@@ -46,7 +40,7 @@ export async function run(flags) {
   let changed = () => {};
   const options = {
     network: flags.network ?? 'mainnet',
-    upstreams: flags.upstream.map(address),
+    upstreams: flags.upstream.map((text, index) => address(text, `--upstream number ${index + 1}`)),
     checkpoint: checkpointOf(flags.checkpoint),
     minDepth: flags['min-depth'],
     maxAge: flags['max-age'],
@@ -62,7 +56,7 @@ export async function run(flags) {
     connection: (reason) => console.error(reason === undefined ? 'an upstream answers again' : `no upstream answers: ${reason}`),
   };
   const client = await life.run(() => openClient(life, options, heard)).catch((error) => {
-    throw error.code === INVALID_REQUEST ? new Usage(error.message) : error;
+    throw error.code === INVALID_REQUEST ? wrongFlag(error, COMMANDS.light) : error;
   });
   await serve(client, life, flags, { interval: LOOK_AGAIN, hear: (listener) => (changed = listener) });
   life.end(disconnected('the program ends'));

@@ -32,8 +32,12 @@ const named = (host) => (host.includes(':') ? `[${host}]` : host);
 
 function listen(server, host, port) {
   return new Promise((resolve, reject) => {
-    server.once('error', ({ code, message }) =>
-      reject(new Error(code === 'EADDRINUSE' ? `${named(host)}:${port} is in use: choose another port with --http-port and --ws-port` : message)));
+    const reasons = {
+      EADDRINUSE: 'is in use: choose another port with --http-port and --ws-port',
+      EADDRNOTAVAIL: 'is no address of this machine: choose one of its own with --host',
+      EACCES: 'needs more rights: choose a port above 1023 with --http-port and --ws-port',
+    };
+    server.once('error', ({ code, message }) => reject(new Error(reasons[code] ? `${named(host)}:${port} ${reasons[code]}` : message)));
     server.listen(port, host, () => resolve(server.address().port));
   });
 }
@@ -51,7 +55,9 @@ const stopped = () => new Promise((resolve) => ['SIGINT', 'SIGTERM'].forEach((si
  */
 export async function serve(link, life, flags, { interval, announce, hear }) {
   const { host = '127.0.0.1', 'http-port': httpPort, 'ws-port': wsPort, 'batch-limit': batchLimit = BATCH_LIMIT } = flags;
-  for (const port of [httpPort, wsPort]) if (port > MOST_PORTS) throw new Usage(`${port} is not a port`);
+  for (const [flag, port] of [['--http-port', httpPort], ['--ws-port', wsPort]]) {
+    if (port > MOST_PORTS) throw new Usage(`${flag}: ${port} is not a port`);
+  }
   const access = accessOf({ host, allowHost: flags['allow-host'], cors: flags.cors });
   if (access.warning) console.error(`warning: ${access.warning}`);
 

@@ -1,8 +1,7 @@
 // `rootlight verify`: checks a file offline, and says what it proves.
-import { readFileSync } from 'node:fs';
 import { INVALID_REQUEST } from '../message.js';
 import * as verify from '../verify.js';
-import { Usage } from './flags.js';
+import { Usage, contents } from './flags.js';
 
 const SUBJECTS = ['header', 'receipt', 'account'];
 
@@ -12,8 +11,16 @@ const MAX_BYTES = 64 * 2 ** 20;
 /** Columns of the names in a report. */
 const WIDTH = 12;
 
+function bytesOf(file) {
+  try {
+    return contents(file);
+  } catch ({ message }) {
+    throw new Error(`${file}: ${message}`);
+  }
+}
+
 function read(file) {
-  const bytes = readFileSync(file === '-' ? 0 : file);
+  const bytes = bytesOf(file);
   if (bytes.length > MAX_BYTES) throw new Error(`${file}: longer than ${MAX_BYTES} bytes`);
   const text = bytes.toString().trim();
   try {

@@ -72,13 +72,20 @@ test('wrong usage is told with what to do', LIMIT, async () => {
     [['dev', '--fork', 'http://127.0.0.1:1/', '--hardfork', 'iris300'], /--fork: its block takes the place of/],
     [['dev', '--fork', 'http://127.0.0.1:1/', '--fork-block', '5:0x1'], /--fork-block: give a number, or a number with its hash/],
     [['dev', '--hardfork', 'london'], /hardfork: "london" is not one of/],
-    [['dev', '--http-port', '70000'], /70000 is not a port/],
+    [['dev', '--http-port', '70000'], /--http-port: 70000 is not a port/],
+    [['dev', '--block-time', 'soon'], /^error: --block-time: "soon"/],
+    [['dev', '--batch-limit', '0'], /^error: --batch-limit: not from 1 to/],
+    [['dev', '--mnemonic', 'one two'], /^error: --mnemonic: this has 2 words/],
+    [['dev', '--fork', '127.0.0.1:4444'], /^error: --fork is not a URL: begin with http/],
+    [['dev', '--genesis', 'no/file'], /^error: --genesis no\/file: there is no such file$/],
     [['serve'], /there is no command 'serve' in the npm package: rootlight --help/],
     [['toString'], /there is no command 'toString'/],
     [['light'], /--upstream is needed/],
-    [['light', '--upstream', 'node/KEY'], /--upstream number 1 is not a URL/],
+    [['light', '--upstream', 'node/KEY'], /--upstream number 1 is not a URL: begin with http/],
+    [['light', '--upstream', 'localhost:4444'], /--upstream number 1 is not a URL: begin with http/],
+    [['light', '--upstream', 'http://127.0.0.1:1/', '--checkpoint', '12'], /--checkpoint: give window, work, built-in, or a block/],
     [['light', '--upstream', 'ftp://node/KEY'], /neither http, https, ws nor wss/],
-    [['light', '--upstream', 'http://127.0.0.1:1/KEY', '--network', 'moon'], /network: 'moon' is not known/],
+    [['light', '--upstream', 'http://127.0.0.1:1/KEY', '--network', 'moon'], /^error: --network: 'moon' is not known/],
     [['verify'], /give a file/],
     [['verify', 'block', 'x'], /only the native program checks whole blocks/],
   ]) {
@@ -86,6 +93,18 @@ test('wrong usage is told with what to do', LIMIT, async () => {
     assert.deepEqual({ code, stdout }, { code: 2, stdout: '' }, `${args}: ${stderr}`);
     assert.match(stderr.trim(), words, String(args));
     assert.doesNotMatch(stderr, /KEY|5$/m, 'no value that may be a secret');
+  }
+});
+
+test('reverts of calls have the usual code, or that of geth', LIMIT, async () => {
+  const { code, stderr } = await runProgram(['dev', '--revert-code', '4']);
+  assert.deepEqual([code, stderr.trim()], [2, 'error: --revert-code: give 3 or -32015']);
+  for (const [flags, expected] of [[[], -32015], [['--revert-code', '3'], 3]]) {
+    const program = await startProgram(['dev', '--http-port', '0', '--silent', ...flags]);
+    // Bytes that revert when they are deployed.
+    const { error } = await ask(program.url, 'eth_call', [{ data: '0x60006000fd' }, 'latest']);
+    await program.stop();
+    assert.equal(error.code, expected);
   }
 });
 
