@@ -98,7 +98,11 @@ test('a wrong token is told, the right one is kept in no place that outlives the
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.querySelector('#status')?.textContent.includes('wrong'));
     assert.ok(await page.locator('#signed-in').isHidden());
+    assert.match(await page.locator('#enter').textContent(), /For the operator of this service/);
     await signIn(page);
+    // Words of the code say nothing to an operator.
+    assert.match(await page.locator('#health').textContent(), /Messages held to limits: 0 here, 0 by the store, 0 while the store was away/);
+    assert.match(await page.locator('section', { hasText: 'Backends' }).first().textContent(), /Demerits are points/);
     const kept = await page.evaluate(() => JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href]));
     assert.ok(!kept.includes(TOKEN));
     await page.reload();

@@ -15,25 +15,25 @@ export function showHealth({ version, now, chain, backends, store, database, fro
     tile(
       'Chain',
       health.ready ? badge('good', synced ? 'in step' : 'ready, behind') : badge('bad', 'not ready'),
-      head ? `Block ${number(head[0])}, ${ago(Math.max(0, now - head[1]))} old` : 'No block yet',
+      head ? `Block ${number(head[0])}${head[1] ? `, ${ago(Math.max(0, now - head[1]))} old` : ''}` : 'No block yet',
       ...(health.reason ? [health.reason] : []),
     ),
     tile(
-      'Store',
+      'Store (Redis or Valkey)',
       store.up ? badge('good', 'answers') : badge('bad', 'away in part'),
-      `${number(store.failed)} commands failed, ${number(store.refused)} refused`,
-      `${number(store.connections)} connections made`,
+      `Commands that failed: ${number(store.failed)}, that were refused: ${number(store.refused)}`,
+      `Connections made: ${number(store.connections)}`,
     ),
     tile(
       'PostgreSQL',
       report ? badge('good', 'answers') : badge('bad', 'away'),
-      ...(report ? [`${(report.micros / 1000).toFixed(1)} ms, ${bytes(report.bytes)}, version ${report.version}`, `${number(report.keys)} keys made at most`] : [database.error]),
+      ...(report ? [`${(report.micros / 1000).toFixed(1)} ms, ${bytes(report.bytes)}, version ${report.version}`, `at most ${number(report.keys)} keys`] : [database.error]),
     ),
     tile(
       'Front ends',
       badge(frontEnds ? 'good' : 'warn', `${number(frontEnds)} known`),
-      `${number(asked)} keys looked up, ${asked ? Math.round((100 * lookups.memory) / asked) : 0} % in memory`,
-      `Limits: ${number(decisions.lease)} by lease, ${number(decisions.store)} by the store, ${number(decisions.refusal + decisions.fallback)} without it`,
+      `Keys looked up: ${number(asked)}${asked ? `, ${Math.round((100 * lookups.memory) / asked)} % of them in memory` : ''}`,
+      `Messages held to limits: ${number(decisions.lease + decisions.refusal)} here, ${number(decisions.store)} by the store, ${number(decisions.fallback)} while the store was away`,
       `Version ${version}`,
     ),
   );

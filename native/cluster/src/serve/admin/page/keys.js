@@ -79,5 +79,5 @@ function limits(rules) {
     ...(rules.debug ? ['debug_ methods'] : []),
     ...(rules.operator ? ['operator'] : []),
   ];
-  return parts.length ? element('ul', { class: 'limits' }, ...parts.map((text) => element('li', {}, text))) : 'none';
+  return parts.length ? element('ul', { class: 'limits' }, ...parts.map((text) => element('li', {}, text))) : 'no limits';
 }
