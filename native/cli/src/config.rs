@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
+use rootlight_limits::files;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::CommandError;
-use super::verify::read_file;
 
 /// Longest configuration file read, bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -38,8 +38,7 @@ pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
 /// empties it first, and lists such as that of the pages that may call would get lost.
 pub(super) fn apply(command: Command, path: &Path, is_running: bool) -> Result<Command, CommandError> {
     let wrong = |reason: String| CommandError::Usage(format!("{}: {reason}", path.display()));
-    // The size that the system reports is not trusted: a device reports 0 and never ends.
-    let bytes = read_file(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
+    let bytes = files::read(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
     let table = DeTable::parse(&text).map_err(|failure| wrong(ConfigFault::syntax(&failure).text(&text)))?;
     if is_running && !has_key(table.get_ref()) {
@@ -68,7 +67,7 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let mode = file.permissions().mode() & 0o777;
     let has_address =
-        || read_file(path, FILE_BYTES).is_ok_and(|text| memchr::memmem::find(&text, b"://").is_some());
+        || files::read(path, FILE_BYTES).is_ok_and(|text| memchr::memmem::find(&text, b"://").is_some());
     (mode & 0o002 != 0 || (mode & 0o004 != 0 && has_address())).then_some(mode)
 }
 

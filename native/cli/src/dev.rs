@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining, rbtc};
 use rootlight::engine::DevNode;
+use rootlight_limits::files;
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_node::store::{ChainPersistence, ChainStore};
@@ -16,7 +17,7 @@ use super::error::CommandError;
 use super::fork::{self, OpenedFork};
 use super::runtime::runtime;
 use super::stop_signal::StopSignal;
-use super::{banner, peers, run_server, verify};
+use super::{banner, peers, run_server};
 
 /// Interval between checks of the clock; blocks are mined on whole seconds.
 const TICK: Duration = Duration::from_millis(200);
@@ -211,7 +212,7 @@ fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
 /// Reads an allocation file in the reference node's format.
 fn allocation(file: &str) -> Result<String, CommandError> {
     let failed = |reason: String| CommandError::Usage(format!("--genesis {file:?}: {reason}"));
-    let bytes = verify::read_file(std::path::Path::new(file), GENESIS_BYTES)
+    let bytes = files::read(std::path::Path::new(file), GENESIS_BYTES)
         .map_err(|error| failed(error.to_string()))?;
     String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
 }

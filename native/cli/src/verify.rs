@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rootlight::consensus::Network;
 use rootlight::verify::{MAX_INPUT_BYTES, verify};
+use rootlight_limits::files;
 
 use super::args::VerifyArgs;
 use super::error::CommandError;
@@ -42,7 +43,7 @@ pub(super) fn network_text(name: &str) -> Result<String, CommandError> {
     if !path.exists() {
         return Err(usage("neither mainnet, testnet, testnet2, devnet, regtest nor a file".into()));
     }
-    let bytes = read_file(path, NETWORK_BYTES).map_err(|error| usage(error.to_string()))?;
+    let bytes = files::read(path, NETWORK_BYTES).map_err(|error| usage(error.to_string()))?;
     String::from_utf8(bytes).map_err(|error| usage(error.to_string()))
 }
 
@@ -50,13 +51,10 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     if path.as_os_str() == "-" {
         return limited(std::io::stdin().lock(), MAX_INPUT_BYTES as u64).map_err(CommandError::failed);
     }
-    read_file(path, MAX_INPUT_BYTES as u64)
+    // A shell gives the output of another program as a pipe.
+    File::open(path)
+        .and_then(|file| limited(file, MAX_INPUT_BYTES as u64))
         .map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
-}
-
-/// Reads a file of at most `limit` bytes.
-pub(super) fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    limited(File::open(path)?, limit)
 }
 
 fn limited(from: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {

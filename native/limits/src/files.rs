@@ -86,12 +86,31 @@ impl Drop for NewFile {
 /// # Errors
 /// There is no such file, it has more bytes, or it cannot be read.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_open(open(path)?, most)
+}
+
+/// Does what [`read`] does with a file that holds a secret ([`check_secret`]).
+///
+/// # Errors
+/// As [`read`], and if others than its owner can use the file.
+pub fn read_secret(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    check_secret(&file)?;
+    read_open(file, most)
+}
+
+/// Opens a regular file for reading.
+fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a file"));
+        return Err(io::Error::other("not a regular file"));
     }
+    File::open(path)
+}
+
+fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // The length is not asked for, because the file may grow.
-    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::other(format!("more than {most} bytes")));
     }
@@ -196,11 +215,16 @@ mod tests {
         fs::write(&file, b"12345").unwrap();
         symlink("/dev/zero", &device).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        assert_eq!(read(&file, 5).unwrap(), b"12345");
-        for (path, most) in [(&file, 4), (&device, 5), (&pipe, 5)] {
-            assert_eq!(read(path, most).unwrap_err().kind(), io::ErrorKind::Other, "{}", path.display());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        for read in [read, read_secret] {
+            assert_eq!(read(&file, 5).unwrap(), b"12345");
+            for (path, most) in [(&file, 4), (&device, 5), (&pipe, 5)] {
+                assert_eq!(read(path, most).unwrap_err().kind(), io::ErrorKind::Other, "{}", path.display());
+            }
+            assert_eq!(read(&folder.path().join("none"), 5).unwrap_err().kind(), io::ErrorKind::NotFound);
         }
-        assert_eq!(read(&folder.path().join("none"), 5).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(read_secret(&file, 5).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]

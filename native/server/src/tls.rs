@@ -1,12 +1,11 @@
 //! TLS of clients' connections, with a certificate that can be replaced while the server runs.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use rootlight_limits::files::check_secret;
+use rootlight_limits::files;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
@@ -117,17 +116,11 @@ impl Certificates {
 }
 
 fn read(files: &TlsFiles) -> Result<Contents, TlsError> {
-    Ok((read_file(&files.certificate, |_| Ok(()))?, read_file(&files.key, check_secret)?))
-}
-
-fn read_file(path: &Path, check: impl FnOnce(&File) -> io::Result<()>) -> Result<Vec<u8>, TlsError> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| {
-        check(&file)?;
-        file.take(FILE_BYTES).read_to_end(&mut bytes)
-    });
-    read.map_err(|source| TlsError::File { path: path.to_owned(), source })?;
-    Ok(bytes)
+    let failed = |path: &Path, source| TlsError::File { path: path.to_owned(), source };
+    let TlsFiles { certificate, key } = files;
+    let chain = files::read(certificate, FILE_BYTES).map_err(|source| failed(certificate, source))?;
+    let secret = files::read_secret(key, FILE_BYTES).map_err(|source| failed(key, source))?;
+    Ok((chain, secret))
 }
 
 fn parse(

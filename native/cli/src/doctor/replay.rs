@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::Checkpoint;
 use rootlight::types::B256;
+use rootlight_limits::files;
 use rootlight_node::light::LightStart;
 use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
@@ -14,6 +15,9 @@ use serde_json::Value;
 
 use super::examine::{BITCOIN, BITCOIN_FILE, STATE_SERVER, UPSTREAM};
 use super::report::PEERS;
+
+/// Longest report, in bytes.
+const MAX_REPORT: u64 = 16 * 1024 * 1024;
 
 /// The run that a report describes.
 #[derive(Debug, Deserialize)]
@@ -53,7 +57,7 @@ pub(super) fn recordings(report: &Path) -> PathBuf {
 impl FormerRun {
     /// Reads a report; an error is a message.
     pub(super) fn read(file: &Path) -> Result<Self, String> {
-        let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+        let bytes = files::read(file, MAX_REPORT).map_err(|error| error.to_string())?;
         serde_json::from_slice(&bytes).map_err(|error| format!("not a report: {error}"))
     }
 

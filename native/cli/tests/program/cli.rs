@@ -271,10 +271,23 @@ fn neither_help_nor_an_error_repeats_a_value_of_a_file() {
 
 #[cfg(unix)]
 #[test]
-fn an_endless_configuration_file_is_refused() {
-    let output = run(&["--config", "/dev/zero", "methods"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("longer than 1048576 bytes"), "{}", text(&output.stderr));
+fn pipes_and_devices_are_no_configuration_network_or_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in ["/dev/zero", pipe.to_str().unwrap()] {
+        for (arguments, code) in [
+            (&["--config", file, "methods"][..], 2),
+            (&["light", "--network", file], 2),
+            (&["dev", "--genesis", file], 2),
+            (&["doctor", "--replay", file], 2),
+        ] {
+            let output = run(arguments);
+            let said = text(&output.stderr);
+            assert!(said.contains("not a regular file"), "{arguments:?}: {said}");
+            assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        }
+    }
 }
 
 #[cfg(unix)]

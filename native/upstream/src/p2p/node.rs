@@ -52,6 +52,9 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(240);
 /// File of the node key in a data folder.
 const KEY_FILE: &str = "node.key";
 
+/// Longest file of a node key, in bytes: a key has 64 digits.
+const MAX_KEY_FILE: u64 = 1024;
+
 /// Who we are among peers, in which network, and the limits in which all that peers send counts.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -161,9 +164,8 @@ fn kept_key(path: &Path) -> Result<NodeKey, IdentityError> {
 }
 
 fn read_key(path: &Path) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
-    files::check_secret(&file)?;
-    std::io::read_to_string(&mut file)
+    let bytes = files::read_secret(path, MAX_KEY_FILE)?;
+    String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
 /// Writes a key, and returns that of the file: another process may have written it first.
@@ -508,6 +510,12 @@ mod tests {
             let refused = open().map(drop).expect_err("a key that all can read").to_string();
             assert!(refused.contains("chmod 600"), "{refused}");
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            // A pipe would keep the program waiting for a writer.
+            let pipe = tempfile::tempdir().unwrap();
+            let made = std::process::Command::new("mkfifo").arg(pipe.path().join(KEY_FILE)).status();
+            assert!(made.unwrap().success());
+            let refused = Identity::open(&Network::regtest(), B256::ZERO, Some(pipe.path())).map(drop);
+            assert!(refused.expect_err("a pipe").to_string().contains("not a regular file"));
         }
         std::fs::write(folder.path().join(KEY_FILE), "nonsense").unwrap();
         assert!(matches!(open(), Err(IdentityError::File { .. })));

@@ -1,8 +1,7 @@
 //! The token of the admin page, in a file that only its owner can read.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
@@ -17,6 +16,9 @@ const BYTES: usize = 32;
 const SHORTEST: usize = 32;
 /// Longest token, in characters.
 const LONGEST: usize = 512;
+/// Longest file that is read, in bytes: a token, and white space around it.
+const MAX_FILE: u64 = 1024;
+
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,25 +59,17 @@ impl AdminToken {
     /// # Errors
     /// [`TokenError`]: the file cannot be used.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
-        let failed = |source| TokenError::File { path: path.to_owned(), source };
-        match File::open(path) {
-            Ok(file) => Self::read(path, file),
+        let read = match files::read_secret(path, MAX_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make(path)?;
                 // Another front end may have made it first.
-                Self::read(path, File::open(path).map_err(failed)?)
+                files::read_secret(path, MAX_FILE)
             }
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    fn read(path: &Path, file: File) -> Result<Self, TokenError> {
-        let failed = |source| TokenError::File { path: path.to_owned(), source };
-        files::check_secret(&file).map_err(failed)?;
-        let mut text = String::new();
-        let most = u64::try_from(LONGEST).unwrap_or(u64::MAX).saturating_add(2);
-        file.take(most).read_to_string(&mut text).map_err(failed)?;
-        Self::new(text.trim_ascii()).ok_or_else(|| TokenError::Unusable { path: path.to_owned() })
+            read => read,
+        };
+        let bytes = read.map_err(|source| TokenError::File { path: path.to_owned(), source })?;
+        let token = std::str::from_utf8(&bytes).ok().and_then(|text| Self::new(text.trim_ascii()));
+        token.ok_or_else(|| TokenError::Unusable { path: path.to_owned() })
     }
 
     /// Whether a text is the token. The time does not depend on how much of it is right.
@@ -130,6 +124,7 @@ mod tests {
             let refused = write(good, mode).unwrap_err().to_string();
             assert!(refused.contains("chmod 600") && refused.contains(&format!("{mode:o}")), "{refused}");
         }
+        assert!(AdminToken::open(Path::new("/dev/zero")).is_err(), "it never ends");
         let long = "x".repeat(513);
         for bad in ["", "short", &good[..31], &format!("{good} {good}"), &format!("{good}é"), &long] {
             assert!(matches!(write(bad, 0o600), Err(TokenError::Unusable { .. })), "{bad}");
