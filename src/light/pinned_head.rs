@@ -6,7 +6,7 @@ use core::{any::Any, str::FromStr};
 use thiserror::Error;
 
 use super::{
-    bitcoin::{BitcoinFollower, BitcoinVerdict, DatedSuffix},
+    bitcoin::{BitcoinFollower, BitcoinReport, BitcoinVerdict, DatedSuffix},
     clock::Now,
     meter::Progress,
     prove::ProofContext,
@@ -217,7 +217,13 @@ impl PinnedHead {
     /// What Bitcoin says of the chain if it does not support it for sure. A chain that no source of Bitcoin's has confirmed yet is
     /// in doubt from the first answer on.
     pub fn bitcoin_doubt(&self) -> Option<BitcoinVerdict> {
-        self.bitcoin().map(BitcoinFollower::verdict).filter(|verdict| *verdict != BitcoinVerdict::Held)
+        let verdict = self.bitcoin()?.verdict(self.now);
+        (verdict != BitcoinVerdict::Held).then_some(verdict)
+    }
+
+    /// The newest report on what Bitcoin says of the chain, with the verdict of this moment; `None` before there is one.
+    pub fn bitcoin_report(&self) -> Option<BitcoinReport> {
+        self.bitcoin()?.report_at(self.now)
     }
 
     /// As [`Self::bitcoin_doubt`], if the host answers only while there is none.

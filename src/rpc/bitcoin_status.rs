@@ -90,7 +90,7 @@ impl BitcoinStatus {
     pub fn of(light: &PinnedHead) -> Option<Self> {
         let follower = light.bitcoin()?;
         let report = follower.report();
-        let verdict = follower.verdict();
+        let verdict = follower.verdict(light.now);
         Some(Self {
             verdict: verdict.name(),
             reason: reason(&verdict),
@@ -126,7 +126,7 @@ impl BlockBitcoinStatus {
     /// What stands above a canonical block. `None` if the client follows no Bitcoin chain, or has not judged its own yet.
     pub(super) fn of(follower: &BitcoinFollower, number: u64, now: u64) -> Option<Self> {
         let evidence = follower.evidence(number, now)?;
-        let verdict = follower.verdict();
+        let verdict = follower.verdict(now);
         Some(Self {
             verdict: verdict.name(),
             reason: reason(&verdict),

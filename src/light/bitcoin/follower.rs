@@ -216,16 +216,25 @@ impl BitcoinFollower {
         ReportBasis { head: view.head().hash(), changes: self.changes }
     }
 
-    /// The newest report on the Rootstock chain; `None` before that chain was followed.
+    /// The newest report on the Rootstock chain, as of the time when it was made; `None` before that chain was followed.
     #[must_use]
     pub fn report(&self) -> Option<&BitcoinReport> {
         self.report.as_ref().map(|(_, _, report)| report)
     }
 
-    /// The verdict of the newest report; [`BitcoinVerdict::Unavailable`] before there is one.
+    /// The newest report, with the age of Bitcoin's tip at `now`, in seconds since 1970, and the verdict at that age. While neither
+    /// upstreams nor sources respond, no report is made.
     #[must_use]
-    pub fn verdict(&self) -> BitcoinVerdict {
-        self.report().map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
+    pub fn report_at(&self, now: u64) -> Option<BitcoinReport> {
+        let report = self.report()?;
+        let tip_age = now.saturating_sub(u64::from(self.chain.tip().time));
+        Some(BitcoinReport { tip_age, verdict: report.verdict.at_tip_age(tip_age), ..report.clone() })
+    }
+
+    /// The verdict of the newest report at `now`, in seconds since 1970; [`BitcoinVerdict::Unavailable`] before there is a report.
+    #[must_use]
+    pub fn verdict(&self, now: u64) -> BitcoinVerdict {
+        self.report_at(now).map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
     }
 
     /// The newest block that the report is about; `None` while there is none above the checkpoint.

@@ -30,6 +30,7 @@ struct World {
     rootstock: HeaderChain,
     blocks: Vec<BitcoinBlock>,
     coinbases: Coinbases,
+    proven: Vec<ProvenCoinbase>,
     /// Told to headers, so that branches differ.
     gas_used: u64,
 }
@@ -42,7 +43,8 @@ impl World {
     /// A world whose Rootstock chain starts at this block.
     fn at(number: u64) -> Self {
         let rootstock = chain(easy_network(&[], &[]), number);
-        let mut world = Self { rootstock, blocks: Vec::new(), coinbases: Coinbases::default(), gas_used: 0 };
+        let (blocks, proven, coinbases) = (Vec::new(), Vec::new(), Coinbases::default());
+        let mut world = Self { rootstock, blocks, coinbases, proven, gas_used: 0 };
         world.bitcoin_block(None);
         world
     }
@@ -100,6 +102,7 @@ impl World {
 
     fn push_block(&mut self, proven: &ProvenCoinbase) {
         self.coinbases.insert(proven);
+        self.proven.push(*proven);
         let (height, hash) = (proven.height(), proven.block());
         self.blocks.push(BitcoinBlock { height, hash, time: TIME + 600 * (height - LOWEST), bits: BITS });
     }
@@ -125,6 +128,14 @@ impl World {
 
     fn verdict(&self) -> BitcoinVerdict {
         self.judge().1.verdict
+    }
+
+    /// A client that has seen all of it.
+    fn follower(&self) -> BitcoinFollower {
+        let mut follower = BitcoinFollower::resume(self.bitcoin());
+        self.proven.iter().for_each(|proven| follower.keep_coinbase(proven, None));
+        follower.follow(self.rootstock.view(), self.now());
+        follower
     }
 }
 
@@ -237,6 +248,25 @@ fn what_does_not_hold_is_named() {
     assert_eq!(other.report_of(&judge, other.now()).verdict, deep);
 }
 
+/// While neither upstreams nor sources respond, no report is made, and answers are given all the same.
+#[test]
+fn a_verdict_ages_by_the_clock_alone() {
+    let mut world = World::new();
+    world.run(90, 4, 3);
+    world.extend(1);
+    let follower = world.follower();
+    let late = world.now() - 60 + MAX_TIP_AGE;
+    assert_eq!(follower.verdict(late), BitcoinVerdict::Held);
+    let old = BitcoinVerdict::Weak(WeakReason::OldTip(MAX_TIP_AGE + 1));
+    assert_eq!(follower.verdict(late + 1), old);
+    assert_eq!(follower.report_at(late + 1).map(|report| report.tip_age), Some(MAX_TIP_AGE + 1));
+    assert_eq!(follower.report().map(|report| report.verdict), Some(BitcoinVerdict::Held));
+    // What is worse stays.
+    for worse in [BitcoinVerdict::Unavailable, BitcoinVerdict::Weak(WeakReason::Reorganised(6))] {
+        assert_eq!(worse.at_tip_age(MAX_TIP_AGE + 1), worse);
+    }
+}
+
 /// A page verifies a branch of Bitcoin's chain as a chain of its own, which takes the place of the one before.
 #[test]
 fn a_deep_reorganisation_is_seen_where_a_chain_is_replaced() {
@@ -253,7 +283,8 @@ fn a_deep_reorganisation_is_seen_where_a_chain_is_replaced() {
         assert!(follower.is_due(world.rootstock.view(), world.now()));
         follower.follow(world.rootstock.view(), world.now());
         let deep = BitcoinVerdict::Weak(WeakReason::Reorganised(6));
-        assert_eq!(follower.verdict() == deep, depth == 6, "{:?}", follower.verdict());
+        let verdict = follower.verdict(world.now());
+        assert_eq!(verdict == deep, depth == 6, "{verdict:?}");
     }
 }
 

@@ -62,6 +62,20 @@ impl WeakReason {
 }
 
 impl BitcoinVerdict {
+    /// The same verdict once Bitcoin's tip is so many seconds old.
+    pub(super) const fn at_tip_age(self, tip_age: u64) -> Self {
+        match self {
+            Self::Held | Self::Weak(_) if tip_age > MAX_TIP_AGE && !self.is_reorganised() => {
+                Self::Weak(WeakReason::OldTip(tip_age))
+            }
+            same => same,
+        }
+    }
+
+    const fn is_reorganised(self) -> bool {
+        matches!(self, Self::Weak(WeakReason::Reorganised(_)))
+    }
+
     /// The word for it in answers.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -287,7 +287,8 @@ impl BitcoinKeeper {
 
     /// Logs what Bitcoin says of the chain when it says something else than before.
     fn log_verdict(&self) {
-        let report = self.shared.client.sync().bitcoin().and_then(|follower| follower.report().cloned());
+        let now = self.shared.now().unix;
+        let report = self.shared.client.sync().bitcoin().and_then(|follower| follower.report_at(now));
         let Some(report) = report else { return };
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let news = (report.verdict.name(), report.hidden.is_some());

@@ -18,7 +18,7 @@ pub(super) fn of(pinned: &PinnedHead, sources: usize) -> ServiceStatus {
         bitcoin: pinned.bitcoin().map(|follower| BitcoinHealth {
             tip: follower.tip().map(|tip| (tip.height, tip.time)),
             sources,
-            report: follower.report().cloned(),
+            report: pinned.bitcoin_report(),
         }),
     }
 }

@@ -378,8 +378,8 @@ impl<'a> Scenario<'a> {
             (sync.checkpoint().number, sync.chain().unwrap().view().lowest())
         };
         let bitcoin = self.known.heaviest();
-        // A report is made anew after half a minute, so that it may miss that the tip has just become too old.
-        if (OLD..OLD + 40).contains(&self.unix.saturating_sub(u64::from(bitcoin.time))) {
+        // The client was asked some seconds before.
+        if (OLD..OLD + 10).contains(&self.unix.saturating_sub(u64::from(bitcoin.time))) {
             return;
         }
         let seen = Seen { branch: &grown.branch, head, base, lowest };
