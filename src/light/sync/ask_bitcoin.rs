@@ -32,11 +32,11 @@ impl HeaderSync {
 
     /// Chooses what an upstream is asked of Bitcoin's chain, if it is time for that.
     pub(super) fn begin_bitcoin(&mut self, upstream: usize) {
-        let Some((peer, follower)) = self.peers.get_mut(upstream).zip(self.bitcoin.as_ref()) else { return };
-        let search = &mut peer.bitcoin;
+        let Some(peer) = self.peers.get_mut(upstream) else { return };
+        let (search, tip) = (&mut peer.bitcoin, self.bitcoin.as_ref().and_then(|follower| follower.tip()));
         let is_due = search.due.is_some_and(|due| due <= self.now.millis);
         if search.asked.is_none() && is_due && matches!(peer.phase, Phase::Idle(_) | Phase::Resting(..)) {
-            search.asked = Some(match (follower.tip(), &self.store.bitcoin.chain) {
+            search.asked = Some(match (tip, &self.store.bitcoin.chain) {
                 (Some(tip), _) => BitcoinAsk::headers(tip.height.saturating_add(1)),
                 (None, Some(stored)) => BitcoinAsk::headers(stored.chain().tip().height),
                 (None, None) => BitcoinAsk::TIP,
@@ -76,31 +76,21 @@ impl HeaderSync {
 
     fn take_bitcoin_response(&mut self, upstream: usize, asked: BitcoinAsk, response: &UpstreamResponse) {
         let (now, network) = (self.now, self.followed.network.bitcoin);
-        let Some((peer, follower)) = self.peers.get_mut(upstream).zip(self.bitcoin.as_mut()) else { return };
-        let text: Option<String> = match response {
-            Ok(raw) => serde_json::from_str(raw.get()).ok().flatten(),
-            Err(RequestFailure::NotRecorded) => None,
-            // Nodes refuse unknown methods with other codes, too; that of a server which has shown its chain says nothing of that.
-            Err(RequestFailure::Rpc { code, .. })
-                if *code == METHOD_NOT_FOUND || follower.tip().is_none() =>
-            {
-                None
+        let Some((peer, network)) = self.peers.get_mut(upstream).zip(network) else { return };
+        // Where it was given up, no upstream had a chain. One may show its chain later.
+        let given_up = self.bitcoin.is_none();
+        let mut follower = self.bitcoin.take().unwrap_or_else(|| Arc::new(BitcoinFollower::new(network)));
+        let next = match shown(response, follower.tip().is_none()) {
+            Ok(Some(text)) => {
+                peer.bitcoin.take(asked, &text, &mut follower, &mut self.store.bitcoin, network, now)
             }
-            _ => {
-                peer.bitcoin.pause(now);
-                return;
-            }
-        };
-        let next = match text.zip(network) {
-            Some((text, network)) => {
-                peer.bitcoin.take(asked, &text, follower, &mut self.store.bitcoin, network, now)
-            }
-            None => NextAsk::Never,
+            Ok(None) => NextAsk::None,
+            Err(Unanswered) => NextAsk::Pause,
         };
         match next {
             NextAsk::Ask(ask) => peer.bitcoin.asked = Some(ask),
             NextAsk::Pause => peer.bitcoin.pause(now),
-            NextAsk::Never => peer.bitcoin.due = None,
+            NextAsk::None => peer.bitcoin.pause_without(now),
             NextAsk::Lie(rule) => {
                 peer.bitcoin.due = None;
                 peer.source.record.failed();
@@ -108,7 +98,8 @@ impl HeaderSync {
             }
         }
         let has_none = follower.tip().is_none();
-        if has_none && self.peers.iter().all(|peer| peer.bitcoin.is_over()) {
+        self.bitcoin = Some(follower).filter(|_| !(given_up && has_none));
+        if !given_up && has_none && self.peers.iter().all(|peer| peer.bitcoin.is_over()) {
             self.give_up_bitcoin();
         }
     }
@@ -127,5 +118,19 @@ impl HeaderSync {
                 peer.phase = Phase::Idle(0);
             }
         }
+    }
+}
+
+/// A response that says nothing of an upstream's chain.
+struct Unanswered;
+
+/// The text of a response; `None` if the upstream has no Bitcoin chain. `is_first` says whether no block is known yet.
+fn shown(response: &UpstreamResponse, is_first: bool) -> Result<Option<String>, Unanswered> {
+    match response {
+        Ok(raw) => Ok(serde_json::from_str(raw.get()).ok().flatten()),
+        Err(RequestFailure::NotRecorded) => Ok(None),
+        // Nodes refuse unknown methods with other codes, too; that of a server which has shown its chain says nothing of that.
+        Err(RequestFailure::Rpc { code, .. }) if *code == METHOD_NOT_FOUND || is_first => Ok(None),
+        Err(_) => Err(Unanswered),
     }
 }

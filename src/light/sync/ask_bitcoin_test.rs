@@ -368,7 +368,7 @@ fn true_headers_at_false_heights_are_not_followed() {
 }
 
 #[test]
-fn upstreams_without_bitcoins_chain_are_not_asked_again() {
+fn upstreams_without_bitcoins_chain_are_asked_much_later() {
     let error = || Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
     let refused = || Err(RequestFailure::Rpc { code: -32000, message: "the method is not available".into() });
     let null = || Ok(RawValue::from_string("null".into()).unwrap());
@@ -378,11 +378,36 @@ fn upstreams_without_bitcoins_chain_are_not_asked_again() {
         assert_eq!(client.ask(0, |_| none()).len(), 1);
         client.millis = minutes(9);
         assert_eq!(client.ask(0, |_| none()).len(), 0);
-        let server = Server::new(10);
+        let mut server = Server::new(10);
         client.ask(1, |request| server.answer(request));
         assert_eq!(client.tip(), 10, "another one is asked");
-        assert_eq!(client.sync.upstreams()[0].record.lies, 0);
+        // The other one is silent, and this one follows Bitcoin's chain by now.
+        server.mine(10, 1);
+        client.millis = minutes(10);
+        client.ask(0, |request| server.answer(request));
+        assert_eq!((client.tip(), client.sync.upstreams()[0].record.lies), (11, 0));
     }
+}
+
+/// No upstream had Bitcoin's chain when the client started: nothing dated its start, and answers had no mark.
+#[test]
+fn bitcoins_chain_is_followed_once_an_upstream_has_it() {
+    let (server, mut client) = (Server::new(10), Client::new(2));
+    for minute in [0, 10, 20] {
+        client.millis = minutes(minute);
+        for upstream in [0, 1] {
+            assert_eq!(client.ask(upstream, |_| unknown()).len(), 1, "{minute}");
+        }
+        assert!(client.sync.bitcoin().is_none());
+    }
+    // A user comes back to the page.
+    client.sync.poll();
+    client.ask(1, |request| server.answer(request));
+    assert_eq!(client.tip(), 10);
+    assert_eq!(client.ask(0, |_| unknown()).len(), 1);
+    assert_eq!(client.tip(), 10, "one that has none changes nothing");
+    client.millis = minutes(21);
+    assert_eq!(client.ask(1, |request| server.answer(request)), [r#"Headers["0xb","0x7e0"]"#]);
 }
 
 #[test]

@@ -26,6 +26,9 @@ use crate::{
 /// Pause between two looks at an upstream's Bitcoin chain, in milliseconds.
 const POLL: u64 = 60_000;
 
+/// Pause after an upstream has said that it has none, in milliseconds. It may be a Rootlight that follows one later.
+const LATER: u64 = 10 * POLL;
+
 /// Headers with which a chain is complete: there are at most 4,031, and those of blocks that were found meanwhile.
 const MOST_BEGUN: usize = 2 * MAX_SERVED_HEADERS as usize;
 
@@ -47,6 +50,8 @@ pub(super) struct BitcoinSearch {
     pub(super) is_alone: bool,
     /// When it is asked next, on the monotonic clock; `None` if it is not asked.
     pub(super) due: Option<u64>,
+    /// Whether it has said that it has none, the last time that it was asked.
+    has_none: bool,
     /// The part of its own chain that the upstream has shown, until the chain is complete.
     begun: Option<BegunChain>,
     /// The tip for which it was asked for coinbases last.
@@ -86,7 +91,7 @@ pub(super) enum NextAsk {
     Ask(BitcoinAsk),
     Pause,
     /// The upstream has no Bitcoin chain.
-    Never,
+    None,
     /// No honest upstream says so.
     Lie(&'static str),
 }
@@ -111,14 +116,25 @@ impl BitcoinAsk {
 }
 
 impl BitcoinSearch {
-    /// Whether the upstream is not asked any more.
+    /// Whether the upstream has no Bitcoin chain, or is not asked any more.
     pub(super) const fn is_over(&self) -> bool {
-        self.due.is_none() && self.asked.is_none()
+        (self.due.is_none() || self.has_none) && self.asked.is_none()
     }
 
     /// The upstream is asked again later.
     pub(super) fn pause(&mut self, now: Now) {
-        (self.due, self.begun) = (Some(now.plus(POLL)), None);
+        (self.due, self.begun, self.has_none) = (Some(now.plus(POLL)), None, false);
+    }
+
+    /// The upstream has no Bitcoin chain, and is asked much later whether it has one then.
+    pub(super) fn pause_without(&mut self, now: Now) {
+        self.pause(now);
+        (self.due, self.has_none) = (Some(now.plus(LATER)), true);
+    }
+
+    /// An upstream that is asked at all is asked at once.
+    pub(super) fn hasten(&mut self) {
+        self.due = self.due.map(|_| 0);
     }
 
     /// Takes a response, and chooses what to ask next.

@@ -192,6 +192,7 @@ impl SyncPeer {
             *due = 0;
         }
         self.source.no_uncles = false;
+        self.bitcoin.hasten();
     }
 }
 
