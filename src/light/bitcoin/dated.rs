@@ -6,6 +6,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
+use super::seen_blocks::SeenBlocks;
 use crate::consensus::bitcoin::{BitcoinChain, BitcoinHeader};
 use crate::consensus::{ChainView, Origin, VerifiedHeader};
 use crate::types::{B256, U256};
@@ -24,8 +25,6 @@ pub const MAX_DATED_HEADERS: usize = 16_384;
 /// is much younger than the next block was not mined when it says, or its miner named an old block, which would stretch
 /// what is judged.
 const MOST_APART: u64 = 7_200;
-/// Newest Bitcoin blocks whose hashes are remembered, to see how deep a reorganisation went.
-const REMEMBERED: u32 = 64;
 
 /// The least share of Bitcoin's own work in suffixes of the Bitcoin chain from a length on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,17 +158,29 @@ pub struct DatedWork {
     unproven: Option<u64>,
     /// Counted work by the height of its parent.
     by_parent: BTreeMap<u32, U256>,
-    /// The newest Bitcoin blocks at the last look, oldest first.
-    seen: VecDeque<(u32, B256)>,
-    /// Height of the Bitcoin tip and blocks removed, at the deepest reorganisation that was seen.
-    deepest: Option<(u32, u32)>,
+    seen: SeenBlocks,
 }
 
 impl DatedWork {
     /// Dates the canonical headers from this block number on.
     #[must_use]
     pub fn new(from: u64) -> Self {
-        Self { from, ..Self::default() }
+        Self::after(from, SeenBlocks::default())
+    }
+
+    /// The same, after these Bitcoin blocks were seen.
+    pub(super) fn after(from: u64, seen: SeenBlocks) -> Self {
+        Self { from, seen, ..Self::default() }
+    }
+
+    /// The Bitcoin blocks that were seen.
+    pub(super) const fn seen(&self) -> &SeenBlocks {
+        &self.seen
+    }
+
+    /// The same, to be changed.
+    pub(super) const fn seen_mut(&mut self) -> &mut SeenBlocks {
+        &mut self.seen
     }
 
     /// Follows both chains. Call it after either has changed. Headers whose proof of work is not checked have no date.
@@ -209,12 +220,10 @@ impl DatedWork {
 
     /// Looks again at the headers whose dates the Bitcoin chain has changed since the last call.
     pub fn follow_bitcoin(&mut self, bitcoin: &BitcoinChain) {
-        let tip = bitcoin.tip();
-        if self.seen.back() == Some(&(tip.height, tip.hash)) {
+        if !self.seen.are_old(bitcoin) {
             return;
         }
-        let fork = self.highest_common(bitcoin);
-        self.note_reorganisation(fork, tip.height);
+        let fork = self.seen.look(bitcoin);
         let changed = |point: &Point| match point.parent {
             // The block on top of the parent is known and still the same.
             Some(height) if fork.is_some_and(|fork| height < fork) => false,
@@ -225,31 +234,12 @@ impl DatedWork {
             again.iter().for_each(|point| self.discount(point));
             again.into_iter().for_each(|point| self.add(point.header, bitcoin));
         }
-        let from = tip.height.saturating_sub(REMEMBERED).max(bitcoin.start().height);
-        let blocks = (from..=tip.height).filter_map(|height| bitcoin.at(height));
-        self.seen = blocks.map(|block| (block.height, block.hash)).collect();
-    }
-
-    /// The newest block of the last look that is still in the Bitcoin chain.
-    fn highest_common(&self, bitcoin: &BitcoinChain) -> Option<u32> {
-        let kept =
-            |(height, hash): &&(u32, B256)| bitcoin.at(*height).is_some_and(|block| block.hash == *hash);
-        self.seen.iter().rev().find(kept).map(|(height, _)| *height)
-    }
-
-    fn note_reorganisation(&mut self, fork: Option<u32>, tip: u32) {
-        let Some((old_tip, _)) = self.seen.back() else { return };
-        let removed = fork.map_or(REMEMBERED, |fork| old_tip.saturating_sub(fork));
-        if removed > self.reorganisation(tip).unwrap_or_default() {
-            self.deepest = Some((tip, removed));
-        }
     }
 
     /// Blocks removed by the deepest reorganisation of the Bitcoin chain of about its last day (144 blocks).
     #[must_use]
     pub fn reorganisation(&self, tip: u32) -> Option<u32> {
-        let recent = |(at, _): &(u32, u32)| at.saturating_add(144) > tip;
-        self.deepest.filter(recent).map(|(_, removed)| removed)
+        self.seen.removed(tip)
     }
 
     fn add(&mut self, header: DatedHeader, bitcoin: &BitcoinChain) {

@@ -6,12 +6,13 @@ use super::coinbases::{Coinbases, KEPT_COINBASES};
 use super::commitments::COUNTED_BLOCKS;
 use super::evidence::BlockEvidence;
 use super::judge::{BitcoinJudge, BitcoinReport};
+use super::seen_blocks::SeenBlocks;
 use super::tags::JUDGED_TAGS;
 use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION};
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::{
     BitcoinBlock, BitcoinChain, BitcoinChainError, BitcoinInserted, BitcoinNetwork, CoinbaseProof,
-    CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN, HashedHeader, ProvenCoinbase,
+    CoinbaseProofBuf, CoinbaseProofError, HEADER_LEN, HashedHeader, ProvenCoinbase, StoredBitcoinError,
 };
 use crate::types::B256;
 
@@ -21,6 +22,8 @@ const JUDGED_HEADERS: u64 = COUNTED_BLOCKS as u64 * 30;
 /// Seconds after which a report is made anew although neither chain has changed: uncles may have been proven meanwhile, and the
 /// age of Bitcoin's tip is judged too.
 const REPORT_AGE: u64 = 30;
+/// The number from which on a judge looks at headers before there is a chain to judge.
+const NOT_BEGUN: u64 = u64::MAX;
 
 /// The state of both chains from which a report was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +39,7 @@ struct ReportBasis {
 pub struct BitcoinFollower {
     chain: BitcoinChain,
     coinbases: Coinbases,
-    judge: Option<BitcoinJudge>,
+    judge: BitcoinJudge,
     /// How often sources have shown something new.
     changes: u64,
     report: Option<(ReportBasis, u64, BitcoinReport)>,
@@ -51,17 +54,47 @@ impl BitcoinFollower {
         Self::resume(BitcoinChain::new(network))
     }
 
-    /// A follower of a chain that was stored ([`BitcoinChain::restore`]).
+    /// A follower of a chain that was verified elsewhere.
     #[must_use]
     pub fn resume(chain: BitcoinChain) -> Self {
-        Self {
-            chain,
-            coinbases: Coinbases::default(),
-            judge: None,
-            changes: 0,
-            report: None,
-            behind: Vec::new(),
-        }
+        Self::after(chain, SeenBlocks::default())
+    }
+
+    /// A follower of a chain, after these of its blocks were seen.
+    fn after(chain: BitcoinChain, mut seen: SeenBlocks) -> Self {
+        seen.begin(&chain);
+        let mut judge = BitcoinJudge::new(NOT_BEGUN);
+        *judge.dated_mut().seen_mut() = seen;
+        let (coinbases, behind) = (Coinbases::default(), Vec::new());
+        Self { chain, coinbases, judge, changes: 0, report: None, behind }
+    }
+
+    /// Takes back what [`Self::stored`] returned, and verifies it ([`BitcoinChain::restore`]). `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoredBitcoinError`]: nothing of it can be used.
+    pub fn restore(network: BitcoinNetwork, stored: &[u8], now: u64) -> Result<Self, StoredBitcoinError> {
+        let (seen, chain) = SeenBlocks::restore(stored)?;
+        Ok(Self::after(BitcoinChain::restore(network, chain, now)?, seen))
+    }
+
+    /// The bytes to store: those of the chain ([`BitcoinChain::stored`]), and a deep reorganisation of its last day.
+    #[must_use]
+    pub fn stored(&self) -> Vec<u8> {
+        let mut stored = self.judge.dated().seen().stored(self.chain.tip().height);
+        stored.append(&mut self.chain.stored());
+        stored
+    }
+
+    /// The same follower, whose chain holds so many headers ([`BitcoinChain::holding`]).
+    #[must_use]
+    pub fn holding(self, headers: u32) -> Self {
+        Self { chain: self.chain.holding(headers), ..self }
+    }
+
+    /// Remembers which of Bitcoin's blocks another follower has seen, whose chain is not used.
+    pub(in crate::light) fn remember(&mut self, other: &Self) {
+        *self.judge.dated_mut().seen_mut() = other.judge.dated().seen().clone();
     }
 
     /// The Bitcoin chain.
@@ -108,9 +141,9 @@ impl BitcoinFollower {
     /// Follows another Bitcoin chain, which was verified apart. What was seen of the one before is remembered: how deep the
     /// reorganisation is, and the coinbases of blocks that both have.
     pub(in crate::light) fn replace_chain(&mut self, chain: BitcoinChain) {
-        if chain.lowest() > self.chain.tip().height {
+        if !self.judge.dated().seen().reach(chain.lowest()) {
             // No block of both is held, so that nothing tells a reorganisation.
-            self.judge = None;
+            self.judge = BitcoinJudge::new(NOT_BEGUN);
         }
         self.chain = chain;
         self.changes = self.changes.saturating_add(1);
@@ -193,11 +226,11 @@ impl BitcoinFollower {
     /// Follows the Rootstock chain; `now` is in seconds since 1970. Call [`Self::is_due`] first where the follower is shared.
     pub(in crate::light) fn follow(&mut self, view: &ChainView, now: u64) {
         let first = view.head().number.saturating_sub(JUDGED_HEADERS);
-        let judge = match &mut self.judge {
-            Some(judge) if judge.dated().from() <= first => judge,
-            // Another chain was followed before, whose numbers were higher.
-            judge => judge.insert(BitcoinJudge::new(first)),
-        };
+        let judge = &mut self.judge;
+        if judge.dated().from() > first {
+            // None was followed before, or another chain, whose numbers were higher.
+            judge.begin_at(first);
+        }
         judge.follow(view, &self.chain);
         let report = judge.report(view, &self.chain, &self.coinbases, now);
         // The newest block has none on top.
@@ -255,6 +288,101 @@ impl BitcoinFollower {
     /// The Bitcoin blocks above a canonical Rootstock block, as of the newest report; `now` is in seconds since 1970.
     #[must_use]
     pub fn evidence(&self, number: u64, now: u64) -> Option<BlockEvidence> {
-        Some(self.judge.as_ref()?.evidence(number, &self.chain, self.report()?, now))
+        Some(self.judge.evidence(number, &self.chain, self.report()?, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consensus::bitcoin::testing::mine_on;
+
+    const START: u32 = 1_700_000_000;
+    const NOW: u64 = 2_000_000_000;
+    const REGTEST: BitcoinNetwork = BitcoinNetwork::REGTEST;
+
+    /// A client that has seen thirty blocks.
+    fn with_thirty_blocks() -> BitcoinFollower {
+        let mut follower = BitcoinFollower::new(REGTEST);
+        follower.insert(&mine_on(REGTEST.checkpoint.hash, 0, START, 600, REGTEST.limit, 30), NOW).unwrap();
+        look(&mut follower);
+        follower
+    }
+
+    /// What judging the Rootstock chain begins with.
+    fn look(follower: &mut BitcoinFollower) {
+        follower.judge.dated_mut().follow_bitcoin(&follower.chain);
+    }
+
+    /// A source shows a longer branch, which replaces the newest blocks.
+    fn replace(follower: &mut BitcoinFollower, newest: u32) {
+        let tip = follower.chain.tip().height;
+        let fork = follower.chain.at(tip - newest).unwrap();
+        let branch = mine_on(fork.hash, u64::from(tip), fork.time, 600, REGTEST.limit, newest as usize + 1);
+        follower.insert(&branch, NOW).unwrap();
+        look(follower);
+        assert_eq!(follower.chain.tip().height, tip + 1);
+    }
+
+    fn removed(follower: &BitcoinFollower) -> Option<u32> {
+        follower.judge.dated().reorganisation(follower.chain.tip().height)
+    }
+
+    fn restored(follower: &BitcoinFollower) -> BitcoinFollower {
+        BitcoinFollower::restore(REGTEST, &follower.stored(), NOW).unwrap()
+    }
+
+    #[test]
+    fn a_reorganisation_is_remembered_between_two_runs() {
+        let before = with_thirty_blocks();
+        assert_eq!((removed(&before), before.stored()), (None, before.chain.stored()));
+        let mut during = before.clone();
+        replace(&mut during, 6);
+        assert_eq!((removed(&during), removed(&restored(&during))), (Some(6), Some(6)));
+        // Again after the next run, until a day has passed.
+        let mut later = restored(&restored(&during));
+        replace(&mut later, 2);
+        assert_eq!(removed(&later), Some(6));
+        let tip = later.chain.tip();
+        later.insert(&mine_on(tip.hash, 0, tip.time, 600, REGTEST.limit, 144), NOW).unwrap();
+        look(&mut later);
+        assert_eq!((removed(&later), later.stored()), (None, later.chain.stored()));
+        // While no client ran.
+        let mut between = restored(&before);
+        replace(&mut between, 7);
+        assert_eq!(removed(&between), Some(7));
+    }
+
+    #[test]
+    fn a_chain_that_is_fetched_anew_is_compared_with_the_stored_one() {
+        let (before, mut other) = (with_thirty_blocks(), with_thirty_blocks());
+        replace(&mut other, 8);
+        let mut follower = BitcoinFollower::new(REGTEST);
+        follower.remember(&before);
+        follower.replace_chain(other.chain);
+        look(&mut follower);
+        assert_eq!(removed(&follower), Some(8));
+    }
+
+    #[test]
+    fn a_damaged_or_impossible_reorganisation_is_not_remembered() {
+        let mut follower = with_thirty_blocks();
+        replace(&mut follower, 6);
+        let stored = follower.stored();
+        let (seen, chain) = stored.split_at(stored.len() - follower.chain.stored().len());
+        assert_eq!(seen.len(), 17);
+        for at in 1..17 {
+            let mut damaged = stored.clone();
+            damaged[at] ^= 1;
+            let read = BitcoinFollower::restore(REGTEST, &damaged, NOW).map(drop);
+            assert_eq!(read, Err(StoredBitcoinError::Checksum), "byte {at}");
+            let read = BitcoinFollower::restore(REGTEST, &seen[..at], NOW).map(drop);
+            assert_eq!(read, Err(StoredBitcoinError::Form(Some(2))), "{at} bytes");
+        }
+        // Whoever can write the file can write the checksum.
+        let ahead = with_thirty_blocks().chain.stored();
+        let ahead = BitcoinFollower::restore(REGTEST, &[seen, &ahead].concat(), NOW).unwrap();
+        assert_eq!(removed(&ahead), None, "the reorganisation was at block 31");
+        assert_eq!(removed(&BitcoinFollower::restore(REGTEST, chain, NOW).unwrap()), None);
     }
 }

@@ -42,6 +42,17 @@ impl BitcoinJudge {
         Self { dated: DatedWork::new(from), commitments: Commitments::new(from) }
     }
 
+    /// Judges the canonical headers from this block number on from now on, and remembers what was seen of Bitcoin.
+    pub(super) fn begin_at(&mut self, from: u64) {
+        let seen = core::mem::take(self.dated.seen_mut());
+        *self = Self { dated: DatedWork::after(from, seen), commitments: Commitments::new(from) };
+    }
+
+    /// The same, to be changed.
+    pub(super) const fn dated_mut(&mut self) -> &mut DatedWork {
+        &mut self.dated
+    }
+
     /// Follows both chains. Call it after either has changed or uncles were proven. A new header costs a few steps.
     pub fn follow(&mut self, view: &ChainView, bitcoin: &BitcoinChain) {
         self.dated.follow(view, bitcoin);

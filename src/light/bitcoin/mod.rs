@@ -6,6 +6,7 @@
 //! | `commitments` | blocks of the Bitcoin chain that commit to shown headers or to their proven uncles |
 //! | `coinbases` | proven coinbases of the newest Bitcoin blocks |
 //! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that nobody shows |
+//! | `seen_blocks` | Bitcoin's newest blocks as the client saw them, and how deep they were reorganised |
 //! | `judge`, `verdict` | all of it together |
 //! | `evidence` | what stands above one block, and what a forgery of it costs |
 //! | `served` | how Rootlights pass on headers and coinbases |
@@ -20,6 +21,7 @@ mod evidence;
 mod follower;
 mod hidden;
 mod judge;
+mod seen_blocks;
 mod served;
 mod shown;
 mod tags;

@@ -169,12 +169,16 @@ impl BitcoinSearch {
         }
         if follower.tip().is_none() {
             let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
-            match stored.chain.take().filter(|chain| shown == Some(chain.chain().tip().hash)) {
-                Some(chain) => {
+            match stored.chain.take() {
+                Some(chain) if shown == Some(chain.chain().tip().hash) => {
                     stored.tip = chain.chain().tip().hash;
                     *follower = chain;
                 }
-                None => return NextAsk::Ask(BitcoinAsk::TIP),
+                other => {
+                    // A reorganisation since then may be a deep one.
+                    other.iter().for_each(|chain| Arc::make_mut(follower).remember(chain));
+                    return NextAsk::Ask(BitcoinAsk::TIP);
+                }
             }
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {

@@ -13,7 +13,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::consensus::HeaderChain;
-use crate::{consensus::bitcoin::BitcoinChain, light::bitcoin::BitcoinFollower, types::B256};
+use crate::{light::bitcoin::BitcoinFollower, types::B256};
 
 /// New blocks of Bitcoin's chain with which it is written again, which takes up to 174 kB: those of three hours. A restart
 /// asks for those that are missing, 1 kB.
@@ -58,7 +58,7 @@ impl HeaderSync {
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
     }
 
-    /// The bytes of Bitcoin's chain ([`BitcoinChain::stored`]), if the host has to store them in place of those of the last call:
+    /// The bytes of Bitcoin's chain ([`BitcoinFollower::stored`]), if the host has to store them in place of those of the last call:
     /// they lack the blocks of some hours, or their newest block was replaced.
     pub fn export_bitcoin(&mut self) -> Option<Vec<u8>> {
         let follower = self.bitcoin.as_ref()?;
@@ -68,16 +68,16 @@ impl HeaderSync {
             return None;
         }
         self.store.bitcoin.tip = tip.hash;
-        Some(chain.stored())
+        Some(follower.stored())
     }
 
     /// Takes back what [`Self::export_bitcoin`] returned, before anything else is done. It counts once an upstream shows its newest
     /// block, and nothing of it does if it does not verify or ends too long ago. `now` is the wall clock in seconds since 1970.
     pub fn restore_bitcoin(&mut self, stored: &[u8], now: u64) {
         let Some(network) = self.followed.network.bitcoin else { return };
-        let Ok(chain) = BitcoinChain::restore(network, stored, now) else { return };
-        if now.saturating_sub(chain.tip().time.into()) <= LONGEST_PAUSE {
-            self.store.bitcoin.chain = Some(Arc::new(BitcoinFollower::resume(chain)));
+        let Ok(follower) = BitcoinFollower::restore(network, stored, now) else { return };
+        if now.saturating_sub(follower.chain().tip().time.into()) <= LONGEST_PAUSE {
+            self.store.bitcoin.chain = Some(Arc::new(follower));
         }
     }
 

@@ -92,7 +92,7 @@ impl BitcoinKeeper {
         // Other clients ask for the headers since the built-in block.
         let follower = restored.map_or_else(
             || at_built_in(network),
-            |chain| BitcoinFollower::resume(chain.holding(SERVED_BITCOIN_HEADERS)),
+            |follower| follower.holding(SERVED_BITCOIN_HEADERS),
         );
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
@@ -256,7 +256,7 @@ impl BitcoinKeeper {
         if before == tip {
             return;
         }
-        let (path, bytes) = (path.clone(), self.with(|follower| follower.chain().stored()));
+        let (path, bytes) = (path.clone(), self.with(|follower| follower.stored()));
         let saved = tokio::task::spawn_blocking(move || save(&path, &bytes).map_err(|error| (path, error)));
         if let Ok(Err((path, error))) = saved.await {
             warn!("{}: {error}; Bitcoin's headers are not stored", path.display());
@@ -340,7 +340,7 @@ fn is_false(error: &CoinbaseProofError, depth: u32) -> bool {
 }
 
 /// The chain of an earlier run. Its headers are verified again.
-fn restore(path: &Path, network: BitcoinNetwork) -> Option<BitcoinChain> {
+fn restore(path: &Path, network: BitcoinNetwork) -> Option<BitcoinFollower> {
     let unusable = |error: &dyn Display| {
         warn!("{}: {error}; Bitcoin's headers are fetched again", path.display());
     };
@@ -352,7 +352,7 @@ fn restore(path: &Path, network: BitcoinNetwork) -> Option<BitcoinChain> {
             return None;
         }
     };
-    BitcoinChain::restore(network, &bytes, unix_time()).inspect_err(|error| unusable(error)).ok()
+    BitcoinFollower::restore(network, &bytes, unix_time()).inspect_err(|error| unusable(error)).ok()
 }
 
 fn save(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

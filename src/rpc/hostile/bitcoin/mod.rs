@@ -87,8 +87,9 @@ struct Scenario<'a> {
     millis: u64,
     /// Bitcoin blocks of the scenario so far.
     grown: usize,
-    /// Whether the client has seen a deep reorganisation of Bitcoin.
+    /// Whether the client has seen a deep reorganisation of Bitcoin, and the tip at its last look.
     deep: bool,
+    looked_at: B256,
     /// Whether the client has started again with what it stored.
     restarted: bool,
     tally: &'a mut Tally,
@@ -123,12 +124,14 @@ impl<'a> Scenario<'a> {
         drop(sync);
         let tags = drawn.bitcoin.iter().map(|block| (block.hash, block.tag)).collect();
         let known = Known::base(&shared().bitcoin);
+        let looked_at = known.tip();
         Self {
             seed,
             drawn,
             random,
             client,
             known,
+            looked_at,
             tags,
             unix: 0,
             millis: 0,
@@ -193,6 +196,7 @@ impl<'a> Scenario<'a> {
         run(&mut self.client, &mut ways, self.unix, self.millis, self.millis + millis);
         self.millis += millis;
         self.unix += millis / 1_000;
+        self.look();
     }
 
     /// Each source shows headers in any order, and coinbases of those that the client then has.
@@ -217,12 +221,19 @@ impl<'a> Scenario<'a> {
     }
 
     fn show_headers(&mut self, headers: &[[u8; HEADER_LEN]], valid: bool) {
-        let (unix, tip) = (self.unix, self.known.tip());
+        let unix = self.unix;
         self.feed(|follower| follower.insert(headers, unix).map(|_| ()));
         if valid {
             headers.iter().for_each(|header| self.known.add(header));
-            // A client that follows no chain yet does not look.
-            self.deep |= self.client.sync().is_synced() && self.known.removed(tip) >= 6;
+            self.look();
+        }
+    }
+
+    /// Notes what the client sees of Bitcoin, unless it follows no chain yet. In a new run it looks from where the last one ended.
+    fn look(&mut self) {
+        if self.client.sync().is_synced() {
+            self.deep |= self.known.removed(self.looked_at) >= 6;
+            self.looked_at = self.known.tip();
         }
     }
 
@@ -231,14 +242,14 @@ impl<'a> Scenario<'a> {
         let (pages, record, bitcoin) = {
             let mut sync = self.client.sync_mut();
             let Some(record) = sync.window_record() else { return };
-            (sync.export(), record, sync.bitcoin().unwrap().chain().stored())
+            (sync.export(), record, sync.bitcoin().unwrap().stored())
         };
-        let chain = BitcoinChain::restore(network().bitcoin.unwrap(), &bitcoin, self.unix).unwrap();
+        let follower = BitcoinFollower::restore(network().bitcoin.unwrap(), &bitcoin, self.unix).unwrap();
         let count = pages.last().unwrap().index + 1;
         let page = |index| pages.iter().find(|page| page.index == index).map(|page| page.bytes.clone());
         self.client = client(&self.drawn);
         let mut sync = self.client.sync_mut();
-        sync.follow_bitcoin(BitcoinFollower::resume(chain));
+        sync.follow_bitcoin(follower);
         sync.judge_windows_by(Arc::new(BitcoinDates::since(Now { unix: self.unix, millis: self.millis })));
         assert!(sync.resume_window(&record, self.unix));
         let restored = sync.restore(count, &mut |index| Ok(page(index)));
@@ -247,7 +258,8 @@ impl<'a> Scenario<'a> {
             self.fail(&format!("what the client stored is refused: {fault}"));
         }
         self.known.forget();
-        (self.deep, self.restarted) = (false, true);
+        // The client begins with the tip that it stored.
+        (self.restarted, self.looked_at) = (true, self.known.tip());
         self.tally.restarted += 1;
     }
 

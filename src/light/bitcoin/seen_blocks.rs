@@ -1,0 +1,105 @@
+//! The newest Bitcoin blocks that a client has seen, and how deep they were reorganised.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::consensus::bitcoin::{BitcoinChain, StoredBitcoinError, double_sha256};
+use crate::types::B256;
+
+/// Newest Bitcoin blocks whose hashes are remembered, to see how deep a reorganisation went.
+const REMEMBERED: u32 = 64;
+/// Bitcoin blocks for which a reorganisation is remembered: about a day's.
+const DAY: u32 = 144;
+/// The form of a stored reorganisation: `0x02 | height of the tip (4) | blocks removed (4) | checksum (8)`, numbers little-endian. No
+/// stored chain begins with this byte.
+const FORM: u8 = 2;
+const CHECKSUM_LEN: usize = 8;
+
+/// A reorganisation of the Bitcoin chain.
+#[derive(Debug, Clone, Copy)]
+struct Reorganisation {
+    /// Height of the tip after it.
+    at: u32,
+    /// Blocks that left the chain.
+    removed: u32,
+}
+
+/// The newest Bitcoin blocks at the last look, and the deepest reorganisation that was seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SeenBlocks {
+    /// Oldest first.
+    newest: VecDeque<(u32, B256)>,
+    deepest: Option<Reorganisation>,
+}
+
+impl SeenBlocks {
+    /// Whether the tip of the chain is another one than at the last look.
+    pub(super) fn are_old(&self, bitcoin: &BitcoinChain) -> bool {
+        let tip = bitcoin.tip();
+        self.newest.back() != Some(&(tip.height, tip.hash))
+    }
+
+    /// Whether the newest of them is at this height or above.
+    pub(super) fn reach(&self, height: u32) -> bool {
+        self.newest.back().is_some_and(|(newest, _)| *newest >= height)
+    }
+
+    /// Looks at the chain. Returns the height of the newest block of the last look that is still in it.
+    pub(super) fn look(&mut self, bitcoin: &BitcoinChain) -> Option<u32> {
+        let tip = bitcoin.tip().height;
+        let is_kept =
+            |(height, hash): &&(u32, B256)| bitcoin.at(*height).is_some_and(|block| block.hash == *hash);
+        let fork = self.newest.iter().rev().find(is_kept).map(|(height, _)| *height);
+        if let Some((newest, _)) = self.newest.back() {
+            let removed = fork.map_or(REMEMBERED, |fork| newest.saturating_sub(fork));
+            if removed > self.removed(tip).unwrap_or_default() {
+                self.deepest = Some(Reorganisation { at: tip, removed });
+            }
+        }
+        let from = tip.saturating_sub(REMEMBERED).max(bitcoin.start().height);
+        let blocks = (from..=tip).filter_map(|height| bitcoin.at(height));
+        self.newest = blocks.map(|block| (block.height, block.hash)).collect();
+        fork
+    }
+
+    /// Blocks removed by the deepest reorganisation of the chain of about its last day. `tip` is the height of its tip.
+    pub(super) fn removed(&self, tip: u32) -> Option<u32> {
+        let is_recent = |deepest: &Reorganisation| deepest.at.saturating_add(DAY) > tip;
+        self.deepest.filter(is_recent).map(|deepest| deepest.removed)
+    }
+
+    /// The bytes to store before those of the chain, whose tip has this height; none if no recent reorganisation was seen.
+    pub(super) fn stored(&self, tip: u32) -> Vec<u8> {
+        let (Some(Reorganisation { at, removed }), Some(_)) = (self.deepest, self.removed(tip)) else {
+            return Vec::new();
+        };
+        let content = [&[FORM][..], &at.to_le_bytes(), &removed.to_le_bytes()].concat();
+        let sum = double_sha256(&content);
+        content.into_iter().chain(sum.iter().copied().take(CHECKSUM_LEN)).collect()
+    }
+
+    /// Takes back what was stored before the bytes of a chain, and returns these with it.
+    ///
+    /// # Errors
+    /// The bytes are cut off or damaged.
+    pub(super) fn restore(stored: &[u8]) -> Result<(Self, &[u8]), StoredBitcoinError> {
+        let Some((&FORM, rest)) = stored.split_first() else { return Ok((Self::default(), stored)) };
+        let cut = StoredBitcoinError::Form(Some(FORM));
+        let (at, rest) = rest.split_first_chunk().ok_or(cut)?;
+        let (removed, rest) = rest.split_first_chunk().ok_or(cut)?;
+        let (sum, chain) = rest.split_first_chunk::<CHECKSUM_LEN>().ok_or(cut)?;
+        if !double_sha256(&[&[FORM][..], at, removed].concat()).starts_with(sum) {
+            return Err(StoredBitcoinError::Checksum);
+        }
+        let deepest =
+            Reorganisation { at: u32::from_le_bytes(*at), removed: u32::from_le_bytes(*removed) };
+        Ok((Self { deepest: Some(deepest), ..Self::default() }, chain))
+    }
+
+    /// Looks at the chain for the first time. A reorganisation at a height that the chain does not reach never happened.
+    pub(super) fn begin(&mut self, bitcoin: &BitcoinChain) {
+        let tip = bitcoin.tip().height;
+        self.deepest = self.deepest.filter(|deepest| deepest.at <= tip);
+        self.look(bitcoin);
+    }
+}
