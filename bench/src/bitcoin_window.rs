@@ -10,7 +10,7 @@ use rootlight::consensus::bitcoin::{
 };
 use rootlight::light::bitcoin::{
     DatedHeader, DatedReport, DatedWork, JUDGED_TAGS, MAX_LAG, MIN_SUFFIX, ShownChain, TagClass, TagCounts,
-    TagFault, classify, judge_classes,
+    TagFault, accept_all, classify, count_classes,
 };
 use rootlight::types::{B256, U256};
 
@@ -117,7 +117,7 @@ pub fn honest_window(bitcoin: &Skeleton, miners: Miners, rng: &mut Rng) -> Outco
     // The newest Bitcoin block has none on top. The oldest ones fill up the window where chance gave few.
     classes.pop();
     let older = std::iter::from_fn(|| Some(honest_class(miners, rng)));
-    let (_, tags) = judge_classes(classes.iter().rev().copied().chain(older.take(72)));
+    let tags = accept_all(&count_classes(classes.iter().rev().copied().chain(older.take(72))));
     Outcome { dated, least_share, tags }
 }
 
@@ -277,23 +277,43 @@ pub fn foreign_tags(pool: f64, blocks: u64, rng: &mut Rng) -> u32 {
 /// at 36, at 72, and at both, by the rule itself for all numbers of tags.
 #[must_use]
 pub fn exact_acceptance(attacker: f64, honest: f64) -> [f64; 3] {
+    exact(attacker, honest, |counts| counts.accept().is_ok())
+}
+
+/// The probability that a chain is contested, at 36 tags or at 72, of which each is own with probability `own` and names one other
+/// branch with `foreign`.
+#[must_use]
+pub fn exact_contest(own: f64, foreign: f64) -> f64 {
+    let [_, _, never] = exact(own, foreign, |counts| !counts.is_contested(counts.foreign));
+    1.0 - never
+}
+
+/// The probability that counts pass at 36, at 72, and at both.
+fn exact(own: f64, foreign: f64, passes: impl Fn(&TagCounts) -> bool) -> [f64; 3] {
     let [few, many] = JUDGED_TAGS.map(|blocks| blocks as usize);
-    let (first, whole) = (distribution(attacker, honest, few), distribution(attacker, honest, many));
-    let second = distribution(attacker, honest, many - few);
-    let accepted = |own: usize, foreign: usize, blocks: usize| {
+    let (first, whole) = (distribution(own, foreign, few), distribution(own, foreign, many));
+    let second = distribution(own, foreign, many - few);
+    let passes = |own: usize, foreign: usize, blocks: usize| {
         let (own, foreign) = (own as u32, foreign as u32);
         let none = (blocks as u32).saturating_sub(own + foreign);
-        TagCounts { own, foreign, none, ..TagCounts::default() }.accept().is_ok()
+        passes(&TagCounts { own, foreign, none, ..TagCounts::default() })
     };
     let sum = |all: &[(usize, usize, f64)], blocks: usize| -> f64 {
-        all.iter().filter(|(own, foreign, _)| accepted(*own, *foreign, blocks)).map(|(_, _, p)| p).sum()
+        all.iter().filter(|(own, foreign, _)| passes(*own, *foreign, blocks)).map(|(_, _, p)| p).sum()
     };
     let both =
-        first.iter().filter(|(own, foreign, _)| accepted(*own, *foreign, few)).map(|(own, foreign, p)| {
-            let fits = second.iter().filter(|(o, f, _)| accepted(own + o, foreign + f, many));
+        first.iter().filter(|(own, foreign, _)| passes(*own, *foreign, few)).map(|(own, foreign, p)| {
+            let fits = second.iter().filter(|(o, f, _)| passes(own + o, foreign + f, many));
             p * fits.map(|(_, _, q)| q).sum::<f64>()
         });
     [sum(&first, few), sum(&whole, many), both.sum()]
+}
+
+/// The probability that at least `least` of the newest 72 Bitcoin blocks are a pool's.
+#[must_use]
+pub fn made_up(pool: f64, least: usize) -> f64 {
+    let fewer = distribution(pool, 0.0, 72).into_iter().filter(|(tags, _, _)| *tags < least);
+    1.0 - fewer.map(|(_, _, p)| p).sum::<f64>()
 }
 
 /// The probability of each number of own and foreign tags.

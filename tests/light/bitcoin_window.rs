@@ -7,7 +7,7 @@ mod simulation;
 use fastrand::Rng;
 use rootlight::light::bitcoin::MIN_SUFFIX;
 use simulation::{
-    Miners, Skeleton, exact_acceptance, foreign_tags, forged_tags, forged_window, honest_window,
+    Miners, Skeleton, exact_acceptance, exact_contest, foreign_tags, forged_tags, forged_window, honest_window,
 };
 
 const DRAWS: u64 = 300;
@@ -56,5 +56,21 @@ fn a_hidden_branch_is_noticed_as_often_as_stated() {
         let noticed = (0..draws).filter(|_| foreign_tags(pool, blocks, &mut rng) > 0).count();
         let share = noticed as f64 / draws as f64;
         assert!((share - stated).abs() < 0.05, "{pool} {blocks}: {share}");
+    }
+}
+
+/// Beside a pool that writes made-up tags into all its blocks, and for a false chain that this pool makes.
+#[test]
+fn false_chains_are_refused_and_honest_ones_rarely_contested() {
+    for (pool, accepted, found, false_alarm) in [
+        (0.05, 3e-13, 0.999_9, 2e-5),
+        (0.10, 2e-10, 0.999_9, 6e-4),
+        (0.20, 4e-7, 0.997, 0.023),
+        (0.30, 4e-5, 0.94, 0.15),
+    ] {
+        let [_, _, both] = exact_acceptance(pool, 0.45);
+        assert!(both < accepted, "{pool}: {both}");
+        assert!(exact_contest(pool, 0.45) > found, "{pool}: {}", exact_contest(pool, 0.45));
+        assert!(exact_contest(0.45, pool) < false_alarm, "{pool}: {}", exact_contest(0.45, pool));
     }
 }

@@ -13,8 +13,8 @@ mod tables {
     use fastrand::Rng;
     use rootlight::light::bitcoin::MAX_LAG;
     use rootlight_bench::bitcoin_window::{
-        HEADERS, Miners, Outcome, Skeleton, exact_acceptance, foreign_tags, forged_tags, forged_window,
-        honest_window,
+        HEADERS, Miners, Outcome, Skeleton, exact_acceptance, exact_contest, foreign_tags, forged_tags,
+        forged_window, honest_window, made_up,
     };
 
     const DRAWS: u32 = 10_000;
@@ -34,6 +34,7 @@ mod tables {
             refused.count()
         );
         acceptance();
+        contested();
         noticed();
         costs();
     }
@@ -103,8 +104,29 @@ mod tables {
         }
     }
 
+    /// Beside a pool that writes made-up tags into all its blocks, and for a chain that the pool makes alone.
+    fn contested() {
+        println!("\nVerdicts by tags at an honest share of 0.45:\n");
+        println!(
+            "| pool | honest chain beside made-up tags: not accepted | contested | false chain of the pool: accepted | contested |"
+        );
+        println!("|---|---|---|---|---|");
+        for pool in [0.05, 0.10, 0.20, 0.30] {
+            let ([_, _, honest], [_, _, forged]) =
+                (exact_acceptance(0.45, pool), exact_acceptance(pool, 0.45));
+            let (beside, found) = (exact_contest(0.45, pool), exact_contest(pool, 0.45));
+            println!("| {pool:.2} | {:.4} | {beside:.1e} | {forged:.1e} | {found:.4} |", 1.0 - honest);
+        }
+        println!("\nMade-up tags that agree, at least so many in the newest 72 blocks:\n");
+        println!("| pool | 2 | 3 | 4 |\n|---|---|---|---|");
+        for pool in [0.005, 0.01, 0.02, 0.05, 0.10] {
+            let [two, three, four] = [2, 3, 4].map(|least| made_up(pool, least));
+            println!("| {pool:.3} | {two:.3} | {three:.3} | {four:.3} |");
+        }
+    }
+
     fn noticed() {
-        println!("\nA hidden branch is noticed, by one foreign tag / by two that agree:\n");
+        println!("\nA hidden branch is noticed, by one foreign tag / by two, three, four that agree:\n");
         println!("| blocks of the branch | 10 % pool | 20 % | 30 % |\n|---|---|---|---|");
         for blocks in [60, 120, 240, 480, 1_440] {
             print!("| {blocks} |");
@@ -113,7 +135,7 @@ mod tables {
                 let found: Vec<u32> = (0..DRAWS).map(|_| foreign_tags(pool, blocks, &mut rng)).collect();
                 let share =
                     |least| found.iter().filter(|tags| **tags >= least).count() as f64 / f64::from(DRAWS);
-                print!(" {:.3} / {:.3} |", share(1), share(2));
+                print!(" {:.3} / {:.3} / {:.3} / {:.3} |", share(1), share(2), share(3), share(4));
             }
             println!();
         }

@@ -1,7 +1,9 @@
 //! A branch that nobody shows, but for which Bitcoin's miners work.
 
+use alloc::vec::Vec;
+
 use super::shown::ShownChain;
-use super::tags::{BranchRange, commitments};
+use super::tags::{BranchRange, TagReport, commitments};
 use crate::consensus::bitcoin::Tag;
 
 /// Foreign tags that agree with each other.
@@ -35,15 +37,36 @@ fn agree((a, left_a): &Foreign, (b, left_b): &Foreign, chain: &impl ShownChain) 
 
 impl HiddenBranch {
     /// The branch on which most of these tags agree, if two do. One tag alone may be garbage; that two of them agree by
-    /// chance happens once in 256 at most.
+    /// chance happens once in 256 at most. Tags that are too far apart to have a commitment in common are of one branch if tags
+    /// between them agree with both.
     pub(super) fn of(foreign: &[Foreign], chain: &impl ShownChain) -> Option<Self> {
-        let group = |one: &Foreign| {
-            let same = foreign.iter().filter(|other| agree(one, other, chain));
-            same.fold(Self { range: one.1, tags: 0 }, |found, (_, range)| Self {
-                range: found.range.narrowed(*range),
-                tags: found.tags.saturating_add(1),
-            })
-        };
-        foreign.iter().map(group).filter(|found| found.tags > 1).max_by_key(|found| found.tags)
+        let (mut left, mut largest) = (foreign.to_vec(), None::<Self>);
+        while let Some(first) = left.pop() {
+            let (mut found, mut next) = (Self { range: first.1, tags: 1 }, alloc::vec![first]);
+            while let Some(one) = next.pop() {
+                let (same, others): (Vec<_>, _) = left.into_iter().partition(|tag| agree(&one, tag, chain));
+                left = others;
+                for (_, range) in &same {
+                    found = Self {
+                        range: found.range.narrowed(*range),
+                        tags: found.tags.saturating_add(1),
+                    };
+                }
+                next.extend(same);
+            }
+            if found.tags > largest.map_or(1, |largest| largest.tags) {
+                largest = Some(found);
+            }
+        }
+        largest
     }
+}
+
+/// Whether more of the newest blocks stand behind one other branch than behind the chain. That the rule of tags fails does not say
+/// so: a pool with a fifth of Bitcoin's blocks can write made-up tags into all of them.
+pub(super) fn is_contested(report: &TagReport, chain: &impl ShownChain) -> bool {
+    report.counts.iter().any(|counts| {
+        let newest = report.foreign.get(..counts.foreign as usize).unwrap_or(&report.foreign);
+        HiddenBranch::of(newest, chain).is_some_and(|branch| counts.is_contested(branch.tags))
+    })
 }

@@ -4,9 +4,9 @@ use super::coinbases::Coinbases;
 use super::commitments::{Commitments, Counts};
 use super::dated::{DatedReport, DatedWork, MIN_SUFFIX};
 use super::evidence::BlockEvidence;
-use super::hidden::HiddenBranch;
+use super::hidden::{HiddenBranch, is_contested};
 use super::shown::ShownView;
-use super::tags::{BranchRange, TagCounts, TagFault, TagReport, judge_tags};
+use super::tags::{TagCounts, TagFault, TagReport, judge_tags};
 use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION, MAX_TIP_AGE, WeakReason};
 use crate::consensus::ChainView;
 use crate::consensus::bitcoin::BitcoinChain;
@@ -91,13 +91,13 @@ impl BitcoinJudge {
         let tip_age = now.saturating_sub(u64::from(newest.time));
         let verdict = if newest.height <= bitcoin.start().height {
             BitcoinVerdict::Unavailable
-        } else if let Some(range) = contested(&tags, hidden) {
-            BitcoinVerdict::Contested(range)
+        } else if let Some(hidden) = hidden.filter(|_| is_contested(&tags, &shown)) {
+            BitcoinVerdict::Contested(hidden.range)
         } else {
             let weak = self.weakness(&dated, counts, &tags, bitcoin, tip_age);
             weak.map_or(BitcoinVerdict::Held, BitcoinVerdict::Weak)
         };
-        BitcoinReport { verdict, dated, counts, tags: tags.counts, hidden, tip_age }
+        BitcoinReport { verdict, dated, counts, tags: tags.all(), hidden, tip_age }
     }
 
     /// The first rule that does not hold.
@@ -161,13 +161,4 @@ impl BitcoinJudge {
             tags: report.tags,
         }
     }
-}
-
-/// Where the branch left that more miners stand behind.
-fn contested(tags: &TagReport, hidden: Option<HiddenBranch>) -> Option<BranchRange> {
-    if tags.verdict != Err(TagFault::Foreign) {
-        return None;
-    }
-    // One foreign tag alone may be garbage, which costs its miner nothing.
-    hidden.map(|found| found.range)
 }

@@ -45,7 +45,7 @@ pub use served::{
 pub use shown::{ShownChain, ShownView};
 pub use tags::{
     BranchRange, JUDGED_TAGS, LEAST_OWN, MAX_AHEAD, MOST_KIN, TagClass, TagCounts, TagFault, TagReport,
-    classify, judge_classes, judge_tags,
+    accept_all, classify, count_classes, judge_tags,
 };
 pub use verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION, MAX_TIP_AGE, WeakReason};
 

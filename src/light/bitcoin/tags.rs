@@ -135,6 +135,12 @@ impl TagCounts {
         tags.saturating_add(self.ahead).saturating_add(self.none).saturating_add(self.withheld)
     }
 
+    /// Whether more of the blocks name one other branch, by this many tags that agree, than name this chain.
+    #[must_use]
+    pub const fn is_contested(&self, agreeing: u32) -> bool {
+        agreeing > self.own.saturating_add(self.kin)
+    }
+
     /// Accepts if own tags are at least 5 % of the blocks, kin tags at most three times the own ones, and those against the
     /// chain at most half of own and kin together. Against it are foreign tags, those far ahead, and every coinbase
     /// that is withheld: it may be foreign.
@@ -173,30 +179,43 @@ impl Extend<TagClass> for TagCounts {
     }
 }
 
-/// Counts the classes of the newest Bitcoin blocks, newest first, and accepts if each number of them in [`JUDGED_TAGS`] is
-/// accepted. Blocks that are not given count as withheld.
+/// Counts the classes of the newest Bitcoin blocks, newest first, for each number of them in [`JUDGED_TAGS`]. Blocks that are not
+/// given count as withheld.
+#[must_use]
+pub fn count_classes(classes: impl IntoIterator<Item = TagClass>) -> [TagCounts; JUDGED_TAGS.len()] {
+    let mut classes = classes.into_iter().chain(core::iter::repeat(TagClass::Withheld));
+    let mut counts = TagCounts::default();
+    JUDGED_TAGS.map(|blocks| {
+        counts.extend(classes.by_ref().take(blocks.saturating_sub(counts.blocks()) as usize));
+        counts
+    })
+}
+
+/// Accepts if each of these numbers of tags is accepted.
 ///
 /// # Errors
 /// The fault of the least number that is not accepted.
-pub fn judge_classes(classes: impl IntoIterator<Item = TagClass>) -> (TagCounts, Result<(), TagFault>) {
-    let mut classes = classes.into_iter().chain(core::iter::repeat(TagClass::Withheld));
-    let (mut counts, mut verdict) = (TagCounts::default(), Ok(()));
-    for blocks in JUDGED_TAGS {
-        counts.extend(classes.by_ref().take(blocks.saturating_sub(counts.blocks()) as usize));
-        verdict = verdict.and(counts.accept());
-    }
-    (counts, verdict)
+pub fn accept_all(counts: &[TagCounts; JUDGED_TAGS.len()]) -> Result<(), TagFault> {
+    counts.iter().try_for_each(TagCounts::accept)
 }
 
 /// The tags of the newest Bitcoin blocks, classed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagReport {
-    /// Counts of the newest 72.
-    pub counts: TagCounts,
-    /// Whether each number of tags in [`JUDGED_TAGS`] is accepted.
+    /// Counts of the newest blocks, for each number of them in [`JUDGED_TAGS`].
+    pub counts: [TagCounts; JUDGED_TAGS.len()],
+    /// Whether each of these numbers of tags is accepted.
     pub verdict: Result<(), TagFault>,
     /// Tags of other branches, newest first.
     pub foreign: Vec<(Tag, BranchRange)>,
+}
+
+impl TagReport {
+    /// Counts of the newest 72.
+    #[must_use]
+    pub fn all(&self) -> TagCounts {
+        self.counts.last().copied().unwrap_or_default()
+    }
 }
 
 /// Classes the tags of the newest Bitcoin blocks up to `top` and judges them. `top` should have a block on top of it, so that
@@ -234,6 +253,6 @@ pub fn judge_tags(
             class
         }
     });
-    let (counts, verdict) = judge_classes(classes);
-    TagReport { counts, verdict, foreign }
+    let counts = count_classes(classes);
+    TagReport { counts, verdict: accept_all(&counts), foreign }
 }

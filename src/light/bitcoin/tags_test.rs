@@ -1,10 +1,10 @@
 //! Classes of tags, and chains whose tags are not accepted.
 
-use super::hidden::HiddenBranch;
+use super::hidden::{HiddenBranch, is_contested};
 use super::testing::{LOWEST, Shown, bitcoin, hash};
 use super::{
-    BranchRange, Coinbases, DatedWork, KEPT_COINBASES, TagClass, TagCounts, TagFault, TagReport, classify,
-    judge_classes, judge_tags,
+    BranchRange, Coinbases, DatedWork, KEPT_COINBASES, TagClass, TagCounts, TagFault, TagReport, accept_all,
+    classify, count_classes, judge_tags,
 };
 use crate::consensus::bitcoin::{ProvenCoinbase, Tag};
 
@@ -12,6 +12,12 @@ const HEAD: u64 = 10_000;
 
 fn range(after: u64, until: u64) -> BranchRange {
     BranchRange { after: Some(after), until }
+}
+
+/// Counts of 72 classes, and whether 36 and 72 are accepted.
+fn judge_classes(classes: impl IntoIterator<Item = TagClass>) -> (TagCounts, Result<(), TagFault>) {
+    let counts = count_classes(classes);
+    (counts[1], accept_all(&counts))
 }
 
 fn counts(own: u32, kin: u32, foreign: u32, none: u32) -> TagCounts {
@@ -112,7 +118,7 @@ fn siblings_with_one_content_share_a_tag() {
     let mut shown = Shown::new(HEAD);
     let tag = shown.own_tag(HEAD - 3);
     let report = judged(&shown, |height| (height < LOWEST + 30).then_some(tag));
-    assert_eq!(report.counts.own, 30);
+    assert_eq!(report.all().own, 30);
 }
 
 /// Judges 80 coinbases above [`LOWEST`].
@@ -135,7 +141,7 @@ fn mimicked_commitments_do_not_suffice() {
         1..10 => Some(honest.tag(HEAD - 5, 1)),
         _ => None,
     });
-    assert_eq!((report.counts.own, report.counts.kin), (8, 36));
+    assert_eq!((report.all().own, report.all().kin), (8, 36));
     assert_eq!(report.verdict, Err(TagFault::Kin));
     assert_eq!(report.foreign, []);
 }
@@ -152,10 +158,60 @@ fn two_foreign_tags_that_agree_are_a_hidden_branch() {
         _ => Some(own),
     });
     assert_eq!(report.verdict, Ok(()), "a warning, not a refusal");
-    assert_eq!(report.counts.foreign, 6);
+    assert_eq!(report.all().foreign, 6);
     let found = HiddenBranch::of(&report.foreign, &shown);
     assert_eq!(found, Some(HiddenBranch { range: range(9_664, 9_728), tags: 3 }));
     assert_eq!(HiddenBranch::of(&report.foreign[..1], &shown), None);
+}
+
+/// Tags of the newest and of the oldest blocks have no commitment in common, those between them do.
+#[test]
+fn tags_far_apart_are_of_one_branch_if_tags_between_them_agree() {
+    let shown = Shown::new(HEAD);
+    let hidden = Shown::forked(HEAD, 8_300);
+    // A tag every 96 blocks: seven commitments reach 448 blocks down.
+    let report = judged(&shown, |height| {
+        let tag = u64::from(height - LOWEST);
+        (tag < 18).then(|| hidden.tag(8_370 + 96 * tag, 1))
+    });
+    assert_eq!(report.all().foreign, 18);
+    let branch = HiddenBranch { range: range(8_256, 8_320), tags: 18 };
+    assert_eq!(HiddenBranch::of(&report.foreign, &shown), Some(branch));
+    let apart: Vec<_> = report.foreign.iter().step_by(6).copied().collect();
+    assert_eq!((apart.len(), HiddenBranch::of(&apart, &shown)), (3, None));
+}
+
+/// A pool of a fifth of Bitcoin's blocks writes made-up tags into all of them, or makes a chain that nobody else mines on.
+#[test]
+fn a_chain_is_contested_if_more_blocks_name_another_branch() {
+    let mut shown = Shown::new(HEAD);
+    let own = shown.own_tag(HEAD - 5);
+    let hidden = Shown::forked(HEAD, 9_700);
+    // Of each ten blocks so many name this chain, a block of it that nobody shows, and the other branch.
+    for (names, verdict, contested) in [
+        ([4, 1, 2], Ok(()), false),
+        ([3, 1, 3], Err(TagFault::Foreign), false),
+        ([2, 1, 3], Err(TagFault::Foreign), false),
+        ([2, 1, 4], Err(TagFault::Foreign), true),
+        ([2, 0, 4], Err(TagFault::Foreign), true),
+    ] {
+        let [named, kin, foreign] = names;
+        let tag = |height: u32| match height % 10 {
+            place if place < named => Some(own),
+            place if place < named + kin => Some(shown.tag(HEAD - 5, 3)),
+            place if place < named + kin + foreign => Some(hidden.tag(9_800 + u64::from(height - LOWEST), 2)),
+            _ => None,
+        };
+        let report = judged(&shown, tag);
+        assert_eq!((report.verdict, is_contested(&report, &shown)), (verdict, contested), "{names:?}");
+        // The same number of tags that name something else each.
+        let garbage = |height: u32| {
+            let garbage = Tag { hash20: [height as u8; 20], cpv: [height as u8; 7], ..own };
+            tag(height).map(|tag| if tag.hash20[19] == 2 { garbage } else { tag })
+        };
+        let report = judged(&shown, garbage);
+        assert_eq!((report.verdict, is_contested(&report, &shown)), (verdict, false), "{names:?}");
+    }
 }
 
 #[test]

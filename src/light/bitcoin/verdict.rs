@@ -24,7 +24,7 @@ pub enum BitcoinVerdict {
     Held,
     /// A rule does not hold.
     Weak(WeakReason),
-    /// Bitcoin's miners stand behind another branch, which left the shown chain in this range.
+    /// More of Bitcoin's newest blocks stand behind another branch, which left the shown chain in this range, than behind the chain.
     Contested(BranchRange),
     /// There is no Bitcoin chain above its checkpoint.
     Unavailable,
@@ -96,10 +96,13 @@ impl fmt::Display for BitcoinVerdict {
             Self::Weak(reason) => reason.fmt(f),
             Self::Contested(BranchRange { after: Some(after), until }) => write!(
                 f,
-                "Bitcoin's miners stand behind a branch that left this chain between blocks {after} and {until}"
+                "more of Bitcoin's newest blocks name a branch that left this chain between blocks {after} and {until} than name this chain"
             ),
             Self::Contested(BranchRange { after: None, until }) => {
-                write!(f, "Bitcoin's miners stand behind a branch that left this chain before block {until}")
+                write!(
+                    f,
+                    "more of Bitcoin's newest blocks name a branch that left this chain before block {until} than name this chain"
+                )
             }
             Self::Unavailable => f.write_str("no source has shown Bitcoin's chain"),
         }

@@ -142,13 +142,12 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Whether the rule of tags holds, and whether it fails because of another branch.
-    fn accepted(&self) -> (bool, bool) {
+    /// Whether the rule of tags holds.
+    fn accepted(&self) -> bool {
         let Self { own, kin, foreign, ahead, none, withheld } = *self;
         let (support, all) = (own + kin, own + kin + foreign + ahead + none + withheld);
-        let contested = 2 * foreign > support;
         let against = 2 * (foreign + ahead + withheld) > support;
-        (!against && 20 * own >= all && kin <= 3 * own, contested)
+        !against && 20 * own >= all && kin <= 3 * own
     }
 }
 
@@ -265,6 +264,20 @@ impl Seen<'_> {
             })
     }
 
+    /// How many of these tags are of the branch that most are of; 0 if no two agree.
+    fn largest_branch(&self, foreign: &[(Tag, bool)]) -> u32 {
+        // Each tag has the number of its branch, which is the lowest of all that it agrees with.
+        let mut branches: Vec<usize> = (0..foreign.len()).collect();
+        for _ in foreign {
+            for (one, tag) in foreign.iter().enumerate() {
+                let same = (0..foreign.len()).filter(|other| self.agree(tag, &foreign[*other]));
+                branches[one] = same.map(|other| branches[other]).min().unwrap_or(one).min(branches[one]);
+            }
+        }
+        let size = |branch: &usize| branches.iter().filter(|other| *other == branch).count() as u32;
+        branches.iter().map(size).max().filter(|size| *size > 1).unwrap_or_default()
+    }
+
     /// What dated work says, at this time in seconds, of a chain that reaches back at least this many Bitcoin blocks.
     pub(super) fn dated(&self, bitcoin: &Heaviest<'_>, now: u64, least: u32) -> Dated {
         let (newest, works) = self.works(bitcoin);
@@ -338,14 +351,11 @@ impl Seen<'_> {
             };
             *count += 1;
             if below == 36 || below == 72 {
-                let (holds, other) = classes.accepted();
-                // The first number of tags that fails decides.
-                contested |= accepted && !holds && other;
-                accepted &= holds;
+                accepted &= classes.accepted();
+                contested |= self.largest_branch(&foreign) > classes.own + classes.kin;
             }
         }
-        let pair = |tag: &(Tag, bool)| foreign.iter().filter(|other| self.agree(tag, other)).count() > 1;
-        if contested && foreign.iter().any(pair) {
+        if contested {
             return (classes, "contested");
         }
         let dated = self.dated(bitcoin, now, 12);
