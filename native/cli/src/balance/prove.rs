@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use rootlight_node::light::LightService;
+use rootlight_server::service::Service as _;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{BalanceAnswer, NoBalance, ask_balance};
 use super::args::BlockChoice;
@@ -92,6 +93,7 @@ impl Prover<'_> {
     async fn reach_head(&self) -> Result<(), Unproven> {
         // Sources are tried again and again, so a moment without a fault is no sign of life. A header is.
         let (mut failing, mut head) = (None::<Instant>, Value::Null);
+        let mut changes = self.service.changes();
         loop {
             let mut status = ask(self.service, "rootlight_syncStatus", json!([])).await.unwrap_or_default();
             let bitcoin = &status["bitcoin"];
@@ -112,7 +114,14 @@ impl Prover<'_> {
             if failing.is_some_and(|since| since.elapsed() >= FAULT_PATIENCE) && !self.finds_nodes {
                 return Err(Unproven::Chain);
             }
-            sleep(LOOK).await;
+            // A head that is reached is seen at once.
+            let changed = async {
+                match &mut changes {
+                    Some(changes) if changes.changed().await.is_ok() => {}
+                    _ => std::future::pending().await,
+                }
+            };
+            let _ = timeout(LOOK, changed).await;
         }
     }
 
