@@ -193,9 +193,25 @@ impl HeaderStore {
         Ok(is_recent)
     }
 
+    /// Whether the file has its tables and these properties.
+    fn has(&self, identity: &StoreIdentity) -> Result<bool, ChainStoreError> {
+        let read = self.database.begin_read()?;
+        let (Ok(meta), Ok(_)) = (read.open_table(META), read.open_table(PAGES)) else { return Ok(false) };
+        for (name, value) in &identity.0 {
+            if meta.get(*name)?.as_ref().map(|found| found.value()) != Some(value.as_slice()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes the properties into a new file, or compares those of an existing one. Returns the first
     /// difference.
     fn identify(&self, identity: &StoreIdentity) -> Result<Option<String>, ChainStoreError> {
+        // A write waits for the disk, so there is none where nothing is to be written.
+        if self.has(identity)? {
+            return Ok(None);
+        }
         let write = self.database.begin_write()?;
         {
             let mut meta = write.open_table(META)?;
