@@ -96,7 +96,8 @@ impl BalanceRun<'_> {
         let end = self.wait(&prover, &notes, &mut stop).await;
         match end {
             RunEnd::Answered(answer) => {
-                self.print(&answer, &notes, started)?;
+                let (_, upstreams) = prover.progress().await;
+                self.print(&answer, notes.provers(&upstreams), notes.bytes(), started)?;
                 Ok(())
             }
             RunEnd::Failed(Unproven::Block) => {
@@ -140,15 +141,12 @@ impl BalanceRun<'_> {
     fn print(
         &self,
         answer: &BalanceAnswer,
-        notes: &SourceNotes,
+        provers: Vec<String>,
+        bytes: u64,
         started: Instant,
     ) -> Result<(), CommandError> {
-        let run = RunFigures {
-            provers: notes.provers(),
-            milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            bytes: notes.bytes(),
-            now: unix_time(),
-        };
+        let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let run = RunFigures { provers, milliseconds, bytes, now: unix_time() };
         if self.args.json {
             let object = answer.to_json(&self.network, &run);
             say!("{}", serde_json::to_string_pretty(&object).map_err(CommandError::failed)?);

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
+use serde_json::Value;
 
 /// Most sources that are remembered. An upstream slot asks one found node after the other, so their number has no other limit.
 const MAX_SOURCES: usize = 64;
@@ -57,11 +58,17 @@ impl SourceNotes {
         self.state().sources.clone()
     }
 
-    /// The sources that gave a proof of state.
-    pub(super) fn provers(&self) -> Vec<String> {
+    /// The sources that gave a proof of state, without those whose proofs were refuted if others are left. `upstreams` is the
+    /// answer of `rootlight_upstreams`.
+    pub(super) fn provers(&self, upstreams: &Value) -> Vec<String> {
         let gave = |note: &SourceNote| matches!(note.state, Some(Ok(())));
         let state = self.state();
-        state.sources.iter().filter(|(_, note)| gave(note)).map(|(name, _)| name.clone()).collect()
+        let all: Vec<&String> =
+            state.sources.iter().filter(|(_, note)| gave(note)).map(|(name, _)| name).collect();
+        let right: Vec<&String> =
+            all.iter().copied().filter(|name| !is_refuted(upstreams, name)).collect();
+        let named = if right.is_empty() { all } else { right };
+        named.into_iter().cloned().collect()
     }
 
     /// A source of a proof of state that is under way.
@@ -119,7 +126,21 @@ impl NotedUpstream {
 }
 
 fn asks_for_state(request: &UpstreamRequest) -> bool {
-    request.method.ends_with("getProof") || request.method.ends_with("Witness")
+    is_of_state(request.method)
+}
+
+fn is_of_state(method: &str) -> bool {
+    method.ends_with("getProof") || method.ends_with("Witness")
+}
+
+/// Whether a proof of state by the source of this name was refuted, by the answer of `rootlight_upstreams`.
+fn is_refuted(upstreams: &Value, name: &str) -> bool {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let is_of_state = |fault: &Value| fault["method"].as_str().is_some_and(is_of_state);
+    list(upstreams)
+        .iter()
+        .filter(|upstream| upstream["name"] == name)
+        .any(|upstream| list(&upstream["misbehaviour"]).iter().any(is_of_state))
 }
 
 impl Upstream for NotedUpstream {
@@ -193,9 +214,25 @@ mod tests {
         let notes = Arc::new(SourceNotes::default());
         let upstream = NotedUpstream::wrap(Arc::new(Node), notes.clone());
         upstream.request(vec![call("eth_chainId", json!([])), call("eth_getProof", json!([]))]).await;
-        assert_eq!((notes.bytes(), notes.asked(), notes.provers()), (6, None, Vec::new()));
+        assert_eq!((notes.bytes(), notes.asked(), notes.provers(&Value::Null)), (6, None, Vec::new()));
         let said = Some(Err("upstream error -32601: no".to_owned()));
         assert_eq!(notes.all()["node"], SourceNote { state: said, other: Some(Ok(())) });
+    }
+
+    #[test]
+    fn sources_whose_proofs_were_refuted_are_no_provers() {
+        let notes = SourceNotes::default();
+        let given = [Ok(serde_json::value::to_raw_value("0x12").unwrap())];
+        ["honest", "liar"].map(|name| notes.note(name, &[true], &given));
+        let fault = |method: &str| json!([{ "name": "liar", "misbehaviour": [{ "method": method }] }]);
+        for method in ["eth_getProof", "rsk_getProof", "rootlight_getWitness"] {
+            assert_eq!(notes.provers(&fault(method)), ["honest"], "{method}");
+        }
+        assert_eq!(notes.provers(&fault("eth_blockNumber")), ["honest", "liar"]);
+        // A source that was refuted at first, and is the only one.
+        let notes = SourceNotes::default();
+        notes.note("liar", &[true], &given);
+        assert_eq!(notes.provers(&fault("eth_getProof")), ["liar"]);
     }
 
     #[test]
