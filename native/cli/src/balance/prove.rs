@@ -115,13 +115,10 @@ impl Prover<'_> {
                 return Err(Unproven::Chain);
             }
             // A head that is reached is seen at once.
-            let changed = async {
-                match &mut changes {
-                    Some(changes) if changes.changed().await.is_ok() => {}
-                    _ => std::future::pending().await,
-                }
-            };
-            let _ = timeout(LOOK, changed).await;
+            match &mut changes {
+                Some(changes) => drop(timeout(LOOK, changes.changed()).await),
+                None => sleep(LOOK).await,
+            }
         }
     }
 
