@@ -373,7 +373,8 @@ fn contested(headers: u32) {
     let fork = honest.rootstock.head().number;
     let mut shown = honest.rootstock.clone();
     let mut forged = honest.clone();
-    for block in 0..40 {
+    // Until the first commitment above the fork, tags are kin.
+    for block in 0..80 {
         // The forger has one Bitcoin block in eight, the honest miners one in three.
         let last = honest.extend(4);
         let (mut false_world, from) = (forged.clone(), honest.tip());
