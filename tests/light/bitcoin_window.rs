@@ -7,7 +7,8 @@ mod simulation;
 use fastrand::Rng;
 use rootlight::light::bitcoin::MIN_SUFFIX;
 use simulation::{
-    Miners, Skeleton, exact_acceptance, exact_contest, foreign_tags, forged_tags, forged_window, honest_window,
+    Miners, Skeleton, exact_acceptance, exact_contest, foreign_tags, forged_tags, forged_window,
+    honest_window,
 };
 
 const DRAWS: u64 = 300;

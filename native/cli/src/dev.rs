@@ -212,8 +212,8 @@ fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
 /// Reads an allocation file in the reference node's format.
 fn allocation(file: &str) -> Result<String, CommandError> {
     let failed = |reason: String| CommandError::Usage(format!("--genesis {file:?}: {reason}"));
-    let bytes = files::read(std::path::Path::new(file), GENESIS_BYTES)
-        .map_err(|error| failed(error.to_string()))?;
+    let bytes =
+        files::read(std::path::Path::new(file), GENESIS_BYTES).map_err(|error| failed(error.to_string()))?;
     String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
 }
 

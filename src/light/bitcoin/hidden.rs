@@ -47,10 +47,7 @@ impl HiddenBranch {
                 let (same, others): (Vec<_>, _) = left.into_iter().partition(|tag| agree(&one, tag, chain));
                 left = others;
                 for (_, range) in &same {
-                    found = Self {
-                        range: found.range.narrowed(*range),
-                        tags: found.tags.saturating_add(1),
-                    };
+                    found = Self { range: found.range.narrowed(*range), tags: found.tags.saturating_add(1) };
                 }
                 next.extend(same);
             }

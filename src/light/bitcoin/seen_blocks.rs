@@ -91,8 +91,7 @@ impl SeenBlocks {
         if !double_sha256(&[&[FORM][..], at, removed].concat()).starts_with(sum) {
             return Err(StoredBitcoinError::Checksum);
         }
-        let deepest =
-            Reorganisation { at: u32::from_le_bytes(*at), removed: u32::from_le_bytes(*removed) };
+        let deepest = Reorganisation { at: u32::from_le_bytes(*at), removed: u32::from_le_bytes(*removed) };
         Ok((Self { deepest: Some(deepest), ..Self::default() }, chain))
     }
 

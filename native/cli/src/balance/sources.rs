@@ -65,8 +65,7 @@ impl SourceNotes {
         let state = self.state();
         let all: Vec<&String> =
             state.sources.iter().filter(|(_, note)| gave(note)).map(|(name, _)| name).collect();
-        let right: Vec<&String> =
-            all.iter().copied().filter(|name| !is_refuted(upstreams, name)).collect();
+        let right: Vec<&String> = all.iter().copied().filter(|name| !is_refuted(upstreams, name)).collect();
         let named = if right.is_empty() { all } else { right };
         named.into_iter().cloned().collect()
     }

@@ -90,10 +90,8 @@ impl BitcoinKeeper {
         let path = folder.map(|folder| folder.path.join(FILE));
         let restored = path.as_deref().and_then(|path| restore(path, network));
         // Other clients ask for the headers since the built-in block.
-        let follower = restored.map_or_else(
-            || at_built_in(network),
-            |follower| follower.holding(SERVED_BITCOIN_HEADERS),
-        );
+        let follower = restored
+            .map_or_else(|| at_built_in(network), |follower| follower.holding(SERVED_BITCOIN_HEADERS));
         let tip = follower.chain().tip();
         info!("judging the chain by Bitcoin's, from block {}", tip.height);
         let mut sync = shared.client.sync_mut();
