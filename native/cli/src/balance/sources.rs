@@ -222,7 +222,7 @@ mod tests {
     fn sources_whose_proofs_were_refuted_are_no_provers() {
         let notes = SourceNotes::default();
         let given = [Ok(serde_json::value::to_raw_value("0x12").unwrap())];
-        ["honest", "liar"].map(|name| notes.note(name, &[true], &given));
+        ["honest", "liar"].iter().for_each(|name| notes.note(name, &[true], &given));
         let fault = |method: &str| json!([{ "name": "liar", "misbehaviour": [{ "method": method }] }]);
         for method in ["eth_getProof", "rsk_getProof", "rootlight_getWitness"] {
             assert_eq!(notes.provers(&fault(method)), ["honest"], "{method}");
