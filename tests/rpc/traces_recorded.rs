@@ -1,5 +1,6 @@
 //! Compares `trace_*` of the recorded chain, executed locally, with the answers of the reference node.
 
+use crate::call_trees;
 use crate::support;
 
 use std::collections::BTreeMap;
@@ -232,6 +233,7 @@ fn traces_of_blocks_and_transactions_equal_the_reference() {
     let chain = Executed::chain(&shared, Network::regtest(), 676);
     report("trace_block", &compare(&chain, "trace_block", |_| true), 677);
     report("trace_transaction", &compare(&chain, "trace_transaction", |_| true), 322);
+    assert!(call_trees::agree(&chain) > 1_000);
 }
 
 #[test]
@@ -246,6 +248,7 @@ fn whole(folder: &str, network: Network, least: usize) {
     let recording = Recording::load(&shared.join("vectors").join(folder), network);
     let chain = Executed::of(&shared, recording);
     report(folder, &compare_in(&chain, folder, "trace_block", |_| true), least);
+    assert!(call_trees::agree(&chain) >= least, "{folder}");
 }
 
 #[test]
