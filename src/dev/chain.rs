@@ -428,7 +428,7 @@ impl BlockObserver for Failures {
     fn executed(&mut self, _: usize, executed: &Executed<'_>) {
         if let Some(halt) = executed.failure {
             self.0.push((executed.transaction.hash(), Bytes::copy_from_slice(executed.output), halt));
-        } else if !executed.receipt.success {
+        } else if !executed.success {
             self.0.push((executed.transaction.hash(), Bytes::new(), Some(HaltReason::Other)));
         }
     }

@@ -85,4 +85,9 @@ impl<'a, S: EvmState> Machine<'a, S> {
     pub fn state(&self) -> &S {
         &self.evm.ctx.journaled_state.database.0
     }
+
+    /// As [`Self::state`], without the changes of the run.
+    pub fn into_state(self) -> S {
+        self.evm.ctx.journaled_state.database.0
+    }
 }

@@ -11,7 +11,7 @@ use super::block_context::Ancestry;
 use crate::evm::LiveState;
 use crate::evm::{HaltReason, Inspector};
 use crate::state::{Access, World};
-use crate::types::{Header, Receipt, SealedHeader, Transaction};
+use crate::types::{Header, Log, SealedHeader, Transaction};
 
 /// Observes the execution of a block. All methods do nothing by default.
 pub trait BlockObserver {
@@ -62,8 +62,12 @@ pub struct Executed<'a> {
     pub transaction: &'a Transaction,
     /// Sender of the transaction; the zero address for REMASC.
     pub sender: Address,
-    /// Receipt of the transaction.
-    pub receipt: &'a Receipt,
+    /// Whether it succeeded, as its receipt says.
+    pub success: bool,
+    /// Gas used.
+    pub gas_used: u64,
+    /// Its logs in order.
+    pub logs: &'a [Log],
     /// Output: return data, revert data, or the code of the new contract.
     pub output: &'a [u8],
     /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.

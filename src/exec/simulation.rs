@@ -22,7 +22,7 @@ use crate::evm::LiveState;
 use crate::evm::precompiles::{Precompile, RunTransaction};
 use crate::evm::{Abort, AccountValues, HaltReason, Inspector, Machine, StateChanges, intrinsic_gas};
 use crate::state::{AccountOverride, AccountState, ChangedState, StateOverride, StateReader};
-use crate::types::Receipt;
+use crate::types::{Log, Receipt};
 
 /// A state on which transactions are simulated.
 pub struct Simulation<'a> {
@@ -32,13 +32,17 @@ pub struct Simulation<'a> {
     /// Accounts whose code comes from overrides or from simulated transactions.
     made_up: StateOverride,
     destroyed: BTreeSet<Address>,
+    /// Whether nothing reads the state after the next transaction.
+    ends: bool,
 }
 
 /// The result of a simulated transaction.
 #[derive(Clone, Debug)]
 pub struct SimulatedRun {
-    /// Receipt of the transaction.
-    pub receipt: Receipt,
+    /// Logs in order.
+    pub logs: Vec<Log>,
+    /// Gas used.
+    pub gas_used: u64,
     /// Fee in wei.
     pub fee: U256,
     /// Return data, revert data, or the code of the new contract.
@@ -49,6 +53,14 @@ pub struct SimulatedRun {
     pub spent: u64,
     /// Whether the value was transferred.
     pub transferred: bool,
+}
+
+impl SimulatedRun {
+    /// The receipt, if the block's earlier transactions used this gas.
+    pub fn receipt(&self, gas_before: u64) -> Receipt {
+        let cumulative = gas_before.saturating_add(self.gas_used);
+        Receipt::new(self.failure.is_none(), cumulative, self.gas_used, self.logs.clone())
+    }
 }
 
 /// Accounts that a run has read or changed, each with its slots.
@@ -70,6 +82,7 @@ pub fn simulate<'a, T>(
         record: ReadRecord::default(),
         made_up: StateOverride::default(),
         destroyed: BTreeSet::new(),
+        ends: false,
     };
     let result = run(&mut simulation);
     // An attempt that ended early is not over, whatever data were missing until then.
@@ -88,7 +101,15 @@ impl<'a> Simulation<'a> {
     /// An account; an empty one if it does not exist.
     pub fn account(&mut self, address: Address) -> AccountState {
         let read = self.state.account(&address);
-        self.record.note(read).unwrap_or(AccountState::EMPTY)
+        let Some(account) = self.record.note(read) else { return AccountState::EMPTY };
+        // Reading it again is then a look-up in memory.
+        self.state.set_account(address, account);
+        account
+    }
+
+    /// Says that the next transaction is the last one, so that its changes need not be kept.
+    pub fn end_with_next(&mut self) {
+        self.ends = true;
     }
 
     /// Begins another block.
@@ -129,8 +150,7 @@ impl<'a> Simulation<'a> {
         self.state.set_account(address, account);
     }
 
-    /// Runs a transaction in the block of a context, whose state is not used, and charges its fee. `gas_before` is the gas
-    /// that the block's earlier transactions used.
+    /// Runs a transaction in the block of a context, whose state is not used, and charges its fee.
     ///
     /// The caller has checked that the gas limit covers the intrinsic gas, and that the sender has the value and
     /// the fee.
@@ -141,7 +161,6 @@ impl<'a> Simulation<'a> {
         &mut self,
         context: &CallContext<'_>,
         item: IndexedTransaction<'_>,
-        gas_before: u64,
         mut inspector: Option<&mut dyn Inspector>,
     ) -> Result<SimulatedRun, CallStop> {
         if (self.limits.interrupt)() {
@@ -164,9 +183,9 @@ impl<'a> Simulation<'a> {
         if let (Some(before), Some(inspector)) = (before, inspector) {
             self.report(&before, &used, inspector);
         }
-        let cumulative = gas_before.saturating_add(end.gas_used);
         Ok(SimulatedRun {
-            receipt: Receipt::new(end.failure.is_none(), cumulative, end.gas_used, end.logs),
+            logs: end.logs,
+            gas_used: end.gas_used,
             fee: price.saturating_mul(U256::from(end.gas_paid)),
             output: end.output,
             failure: end.failure,
@@ -196,6 +215,7 @@ impl<'a> Simulation<'a> {
         let mut run = run_context(context, gas_price(transaction), self.limits);
         let native = transaction.to.and_then(|to| Precompile::at(&to, context.rules));
         let mut of_native = None;
+        let watched = inspector.as_ref().is_some_and(|inspector| inspector.wants_accounts());
         match native {
             Some(_) => of_native = inspector,
             None => run.inspector = inspector.map(|inspector| -> &mut dyn Inspector { inspector }),
@@ -210,10 +230,14 @@ impl<'a> Simulation<'a> {
             }),
             None => machine.run_transaction(first).map(|end| RunEnd::of_code(end, limit)),
         };
+        if self.ends && !watched {
+            self.record = machine.into_state().into_record();
+            return ended.map(|end| (end, Vec::new())).map_err(|abort| self.stop(abort));
+        }
         let cells = machine.written_cells();
         let mut natives: Vec<Address> =
             machine.natives_called().iter().map(|called| called.contract.address()).collect();
-        let used = machine.used();
+        let used = if watched { machine.used() } else { Vec::new() };
         let (changes, recorder) = machine.into_changes();
         self.record = recorder.into_record();
         let end = ended.map_err(|abort| self.stop(abort))?;

@@ -78,7 +78,9 @@ impl TransactionEnd {
         Executed {
             transaction: item.transaction,
             sender: item.sender,
-            receipt: &self.receipt,
+            success: self.receipt.success,
+            gas_used: self.receipt.gas_used,
+            logs: &self.receipt.logs,
             output: &self.output,
             failure: self.failure,
         }

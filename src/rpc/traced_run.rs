@@ -103,7 +103,12 @@ impl CallRun<'_, '_> {
             let rules = self.view.policy().network.rules(block.number);
             let context = CallContext { block: &block, rules, ..*self.context };
             let message = &call.message;
+            let is_last = traces.len().saturating_add(1) == calls.len();
             match self.gas.transaction(self.simulation, &context, message, None, message.gas) {
+                Ok(transaction) if is_last && !self.has_script() => {
+                    self.simulation.end_with_next();
+                    traces.push(self.call(&context, call, transaction, traces.len())?);
+                }
                 Ok(transaction) => traces.push(self.call(&context, call, transaction, traces.len())?),
                 // Nothing that was read has a meaning. The other calls show more of what is missing.
                 Err(_) if self.simulation.is_incomplete() => {}
@@ -111,6 +116,14 @@ impl CallRun<'_, '_> {
             }
         }
         Ok(Ok(traces))
+    }
+
+    /// Whether a script traces, which can read the state after each call.
+    fn has_script(&self) -> bool {
+        #[cfg(feature = "catalogue")]
+        return self.script.is_some();
+        #[cfg(not(feature = "catalogue"))]
+        return false;
     }
 
     fn call(
@@ -130,12 +143,14 @@ impl CallRun<'_, '_> {
             script.start(ScriptBlock { number: context.block.number, hash: None, rules: context.rules });
             inspector = script;
         }
-        let run = self.simulation.run(context, item, 0, Some(inspector))?;
-        self.gas.spend(run.receipt.gas_used);
+        let run = self.simulation.run(context, item, Some(inspector))?;
+        self.gas.spend(run.gas_used);
         let executed = Executed {
             transaction: &transaction,
             sender,
-            receipt: &run.receipt,
+            success: run.failure.is_none(),
+            gas_used: run.gas_used,
+            logs: &run.logs,
             output: &run.output,
             failure: run.failure,
         };
@@ -144,7 +159,7 @@ impl CallRun<'_, '_> {
             script.end(index, &executed, self.simulation);
         }
         let trace = tracer.finish((index, self.first_log), &executed, self.room);
-        self.first_log = self.first_log.saturating_add(run.receipt.logs.len());
+        self.first_log = self.first_log.saturating_add(run.logs.len());
         Ok(trace)
     }
 }

@@ -14,7 +14,7 @@ use rootlight::exec::{
     RunLimits, call,
 };
 use rootlight::state::StateOverride;
-use rootlight::types::{RawUint, Receipt, Transaction};
+use rootlight::types::{RawUint, Transaction};
 use support::*;
 
 const A: u64 = 0xa0;
@@ -123,23 +123,20 @@ fn transaction() -> Transaction {
     transaction
 }
 
-fn receipt(outcome: &CallOutcome) -> Receipt {
-    match outcome {
-        CallOutcome::Success { gas_used, .. } => Receipt::new(true, *gas_used, *gas_used, Vec::new()),
-        CallOutcome::Revert { gas_used, .. } | CallOutcome::Halt { gas_used, .. } => {
-            Receipt::new(false, *gas_used, *gas_used, Vec::new())
-        }
-    }
+/// The transaction with this outcome.
+fn executed<'a>(transaction: &'a Transaction, outcome: &CallOutcome) -> Executed<'a> {
+    let (success, gas_used) = match outcome {
+        CallOutcome::Success { gas_used, .. } => (true, *gas_used),
+        CallOutcome::Revert { gas_used, .. } | CallOutcome::Halt { gas_used, .. } => (false, *gas_used),
+    };
+    let sender = low_address(SENDER);
+    Executed { transaction, sender, success, gas_used, logs: &[], output: &[], failure: None }
 }
 
 /// Runs A as a transaction. `finish` takes the trace from the inspector.
 fn traced<I: Inspector, T>(a: &[u8], b: &[u8], mut inspector: I, finish: fn(I, &Executed<'_>) -> T) -> T {
     let outcome = Case::new(a, b).run(&mut inspector);
-    let (transaction, receipt) = (transaction(), receipt(&outcome));
-    let sender = low_address(SENDER);
-    let executed =
-        Executed { transaction: &transaction, sender, receipt: &receipt, output: &[], failure: None };
-    finish(inspector, &executed)
+    finish(inspector, &executed(&transaction(), &outcome))
 }
 
 fn calls(a: &[u8], b: &[u8]) -> CallTrace {
@@ -380,11 +377,7 @@ fn tracers_in_one_run_share_its_space() {
         let mut room = TraceBudget::new(bytes);
         let mut running = RunTracer::new(&tracer, room);
         let outcome = Case::new(&a, &[0x00]).run(&mut running);
-        let (transaction, receipt) = (transaction(), receipt(&outcome));
-        let sender = low_address(SENDER);
-        let executed =
-            Executed { transaction: &transaction, sender, receipt: &receipt, output: &[], failure: None };
-        running.finish((0, 0), &executed, &mut room);
+        running.finish((0, 0), &executed(&transaction(), &outcome), &mut room);
         room.exceeded()
     };
     assert!(!exceeded(tracer(false), 2_000) && exceeded(tracer(false), 1_700));

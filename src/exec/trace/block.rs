@@ -72,7 +72,7 @@ impl BlockObserver for BlockTracer {
 
     fn executed(&mut self, index: usize, executed: &Executed<'_>) {
         let first_log = self.first_log;
-        self.first_log = first_log.saturating_add(executed.receipt.logs.len());
+        self.first_log = first_log.saturating_add(executed.logs.len());
         let Some(running) = self.running.take() else { return };
         let mut trace = running.finish((index, first_log), executed, &mut self.room);
         trace.state = self.state.take().or(trace.state);

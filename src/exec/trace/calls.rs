@@ -127,6 +127,11 @@ impl CallTracer {
         self
     }
 
+    /// Whether logs are collected too.
+    pub(super) fn with_logs(&self) -> bool {
+        self.with_logs
+    }
+
     /// Whether an entry that starts now is left out.
     fn leaves_out(&self, native: bool) -> bool {
         let wanted = native && self.open.len() == 1 && self.left_out == 0;
@@ -152,7 +157,7 @@ impl CallTracer {
         native.and_then(|node| node.parent).unwrap_or(index)
     }
 
-    /// Finishes the trace. The first entry shows the transaction as sent and the gas of its receipt. If no
+    /// Finishes the trace. The first entry shows the transaction as sent and the gas that it used. If no
     /// frame was reported, it is the only entry.
     pub fn finish(self, executed: &Executed<'_>) -> CallTrace {
         let Self { trace, .. } = self;
@@ -210,14 +215,14 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
 }
 
 fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
-    let Executed { transaction, sender, receipt, output, failure: told } = *executed;
+    let Executed { transaction, sender, success, gas_used, output, failure: told, .. } = *executed;
     let closed = root.close.take();
     if let TraceAction::Frame(start) = &mut root.action {
         start.gas = u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX);
         start.value = transaction.value;
         start.input = transaction.data.clone();
     }
-    let failure = match (receipt.success, closed.as_ref().and_then(|close| close.failure)) {
+    let failure = match (success, closed.as_ref().and_then(|close| close.failure)) {
         (true, _) => None,
         (false, Some(reason)) => Some(reason),
         (false, None) => Some(told.unwrap_or(Some(HaltReason::Other))),
@@ -225,7 +230,7 @@ fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
     root.close = Some(FrameClose {
         failure,
         output: closed.as_ref().map_or_else(|| output.to_vec().into(), |close| close.output.clone()),
-        gas_used: receipt.gas_used,
+        gas_used,
         created: transaction.contract_address(&sender),
     });
 }

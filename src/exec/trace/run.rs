@@ -1,6 +1,8 @@
 //! The trace of one run, by one or several tracers.
 
-use alloy_primitives::{Address, B256, Log, U256};
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, Log as EvmLog, U256};
 
 use super::TraceBudget;
 use super::calls::{CallTrace, CallTracer};
@@ -10,7 +12,7 @@ use super::steps::{StepOptions, StepTrace, StepTracer};
 use super::validation::{OpcodeSet, ValidationTrace, ValidationTracer};
 use crate::evm::{AccountValues, FrameClose, FrameStart, Inspector, StepEnd, StepStart};
 use crate::exec::Executed;
-use crate::types::{Receipt, Transaction};
+use crate::types::{Log, Transaction};
 
 /// What is collected of a transaction. Several tracers can share one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,12 +56,14 @@ pub struct TransactionTrace {
     pub index: usize,
     /// The transaction.
     pub transaction: Transaction,
-    /// Hash of the transaction.
-    pub hash: B256,
     /// Sender of the transaction; the zero address for REMASC.
     pub sender: Address,
-    /// Receipt of the transaction.
-    pub receipt: Receipt,
+    /// Whether the transaction succeeded.
+    pub success: bool,
+    /// Gas used by the transaction.
+    pub gas_used: u64,
+    /// Logs of the transaction, if its calls are traced with their logs.
+    pub logs: Vec<Log>,
     /// Number of logs in the block before its own.
     pub first_log: usize,
     /// Calls of the transaction, if traced.
@@ -72,6 +76,13 @@ pub struct TransactionTrace {
     pub selectors: Option<Selectors>,
     /// What the code of each call did, if traced.
     pub validation: Option<ValidationTrace>,
+}
+
+impl TransactionTrace {
+    /// Hash of the transaction.
+    pub fn hash(&self) -> B256 {
+        self.transaction.hash()
+    }
 }
 
 /// Traces one run.
@@ -124,6 +135,7 @@ impl RunTracer {
         room: &mut TraceBudget,
     ) -> TransactionTrace {
         let Self { calls, steps, selectors, validation, state, room: left, share } = self;
+        let with_logs = calls.as_ref().is_some_and(CallTracer::with_logs);
         let lefts = [
             calls.as_ref().map(|tracer| tracer.room),
             steps.as_ref().map(|tracer| tracer.room),
@@ -135,9 +147,10 @@ impl RunTracer {
         TransactionTrace {
             index,
             transaction: executed.transaction.clone(),
-            hash: executed.transaction.hash(),
             sender: executed.sender,
-            receipt: executed.receipt.clone(),
+            success: executed.success,
+            gas_used: executed.gas_used,
+            logs: if with_logs { executed.logs.to_vec() } else { Vec::new() },
             first_log,
             calls: calls.map(|tracer| tracer.finish(executed)),
             steps: steps.map(|tracer| tracer.finish(executed)),
@@ -227,7 +240,7 @@ impl Inspector for RunTracer {
         }
     }
 
-    fn log(&mut self, log: &Log) {
+    fn log(&mut self, log: &EvmLog) {
         if let Some(tracer) = &mut self.calls {
             tracer.log(log);
         }

@@ -138,17 +138,17 @@ impl ScriptTracer {
     /// The transaction or call has ended, and its script with it.
     pub fn end(&mut self, index: usize, executed: &Executed<'_>, state: &mut dyn LiveState) {
         self.running = false;
-        let Executed { transaction, sender, receipt, output, failure } = *executed;
+        let Executed { transaction, sender, success, gas_used, output, failure, .. } = *executed;
         let created = transaction.contract_address(&sender);
         let hash = transaction.hash();
-        let error = (!receipt.success).then(|| text(failure.unwrap_or(Some(HaltReason::Other))));
+        let error = (!success).then(|| text(failure.unwrap_or(Some(HaltReason::Other))));
         let context = ScriptContext {
             creates: transaction.to.is_none(),
             from: sender,
             to: transaction.to.or(created).unwrap_or_default(),
             input: &transaction.data,
             gas: u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX),
-            gas_used: receipt.gas_used,
+            gas_used,
             gas_price: transaction.gas_price.value(),
             value: transaction.value,
             block: self.block.number,

@@ -128,7 +128,7 @@ impl StepTracer {
         if trace.contract.is_none() && !trace.steps.is_empty() {
             trace.contract = executed.transaction.contract_address(&executed.sender);
         }
-        if executed.receipt.success {
+        if executed.success {
             trace.failure = None;
         }
         trace

@@ -133,9 +133,9 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Cal
     if !calls.logs.is_empty() {
         return;
     }
-    // Logs of a transaction sent directly to a native contract are only in the receipt.
+    // Logs of a transaction sent directly to a native contract belong to no reported call.
     if let Some(Some(root)) = shown.first_mut() {
-        root.logs.extend(trace.receipt.logs.iter().enumerate().map(|(count, log)| CallLog {
+        root.logs.extend(trace.logs.iter().enumerate().map(|(count, log)| CallLog {
             index: trace.first_log.saturating_add(count),
             position: Quantity::default(),
             address: log.address,

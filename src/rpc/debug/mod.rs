@@ -146,5 +146,5 @@ fn in_block(
     form: &TraceForm,
 ) -> Result<Box<RawValue>, RpcError> {
     let result = form.shown(header, trace)?;
-    if form.is_bare() { Ok(result) } else { Ok(to_raw_value(&InBlock { tx_hash: trace.hash, result })?) }
+    if form.is_bare() { Ok(result) } else { Ok(to_raw_value(&InBlock { tx_hash: trace.hash(), result })?) }
 }

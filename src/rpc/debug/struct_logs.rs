@@ -61,8 +61,8 @@ pub(super) fn shown(
     let entries = steps.map_or(&[][..], |steps| &steps.steps);
     let kept = entries.get(..within(entries, options)?).unwrap_or(entries);
     to_raw_value(&Execution {
-        gas: trace.receipt.gas_used,
-        failed: !trace.receipt.success,
+        gas: trace.gas_used,
+        failed: !trace.success,
         return_value: Data(steps.map(|steps| steps.output.clone()).unwrap_or_default()),
         struct_logs: Entries(kept, options),
     })

@@ -249,7 +249,7 @@ fn creator(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
         made == Some(address)
     });
     // A contract that was destroyed in the same block before is not the one that is there after it.
-    let last = created.filter_map(|(trace, node)| Some((trace.hash, node.frame()?.from))).last();
+    let last = created.filter_map(|(trace, node)| Some((trace.hash(), node.frame()?.from))).last();
     verified(&last.map(|(hash, creator)| Created { hash, creator }))
 }
 

@@ -79,10 +79,10 @@ impl Run<'_, '_> {
                 Err(_) if self.simulation.is_incomplete() => continue,
                 Err(error) => return Ok(Err(error.into())),
             };
-            let call = self.call(&context, done.len(), gas_used, sender, transaction)?;
-            gas_used = call.run.receipt.cumulative_gas_used;
+            let call = self.call(&context, done.len(), sender, transaction)?;
+            gas_used = gas_used.saturating_add(call.run.gas_used);
             fees = fees.saturating_add(call.run.fee);
-            self.gas.spend(call.run.receipt.gas_used);
+            self.gas.spend(call.run.gas_used);
             match self.room.checked_sub(size(&call)) {
                 Some(room) => self.room = room,
                 None => return Ok(Err(RpcError::ResponseSize(MAX_RESPONSE))),
@@ -99,7 +99,6 @@ impl Run<'_, '_> {
         &mut self,
         context: &CallContext<'_>,
         index: usize,
-        gas_before: u64,
         sender: Address,
         transaction: Transaction,
     ) -> Result<SimulatedCall, CallStop> {
@@ -107,10 +106,10 @@ impl Run<'_, '_> {
         let mut transfers = self.input.trace_transfers.then(TransferLogs::default);
         let inspector = transfers.as_mut().map(|transfers| -> &mut dyn Inspector { transfers });
         let item = IndexedTransaction { index, transaction: &transaction, sender };
-        let run = self.simulation.run(context, item, gas_before, inspector)?;
+        let run = self.simulation.run(context, item, inspector)?;
         let logs = match transfers {
             Some(transfers) => transfers.finish(&run, sender, &transaction, sender.create(nonce)),
-            None => run.receipt.logs.clone(),
+            None => run.logs.clone(),
         };
         Ok(SimulatedCall { transaction, sender, run, logs })
     }
@@ -165,9 +164,13 @@ impl Run<'_, '_> {
     fn header(&self, block: &BlockEnvironment, parent: B256, calls: &[SimulatedCall]) -> SealedHeader {
         let format = root_format(self.network, block.number);
         let transactions: Vec<Transaction> = calls.iter().map(|call| call.transaction.clone()).collect();
-        let receipts: Vec<Receipt> = calls.iter().map(|call| call.run.receipt.clone()).collect();
-        let mut logs_bloom = Bloom::ZERO;
-        receipts.iter().for_each(|receipt| logs_bloom |= receipt.logs_bloom);
+        let (mut receipts, mut gas_used, mut logs_bloom) = (Vec::<Receipt>::new(), 0, Bloom::ZERO);
+        for call in calls {
+            let receipt = call.run.receipt(gas_used);
+            gas_used = receipt.cumulative_gas_used;
+            logs_bloom |= receipt.logs_bloom;
+            receipts.push(receipt);
+        }
         Header {
             parent_hash: parent,
             coinbase: Some(block.coinbase),
@@ -176,7 +179,7 @@ impl Run<'_, '_> {
             logs_bloom,
             difficulty: SignedUint::new(block.difficulty),
             gas_limit: RawUint::minimal(block.gas_limit),
-            gas_used: receipts.last().map_or(0, |receipt| receipt.cumulative_gas_used),
+            gas_used,
             timestamp: block.timestamp,
             paid_fees: calls.iter().fold(U256::ZERO, |sum, call| sum.saturating_add(call.run.fee)),
             minimum_gas_price: SignedUint::new(block.minimum_gas_price),

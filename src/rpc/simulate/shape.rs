@@ -89,9 +89,9 @@ fn call_result(call: &SimulatedCall, location: &Location, first_log: &mut u64) -
     CallResult {
         return_data: Data(run.output.clone()),
         logs,
-        gas_used: run.receipt.gas_used.into(),
+        gas_used: run.gas_used.into(),
         max_used_gas: run.spent.into(),
-        status: u64::from(run.receipt.success).into(),
+        status: u64::from(run.failure.is_none()).into(),
         error: run.failure.map(|failure| error(failure, call)),
     }
 }

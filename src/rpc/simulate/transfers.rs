@@ -53,7 +53,7 @@ impl TransferLogs {
         let value = transaction.value;
         let receiver = transaction.to.unwrap_or(created);
         let moved = (run.transferred && !value.is_zero()).then(|| transfer(sender, receiver, value));
-        moved.into_iter().chain(self.logs).chain(run.receipt.logs.iter().cloned()).collect()
+        moved.into_iter().chain(self.logs).chain(run.logs.iter().cloned()).collect()
     }
 
     fn push(&mut self, log: Log) {

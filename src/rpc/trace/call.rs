@@ -118,7 +118,7 @@ pub(super) const REPLAY_BLOCK: Method = Method::read(
         let Some(header) = find(view, &param)? else { return absent() };
         let traces = traces(view, &header, types.tracer(), None)?;
         let of_block =
-            |trace: &TransactionTrace| RunTrace { transaction_hash: Some(trace.hash), ..types.shown(trace) };
+            |trace: &TransactionTrace| RunTrace { transaction_hash: Some(trace.hash()), ..types.shown(trace) };
         verified(&traces.iter().map(of_block).collect::<Vec<_>>())
     },
 )

@@ -44,6 +44,7 @@ pub(in crate::rpc) struct FlatCall {
 pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form: FlatForm) -> Vec<FlatCall> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let mut addresses = trace_addresses(calls, form.natives);
+    let hash = trace.hash();
     let shown = calls.nodes.iter().enumerate();
     shown
         .filter_map(|(index, node)| {
@@ -60,7 +61,7 @@ pub(in crate::rpc) fn flat(header: &BlockHeader, trace: &TransactionTrace, form:
                 result: result(node),
                 subtraces: at.children,
                 trace_address: at.address,
-                transaction_hash: trace.hash,
+                transaction_hash: hash,
                 transaction_position: trace.index,
                 kind: kind(node),
             })

@@ -30,7 +30,7 @@ pub(super) struct RpcTrace {
 }
 
 /// The transaction of an entry; calls that are no transactions have none.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TracePlace {
     block_hash: B256,
@@ -95,22 +95,21 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
 }
 
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
-    entries(trace, &|| {
-        Some(TracePlace {
-            block_hash: header.hash(),
-            block_number: header.number,
-            transaction_hash: trace.hash,
-            transaction_position: trace.index,
-        })
-    })
+    let place = TracePlace {
+        block_hash: header.hash(),
+        block_number: header.number,
+        transaction_hash: trace.hash(),
+        transaction_position: trace.index,
+    };
+    entries(trace, Some(place))
 }
 
 /// The entries of a run, without the place of its transaction.
 pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
-    entries(trace, &|| None)
+    entries(trace, None)
 }
 
-fn entries(trace: &TransactionTrace, place_of: &dyn Fn() -> Option<TracePlace>) -> Vec<RpcTrace> {
+fn entries(trace: &TransactionTrace, place: Option<TracePlace>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let addresses = trace_addresses(calls, false);
     let shown =
@@ -118,7 +117,7 @@ fn entries(trace: &TransactionTrace, place_of: &dyn Fn() -> Option<TracePlace>) 
     shown
         .map(|(at, node)| RpcTrace {
             action: action(node),
-            place: place_of(),
+            place,
             kind: kind(node),
             subtraces: at.children,
             trace_address: at.address.clone(),
