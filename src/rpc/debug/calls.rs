@@ -1,51 +1,26 @@
 //! The objects of the call tracer (`callTracer`).
+//!
+//! They are written as text in one pass over the calls, without values in between: most of the time of a traced call would go
+//! into these.
 
-use alloc::{string::String, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec, vec::Vec};
 
 use alloy_primitives::{Address, B256};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
-use super::validation::{CallAccessFields, access};
+use super::validation::access;
 use crate::{
     exec::{
-        HaltReason,
+        FrameStart, HaltReason,
         trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
     },
     rpc::revert::reason,
-    types::json::{Data, Quantity},
+    types::json::{Data, ObjectText, Quantity},
 };
 
-/// A call, contract creation or self-destruction, with its inner calls and its logs.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CallTreeNode {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    from: Address,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<Address>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Quantity>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gas: Option<Quantity>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gas_used: Option<Quantity>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<Data>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<Data>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revert_reason: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<CallTreeNode>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    logs: Vec<CallLog>,
-    /// Accesses to state, which only `erc7562Tracer` reports.
-    #[serde(flatten)]
-    access: Option<CallAccessFields>,
-}
+/// Bytes of an entry, besides its input and output.
+const ENTRY_BYTES: usize = 300;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallForm {
@@ -58,131 +33,165 @@ pub(super) struct CallForm {
 }
 
 #[derive(Debug, Serialize)]
-struct CallLog {
+struct CallLog<'a> {
     index: usize,
     /// Number of inner calls before the log.
     position: Quantity,
     address: Address,
-    topics: Vec<B256>,
+    topics: &'a [B256],
     data: Data,
 }
 
-/// The call tree of a transaction, or only its root.
-pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> Option<CallTreeNode> {
-    let calls = trace.calls.as_ref()?;
-    let mut shown: Vec<Option<CallTreeNode>> = calls
-        .nodes
-        .iter()
-        .map(|node| (form.validation || !node.is_inner_native()).then(|| call(node)))
-        .collect();
-    if form.with_log {
-        add_logs(trace, calls, &mut shown);
-    }
-    if let Some(validation) = trace.validation.as_ref().filter(|_| form.validation) {
-        for (index, call) in shown.iter_mut().enumerate() {
-            let Some(call) = call else { continue };
-            call.access = Some(access(validation, index));
+/// The shown logs of each entry.
+type LogsByEntry<'a> = BTreeMap<usize, Vec<CallLog<'a>>>;
+
+/// The call tree of a transaction, or only its root; null without one.
+pub(super) fn tree(trace: &TransactionTrace, form: CallForm) -> serde_json::Result<Box<RawValue>> {
+    let Some(calls) = trace.calls.as_ref().filter(|calls| !calls.nodes.is_empty()) else {
+        return serde_json::value::to_raw_value(&());
+    };
+    let mut logs = if form.with_log { logs(trace, calls, form) } else { LogsByEntry::new() };
+    let size = calls.nodes.iter().map(|node| node.frame().map_or(0, |start| start.input.len()));
+    let size = size.fold(0_usize, |sum, input| sum.saturating_add(input.saturating_mul(2)));
+    let mut text =
+        ObjectText::with_capacity(calls.nodes.len().saturating_mul(ENTRY_BYTES).saturating_add(size));
+    // The open entries, each with whether it has an inner one.
+    let mut open: Vec<(usize, bool)> = Vec::new();
+    let mut close = |text: &mut ObjectText, (index, has_calls): (usize, bool)| {
+        if has_calls {
+            text.end_list();
         }
-    }
-    // From the last entry to the first, so that each call is complete when it moves into its parent.
-    for index in (1..calls.nodes.len()).rev() {
-        let (Some(parent), Some(call)) = (
-            calls.nodes.get(index).and_then(|node| node.parent),
-            shown.get_mut(index).and_then(Option::take),
-        ) else {
-            continue;
-        };
-        if let Some(Some(above)) = shown.get_mut(parent).filter(|_| !form.only_top) {
-            above.calls.push(in_order(call));
+        if let Some(logs) = logs.remove(&index) {
+            text.member("logs", &logs)?;
         }
+        if let Some(validation) = trace.validation.as_ref().filter(|_| form.validation) {
+            text.members(&access(validation, index))?;
+        }
+        text.end();
+        serde_json::Result::Ok(())
+    };
+    for (index, node) in calls.nodes.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            if form.only_top || !form.shows(node) {
+                continue;
+            }
+            while let Some(last) = open.pop_if(|(index, _)| *index != parent) {
+                close(&mut text, last)?;
+            }
+            let Some((_, has_calls)) = open.last_mut() else { continue };
+            if *has_calls {
+                text.next_item()
+            } else {
+                text.list("calls")
+            }
+            *has_calls = true;
+        } else if index > 0 {
+            break;
+        }
+        write_call(&mut text, node)?;
+        open.push((index, false));
     }
-    shown.into_iter().next().flatten().map(in_order)
+    while let Some(last) = open.pop() {
+        close(&mut text, last)?;
+    }
+    text.into_raw()
 }
 
-/// Restores the order of a call's inner calls, which were added in reverse.
-fn in_order(mut call: CallTreeNode) -> CallTreeNode {
-    call.calls.reverse();
-    call
+impl CallForm {
+    /// Whether an entry is shown. Those of native contracts have no inner ones.
+    fn shows(self, node: &TraceNode) -> bool {
+        self.validation || !node.is_inner_native()
+    }
 }
 
-/// Adds each log to the call that emitted it; logs of a native contract go to its caller. Log indexes count within
-/// the block.
-fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<CallTreeNode>]) {
+/// The logs of each call; those of a native contract belong to its caller. Log indexes count within the block.
+fn logs<'a>(trace: &'a TransactionTrace, calls: &'a CallTrace, form: CallForm) -> LogsByEntry<'a> {
+    let mut shown = LogsByEntry::new();
     // The shown inner calls of each call that started before the log.
-    let mut inner = vec![0_usize; shown.len()];
+    let mut inner = vec![0_usize; calls.nodes.len()];
     let mut started = 0;
     for (count, traced) in calls.logs.iter().enumerate() {
         let new = calls.nodes.get(started..traced.entries).unwrap_or_default();
-        for (node, _) in new.iter().zip(shown.iter().skip(started)).filter(|(_, call)| call.is_some()) {
+        for node in new.iter().filter(|node| form.shows(node)) {
             if let Some(inner) = node.parent.and_then(|parent| inner.get_mut(parent)) {
                 *inner = inner.saturating_add(1);
             }
         }
         started = started.max(traced.entries);
-        let Some(writer) = writer(calls, shown, traced.node) else { continue };
+        let Some(writer) = writer(calls, form, traced.node) else { continue };
         let position = inner.get(writer).copied().unwrap_or_default();
-        let Some(Some(call)) = shown.get_mut(writer) else { continue };
-        call.logs.push(CallLog {
+        shown.entry(writer).or_default().push(CallLog {
             index: trace.first_log.saturating_add(count),
             position: Quantity::from(position as u64),
             address: traced.log.address,
-            topics: traced.log.data.topics().to_vec(),
+            topics: traced.log.data.topics(),
             data: Data(traced.log.data.data.clone()),
         });
     }
-    if !calls.logs.is_empty() {
-        return;
-    }
     // Logs of a transaction sent directly to a native contract belong to no reported call.
-    if let Some(Some(root)) = shown.first_mut() {
-        root.logs.extend(trace.logs.iter().enumerate().map(|(count, log)| CallLog {
+    if calls.logs.is_empty() && !trace.logs.is_empty() {
+        let logs = trace.logs.iter().enumerate().map(|(count, log)| CallLog {
             index: trace.first_log.saturating_add(count),
             position: Quantity::default(),
             address: log.address,
-            topics: log.topics.clone(),
+            topics: &log.topics,
             data: Data(log.data.clone()),
-        }));
+        });
+        shown.insert(0, logs.collect());
     }
+    shown
 }
 
 /// The innermost shown call around an entry.
-fn writer(calls: &CallTrace, shown: &[Option<CallTreeNode>], mut node: usize) -> Option<usize> {
-    while shown.get(node)?.is_none() {
-        node = calls.nodes.get(node)?.parent?;
+fn writer(calls: &CallTrace, form: CallForm, mut node: usize) -> Option<usize> {
+    loop {
+        let entry = calls.nodes.get(node)?;
+        if form.shows(entry) && !(form.only_top && entry.parent.is_some()) {
+            return Some(node);
+        }
+        node = entry.parent?;
     }
-    Some(node)
 }
 
-fn call(node: &TraceNode) -> CallTreeNode {
-    let (kind, from) = match &node.action {
-        TraceAction::Frame(start) => (start.kind.opcode_name(), start.from),
-        TraceAction::Destruction { contract, .. } => ("SELFDESTRUCT", *contract),
-    };
-    let (to, value) = match &node.action {
-        TraceAction::Frame(start) => (start.to, Some(start.value)),
-        TraceAction::Destruction { beneficiary, balance, .. } => (Some(*beneficiary), Some(*balance)),
+/// Opens the object of a call, with all members but its inner calls, its logs and its accesses to state.
+fn write_call(text: &mut ObjectText, node: &TraceNode) -> serde_json::Result<()> {
+    let (kind, from, to, value) = match &node.action {
+        TraceAction::Frame(FrameStart { kind, from, to, value, .. }) => {
+            (kind.opcode_name(), from, *to, value)
+        }
+        TraceAction::Destruction { contract, beneficiary, balance } => {
+            ("SELFDESTRUCT", contract, Some(*beneficiary), balance)
+        }
     };
     let (start, close) = (node.frame(), node.close.as_ref());
     let failure = close.and_then(|close| close.failure);
     let created = close.and_then(|close| close.created).filter(|_| failure.is_none());
-    CallTreeNode {
-        kind,
-        from,
-        to: to.or(created),
-        value: value.map(Quantity),
-        gas: start.map(|start| start.gas.into()),
-        gas_used: close.map(|close| close.gas_used.into()),
-        input: start.map(|start| start.input.clone().into()),
-        output: close.map(|close| close.output.clone()).filter(|output| !output.is_empty()).map(Data),
-        error: failure.map(error),
-        revert_reason: match (failure, close) {
-            (Some(None), Some(close)) => reason(&close.output),
-            _ => None,
-        },
-        calls: Vec::new(),
-        logs: Vec::new(),
-        access: None,
+    text.begin("type", kind);
+    text.hex("from", from.as_slice());
+    if let Some(to) = to.or(created) {
+        text.hex("to", to.as_slice());
     }
+    text.quantity("value", Quantity(*value));
+    if let Some(start) = start {
+        text.quantity("gas", start.gas.into());
+    }
+    if let Some(close) = close {
+        text.quantity("gasUsed", close.gas_used.into());
+    }
+    if let Some(start) = start {
+        text.hex("input", &start.input);
+    }
+    let output: &[u8] = close.map_or(&[], |close| &close.output);
+    if !output.is_empty() {
+        text.hex("output", output);
+    }
+    if let Some(failure) = failure {
+        text.member("error", &error(failure))?;
+        if let (None, Some(reason)) = (failure, reason(output)) {
+            text.member("revertReason", &reason)?;
+        }
+    }
+    Ok(())
 }
 
 fn error(failure: Option<HaltReason>) -> String {

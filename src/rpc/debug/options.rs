@@ -183,7 +183,7 @@ impl TraceForm {
         Ok(match self {
             Self::Reference(options) => steps::shown(trace, *options)?,
             Self::StructLogs(options) => struct_logs::shown(trace, *options)?,
-            Self::Calls(form) | Self::Validation(form, _) => to_raw_value(&calls::tree(trace, *form))?,
+            Self::Calls(form) | Self::Validation(form, _) => calls::tree(trace, *form)?,
             Self::Flat(form) => to_raw_value(&flat(header, trace, *form))?,
             Self::State(form) => match &trace.state {
                 Some(state) => prestate::shown(state, *form)?,

@@ -12,6 +12,8 @@ mod field;
 mod members;
 #[cfg(any(feature = "light", feature = "local"))]
 mod object;
+#[cfg(feature = "local")]
+mod object_text;
 mod read_header;
 mod read_receipt;
 mod read_transaction;
@@ -25,6 +27,8 @@ pub use error::JsonError;
 pub use members::{MembersError, for_each_member};
 #[cfg(any(feature = "light", feature = "local"))]
 pub use object::Object;
+#[cfg(feature = "local")]
+pub(crate) use object_text::ObjectText;
 pub use read_header::{JsonBlock, JsonTransactions, block_from_json, block_with_header, header_from_json};
 pub use read_receipt::{log_from_json, receipt_from_json};
 pub use read_transaction::{location_from_json, transaction_from_json};

@@ -21,9 +21,29 @@ impl From<U256> for Quantity {
     }
 }
 
+/// Characters of the longest number: `0x` and 64 digits.
+const MAX_QUANTITY: usize = 66;
+
+impl Quantity {
+    /// Passes the text of the number to a function. Formatting it by `fmt` takes several times as long.
+    pub(crate) fn with_text<T>(&self, take: impl FnOnce(&str) -> T) -> T {
+        let bytes = self.0.to_be_bytes::<32>();
+        let mut digits = hex::Buffer::<32, true>::new();
+        let digits = digits.format(&bytes);
+        // The prefix moves to the last two characters before the first digit that counts.
+        let start = self.0.leading_zeros().checked_div(4).unwrap_or_default().min(63);
+        let mut text = [b'0'; MAX_QUANTITY];
+        text.iter_mut().zip(digits.bytes()).skip(start.saturating_add(2)).for_each(|(to, from)| *to = from);
+        if let Some(x) = text.get_mut(start.saturating_add(1)) {
+            *x = b'x';
+        }
+        take(text.get(start..).and_then(|text| str::from_utf8(text).ok()).unwrap_or(digits))
+    }
+}
+
 impl Serialize for Quantity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:#x}", self.0))
+        self.with_text(|text| serializer.serialize_str(text))
     }
 }
 

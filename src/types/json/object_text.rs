@@ -1,0 +1,131 @@
+//! Text of JSON objects, written member by member. Bytes and numbers need no escapes, and are not read again to find any.
+
+use alloc::{boxed::Box, string::String};
+
+use alloy_primitives::hex;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::write_hex::Quantity;
+
+/// Objects and lists of objects that are being written. The names of members have no characters that need escapes.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectText(String);
+
+impl ObjectText {
+    /// A text of about so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self(String::with_capacity(bytes))
+    }
+
+    /// Begins an object, whose first member is a text without characters that need escapes.
+    pub(crate) fn begin(&mut self, name: &str, word: &str) {
+        for part in ["{\"", name, "\":\"", word, "\""] {
+            self.0.push_str(part);
+        }
+    }
+
+    /// Ends the object.
+    pub(crate) fn end(&mut self) {
+        self.0.push('}');
+    }
+
+    /// Begins a member that is a list, and its first object.
+    pub(crate) fn list(&mut self, name: &str) {
+        self.name(name);
+        self.0.push('[');
+    }
+
+    /// Separates an object of a list from the one before.
+    pub(crate) fn next_item(&mut self) {
+        self.0.push(',');
+    }
+
+    /// Ends the list.
+    pub(crate) fn end_list(&mut self) {
+        self.0.push(']');
+    }
+
+    fn name(&mut self, name: &str) {
+        for part in [",\"", name, "\":"] {
+            self.0.push_str(part);
+        }
+    }
+
+    /// A member that is bytes.
+    pub(crate) fn hex(&mut self, name: &str, bytes: &[u8]) {
+        self.name(name);
+        self.0.push_str("\"0x");
+        let (long, rest) = bytes.as_chunks::<32>();
+        long.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<32, false>::new().format(bytes)));
+        let (short, rest) = rest.as_chunks::<4>();
+        short.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<4, false>::new().format(bytes)));
+        rest.iter().for_each(|byte| self.0.push_str(hex::Buffer::<1, false>::new().format(&[*byte])));
+        self.0.push('"');
+    }
+
+    /// A member that is a number.
+    pub(crate) fn quantity(&mut self, name: &str, number: Quantity) {
+        self.name(name);
+        self.0.push('"');
+        number.with_text(|text| self.0.push_str(text));
+        self.0.push('"');
+    }
+
+    /// A member of any kind.
+    pub(crate) fn member<T: Serialize>(&mut self, name: &str, value: &T) -> serde_json::Result<()> {
+        self.name(name);
+        self.0.push_str(&serde_json::to_string(value)?);
+        Ok(())
+    }
+
+    /// The members of an object that has some.
+    pub(crate) fn members<T: Serialize>(&mut self, object: &T) -> serde_json::Result<()> {
+        let text = serde_json::to_string(object)?;
+        self.0.push(',');
+        let members = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        self.0.push_str(members.unwrap_or_default());
+        Ok(())
+    }
+
+    /// The text as JSON.
+    pub(crate) fn into_raw(self) -> serde_json::Result<Box<RawValue>> {
+        RawValue::from_string(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::U256;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn members_are_those_of_the_serialized_values() {
+        let bytes: alloc::vec::Vec<u8> = (0..77).collect();
+        let mut text = ObjectText::with_capacity(0);
+        text.begin("type", "CALL");
+        text.hex("data", &bytes);
+        text.hex("none", &[]);
+        text.quantity("zero", Quantity::default());
+        text.quantity("most", Quantity(U256::MAX));
+        text.list("inner");
+        text.begin("a", "b");
+        text.end();
+        text.next_item();
+        text.begin("c", "d");
+        text.end();
+        text.end_list();
+        text.member("reason", &"\"quoted\"\n").unwrap();
+        text.members(&json!({ "x": {}, "y": [{}] })).unwrap();
+        text.end();
+        let read: Value = serde_json::from_str(text.into_raw().unwrap().get()).unwrap();
+        let expected = json!({
+            "type": "CALL", "data": hex::encode_prefixed(&bytes), "none": "0x", "zero": "0x0",
+            "most": alloc::format!("0x{}", "f".repeat(64)),
+            "inner": [{ "a": "b" }, { "c": "d" }], "reason": "\"quoted\"\n", "x": {}, "y": [{}],
+        });
+        assert_eq!(read, expected);
+    }
+}
