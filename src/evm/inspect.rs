@@ -101,6 +101,8 @@ pub struct StepStart<'a> {
     pub pc: usize,
     /// The opcode.
     pub opcode: u8,
+    /// The code that runs.
+    pub code: &'a [u8],
     /// Gas left before the instruction.
     pub gas: u64,
     /// Memory of the frame, a whole number of words.
@@ -125,6 +127,8 @@ pub struct StepEnd<'a> {
     pub failure: Option<HaltReason>,
     /// The stack, bottom first.
     pub stack: &'a [U256],
+    /// Memory of the frame, a whole number of words.
+    pub memory: &'a [u8],
 }
 
 /// Nonce, balance and code of an account.

@@ -143,11 +143,14 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
         let in_code = pc < interpreter.bytecode.bytecode_len();
         let code_size = named_code_size(interpreter, context);
         if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
+            let depth = interpreter.input.depth();
+            let headed = context.chain.headed_codes.get(depth).and_then(Option::as_ref).map(|code| &code[..]);
             inspector.step(StepStart {
-                depth: interpreter.input.depth(),
+                depth,
                 contract: interpreter.input.target_address(),
                 pc,
                 opcode: interpreter.bytecode.opcode(),
+                code: headed.unwrap_or_else(|| interpreter.bytecode.bytecode_slice()),
                 gas,
                 memory: &interpreter.memory.context_memory(),
                 stack: interpreter.stack.data(),
@@ -167,7 +170,8 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
             }
             let spent = gas.saturating_sub(interpreter.gas.remaining());
             let gas_cost = if failure.is_some() { 0 } else { spent };
-            inspector.step_end(StepEnd { gas_cost, failure, stack: interpreter.stack.data() });
+            let memory = &interpreter.memory.context_memory();
+            inspector.step_end(StepEnd { gas_cost, failure, stack: interpreter.stack.data(), memory });
             #[cfg(feature = "catalogue")]
             if let Some(undone) = undone {
                 inspector.step_state(&mut undone.state(&mut context.journaled_state));

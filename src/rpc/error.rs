@@ -227,9 +227,11 @@ pub enum ParamError {
     CallsTooLong(usize),
     #[error("the calls and overrides have more than {0} objects: give fewer calls or accounts")]
     TooManyCalls(usize),
-    #[error("invalid trace type '{0}': trace and stateDiff exist")]
+    #[error("invalid trace type '{0}': trace, stateDiff and vmTrace exist")]
     TraceType(String),
-    #[error("vmTrace is not supported: ask debug_traceCall or debug_traceTransaction for instructions")]
+    #[error(
+        "vmTrace is not in the browser's modules: ask debug_traceCall or debug_traceTransaction for instructions"
+    )]
     VmTrace,
     #[error("a transaction index is not supported: calls run on the state after a block")]
     CallIndex,

@@ -36,4 +36,5 @@ mod traced_calls;
 mod tracers;
 mod tracers_recorded;
 mod traces_recorded;
+mod vm_traces;
 mod waiting;

@@ -17,11 +17,12 @@ mod selectors;
 mod state;
 mod steps;
 mod validation;
+mod vm;
 
 pub use block::BlockTracer;
 pub use budget::{MAX_TRACE_BYTES, TraceBudget};
 pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode, TracedLog};
-pub use run::{CallOptions, RunTracer, Tracer, TransactionTrace};
+pub use run::{CallOptions, HAS_VM_TRACES, RunTracer, Tracer, TransactionTrace};
 #[cfg(feature = "catalogue")]
 pub use script::{
     Script, ScriptContext, ScriptEngine, ScriptError, ScriptFrame, ScriptHooks, ScriptRun, ScriptStep,
@@ -32,3 +33,4 @@ pub use selectors::Selectors;
 pub use state::{StateTrace, UsedAccount};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};
 pub use validation::{CallAccess, OpcodeSet, ValidationTrace};
+pub use vm::{VmCall, VmEffect, VmStep, VmTrace};

@@ -10,6 +10,7 @@ use super::selectors::{SelectorTracer, Selectors};
 use super::state::{StateTrace, UsedAccount};
 use super::steps::{StepOptions, StepTrace, StepTracer};
 use super::validation::{OpcodeSet, ValidationTrace, ValidationTracer};
+use super::vm::{VmTrace, VmTracer};
 use crate::evm::{AccountValues, FrameClose, FrameStart, Inspector, StepEnd, StepStart};
 use crate::exec::Executed;
 use crate::types::{Log, Transaction};
@@ -27,6 +28,8 @@ pub struct Tracer {
     pub selectors: bool,
     /// What the code of each call does, apart from these opcodes. Needs [`Self::calls`], inner ones too.
     pub validation: Option<OpcodeSet>,
+    /// What each instruction changes.
+    pub vm: bool,
 }
 
 impl Tracer {
@@ -37,8 +40,12 @@ impl Tracer {
         state: false,
         selectors: false,
         validation: None,
+        vm: false,
     };
 }
+
+/// Whether [`Tracer::vm`] has an effect: browser modules have no room for it.
+pub const HAS_VM_TRACES: bool = cfg!(feature = "catalogue");
 
 /// Parts of a trace of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +83,8 @@ pub struct TransactionTrace {
     pub selectors: Option<Selectors>,
     /// What the code of each call did, if traced.
     pub validation: Option<ValidationTrace>,
+    /// What each instruction changed, if traced.
+    pub vm: Option<VmTrace>,
 }
 
 impl TransactionTrace {
@@ -92,6 +101,7 @@ pub struct RunTracer {
     steps: Option<StepTracer>,
     selectors: Option<SelectorTracer>,
     validation: Option<ValidationTracer>,
+    vm: Option<VmTracer>,
     state: Option<StateTrace>,
     /// Space for the state.
     room: TraceBudget,
@@ -102,8 +112,8 @@ pub struct RunTracer {
 impl RunTracer {
     /// Traces a run within this space, which the tracers share in equal parts.
     pub fn new(tracer: &Tracer, room: TraceBudget) -> Self {
-        let Tracer { calls, steps, state, selectors, validation } = *tracer;
-        let parts = [calls.is_some(), steps.is_some(), state, selectors, validation.is_some()];
+        let Tracer { calls, steps, state, selectors, validation, vm } = *tracer;
+        let parts = [calls.is_some(), steps.is_some(), state, selectors, validation.is_some(), vm];
         let share = room.share(parts.into_iter().filter(|part| *part).count());
         let calls = calls.map(|CallOptions { with_logs, only_top }| {
             let mut tracer = CallTracer::new(with_logs);
@@ -120,10 +130,16 @@ impl RunTracer {
             steps,
             selectors: selectors.then(|| SelectorTracer::new(share)),
             validation: validation.map(|ignored| ValidationTracer::new(ignored, share)),
+            vm: (HAS_VM_TRACES && vm).then(|| VmTracer::new(share)),
             state: state.then(StateTrace::new),
             room: share,
             share,
         }
+    }
+
+    /// The tracer of what instructions change, where there is one.
+    fn vm(&mut self) -> Option<&mut VmTracer> {
+        if HAS_VM_TRACES { self.vm.as_mut() } else { None }
     }
 
     /// Ends the trace of the transaction at this index of a block with so many logs before, and takes from `room` the
@@ -134,13 +150,14 @@ impl RunTracer {
         executed: &Executed<'_>,
         room: &mut TraceBudget,
     ) -> TransactionTrace {
-        let Self { calls, steps, selectors, validation, state, room: left, share } = self;
+        let Self { calls, steps, selectors, validation, vm, state, room: left, share } = self;
         let with_logs = calls.as_ref().is_some_and(CallTracer::with_logs);
         let lefts = [
             calls.as_ref().map(|tracer| tracer.room),
             steps.as_ref().map(|tracer| tracer.room),
             selectors.as_ref().map(|tracer| tracer.room),
             validation.as_ref().map(|tracer| tracer.room),
+            vm.as_ref().map(|tracer| tracer.room),
             state.as_ref().map(|_| left),
         ];
         lefts.into_iter().flatten().for_each(|left| room.spend(share, left));
@@ -157,6 +174,7 @@ impl RunTracer {
             state,
             selectors: selectors.map(|tracer| tracer.finish(executed)),
             validation: validation.map(ValidationTracer::finish),
+            vm: vm.filter(|_| HAS_VM_TRACES).map(VmTracer::finish),
         }
     }
 }
@@ -166,6 +184,7 @@ impl Inspector for RunTracer {
         self.calls.as_ref().is_some_and(Inspector::wants_steps)
             || self.steps.as_ref().is_some_and(Inspector::wants_steps)
             || self.validation.as_ref().is_some_and(|tracer| !tracer.room.exceeded())
+            || HAS_VM_TRACES && self.vm.as_ref().is_some_and(|tracer| !tracer.room.exceeded())
     }
 
     fn wants_storage(&self) -> bool {
@@ -187,16 +206,25 @@ impl Inspector for RunTracer {
         if let Some(tracer) = &mut self.validation {
             tracer.frame();
         }
-        if let Some(tracer) = &mut self.calls {
-            tracer.frame(FrameStart { storage: None, ..start.clone() });
+        if let Some(tracer) = self.vm() {
+            tracer.frame(&start);
         }
-        if let Some(tracer) = &mut self.steps {
-            tracer.frame(start);
+        match (&mut self.calls, &mut self.steps) {
+            (Some(calls), None) => calls.frame(start),
+            (Some(calls), Some(steps)) => {
+                calls.frame(FrameStart { storage: None, ..start.clone() });
+                steps.frame(start);
+            }
+            (None, Some(steps)) => steps.frame(start),
+            (None, None) => {}
         }
     }
 
     fn frame_end(&mut self, close: FrameClose) {
         if let Some(tracer) = &mut self.validation {
+            tracer.frame_end(&close);
+        }
+        if let Some(tracer) = self.vm() {
             tracer.frame_end(&close);
         }
         if let Some(tracer) = &mut self.calls {
@@ -226,6 +254,9 @@ impl Inspector for RunTracer {
         if let Some(tracer) = &mut self.validation {
             tracer.step(&step);
         }
+        if let Some(tracer) = self.vm() {
+            tracer.step(&step);
+        }
         if let Some(tracer) = &mut self.steps {
             tracer.step(step);
         }
@@ -233,6 +264,9 @@ impl Inspector for RunTracer {
 
     fn step_end(&mut self, end: StepEnd<'_>) {
         if let Some(tracer) = &mut self.validation {
+            tracer.step_end(&end);
+        }
+        if let Some(tracer) = self.vm() {
             tracer.step_end(&end);
         }
         if let Some(tracer) = &mut self.steps {

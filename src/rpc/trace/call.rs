@@ -1,4 +1,5 @@
-//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls and changes of state of a run, in Parity's format.
+//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls, changes of state and instructions of a run, in Parity's
+//! format.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,12 +10,13 @@ use super::{
     diff::StateDiff,
     shape::{RpcTrace, run},
     traced_block, traces,
+    vm::VmCode,
 };
 use crate::{
     engine::{TransactionPlace, View},
     exec::{
         CallMessage,
-        trace::{Tracer, TransactionTrace},
+        trace::{HAS_VM_TRACES, Tracer, TransactionTrace},
     },
     rpc::{
         block_override::BlockOverride,
@@ -46,7 +48,7 @@ pub(super) const CALL: Method = Method::read(
         optional("stateOverride", "OVERRIDE").of(ParamSubject::Overrides),
     ],
     RESULT,
-    "The calls (trace) and the changes of state (stateDiff) of a call on the state after a block.",
+    "The calls (trace), changes of state (stateDiff) and instructions (vmTrace) of a call on the state after a block.",
     |view, params| {
         let types = TraceTypes::read(params, 1)?;
         let state = overrides(params, 3)?;
@@ -117,9 +119,7 @@ pub(super) const REPLAY_BLOCK: Method = Method::read(
         let param = traced_block(params.block(0))?;
         let Some(header) = find(view, &param)? else { return absent() };
         let traces = traces(view, &header, types.tracer(), None)?;
-        let of_block =
-            |trace: &TransactionTrace| RunTrace { transaction_hash: Some(trace.hash()), ..types.shown(trace) };
-        verified(&traces.iter().map(of_block).collect::<Vec<_>>())
+        verified(&traces.iter().map(|trace| types.shown_in_block(trace)).collect::<Vec<_>>())
     },
 )
 .runs(Runs::Block)
@@ -130,19 +130,19 @@ pub(super) const REPLAY_BLOCK: Method = Method::read(
 struct TraceTypes {
     trace: bool,
     state_diff: bool,
+    vm_trace: bool,
 }
 
 /// A run in Parity's format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RunTrace {
+struct RunTrace<'a> {
     output: Data,
     state_diff: Option<StateDiff>,
     trace: Vec<RpcTrace>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction_hash: Option<B256>,
-    /// Always null: instructions are not shown in this format.
-    vm_trace: (),
+    vm_trace: Option<VmCode<'a>>,
 }
 
 impl TraceTypes {
@@ -157,6 +157,7 @@ impl TraceTypes {
             match name.as_str() {
                 "trace" => types.trace = true,
                 "stateDiff" => types.state_diff = true,
+                "vmTrace" if HAS_VM_TRACES => types.vm_trace = true,
                 "vmTrace" => return Err(ParamError::VmTrace),
                 other => return Err(ParamError::TraceType(other.chars().take(64).collect())),
             }
@@ -166,10 +167,10 @@ impl TraceTypes {
 
     /// What is collected. The output is that of the outermost call.
     fn tracer(self) -> Tracer {
-        Tracer { state: self.state_diff, ..Tracer::CALLS }
+        Tracer { state: self.state_diff, vm: self.vm_trace, ..Tracer::CALLS }
     }
 
-    fn shown(self, trace: &TransactionTrace) -> RunTrace {
+    fn shown(self, trace: &TransactionTrace) -> RunTrace<'_> {
         let root = trace.calls.as_ref().and_then(|calls| calls.nodes.first());
         let output = root.and_then(|root| root.close.as_ref()).map(|close| close.output.clone());
         RunTrace {
@@ -177,8 +178,12 @@ impl TraceTypes {
             state_diff: trace.state.as_ref().filter(|_| self.state_diff).map(StateDiff::of),
             trace: if self.trace { run(trace) } else { Vec::new() },
             transaction_hash: None,
-            vm_trace: (),
+            vm_trace: trace.vm.as_ref().filter(|_| HAS_VM_TRACES).map(VmCode::first),
         }
+    }
+
+    fn shown_in_block(self, trace: &TransactionTrace) -> RunTrace<'_> {
+        RunTrace { transaction_hash: Some(trace.hash()), ..self.shown(trace) }
     }
 }
 

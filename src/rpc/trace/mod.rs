@@ -6,6 +6,7 @@ mod filter;
 mod flat;
 mod replay;
 mod shape;
+mod vm;
 
 use alloc::{string::String, vec::Vec};
 
