@@ -65,7 +65,7 @@ impl<'a> LightView<'a> {
                 interrupt,
                 host: pinned.config.host.as_deref(),
                 #[cfg(feature = "catalogue")]
-                scripts: pinned.config.scripts.as_deref(),
+                scripts: pinned.scripts.as_deref(),
                 ..Policy::of(&pinned.network)
             },
             unproven: Cell::new(false),

@@ -122,6 +122,9 @@ pub struct PinnedHead {
     numbered: bool,
     age: Option<u64>,
     to_prove: u64,
+    /// The host's engine for the scripts of the message.
+    #[cfg(feature = "catalogue")]
+    pub(crate) scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }
 
 /// Most upstreams that an error names.
@@ -155,6 +158,8 @@ impl PinnedHead {
         Self {
             newest_behind,
             network: sync.network().clone(),
+            #[cfg(feature = "catalogue")]
+            scripts: config.scripts.as_ref().map(|scripts| scripts.for_message()),
             config,
             chain: sync.chain().map(|chain| chain.snapshot()),
             synced: sync.is_synced(),

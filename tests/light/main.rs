@@ -15,6 +15,7 @@ mod places;
 mod policy;
 mod reference;
 mod rounds;
+mod scripts;
 mod simulations;
 mod sync;
 mod unsimulated;

@@ -57,7 +57,7 @@ pub(crate) fn balance_of(owner: &str) -> String {
 
 /// A chain with a token, a proxy of it and a contract that reads block hashes.
 pub(crate) struct TokenFixture {
-    dev: DevClient,
+    pub(crate) dev: DevClient,
     token: String,
     pub(crate) proxy: String,
     pub(crate) hashes: String,

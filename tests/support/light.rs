@@ -6,6 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::engine::{FollowNode, HostInput, LocalNode, Snapshot};
+use rootlight::exec::trace::ScriptEngine;
 use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight::light::{
     ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UnprovenPolicy, UpstreamRequest,
@@ -115,12 +116,23 @@ impl Light {
     /// A client that trusts a later block and has no headers below it.
     pub fn since(network: Network, upstream: ExecutedUpstream, number: u64) -> Self {
         let options = SyncOptions { backfill: 0, ..SyncOptions::default() };
-        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (number, options), None)
+        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (number, options), |_| {})
     }
 
     /// A synchronized client with these options.
     pub fn with_options(network: Network, upstream: ExecutedUpstream, options: SyncOptions) -> Self {
-        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (0, options), None)
+        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, (0, options), |_| {})
+    }
+
+    /// A client whose host has an engine for scripts.
+    pub fn with_scripts(
+        network: Network,
+        upstream: ExecutedUpstream,
+        scripts: Arc<dyn ScriptEngine>,
+    ) -> Self {
+        let at = (0, SyncOptions::default());
+        let set = |config: &mut ClientConfig| config.scripts = Some(scripts);
+        Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, at, set)
     }
 
     /// A client of several named upstreams.
@@ -129,7 +141,7 @@ impl Light {
         upstreams: Vec<(&str, ExecutedUpstream)>,
         unproven: UnprovenPolicy,
     ) -> Self {
-        Self::start(network, upstreams, unproven, (0, SyncOptions::default()), None)
+        Self::start(network, upstreams, unproven, (0, SyncOptions::default()), |_| {})
     }
 
     /// A client whose host has rows of the method table of its own.
@@ -140,7 +152,8 @@ impl Light {
         dispatcher: Arc<Dispatcher>,
     ) -> Self {
         let at = (0, SyncOptions::default());
-        let light = Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, at, Some(host));
+        let set = |config: &mut ClientConfig| config.host = Some(host);
+        let light = Self::start(network, vec![("node", upstream)], UnprovenPolicy::Refuse, at, set);
         Self { client: light.client.with_dispatcher(dispatcher), ..light }
     }
 
@@ -149,7 +162,7 @@ impl Light {
         upstreams: Vec<(&str, ExecutedUpstream)>,
         unproven: UnprovenPolicy,
         (number, options): (u64, SyncOptions),
-        host: Option<Arc<dyn Any + Send + Sync>>,
+        set: impl FnOnce(&mut ClientConfig),
     ) -> Self {
         let names = upstreams.iter().map(|(name, _)| (*name).into()).collect();
         let mut others: Vec<ExecutedUpstream> = upstreams.into_iter().map(|(_, upstream)| upstream).collect();
@@ -160,7 +173,8 @@ impl Light {
         let total_difficulty = (number > 0).then(|| super::u256(first["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
-        let config = ClientConfig { version, upstreams: names, unproven, host, ..ClientConfig::default() };
+        let mut config = ClientConfig { version, upstreams: names, unproven, ..ClientConfig::default() };
+        set(&mut config);
         let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
         let mut light = Self { client, upstream, others, rounds: 0, connection: None, now: 0 };
         light.sync();

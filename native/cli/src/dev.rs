@@ -9,6 +9,7 @@ use rootlight::engine::DevNode;
 use rootlight_limits::files;
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::scripts::EngineProgram;
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use tracing::{error, info};
 
@@ -51,7 +52,11 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         node.chain_mut().set_bitcoin(bitcoin.clone());
     }
     let about = fork.as_ref().map(fork::describe).unwrap_or_default();
-    let options = LocalOptions { fork: fork.map(|opened| Arc::new(opened.fork)), ..LocalOptions::default() };
+    let options = LocalOptions {
+        fork: fork.map(|opened| Arc::new(opened.fork)),
+        scripts: EngineProgram::this().ok(),
+        ..LocalOptions::default()
+    };
     let service = Arc::new(LocalService::new(Box::new(node), options, entropy, persist));
     runtime.block_on(async {
         let stop = StopSignal::listen();

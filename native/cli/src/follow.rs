@@ -11,6 +11,7 @@ use rootlight_limits::Limits;
 use rootlight_node::ban_guard::protect;
 use rootlight_node::follow::{Fetched, FollowError, FollowOptions, FollowTarget, follow};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::scripts::EngineProgram;
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_server::service::Service as _;
 use rootlight_upstream::{self as upstream, HttpConfig};
@@ -45,7 +46,8 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let version = format!("Rootlight/{}/{}/Rust/follow", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
     let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), moment(&entropy));
     info!("following {} from block {}", upstream.name(), node.local().head().number);
-    let options = LocalOptions { limits, ..LocalOptions::follower() };
+    let scripts = EngineProgram::this().ok();
+    let options = LocalOptions { limits, scripts, ..LocalOptions::follower() };
     let service = Arc::new(LocalService::new(Box::new(node), options, entropy, persist));
     if let Some(bans) = service.bans() {
         protect(&bans, std::slice::from_ref(&upstream));

@@ -11,6 +11,7 @@ use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{
     FirstBlockError, LightOptions, LightService, LightStart, awaited_first_block, start,
 };
+use rootlight_node::scripts::EngineProgram;
 use rootlight_upstream::bitcoin::BitcoinSourceConfig;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::{info, warn};
@@ -89,6 +90,7 @@ pub(super) fn options(args: &SourceArgs, limits: Arc<Limits>) -> LightOptions {
             ..SyncOptions::default()
         },
         limits,
+        scripts: EngineProgram::this().ok(),
         ..LightOptions::default()
     }
 }

@@ -16,6 +16,7 @@ use rootlight_index::{Database, IndexError};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{LightOptions, LightService, LightStart, start};
+use rootlight_node::scripts::EngineProgram;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -144,6 +145,7 @@ fn options(args: &ServeArgs, cache_bytes: usize, index: bool) -> LightOptions {
         index,
         spread: true,
         cache_bytes: Some(cache_bytes),
+        scripts: EngineProgram::this().ok(),
         ..LightOptions::default()
     }
 }

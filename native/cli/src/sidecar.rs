@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rootlight_limits::Limits;
 use rootlight_node::light::LightOptions;
+use rootlight_node::scripts::EngineProgram;
 use rootlight_node::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};
 use rootlight_server::methods::Profile;
 use rootlight_upstream::p2p::Identity;
@@ -31,6 +32,7 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
         policy: args.calls.policy(),
         max_age: args.max_age,
         limits: limits.clone(),
+        scripts: EngineProgram::this().ok(),
         ..LightOptions::default()
     };
     let flush = (args.flush > 0).then(|| Duration::from_secs(args.flush));

@@ -1,6 +1,6 @@
 //! Tracers that callers write as scripts: what a host's engine for them gets to know, and answers.
 
-use alloc::{borrow::Cow, boxed::Box, string::String};
+use alloc::{borrow::Cow, boxed::Box, string::String, sync::Arc};
 use core::fmt;
 
 use alloy_primitives::{Address, B256, U256};
@@ -11,7 +11,11 @@ use crate::evm::{FrameClose, LiveState};
 
 /// A host's engine for scripts.
 pub trait ScriptEngine: fmt::Debug + Send + Sync {
-    /// Reads a script, which then traces the transactions of one request. The time of the request begins here.
+    /// The same engine for one message, whose scripts have a time of their own: all runs share it, however often a script
+    /// begins anew because state was missing.
+    fn for_message(&self) -> Arc<dyn ScriptEngine>;
+
+    /// Reads a script, which then traces the transactions of one request.
     ///
     /// # Errors
     /// The script is not one of a tracer.

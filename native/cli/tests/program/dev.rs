@@ -305,7 +305,7 @@ async fn a_follower_serves_proofs_and_witnesses() {
 }
 
 /// Runs a light client of development chains with the default start.
-fn light_of(upstreams: &[&str]) -> Program {
+pub(super) fn light_of(upstreams: &[&str]) -> Program {
     let upstreams: Vec<&str> = upstreams.iter().flat_map(|url| ["--upstream", url]).collect();
     start(&[&["light", "--network", "regtest"], &upstreams[..]].concat())
 }

@@ -43,3 +43,53 @@ async fn what_a_script_reads_of_the_memory_has_a_limit() {
     let error = dev.call("debug_traceCall", json!([call, "latest", options])).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("out of memory"), "{error}");
 }
+
+/// An endless script, which the engine's own limit of time ends.
+const ENDLESS: &str = "{step: function() { for (;;); }, fault: function() {}, result: function() {}}";
+const CODE: &str = "0x600000";
+const CONTRACT: &str = "0x00000000000000000000000000000000000000aa";
+
+/// Nothing that an engine does itself happens while it is stopped.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_engine_that_is_stopped_from_outside_ends_with_its_time() {
+    let dev = DevProgram::start(&["dev"]);
+    let code = json!({ CONTRACT: { "code": CODE } });
+    let params = json!([{ "to": CONTRACT }, "latest", { "tracer": ENDLESS, "stateOverrides": code }]);
+    let stopping = async {
+        loop {
+            if let Some(engine) = dev.engine() {
+                let stop = std::process::Command::new("kill").args(["-STOP", &engine]).status();
+                return assert!(stop.unwrap().success());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let (answer, ()) = tokio::join!(dev.call("debug_traceCall", params), stopping);
+    let error = answer.unwrap_err();
+    assert_eq!(error["message"], "tracer in JavaScript: the script took longer than 5000 ms");
+    assert_eq!(dev.engine(), None, "the process is gone");
+}
+
+#[tokio::test]
+async fn a_script_traces_on_the_proven_state_of_a_light_client() {
+    let dev = DevProgram::start(&["dev", "--silent"]);
+    // Adds one to slot 0 and returns the sum.
+    let counter = "0x60005460010160005560005460005260206000f3";
+    dev.call("anvil_setCode", json!([CONTRACT, counter])).await.unwrap();
+    dev.call("evm_mine", json!([])).await.unwrap();
+    let light = dev.light();
+    let script = "{slots: [], step: function(log, db) {
+        if (log.op.toString() === 'SSTORE') this.slots.push(toHex(db.getState(log.contract.getAddress(), toWord('0x00'))));
+    }, fault: function() {}, result: function(ctx, db) {
+        return { slots: this.slots, output: toHex(ctx.output), code: db.getCode(ctx.to).length };
+    }}";
+    let params = |script: &str| json!([{ "to": CONTRACT }, "latest", { "tracer": script }]);
+    let traced = light.call("debug_traceCall", params(script)).await.unwrap();
+    let word = |number: u64| format!("0x{number:064x}");
+    assert_eq!(traced, json!({ "slots": [word(0)], "output": word(1), "code": 20 }));
+    assert_eq!(dev.call("debug_traceCall", params(script)).await.unwrap(), traced);
+    // The time of all rounds together is that of one.
+    let error = light.call("debug_traceCall", params(ENDLESS)).await.unwrap_err();
+    assert_eq!(error["message"], "tracer in JavaScript: the script took longer than 5000 ms");
+}

@@ -10,6 +10,7 @@ use rootlight_limits::Limits;
 use rootlight_upstream::bitcoin::BitcoinSource;
 
 use super::own_node::OwnNode;
+use crate::scripts::EngineProgram;
 
 /// Options of the light client.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct LightOptions {
     pub window_judge: Option<Arc<dyn WindowJudge>>,
     /// Seconds by which the client's clock is behind the machine's: for upstreams that are recordings.
     pub behind: u64,
+    /// The program that runs tracers in JavaScript; without one they are refused.
+    pub scripts: Option<EngineProgram>,
     /// The limits of the server that shows the client; its upstreams count in them too.
     pub limits: Arc<Limits>,
 }
@@ -72,6 +75,7 @@ impl Default for LightOptions {
             bitcoin: Vec::new(),
             window_judge: None,
             behind: 0,
+            scripts: None,
             limits: Limits::new(),
         }
     }

@@ -139,7 +139,7 @@ impl LightService {
             bodies_by_hash: options.index,
             balance: options.spread,
             host: Some(bans.clone()),
-            scripts: crate::scripts::engine(options.run_timeout),
+            scripts: crate::scripts::engine(options.scripts.as_ref(), options.run_timeout),
         };
         let counts = Counts::within(options.limits.clone());
         let shared = SharedLight::new(

@@ -78,7 +78,8 @@ impl LocalService {
         let bans = Arc::<HostBans>::default();
         node.set_host(bans.clone());
         node.set_recovery(Arc::new(AllProcessors));
-        if let Some(scripts) = crate::scripts::engine(options.run_timeout) {
+        let scripts = crate::scripts::engine(options.scripts.as_ref(), options.run_timeout);
+        if let Some(scripts) = scripts {
             node.set_scripts(scripts);
         }
         let chain_id = node.local().network().chain_id;

@@ -17,6 +17,7 @@ use tracing::{error, info};
 use super::watchdog::{BlockClock, BlockLimits};
 use super::{indexing, report};
 use crate::fork::{Fork, ForkError};
+use crate::scripts::EngineProgram;
 use crate::store::{ChainPersistence, ChainStoreError};
 
 /// The time limits of a local chain, and what is logged.
@@ -31,6 +32,8 @@ pub struct LocalOptions {
     pub mining_timeout: Option<Duration>,
     /// Whether calls that fail are logged, for the developer of a contract. Elsewhere callers are strangers.
     pub logs_calls: bool,
+    /// The program that runs tracers in JavaScript; without one they are refused.
+    pub scripts: Option<EngineProgram>,
     /// The limits of the server that shows the chain.
     pub limits: Arc<Limits>,
     /// What the chain reads of the network on which it begins, if it does.
@@ -44,6 +47,7 @@ impl Default for LocalOptions {
             block_timeout: Some(Duration::from_secs(5)),
             mining_timeout: Some(Duration::from_secs(30)),
             logs_calls: true,
+            scripts: None,
             limits: Limits::new(),
             fork: None,
         }

@@ -1,9 +1,12 @@
 //! The program's side: starts an engine for each request, reports the run to it, and answers its questions.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, U256};
 use rootlight::consensus::RuleSet;
@@ -15,7 +18,7 @@ use rootlight::exec::trace::{
 use serde_json::value::RawValue;
 
 use super::frame::{Frame, OUT_OF_TIME, Tag, out_of_time, query};
-use super::process::ENGINE;
+use super::program::EngineProgram;
 
 /// Most accounts, codes and words that the script of a request reads, as of a run.
 const MAX_READS: usize = rootlight::exec::MAX_KEYS;
@@ -24,63 +27,140 @@ const MAX_PADDING: usize = 1 << 20;
 const NO_STATE: &str = "the state can be read in step, fault and result only";
 const NO_STEP: &str = "an instruction can be read in step and fault only";
 
-/// Starts an engine for the script of each request.
+/// How long an engine may go on after its time, for it to say so itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Starts an engine for each script.
 #[derive(Debug)]
 pub(super) struct JsEngine {
-    limit: Duration,
+    program: EngineProgram,
+    time: ScriptTime,
 }
 
 impl JsEngine {
-    /// An engine whose scripts take this much time for a request, at most.
-    pub(super) fn new(limit: Duration) -> Self {
-        Self { limit }
+    /// An engine in processes of this program, whose scripts take this much time for a message, at most.
+    pub(super) fn new(program: EngineProgram, limit: Duration) -> Self {
+        Self { program, time: ScriptTime::new(limit) }
     }
 }
 
 impl ScriptEngine for JsEngine {
+    fn for_message(&self) -> Arc<dyn ScriptEngine> {
+        Arc::new(Self::new(self.program.clone(), self.time.limit))
+    }
+
     fn begin(&self, script: &Script) -> Result<Box<dyn ScriptRun>, ScriptError> {
-        let link =
-            Link::started().map_err(|error| ScriptError(format!("cannot start the engine: {error}")))?;
-        Ok(Box::new(JsRun::new(link, script, self.limit)?))
+        let left = self.time.left()?;
+        let link = Link::started(&self.program, left.saturating_add(GRACE))
+            .map_err(|error| ScriptError(format!("cannot start the engine: {error}")))?;
+        Ok(Box::new(JsRun::new(link, script, self.time.clone())?))
     }
 }
 
-/// The file of this program, also after the file was replaced.
-fn program() -> io::Result<PathBuf> {
-    let running = PathBuf::from("/proc/self/exe");
-    if cfg!(target_os = "linux") && running.exists() { Ok(running) } else { std::env::current_exe() }
+/// The time of a message's scripts. A light client begins a script anew after each exchange with its upstreams; all of its
+/// runs share the time.
+#[derive(Clone, Debug)]
+pub(super) struct ScriptTime {
+    limit: Duration,
+    spent: Arc<Mutex<Duration>>,
+}
+
+impl ScriptTime {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, spent: Arc::default() }
+    }
+
+    /// What is left of it.
+    pub(super) fn left(&self) -> Result<Duration, ScriptError> {
+        let left = self.limit.saturating_sub(*lock(&self.spent));
+        if left.is_zero() { Err(ScriptError(out_of_time(self.limit))) } else { Ok(left) }
+    }
+
+    pub(super) fn spend(&self, time: Duration) {
+        let mut spent = lock(&self.spent);
+        *spent = spent.saturating_add(time);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process of an engine. It ends with its time even if it is stopped from outside, so that nothing waits for it forever.
+struct EngineProcess {
+    child: Arc<Mutex<Child>>,
+    is_overdue: Arc<AtomicBool>,
+    /// Ends the watch when it is dropped.
+    _watched: Sender<()>,
+}
+
+impl EngineProcess {
+    fn watched(child: Child, patience: Duration) -> io::Result<Self> {
+        let (watched, ended) = channel();
+        let child = Arc::new(Mutex::new(child));
+        let process = Self { child, is_overdue: Arc::default(), _watched: watched };
+        let (child, is_overdue) = (process.child.clone(), process.is_overdue.clone());
+        let watch = move || {
+            if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                is_overdue.store(true, Ordering::SeqCst);
+                let _ = lock(&child).kill();
+            }
+        };
+        thread::Builder::new().name("script watch".into()).spawn(watch)?;
+        Ok(process)
+    }
+
+    /// Whether the engine has ended because its time was over.
+    fn is_out_of_time(&self) -> bool {
+        let mut child = lock(&self.child);
+        // An engine that ended its output, or sent bytes that are no message, sends nothing more.
+        let _ = child.try_wait().map(|status| status.is_none().then(|| child.kill()));
+        let ended = child.wait().is_ok_and(|status| status.code() == Some(OUT_OF_TIME.into()));
+        ended || self.is_overdue.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for EngineProcess {
+    fn drop(&mut self) {
+        let mut child = lock(&self.child);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
 }
 
 /// The ends of an engine's input and output.
 pub(super) struct Link {
     input: Box<dyn Read>,
     output: Box<dyn Write>,
-    child: Option<Child>,
+    process: Option<EngineProcess>,
 }
 
 impl Link {
-    fn started() -> io::Result<Self> {
-        let mut child = Command::new(program()?)
-            .arg(ENGINE)
+    /// Starts an engine, which is ended after this time.
+    fn started(program: &EngineProgram, patience: Duration) -> io::Result<Self> {
+        let mut child = Command::new(&program.path)
+            .arg(&program.argument)
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
         let (output, input) = (child.stdin.take(), child.stdout.take());
-        let mut link =
-            Self { input: Box::new(io::empty()), output: Box::new(io::sink()), child: Some(child) };
+        let process = EngineProcess::watched(child, patience)?;
         let (Some(output), Some(input)) = (output, input) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        (link.input, link.output) = (Box::new(io::BufReader::new(input)), Box::new(output));
-        Ok(link)
+        Ok(Self {
+            input: Box::new(io::BufReader::new(input)),
+            output: Box::new(output),
+            process: Some(process),
+        })
     }
 
     /// A link to an engine in this process.
     #[cfg(test)]
     pub(super) fn of(input: impl Read + 'static, output: impl Write + 'static) -> Self {
-        Self { input: Box::new(input), output: Box::new(output), child: None }
+        Self { input: Box::new(input), output: Box::new(output), process: None }
     }
 
     fn send(&mut self, frame: &Frame) -> io::Result<()> {
@@ -92,20 +172,8 @@ impl Link {
     }
 
     /// Whether the engine has ended because its time was over.
-    fn is_out_of_time(&mut self) -> bool {
-        let Some(child) = &mut self.child else { return false };
-        // An engine that ended its output, or sent bytes that are no message, sends nothing more.
-        let _ = child.try_wait().map(|status| status.is_none().then(|| child.kill()));
-        child.wait().is_ok_and(|status| status.code() == Some(OUT_OF_TIME.into()))
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    fn is_out_of_time(&self) -> bool {
+        self.process.as_ref().is_some_and(EngineProcess::is_out_of_time)
     }
 }
 
@@ -119,17 +187,20 @@ struct Sight<'a> {
 /// A script that traces the transactions of one request.
 pub(super) struct JsRun {
     link: Link,
-    limit: Duration,
+    begun: Instant,
+    time: ScriptTime,
     rules: Option<RuleSet>,
     reads: usize,
 }
 
 impl JsRun {
-    pub(super) fn new(mut link: Link, script: &Script, limit: Duration) -> Result<Self, ScriptError> {
-        let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let begin = Frame::new(Tag::Begin).text(&script.source).text(&script.config).number(millis);
+    pub(super) fn new(mut link: Link, script: &Script, time: ScriptTime) -> Result<Self, ScriptError> {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (begun, left) = (Instant::now(), time.left()?);
+        let begin = Frame::new(Tag::Begin).text(&script.source).text(&script.config).number(millis(left));
+        let begin = begin.number(millis(time.limit));
         let sent = link.send(&begin);
-        let mut run = Self { link, limit, rules: None, reads: 0 };
+        let mut run = Self { link, begun, time, rules: None, reads: 0 };
         sent.map_err(|error| run.lost(&error))?;
         Ok(run)
     }
@@ -137,7 +208,7 @@ impl JsRun {
     /// Why the engine does not answer.
     fn lost(&mut self, error: &io::Error) -> ScriptError {
         ScriptError(match self.link.is_out_of_time() {
-            true => out_of_time(self.limit),
+            true => out_of_time(self.time.limit),
             false => format!("the engine ended early, as when memory is used up ({error})"),
         })
     }
@@ -231,6 +302,12 @@ fn step_frame(tag: Tag, step: &ScriptStep<'_>) -> Frame {
     ];
     let frame = numbers.into_iter().fold(Frame::new(tag), Frame::number).text(&step.name);
     frame.optional(step.error.as_deref().map(str::as_bytes)).bytes(&stack)
+}
+
+impl Drop for JsRun {
+    fn drop(&mut self) {
+        self.time.spend(self.begun.elapsed());
+    }
 }
 
 impl ScriptRun for JsRun {

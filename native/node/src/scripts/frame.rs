@@ -18,7 +18,7 @@ pub(super) fn out_of_time(limit: Duration) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Tag {
-    /// The script, its options, and its time in milliseconds.
+    /// The script, its options, and in milliseconds the time that is left of a message's and the whole of it.
     Begin,
     /// A transaction begins.
     Start,

@@ -1,7 +1,7 @@
 //! Tracers in JavaScript, with the feature `js-tracers`.
 //!
-//! A script runs in a process of its own: this program, started again with `--script-engine` as its argument. Within a process,
-//! QuickJS notices the end of a script's time only between instructions of the script, and one call of a built-in function
+//! A script runs in a process of its own, of the program that the options of a service name ([`EngineProgram`]). Without one,
+//! scripts are refused: a library cannot know what its program does when it is started again. Within a process, QuickJS notices the end of a script's time only between instructions of the script, and one call of a built-in function
 //! can take hours. A process ends at once, and takes its memory and any fault of the engine with it.
 
 #[cfg(feature = "js-tracers")]
@@ -14,6 +14,7 @@ mod frame;
 mod peer;
 #[cfg(feature = "js-tracers")]
 mod process;
+mod program;
 #[cfg(all(test, feature = "js-tracers"))]
 mod scripts_test;
 
@@ -23,13 +24,15 @@ use std::time::Duration;
 use rootlight::exec::trace::ScriptEngine;
 
 #[cfg(feature = "js-tracers")]
-pub use process::{ENGINE, main};
+pub use process::main;
+pub use program::{ENGINE, EngineProgram};
 
-/// The engine of this program, which gives a request so much time; `None` without the feature `js-tracers`.
+/// An engine in processes of this program, which gives a message so much time; `None` without a program or the feature
+/// `js-tracers`.
 #[cfg_attr(not(feature = "js-tracers"), allow(unused_variables, reason = "nothing takes time"))]
-pub(crate) fn engine(limit: Duration) -> Option<Arc<dyn ScriptEngine>> {
+pub(crate) fn engine(program: Option<&EngineProgram>, limit: Duration) -> Option<Arc<dyn ScriptEngine>> {
     #[cfg(feature = "js-tracers")]
-    return Some(Arc::new(engine::JsEngine::new(limit)));
+    return Some(Arc::new(engine::JsEngine::new(program?.clone(), limit)));
     #[cfg(not(feature = "js-tracers"))]
     return None;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::frame::Frame;
 
-/// A script with its options and the end of its time.
+/// A script with its options, the time of all runs of its message, and the end of what is left of it.
 #[derive(Clone, Debug)]
 pub(super) struct Begun {
     pub(super) source: String,

@@ -14,8 +14,6 @@ use super::context;
 use super::frame::{Frame, OUT_OF_TIME, Tag};
 use super::peer::{Begun, Peer};
 
-/// The argument with which the program is the engine of one script, instead of what its command line says.
-pub const ENGINE: &str = "--script-engine";
 /// Bytes of the stack of the thread that runs scripts: several times what the engine lets them use.
 const STACK: usize = 16 << 20;
 /// How long a script may go on after its time, for the engine to say so itself.
@@ -70,12 +68,13 @@ pub(super) fn serve(input: impl Read + 'static, output: impl Write + 'static, ex
         match (frame.tag, &begun) {
             (Tag::Begin, None) => {
                 let (source, config) = (frame.take_text()?, frame.take_text()?);
+                let left = Duration::from_millis(frame.take_number()?);
                 let limit = Duration::from_millis(frame.take_number()?);
                 if exits {
-                    exit_after(limit.saturating_add(GRACE))?;
+                    exit_after(left.saturating_add(GRACE))?;
                 }
                 let now = Instant::now();
-                let end = now.checked_add(limit).unwrap_or(now);
+                let end = now.checked_add(left).unwrap_or(now);
                 begun = Some(Begun { source, config, limit, end });
             }
             (Tag::Start, Some(begun)) => {

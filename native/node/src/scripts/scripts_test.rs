@@ -13,8 +13,9 @@ use rootlight::exec::trace::{Script, ScriptEngine, ScriptError, ScriptRun};
 use rootlight::rpc::LocalClient;
 use serde_json::{Value, json};
 
-use super::engine::{JsRun, Link};
+use super::engine::{JsEngine, JsRun, Link, ScriptTime};
 use super::process::serve;
+use super::program::EngineProgram;
 
 /// Long enough for every script that ends.
 const LONG: Duration = Duration::from_secs(60);
@@ -24,12 +25,16 @@ const SHORT: Duration = Duration::from_millis(300);
 struct ThreadEngine(Duration);
 
 impl ScriptEngine for ThreadEngine {
+    fn for_message(&self) -> Arc<dyn ScriptEngine> {
+        Arc::new(Self(self.0))
+    }
+
     fn begin(&self, script: &Script) -> Result<Box<dyn ScriptRun>, ScriptError> {
         let (their_input, output) = io::pipe().unwrap();
         let (input, their_output) = io::pipe().unwrap();
         let engine = move || serve(their_input, their_output, false);
         thread::Builder::new().stack_size(16 << 20).spawn(engine).unwrap();
-        Ok(Box::new(JsRun::new(Link::of(input, output), script, self.0)?))
+        Ok(Box::new(JsRun::new(Link::of(input, output), script, ScriptTime::new(self.0))?))
     }
 }
 
@@ -493,4 +498,27 @@ fn hostile_scripts_end_with_an_error_and_leave_nothing() {
     let traced = chain.ask("debug_traceBlockByNumber", block).unwrap();
     assert_eq!((&traced[0]["txHash"], &traced[0]["result"]), (&hash, &json!(1)));
     assert_eq!(traced[1]["result"], Value::Null, "the next transaction");
+}
+
+#[test]
+fn the_scripts_of_one_message_share_its_time() {
+    let time = ScriptTime::new(SHORT);
+    assert_eq!(time.left(), Ok(SHORT));
+    time.clone().spend(SHORT);
+    assert_eq!(time.left(), Err(ScriptError("the script took longer than 300 ms".into())));
+}
+
+/// A program that is no engine, which ends at once, and one that does not exist.
+#[test]
+fn a_program_that_is_no_engine_gives_an_error() {
+    let script = Script { source: OPCODES.into(), config: "{}".into() };
+    let begun = |path: &str| JsEngine::new(EngineProgram::new(path, "x"), LONG).begin(&script);
+    let error = begun("/nonexistent/engine").err().unwrap();
+    assert!(error.0.starts_with("cannot start the engine"), "{error}");
+    let rules = rootlight::consensus::Network::regtest().rules(1);
+    let error = match begun("/bin/true") {
+        Ok(mut run) => run.start(rules).unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(error.0.starts_with("the engine ended early"), "{error}");
 }

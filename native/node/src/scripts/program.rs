@@ -1,0 +1,34 @@
+//! The program whose processes are the engines of scripts.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+/// The argument with which [`EngineProgram::this`] starts the present program.
+pub const ENGINE: &str = "--script-engine";
+
+/// A program that is started for each script and calls [`main`](super::main) then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineProgram {
+    pub(super) path: PathBuf,
+    pub(super) argument: OsString,
+}
+
+impl EngineProgram {
+    /// The program at this path, which is an engine when it is started with this argument.
+    pub fn new(path: impl Into<PathBuf>, argument: impl Into<OsString>) -> Self {
+        Self { path: path.into(), argument: argument.into() }
+    }
+
+    /// The present program, also after its file was replaced. Its `main` function must call [`main`](super::main) before anything
+    /// else if the first argument is [`ENGINE`]. Another program would be started as it usually is, once for each script.
+    ///
+    /// # Errors
+    /// The system does not tell the program's path.
+    pub fn this() -> io::Result<Self> {
+        let running = PathBuf::from("/proc/self/exe");
+        let path =
+            if cfg!(target_os = "linux") && running.exists() { running } else { std::env::current_exe()? };
+        Ok(Self::new(path, ENGINE))
+    }
+}
