@@ -1,13 +1,13 @@
 // The bundler Alto, as a program of its own, on the development chain: an account of ERC-4337 is created and used.
 //
-// Alto runs without its safe mode: that one needs a tracer in JavaScript.
+// Alto runs without its safe mode, which cannot decode any result (the last test).
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createPublicClient, createWalletClient, encodeFunctionData, getAddress, http, parseEther } from 'viem';
+import { createPublicClient, createWalletClient, decodeErrorResult, encodeErrorResult, encodeFunctionData, getAddress, http, parseEther } from 'viem';
 import { getUserOperationHash } from 'viem/account-abstraction';
 import { generatePrivateKey, mnemonicToAccount, privateKeyToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
@@ -148,4 +148,14 @@ test('an operation with a wrong signature is refused', async () => {
   const price = hex((await reader.getGasPrice()) * 2n);
   const operation = { sender, nonce: '0x2', callData, signature, callGasLimit: '0xffff', verificationGasLimit: '0xfffff', preVerificationGas: '0xfffff', maxFeePerGas: price, maxPriorityFeePerGas: price };
   await assert.rejects(bundler('eth_sendUserOperation', operation, entryPoint), /signature|AA24/i);
+});
+
+// docs/tools.md says why Alto's safe mode works with no node. A version that decodes its results must be tried with safe mode.
+test('the interface by which safe mode decodes the last call has no errors', async () => {
+  const { pimlicoSimulationsAbi } = await import('./node_modules/@pimlico/alto/esm/types/contracts/PimlicoSimulations.js');
+  assert.deepEqual(pimlicoSimulationsAbi.filter(({ type }) => type === 'error'), []);
+  const entry = artifact('EntryPoint').abi;
+  const data = encodeErrorResult({ abi: entry, errorName: 'DelegateAndRevert', args: [true, '0x'] });
+  assert.equal(data.slice(0, 10), '0x99410554');
+  assert.throws(() => decodeErrorResult({ abi: pimlicoSimulationsAbi, data }), /0x99410554/);
 });
