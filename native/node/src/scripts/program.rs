@@ -9,6 +9,7 @@ pub const ENGINE: &str = "--script-engine";
 
 /// A program that is started for each script and calls [`main`](super::main) then.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "js-tracers"), allow(dead_code, reason = "no script is started"))]
 pub struct EngineProgram {
     pub(super) path: PathBuf,
     pub(super) argument: OsString,

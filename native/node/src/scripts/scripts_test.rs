@@ -13,9 +13,8 @@ use rootlight::exec::trace::{Script, ScriptEngine, ScriptError, ScriptRun};
 use rootlight::rpc::LocalClient;
 use serde_json::{Value, json};
 
-use super::engine::{JsEngine, JsRun, Link, ScriptTime};
+use super::engine::{JsRun, Link, ScriptTime};
 use super::process::serve;
-use super::program::EngineProgram;
 
 /// Long enough for every script that ends.
 const LONG: Duration = Duration::from_secs(60);
@@ -509,10 +508,12 @@ fn the_scripts_of_one_message_share_its_time() {
 }
 
 /// A program that is no engine, which ends at once, and one that does not exist.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_program_that_is_no_engine_gives_an_error() {
     let script = Script { source: OPCODES.into(), config: "{}".into() };
-    let begun = |path: &str| JsEngine::new(EngineProgram::new(path, "x"), LONG).begin(&script);
+    let program = |path: &str| super::EngineProgram::new(path, "x");
+    let begun = |path: &str| super::engine::JsEngine::new(program(path), LONG).begin(&script);
     let error = begun("/nonexistent/engine").err().unwrap();
     assert!(error.0.starts_with("cannot start the engine"), "{error}");
     let rules = rootlight::consensus::Network::regtest().rules(1);
