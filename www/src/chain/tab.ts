@@ -1,5 +1,5 @@
 // A development chain in this tab as a source of data.
-import { type ChainProvider, createDevChain, createProvider } from '../../../pkg/dev.js';
+import { type ChainProvider, createDevChain, createProvider, type DevChainOptions } from '../../../pkg/dev.js';
 import { quantity } from '../bytes.ts';
 import { callData } from '../contracts/abi.ts';
 import { tokenDeployment } from '../contracts/samples.ts';
@@ -23,10 +23,16 @@ async function furnish(chain: ChainProvider): Promise<{ account: string; token: 
   return { account: second, token };
 }
 
+/** Starts a chain in a worker, or on this thread if the browser starts no worker, which is the error without a code. */
+const started = (options: DevChainOptions): Promise<ChainProvider> =>
+  createDevChain({ ...options, worker: 'dedicated' }).catch((error: { code?: unknown }) => (error.code === undefined ? createDevChain(options) : Promise.reject(error)));
+
+/** A development chain in this tab that begins on a trusted block of a node. */
+export const forkOf = (url: URL, block: { number: number; hash: string }, unproven: 'refuse' | 'trust'): Promise<ChainProvider> => started({ blockTime: 0, fork: { url, block, unproven } });
+
 /** A development chain in this tab, with a light client beside it that does not trust it. */
 export async function tabSource(): Promise<Source> {
-  // On this thread if the browser starts no worker.
-  const chain = await createDevChain({ blockTime: 0, worker: 'dedicated' }).catch(() => createDevChain({ blockTime: 0 }));
+  const chain = await started({ blockTime: 0 });
   const things = await furnish(chain);
   const exchange = overChain(chain);
   const [options, trusts] = settings(33);

@@ -32,13 +32,13 @@ const GAS = 3_000_000;
 const LINES = 30;
 
 export class Bench {
-  readonly source: Source;
+  readonly source: Pick<Source, 'chain' | 'token'>;
   readonly log = el('ol', { class: 'log', 'aria-live': 'polite', 'aria-label': 'What happened' });
   accounts: readonly string[] = [];
   readonly contracts: Deployed[] = [];
   private readonly listeners: (() => void)[] = [];
 
-  constructor(source: Source) {
+  constructor(source: Bench['source']) {
     this.source = source;
     if (source.token) this.contracts.push({ name: 'Rootlight Demo (token)', address: source.token, functions: functionsOf(TOKEN_ABI) });
   }

@@ -3,7 +3,8 @@ import { grouped, quantity } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
 import type { Bench } from './bench.ts';
 
-export function timePanel(bench: Bench, lightHead: () => number): HTMLElement {
+/** `lightHead` is the newest block that the page's light client has of this chain; undefined if it follows another one. */
+export function timePanel(bench: Bench, lightHead: () => number | undefined): HTMLElement {
   const snapshots = el('div', { class: 'row' });
   const height = el('strong', { id: 'height' });
   const number = async () => Number(await bench.ask('eth_blockNumber'));
@@ -45,7 +46,8 @@ export function timePanel(bench: Bench, lightHead: () => number): HTMLElement {
     saved.splice(saved.findIndex((other) => other.id === id) + 1);
     redraw();
     bench.tell('good', `Everything is as it was at block ${grouped(at)}.`);
-    const behind = (bench.source.kind === 'tab' ? Math.max(before, lightHead()) : 0) - at;
+    const seen = lightHead();
+    const behind = seen === undefined ? 0 : Math.max(before, seen) - at;
     if (behind > 0) {
       bench.tell('', `The light client above keeps the longer branch, because a node that forgets blocks could be lying. ${grouped(behind + 1)} new blocks convince it. `, action(`Mine ${behind + 1}`, () => mine(behind + 1)));
     }
