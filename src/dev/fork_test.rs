@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 
 use super::{DevAccounts, DevChain, DevConfig, DevError};
 use crate::consensus::{Checkpoint, HeaderChain, Network, VerifiedHeader, VerifiedUncles, testing};
-use crate::local::{ForkBase, StoredBlock, mark_sender};
+use crate::local::{ForkBase, ForkBody, StoredBlock, mark_sender};
 use crate::state::Account;
 use crate::state::keys::{REMASC_SENDER_KEY, account_key};
 use crate::trie::{EMPTY_ROOT, Trie, TrieBase};
@@ -43,6 +43,10 @@ impl ForkBase for Base {
     }
 
     fn header_by_hash(&self, _: &B256) -> Option<VerifiedHeader> {
+        None
+    }
+
+    fn body(&self, _: &SealedHeader) -> Option<Arc<ForkBody>> {
         None
     }
 

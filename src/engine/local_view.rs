@@ -132,7 +132,7 @@ impl<'a> LocalView<'a> {
     }
 
     fn stored_trie(&self, header: &BlockHeader) -> ViewResult<&Trie> {
-        self.trie(header).ok_or_else(|| no_state(header))
+        self.trie(header).ok_or_else(|| self.no_state(header))
     }
 
     fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
@@ -151,19 +151,23 @@ impl<'a> LocalView<'a> {
         if let Some(held) = self.chain().block(&header.hash()) {
             return Ok(held.clone());
         }
-        let fork = self.below(header).ok_or_else(|| no_state(header))?;
+        let fork = self.below(header).ok_or_else(|| self.no_state(header))?;
         let block = BlockRef { number: header.number, hash: header.hash() };
         fork.contents(header).ok_or_else(|| Stop::missing(Fact::Body(block)))
+    }
+
+    fn no_state(&self, header: &BlockHeader) -> Stop {
+        let (number, hash) = (header.number, header.hash());
+        Stop::Refused(match self.below(header) {
+            None => Refusal::StateNotKept { number, hash },
+            Some(fork) => Refusal::BelowFork { number, hash, fork: fork.block().number },
+        })
     }
 
     /// The chain on which this one begins, if the block belongs to it.
     fn below(&self, header: &BlockHeader) -> Option<&'a dyn ForkBase> {
         self.chain().fork().filter(|fork| header.number <= fork.block().number)
     }
-}
-
-fn no_state(header: &BlockHeader) -> Stop {
-    Stop::Refused(Refusal::StateNotKept { number: header.number, hash: header.hash() })
 }
 
 impl Chain for LocalView<'_> {
@@ -217,7 +221,14 @@ impl Chain for LocalView<'_> {
     fn body(&self, header: &BlockHeader) -> ViewResult<Arc<VerifiedBody>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.body.clone()),
-            None => Ok(self.stored(header)?.body.clone()),
+            None => match (self.chain().block(&header.hash()), self.below(header)) {
+                (None, Some(fork)) => {
+                    let block = BlockRef { number: header.number, hash: header.hash() };
+                    let known = fork.body(header).ok_or_else(|| Stop::missing(Fact::Body(block)))?;
+                    Ok(known.body.clone())
+                }
+                _ => Ok(self.stored(header)?.body.clone()),
+            },
         }
     }
 
@@ -225,8 +236,8 @@ impl Chain for LocalView<'_> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.uncles.clone()),
             None => match self.below(header) {
-                None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| no_state(header)),
-                Some(fork) => fork.uncles(header).ok_or_else(|| no_state(header)),
+                None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| self.no_state(header)),
+                Some(fork) => fork.uncles(header).ok_or_else(|| self.no_state(header)),
             },
         }
     }
@@ -264,13 +275,13 @@ impl Chain for LocalView<'_> {
         let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
         let below = || {
             let fork = self.chain().fork()?;
-            fork.contents(fork.header_by_hash(block)?.sealed())
+            fork.body(fork.header_by_hash(block)?.sealed())?.senders.get(index).copied()
         };
         let sender = match pending {
             Some(pending) => pending.executed.senders.get(index).copied(),
             None => {
-                let stored = self.chain().block(block).cloned().or_else(below);
-                stored.and_then(|stored| stored.senders.get(index).copied())
+                let held = self.chain().block(block);
+                held.map_or_else(below, |held| held.senders.get(index).copied())
             }
         };
         match sender {
@@ -329,10 +340,17 @@ impl State for LocalView<'_> {
         let unsimulated = self.producer().map_or(OnUnsimulated::Refuse, |_| OnUnsimulated::Fail);
         let run = (body.transactions(), senders.as_slice());
         match self.chain().state_before(header, run, index, unsimulated, self.policy.interrupt) {
-            None => Err(no_state(header)),
+            None => Err(self.no_state(header)),
             Some(Err(_)) if self.policy.interrupted() => Err(Stop::Refused(Refusal::Interrupted)),
             Some(Err(error)) => Err(Stop::Refused(Refusal::of_replay(header, error))),
             Some(Ok(state)) => Ok(state),
+        }
+    }
+
+    fn provable(&self, header: &BlockHeader) -> ViewResult<()> {
+        match self.chain().fork().filter(|_| self.stored_trie(header).is_ok_and(Trie::is_above_base)) {
+            None => Ok(()),
+            Some(fork) => Err(Stop::Refused(Refusal::ForkWithoutProofs { fork: fork.block().number })),
         }
     }
 
@@ -372,7 +390,7 @@ impl State for LocalView<'_> {
             }
         };
         let error = match replayed {
-            None => return Err(no_state(header)),
+            None => return Err(self.no_state(header)),
             Some(Err(_)) if self.policy.interrupted() => Refusal::Interrupted,
             Some(Err(error)) => Refusal::of_replay(header, error),
             Some(Ok(executed)) => match executed.check_apart_from_state(header.header(), self.policy.network)

@@ -159,6 +159,22 @@ pub enum Refusal {
         "State not found for block with hash {hash}: block {number} is older than the history kept: missing trie node"
     )]
     StateNotKept { number: u64, hash: B256 },
+    /// The state is older than the block of another network on which the chain begins.
+    #[cfg(feature = "local")]
+    #[error(
+        "State not found for block with hash {hash}: this chain begins on block {fork} of another network, and has no older \
+         state; to read the state of block {number}, begin on it (--fork-block, hardhat_reset), to trace a block up to \
+         {fork}, ask a node of that network: missing trie node"
+    )]
+    BelowFork { number: u64, hash: B256, fork: u64 },
+    /// A chain that begins on a block of another network has not all nodes of a state.
+    #[cfg(feature = "local")]
+    #[error(
+        "Resource unavailable: this chain begins on block {fork} of another network, of whose state it has only what was \
+         read: it proves no state; ask a node of that network for proofs up to block {fork}, and above it read without \
+         proof (eth_getBalance, eth_getCode, eth_getStorageAt)"
+    )]
+    ForkWithoutProofs { fork: u64 },
     /// A block that was executed before fails when it is executed again, because the state below it was changed
     /// directly.
     #[error("Resource unavailable: executing the block again failed: {0}")]
@@ -275,6 +291,8 @@ impl Refusal {
             Self::Interrupted => -32011,
             // The reference node's code for states that it has pruned.
             Self::StateNotKept { .. } => -32600,
+            #[cfg(feature = "local")]
+            Self::BelowFork { .. } => -32600,
             Self::NotSimulated(_) | Self::BlockNotSimulated { .. } => -32004,
             _ => RESOURCE_UNAVAILABLE,
         }

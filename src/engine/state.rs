@@ -41,6 +41,14 @@ pub trait State {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
     }
 
+    /// Whether all nodes of the state after a block can be had.
+    ///
+    /// # Errors
+    /// Refused on a chain that begins on a block of another network, of whose state it has only what was read.
+    fn provable(&self, _header: &BlockHeader) -> ViewResult<()> {
+        Ok(())
+    }
+
     /// The path of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
     ///
     /// # Errors

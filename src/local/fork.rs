@@ -1,13 +1,23 @@
 //! The chain of another network on which a local chain can begin.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 
 use super::stored_block::StoredBlock;
-use crate::consensus::{VerifiedHeader, VerifiedUncles};
+use crate::consensus::{VerifiedBody, VerifiedHeader, VerifiedUncles};
 use crate::trie::TrieBase;
 use crate::types::SealedHeader;
+
+/// The transactions of a block, and their senders.
+#[derive(Debug, Clone)]
+pub struct ForkBody {
+    /// The transactions.
+    pub body: Arc<VerifiedBody>,
+    /// Their senders; the zero address for REMASC's.
+    pub senders: Vec<Address>,
+}
 
 /// The block of another network after which a local chain begins, its state ([`TrieBase`]) and the blocks below it. The host
 /// provides it.
@@ -24,7 +34,10 @@ pub trait ForkBase: TrieBase {
     /// As [`Self::header`], by hash.
     fn header_by_hash(&self, hash: &B256) -> Option<VerifiedHeader>;
 
-    /// Body, receipts and senders of the block with this header.
+    /// Body and senders of the block with this header.
+    fn body(&self, header: &SealedHeader) -> Option<Arc<ForkBody>>;
+
+    /// As [`Self::body`], with the receipts.
     fn contents(&self, header: &SealedHeader) -> Option<Arc<StoredBlock>>;
 
     /// The uncles of the block with this header.

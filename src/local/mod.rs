@@ -29,7 +29,7 @@ pub use ancestry::BranchAncestry;
 pub use chain::{BlockState, Imported, LocalChain};
 pub use error::ImportError;
 pub use events::{ChainEvent, EventBlock, Events, MAX_EVENTS};
-pub use fork::ForkBase;
+pub use fork::{ForkBase, ForkBody};
 pub use impersonated::{mark_sender, marked_sender};
 pub use index::BlockIndex;
 pub use snapshot::ChainSnapshot;

@@ -59,6 +59,7 @@ fn subject(view: &dyn View, params: Params<'_>) -> Result<(Address, BlockHeader)
 
 fn account(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (address, header) = subject(view, params)?;
+    view.provable(&header)?;
     let found = read(view, &header, |state| {
         let Some(account) = state.account(&address)? else { return Ok(None) };
         Ok(Some((account, storage_hash(view, &header, &address)?)))

@@ -165,6 +165,7 @@ pub(super) fn proof_with(
     let address = params.address(0)?;
     let slots = params.storage_keys(1)?;
     let header = require(view, &params.block(2)?)?;
+    view.provable(&header)?;
     read(view, &header, |state| account_proof(view, state, &header, (address, &slots), show))
 }
 

@@ -271,6 +271,7 @@ fn texts(all: &BTreeSet<Bytes>) -> Vec<String> {
 }
 
 fn collect(view: &dyn State, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Collected, Failure> {
+    view.provable(header)?;
     let state = view.state(header)?;
     let mut collected = Collected::default();
     for key in keys {

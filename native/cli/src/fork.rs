@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rootlight::consensus::Network;
 use rootlight::light::UnprovenPolicy;
 use rootlight_limits::Limits;
-use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource};
+use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, kept_chain_id};
 use rootlight_upstream::{self as upstream, SharedUpstream, call};
 use serde_json::json;
 use tracing::info;
@@ -28,8 +28,14 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let (names, urls): (Vec<String>, Vec<String>) =
         args.fork.iter().cloned().partition(|text| Network::by_name(text).is_some());
     light::check_quorum(args.unproven, urls.len(), "--fork")?;
+    let block = args.fork_block.unwrap_or(ForkBlock::Head);
+    let folder = folder(args.data_dir.as_deref());
+    let kept = folder.as_deref().and_then(|folder| kept_chain_id(folder, block));
     let network = match names.as_slice() {
-        [] => network_of(&urls).await?,
+        [] => match kept.and_then(Network::by_chain_id) {
+            Some(network) => network,
+            None => network_of(&urls).await?,
+        },
         [name] => super::verify::network(name)?,
         _ => return Err(CommandError::Usage("--fork: give one network, and URLs of it".into())),
     };
@@ -46,11 +52,10 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     info!("fork of {} (chain id {}), upstream {}", network.name, network.chain_id, shown.join(", "));
     let options = ForkOptions {
         start: (!is_development).then_some(start),
-        folder: folder(args.data_dir.as_deref()),
+        folder,
         has_fixed_urls: args.server.admission.is_for_others(),
         ..ForkOptions::new(network.clone())
     };
-    let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let fork = Fork::open(ForkSource::new(upstreams, args.unproven), options, urls, block).await;
     Ok(OpenedFork {
         fork: fork.map_err(CommandError::failed)?,

@@ -1,6 +1,5 @@
 //! The network on which a development chain begins: its upstream, and the blocks on which the chain has begun.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -13,9 +12,8 @@ use alloy_primitives::B256;
 use js_sys::Function;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::dev::fork::{
-    Exchanges, Fetched, ForkBlock, ForkError, ForkState, MOST_ROUNDS, RESET_SECONDS, RUN_SECONDS,
-    SharedNotes, Stop, Wanted, ancestors, below, fetch_blocks, fetch_values, nearest, trusted_block,
-    trusted_header,
+    Exchanges, Fetched, ForkBlock, ForkError, ForkState, RESET_SECONDS, RUN_SECONDS, Rounds, Search,
+    SharedNotes, Stop, Wanted,
 };
 use rootlight::light::UnprovenPolicy;
 use rootlight::local::ForkBase;
@@ -62,18 +60,20 @@ pub(crate) struct Missed(Vec<(Start, Wanted)>);
 struct Limits {
     /// When it began, in milliseconds of the monotonic clock.
     began: u64,
-    seconds: u64,
-    /// Blocks whose contents were fetched for it.
-    contents: BTreeSet<u64>,
+    rounds: Rounds,
 }
 
 impl Limits {
-    fn start() -> Self {
-        Self { began: moment().millis, seconds: RUN_SECONDS, contents: BTreeSet::new() }
+    fn within(seconds: u64) -> Self {
+        Self { began: moment().millis, rounds: Rounds::within(seconds) }
     }
 
     fn is_over(&self) -> bool {
-        moment().millis.saturating_sub(self.began) > self.seconds.saturating_mul(1_000)
+        moment().millis.saturating_sub(self.began) > self.rounds.seconds.saturating_mul(1_000)
+    }
+
+    const fn too_late(&self) -> ForkError {
+        ForkError::TooLate(self.rounds.seconds)
     }
 }
 
@@ -84,8 +84,7 @@ impl Fork {
         let names = reached.config.names(1).into();
         let starts = RefCell::default();
         let fork = Self { reached, upstream, names, budget: Budget::new(ANSWER_BYTES), starts };
-        let limits = Limits { seconds: RESET_SECONDS, ..Limits::start() };
-        let start = fork.begin(block, &limits).await?;
+        let start = fork.begin(block, &Limits::within(RESET_SECONDS)).await?;
         fork.starts.borrow_mut().push(start);
         Ok(fork)
     }
@@ -115,6 +114,11 @@ impl Fork {
     pub(crate) fn attempt<T>(&self, work: impl FnOnce() -> T) -> Result<Result<T, Missed>, ForkError> {
         self.starts.borrow().iter().for_each(|start| drop(start.notes.take()));
         let value = work();
+        Ok(self.missed()?.map_or(Ok(value), Err))
+    }
+
+    /// The data that the last run lacked.
+    fn missed(&self) -> Result<Option<Missed>, ForkError> {
         let mut missed = Vec::new();
         for start in self.starts.borrow().iter() {
             let missing = start.notes.take();
@@ -122,7 +126,7 @@ impl Fork {
                 missed.push((start.clone(), missing.wanted()?));
             }
         }
-        Ok(if missed.is_empty() { Ok(value) } else { Err(Missed(missed)) })
+        Ok(Some(Missed(missed)).filter(|missed| !missed.0.is_empty()))
     }
 
     /// Fetches what a run has missed, and runs `work` until it misses nothing. `work` must undo what it has changed where it
@@ -132,22 +136,24 @@ impl Fork {
         missed: Missed,
         mut work: impl FnMut() -> T,
     ) -> Result<T, ForkError> {
-        let finished = self.rounds(missed, &mut work).await;
+        let mut value = None;
+        let finished = self.rounds(missed, &mut || value = Some(work())).await;
         // The next reset looks for its block anew, whatever this message has found.
         self.starts.borrow().iter().for_each(|start| start.state.forget_others());
-        finished
+        finished?;
+        value.ok_or_else(|| ForkError::Upstream("no run".into()))
     }
 
-    async fn rounds<T>(&self, mut missed: Missed, work: &mut impl FnMut() -> T) -> Result<T, ForkError> {
-        let mut limits = Limits::start();
-        for _ in 0..MOST_ROUNDS {
-            self.fill(missed, &mut limits).await?;
-            missed = match self.attempt(&mut *work)? {
-                Ok(value) => return Ok(value),
-                Err(missed) => missed,
-            };
+    async fn rounds(&self, mut missed: Missed, work: &mut dyn FnMut()) -> Result<(), ForkError> {
+        let mut limits = Limits::within(RUN_SECONDS);
+        loop {
+            limits.rounds.count(missed.0.iter().map(|(_, wanted)| wanted))?;
+            self.fill(missed, &limits).await?;
+            match self.attempt(&mut *work)? {
+                Ok(()) => return Ok(()),
+                Err(more) => missed = more,
+            }
         }
-        Err(ForkError::TooManyRounds(MOST_ROUNDS))
     }
 
     /// As [`Self::finish`], from the first run on.
@@ -158,18 +164,15 @@ impl Fork {
         }
     }
 
-    async fn fill(&self, missed: Missed, limits: &mut Limits) -> Result<(), ForkError> {
+    async fn fill(&self, missed: Missed, limits: &Limits) -> Result<(), ForkError> {
         for (start, mut wanted) in missed.0 {
-            wanted.count_contents(&mut limits.contents)?;
             let state = &*start.state;
-            self.fetch(limits, |exchanges| fetch_values(exchanges, state, &wanted)).await?;
-            let run = &limits.contents;
-            self.fetch(limits, |exchanges| fetch_blocks(exchanges, state, &mut wanted, run)).await?;
+            let mut work = |exchanges: &mut _| limits.rounds.fetch(exchanges, state, &mut wanted, None);
+            self.fetch(limits, &mut work).await?;
             for (url, number) in wanted.others {
                 if url.as_ref().is_some_and(|url| *url != self.reached.url) {
                     return Err(ForkError::OtherUrl);
                 }
-                limits.seconds = RESET_SECONDS;
                 let block = number.map_or(ForkBlock::Head, ForkBlock::Number);
                 let begun = self.begin(block, limits).await?;
                 state.add_other((url, number), begun.state.clone());
@@ -183,20 +186,20 @@ impl Fork {
     }
 
     /// Runs `work` with each response that it asks for, until it asks for no more.
-    async fn fetch<T>(
+    async fn fetch(
         &self,
         limits: &Limits,
-        mut work: impl FnMut(&mut Exchanges) -> Fetched<T>,
-    ) -> Result<T, ForkError> {
+        work: &mut dyn FnMut(&mut Exchanges) -> Fetched<()>,
+    ) -> Result<(), ForkError> {
         let mut exchanges = Exchanges::new(self.names.clone(), self.reached.config.unproven);
         loop {
             let (upstream, requests) = match work(&mut exchanges) {
-                Ok(value) => return Ok(value),
+                Ok(()) => return Ok(()),
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Ask(upstream, requests)) => (upstream, requests),
             };
             if limits.is_over() {
-                return Err(ForkError::TooLate(limits.seconds));
+                return Err(limits.too_late());
             }
             let share = self.budget.share();
             let responses = self.upstream.ask(&requests, false, &share).await;
@@ -205,35 +208,19 @@ impl Fork {
     }
 
     async fn begin(&self, block: ForkBlock, limits: &Limits) -> Result<Start, ForkError> {
-        let network = &self.reached.config.network;
-        let (header, chain) = match block {
-            ForkBlock::Trusted(number, hash) => {
-                let at = (number, hash);
-                let header = self.fetch(limits, |exchanges| trusted_header(exchanges, network, at)).await?;
-                (trusted_block(network, header)?, None)
-            }
-            ForkBlock::Head | ForkBlock::Number(_) => {
-                let chain = self.verified(limits).await?;
-                let number = match block {
-                    ForkBlock::Number(number) => number,
-                    _ => chain.head().number,
-                };
-                let nearest =
-                    |exchanges: &mut Exchanges| nearest(exchanges, &chain, number).map_err(Stop::from);
-                let mut at = self.fetch(limits, nearest).await?;
-                while at.number > number {
-                    let linked =
-                        self.fetch(limits, |exchanges| below(exchanges, network, &at, number)).await?;
-                    let missing = || ForkError::Unverified(format!("it does not have block {number}"));
-                    at = linked.into_iter().next_back().ok_or_else(missing)?;
-                }
-                (at, Some(chain))
-            }
+        let network = self.reached.config.network.clone();
+        let chain = match block {
+            ForkBlock::Trusted(..) => None,
+            ForkBlock::Head | ForkBlock::Number(_) => Some(self.verified(limits).await?),
         };
+        let mut search = Search::new(network.clone(), block, chain);
+        let mut found = None;
+        let mut work = |exchanges: &mut _| search.header(exchanges).map(|header| found = Some(header));
+        self.fetch(limits, &mut work).await?;
+        let header = found.ok_or_else(|| ForkError::Unverified("no block".into()))?;
         let notes = Arc::new(SharedNotes::default());
-        let mut state = ForkState::new(network.clone(), header, notes.clone())?;
-        self.fetch(limits, |exchanges| ancestors(exchanges, &state, chain.as_ref())).await?;
-        state.set_first_rewarded();
+        let mut state = ForkState::new(network, header, notes.clone())?;
+        self.fetch(limits, &mut |exchanges| search.ancestors(exchanges, &mut state)).await?;
         Ok(Start { state: Arc::new(state), notes })
     }
 
@@ -247,7 +234,7 @@ impl Fork {
         let reached = driver.reach_head(|| limits.is_over()).await;
         closed.set(true);
         match reached {
-            Err(_) if limits.is_over() => Err(ForkError::TooLate(limits.seconds)),
+            Err(_) if limits.is_over() => Err(limits.too_late()),
             Err(reason) => Err(ForkError::Unverified(reason)),
             Ok(()) => driver.verified_chain().map_err(ForkError::Unverified),
         }

@@ -7,37 +7,41 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::B256;
 
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, Stop, given, refuted};
 use super::headers::{link, raw};
-use super::missing::{MOST_CONTENTS, Wanted};
-use super::state::{ForkState, Parts};
-use crate::consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
+use super::kept::{
+    Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body, kept_place,
+    kept_receipts, kept_uncles,
+};
+use super::missing::Wanted;
+use super::state::ForkState;
+use crate::consensus::{Network, VerifiedHeader, VerifiedUncles};
 use crate::light::{UpstreamRequest, UpstreamResponse};
-use crate::local::{StoredBlock, marked_sender};
+use crate::local::{ForkBody, StoredBlock};
 use crate::types::json::{block_with_header, header_from_json, location_from_json, receipt_from_json};
-use crate::types::{EMPTY_UNCLES_HASH, Header, Receipt, Transaction};
-
-/// Most look-ups of hashes that are kept.
-const MOST_PLACES: usize = 100_000;
+use crate::types::{EMPTY_UNCLES_HASH, Header, Receipt};
 
 /// Most uncles of a block.
 const MOST_UNCLES: u32 = 10;
 
-/// Fetches the blocks that are wanted, and takes out of `wanted` what is done. `run` are the blocks whose contents one run reads, as
-/// many as [`Wanted::count_contents`] allows: those of others make room for them.
-///
-/// # Errors
-/// [`Stop`]
-pub fn fetch_blocks(
+/// What a fetch of blocks works with.
+pub(super) struct Blocks<'a> {
+    pub(super) state: &'a ForkState,
+    /// The blocks whose contents one run reads, as many as [`Wanted::count_contents`] allows: those of others make room for them.
+    pub(super) run: &'a BTreeSet<u64>,
+    pub(super) keeper: Keeper<'a>,
+}
+
+/// Fetches the blocks that are wanted, and takes out of `wanted` what is done.
+pub(super) fn fetch_blocks(
     exchanges: &mut Exchanges,
-    state: &ForkState,
+    blocks: &Blocks<'_>,
     wanted: &mut Wanted,
-    run: &BTreeSet<u64>,
 ) -> Fetched<()> {
-    let begun = exchanges.used();
+    let (begun, state) = (exchanges.used(), blocks.state);
     if let Some(lowest) = wanted.headers.first() {
         link(exchanges, state, *lowest)?;
         wanted.headers.clear();
@@ -47,18 +51,23 @@ pub fn fetch_blocks(
         wanted.headers_of.remove(&hash);
         exchanges.forget(begun);
     }
+    if !wanted.bodies.is_empty() {
+        bodies(exchanges, blocks, &wanted.bodies)?;
+        wanted.bodies.clear();
+        exchanges.forget(begun);
+    }
     if !wanted.contents.is_empty() {
-        contents(exchanges, state, &wanted.contents, run)?;
+        contents(exchanges, blocks, &wanted.contents)?;
         wanted.contents.clear();
         exchanges.forget(begun);
     }
     while let Some(number) = wanted.uncles.first().copied() {
-        uncles(exchanges, state, number)?;
+        uncles(exchanges, blocks, number)?;
         wanted.uncles.remove(&number);
         exchanges.forget(begun);
     }
     while let Some(hash) = wanted.places.first().copied() {
-        place(exchanges, state, hash, run)?;
+        place(exchanges, blocks, hash)?;
         wanted.places.remove(&hash);
         exchanges.forget(begun);
     }
@@ -77,53 +86,30 @@ fn header_of(exchanges: &mut Exchanges, state: &ForkState, hash: B256) -> Fetche
     }
     let mut parts = state.parts();
     if !parts.numbers.contains_key(&hash) {
-        if parts.unknown_hashes.len() >= MOST_PLACES {
-            parts.unknown_hashes.clear();
-        }
-        parts.unknown_hashes.insert(hash);
+        parts.add_unknown(hash);
     }
     Ok(())
 }
 
-/// Fetches the transactions and receipts of blocks whose headers are linked.
-fn contents(
-    exchanges: &mut Exchanges,
-    state: &ForkState,
-    numbers: &BTreeSet<u64>,
-    run: &BTreeSet<u64>,
-) -> Fetched<()> {
-    let headers: Vec<VerifiedHeader> = {
-        let parts = state.parts();
-        numbers.iter().filter_map(|number| parts.headers.get(number).cloned()).collect()
-    };
+/// Fetches the transactions of blocks whose headers are linked, except those that were kept.
+fn bodies(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64>) -> Fetched<()> {
+    let (state, network) = (blocks.state, blocks.state.network());
+    let mut headers = state.parts().linked(numbers, |parts, number| !parts.bodies.contains_key(number));
+    headers.retain(|header| {
+        let kept = kept_body(blocks.keeper, header, network);
+        kept.map(|body| state.add_body(blocks.run, header, body)).is_none()
+    });
     let of_block = |header: &VerifiedHeader| {
         UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{}",true]"#, header.hash()))
     };
     let requests: Vec<UpstreamRequest> = headers.iter().map(of_block).collect();
-    let network = state.network();
-    let bodies = exchanges.first(&requests, |name, responses| {
+    let fetched = exchanges.first(&requests, |name, responses| {
         let both = headers.iter().zip(responses);
         both.map(|(header, response)| body(name, network, header, response)).collect::<Result<Vec<_>, _>>()
     })?;
-    let of_receipt =
-        |hash: &B256| UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
-    let requests: Vec<UpstreamRequest> =
-        bodies.iter().flat_map(|body| body.hashes()).map(of_receipt).collect();
-    let blocks = exchanges.first(&requests, |name, responses| {
-        let mut responses = responses.iter();
-        let blocks = headers.iter().zip(&bodies).map(|(header, body)| {
-            let of: Vec<&UpstreamResponse> = responses.by_ref().take(body.hashes().len()).collect();
-            stored(name, network, (header, body), of)
-        });
-        blocks.collect::<Result<Vec<_>, _>>()
-    })?;
-    let mut parts = state.parts();
-    if parts.contents.len().saturating_add(numbers.len()) > MOST_CONTENTS {
-        parts.contents.retain(|number, _| run.contains(number));
-    }
-    for (header, block) in headers.iter().zip(blocks) {
-        parts.contents.insert(header.number, Arc::new(block));
-    }
+    let fetched: Vec<_> = headers.into_iter().zip(fetched).collect();
+    keep_bodies(blocks.keeper, &fetched);
+    fetched.into_iter().for_each(|(header, body)| state.add_body(blocks.run, &header, body));
     Ok(())
 }
 
@@ -132,20 +118,59 @@ fn body(
     network: &Network,
     header: &VerifiedHeader,
     response: &UpstreamResponse,
-) -> Result<VerifiedBody, ForkError> {
+) -> Result<ForkBody, ForkError> {
     let what = format!("transactions of block {}", header.number);
     let none = || ForkError::NoBlockHash { name: name.to_owned(), hash: header.hash() };
     let text = given(name, &what, Some(response))?.ok_or_else(none)?;
     let block = block_with_header(text, header.sealed().clone(), network.chain_id);
     let block = block.map_err(|error| refuted(name, &what, error))?;
     let transactions = block.transactions.into_full().ok_or_else(|| refuted(name, &what, "only hashes"))?;
-    VerifiedBody::check(header, transactions, network).map_err(|error| refuted(name, &what, error))
+    checked_body(header, transactions, network).map_err(|error| refuted(name, &what, error))
+}
+
+/// Fetches the transactions and receipts of blocks whose headers are linked, except those that were kept.
+fn contents(exchanges: &mut Exchanges, blocks: &Blocks<'_>, numbers: &BTreeSet<u64>) -> Fetched<()> {
+    let (state, network, begun) = (blocks.state, blocks.state.network(), exchanges.used());
+    bodies(exchanges, blocks, numbers)?;
+    // A later run asks for none of them. It must not drop what it asked after them.
+    if exchanges.used() > begun {
+        exchanges.forget(begun);
+    }
+    let mut open = {
+        let parts = state.parts();
+        let headers = parts.linked(numbers, |parts, number| !parts.contents.contains_key(number));
+        let body = |header: VerifiedHeader| Some((parts.bodies.get(&header.number)?.clone(), header));
+        headers.into_iter().filter_map(body).collect::<Vec<_>>()
+    };
+    open.retain(|(body, header)| {
+        let kept = kept_receipts(blocks.keeper, header, body, network);
+        kept.map(|block| state.add_contents(blocks.run, header.number, Arc::new(block))).is_none()
+    });
+    let of_receipt =
+        |hash: &B256| UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
+    let hashes = open.iter().flat_map(|(body, _)| body.body.hashes());
+    let requests: Vec<UpstreamRequest> = hashes.map(of_receipt).collect();
+    let fetched = exchanges.first(&requests, |name, responses| {
+        let mut responses = responses.iter();
+        let fetched = open.iter().map(|(body, header)| {
+            let of: Vec<&UpstreamResponse> = responses.by_ref().take(body.body.hashes().len()).collect();
+            stored(name, network, (header, &**body), of)
+        });
+        fetched.collect::<Result<Vec<_>, _>>()
+    })?;
+    let headers = open.into_iter().map(|(_, header)| header);
+    let fetched: Vec<_> = headers.zip(fetched.into_iter().map(Arc::new)).collect();
+    keep_receipts(blocks.keeper, &fetched);
+    for (header, block) in fetched {
+        state.add_contents(blocks.run, header.number, block);
+    }
+    Ok(())
 }
 
 fn stored(
     name: &str,
     network: &Network,
-    (header, body): (&VerifiedHeader, &VerifiedBody),
+    (header, body): (&VerifiedHeader, &ForkBody),
     responses: Vec<&UpstreamResponse>,
 ) -> Result<StoredBlock, ForkError> {
     let what = format!("receipts of block {}", header.number);
@@ -155,22 +180,17 @@ fn stored(
         let text = given(name, &what, Some(response))?.ok_or_else(|| refute("there is none".to_owned()))?;
         receipts.push(receipt_from_json(text).map_err(|error| refute(error.to_string()))?);
     }
-    let receipts =
-        VerifiedReceipts::check(header, receipts, network).map_err(|error| refute(error.to_string()))?;
-    receipts.matches(body).map_err(|error| refute(error.to_string()))?;
-    let senders = body.transactions().iter().map(|sent| sender(sent, network));
-    Ok(StoredBlock { senders: senders.collect(), body: Arc::new(body.clone()), receipts: Arc::new(receipts) })
+    checked_receipts(header, body, receipts, network).map_err(|error| refute(error.to_string()))
 }
 
-/// The sender of a transaction. Impersonated ones are on development chains only.
-fn sender(sent: &Transaction, network: &Network) -> Address {
-    let marked = marked_sender(sent).filter(|_| network.name == "regtest");
-    marked.unwrap_or_else(|| sent.recover_sender(network.chain_id).unwrap_or_default())
-}
-
-/// Fetches the uncles of a block whose header is linked.
-fn uncles(exchanges: &mut Exchanges, state: &ForkState, number: u64) -> Fetched<()> {
+/// Fetches the uncles of a block whose header is linked, unless they were kept.
+fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetched<()> {
+    let state = blocks.state;
     let Some(header) = state.parts().headers.get(&number).cloned() else { return Ok(()) };
+    if let Some(kept) = kept_uncles(blocks.keeper, &header, state.network()) {
+        state.parts().uncles.insert(number, Arc::new(kept));
+        return Ok(());
+    }
     let count = match header.uncles_hash == EMPTY_UNCLES_HASH {
         true => 0,
         false => header.uncle_count.min(MOST_UNCLES),
@@ -191,12 +211,24 @@ fn uncles(exchanges: &mut Exchanges, state: &ForkState, number: u64) -> Fetched<
         }
         VerifiedUncles::check(&header, uncles).map_err(|error| refuted(name, &what, error))
     })?;
+    if count > 0 {
+        keep_uncles(blocks.keeper, &header, &found);
+    }
     state.parts().uncles.insert(number, Arc::new(found));
     Ok(())
 }
 
 /// Looks up where a transaction is. Its block shows it.
-fn place(exchanges: &mut Exchanges, state: &ForkState, hash: B256, run: &BTreeSet<u64>) -> Fetched<()> {
+fn place(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetched<()> {
+    let state = blocks.state;
+    // A height that was kept does not make the run link more headers.
+    let kept = kept_place(blocks.keeper, &hash);
+    if let Some(number) = kept.filter(|number| state.parts().headers.contains_key(number))
+        && let Some(place) = placed(exchanges, blocks, number, &hash)?
+    {
+        state.parts().add_place(hash, Some(place));
+        return Ok(());
+    }
     let request = UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
     let what = format!("place of transaction {hash}");
     let stated = exchanges.first(&[request], |name, responses| {
@@ -207,23 +239,21 @@ fn place(exchanges: &mut Exchanges, state: &ForkState, hash: B256, run: &BTreeSe
     let mut place = None;
     if let Some(number) = number {
         link(exchanges, state, number)?;
-        let is_there = state.parts().contents.contains_key(&number);
-        if !is_there {
-            let mut one = BTreeSet::new();
-            one.insert(number);
-            contents(exchanges, state, &one, run)?;
-        }
-        place = placed(&state.parts(), number, &hash);
+        place = placed(exchanges, blocks, number, &hash)?;
     }
-    let mut parts = state.parts();
-    if parts.places.len() >= MOST_PLACES {
-        parts.places.clear();
-    }
-    parts.places.insert(hash, place);
+    state.parts().add_place(hash, place);
     Ok(())
 }
 
-fn placed(parts: &Parts, number: u64, hash: &B256) -> Option<(B256, usize)> {
-    let block = parts.contents.get(&number)?;
-    Some((parts.headers.get(&number)?.hash(), block.body.position(hash)?))
+/// The place of a transaction if it is in this block.
+fn placed(
+    exchanges: &mut Exchanges,
+    blocks: &Blocks<'_>,
+    number: u64,
+    hash: &B256,
+) -> Fetched<Option<(B256, usize)>> {
+    bodies(exchanges, blocks, &BTreeSet::from([number]))?;
+    let parts = blocks.state.parts();
+    let (header, body) = (parts.headers.get(&number), parts.bodies.get(&number));
+    Ok(header.zip(body).and_then(|(header, body)| Some((header.hash(), body.body.position(hash)?))))
 }

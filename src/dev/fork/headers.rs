@@ -23,19 +23,12 @@ const HEADERS_AT_ONCE: u64 = 50;
 /// Most blocks below the one that was forked.
 const MOST_BELOW: u64 = 100_000;
 
-/// Ancestors that are fetched for REMASC, at most. Where it pays later, as on the public networks after 4,000 blocks, it pays
-/// from those that are verified anyway.
-pub const MOST_FOR_REMASC: u64 = 64;
-
 fn by_number(number: u64) -> UpstreamRequest {
     UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",false]"#))
 }
 
 /// The ancestors of a header down to a height, or as many as are asked for at once.
-///
-/// # Errors
-/// [`super::Stop`]
-pub fn below(
+pub(super) fn below(
     exchanges: &mut Exchanges,
     network: &Network,
     header: &VerifiedHeader,
@@ -113,10 +106,7 @@ pub(super) fn raw(exchanges: &mut Exchanges, network: &Network, hash: B256) -> F
 }
 
 /// The header of a block whose hash is trusted, from an upstream that has the block on its chain.
-///
-/// # Errors
-/// [`super::Stop`]
-pub fn trusted_header(
+pub(super) fn trusted_header(
     exchanges: &mut Exchanges,
     network: &Network,
     (number, hash): (u64, B256),
@@ -156,33 +146,14 @@ pub fn is_replaced(exchanges: &mut Exchanges, number: u64, hash: B256) -> Fetche
 }
 
 /// The header of a verified chain from which hashes lead down to the block at this height.
-///
-/// # Errors
-/// The chain has no such block.
-pub fn nearest(exchanges: &Exchanges, chain: &ChainView, number: u64) -> Result<VerifiedHeader, ForkError> {
+pub(super) fn nearest(
+    exchanges: &Exchanges,
+    chain: &ChainView,
+    number: u64,
+) -> Result<VerifiedHeader, ForkError> {
     if number > chain.head().number {
         return Err(ForkError::NoBlock { name: exchanges.first_name(), number });
     }
     let missing = || ForkError::Unverified(format!("it does not have block {number}"));
     chain.by_number(number.max(chain.lowest())).cloned().ok_or_else(missing)
-}
-
-/// Adds the ancestors that a verified chain has, and those from which REMASC pays soon.
-///
-/// # Errors
-/// [`super::Stop`]
-pub fn ancestors(exchanges: &mut Exchanges, state: &ForkState, chain: Option<&ChainView>) -> Fetched<()> {
-    let number = state.block.number;
-    for header in chain
-        .into_iter()
-        .flat_map(|chain| (chain.lowest()..number).rev().filter_map(|at| chain.by_number(at)))
-    {
-        state.add_header(header.clone());
-    }
-    let maturity = state.network().params.remasc_maturity;
-    if maturity > MOST_FOR_REMASC {
-        return Ok(());
-    }
-    let oldest = number.saturating_add(1).saturating_sub(maturity).max(1).min(number);
-    link(exchanges, state, oldest)
 }

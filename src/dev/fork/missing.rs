@@ -21,7 +21,7 @@ const MOST_MISSING: usize = 100_000;
 pub type OtherStart = (Option<String>, Option<u64>);
 
 /// Something that was read and is not known.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The value under a key of the state.
     Value(Vec<u8>),
@@ -29,7 +29,9 @@ pub enum Missing {
     Header(u64),
     /// The header with this hash, if it is an ancestor's.
     HeaderOf(B256),
-    /// Body and receipts of a block.
+    /// The transactions of a block.
+    Body(u64),
+    /// Transactions and receipts of a block.
     Contents(u64),
     /// The uncles of a block.
     Uncles(u64),
@@ -46,21 +48,40 @@ pub trait MissingNotes: Debug + Send + Sync {
 }
 
 /// What one run has found missing.
-#[derive(Debug, Default)]
-pub struct MissingSet(BTreeSet<Missing>);
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MissingSet {
+    wanted: Wanted,
+    count: usize,
+}
 
 impl MissingSet {
     /// Adds something.
     pub fn note(&mut self, missing: Missing) {
         // One more shows that there are too many.
-        if self.0.len() <= MOST_MISSING {
-            self.0.insert(missing);
+        if self.count > MOST_MISSING {
+            return;
         }
+        let wanted = &mut self.wanted;
+        let is_new = match missing {
+            Missing::Value(key) => wanted.values.insert(key),
+            Missing::Header(number) => wanted.headers.insert(number),
+            Missing::HeaderOf(hash) => wanted.headers_of.insert(hash),
+            Missing::Body(number) => wanted.bodies.insert(number),
+            Missing::Contents(number) => wanted.contents.insert(number),
+            Missing::Uncles(number) => wanted.uncles.insert(number),
+            Missing::Place(hash) => wanted.places.insert(hash),
+            Missing::Other(other) => {
+                let is_new = !wanted.others.contains(&other);
+                wanted.others.extend(Some(other).filter(|_| is_new));
+                is_new
+            }
+        };
+        self.count = self.count.saturating_add(usize::from(is_new));
     }
 
     /// Whether the run missed nothing.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// What is missing, by kind.
@@ -68,22 +89,7 @@ impl MissingSet {
     /// # Errors
     /// [`ForkError::TooMuch`] if the run missed more than a run may.
     pub fn wanted(self) -> Result<Wanted, ForkError> {
-        if self.0.len() > MOST_MISSING {
-            return Err(ForkError::TooMuch(MOST_MISSING));
-        }
-        let mut wanted = Wanted::default();
-        for one in self.0 {
-            match one {
-                Missing::Value(key) => drop(wanted.values.insert(key)),
-                Missing::Header(number) => drop(wanted.headers.insert(number)),
-                Missing::HeaderOf(hash) => drop(wanted.headers_of.insert(hash)),
-                Missing::Contents(number) => drop(wanted.contents.insert(number)),
-                Missing::Uncles(number) => drop(wanted.uncles.insert(number)),
-                Missing::Place(hash) => drop(wanted.places.insert(hash)),
-                Missing::Other(other) => drop(wanted.others.insert(other)),
-            }
-        }
-        Ok(wanted)
+        if self.count > MOST_MISSING { Err(ForkError::TooMuch(MOST_MISSING)) } else { Ok(self.wanted) }
     }
 }
 
@@ -110,26 +116,25 @@ impl MissingNotes for SharedNotes {
 }
 
 /// What is missing, by kind. What was fetched is taken out.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub(super) values: BTreeSet<Vec<u8>>,
     pub(super) headers: BTreeSet<u64>,
     pub(super) headers_of: BTreeSet<B256>,
-    /// Heights of blocks whose body and receipts are read.
+    /// Heights of blocks whose transactions are read.
+    pub(super) bodies: BTreeSet<u64>,
+    /// Heights of blocks whose transactions and receipts are read.
     pub(super) contents: BTreeSet<u64>,
     pub(super) uncles: BTreeSet<u64>,
     pub(super) places: BTreeSet<B256>,
     /// Other blocks to begin on.
-    pub others: BTreeSet<OtherStart>,
+    pub others: Vec<OtherStart>,
 }
 
 impl Wanted {
     /// Adds the blocks whose contents are wanted to those that the same message has read.
-    ///
-    /// # Errors
-    /// [`ForkError::TooMuch`] if one message reads the contents of more blocks than are kept.
-    pub fn count_contents(&self, read: &mut BTreeSet<u64>) -> Result<(), ForkError> {
-        read.extend(&self.contents);
+    pub(super) fn count_contents(&self, read: &mut BTreeSet<u64>) -> Result<(), ForkError> {
+        read.extend(self.bodies.union(&self.contents));
         if read.len() > MOST_CONTENTS { Err(ForkError::TooMuch(MOST_CONTENTS)) } else { Ok(()) }
     }
 }
@@ -148,7 +153,7 @@ mod tests {
         for number in 0..MOST_MISSING + 20 {
             missing.note(Missing::Place(B256::left_padding_from(&number.to_be_bytes())));
         }
-        assert_eq!(missing.0.len(), MOST_MISSING + 1);
+        assert_eq!(missing.count, MOST_MISSING + 1);
         assert_eq!(missing.wanted().unwrap_err(), ForkError::TooMuch(MOST_MISSING));
     }
 }

@@ -8,7 +8,10 @@
 //! | `state` | what is known of the block, as the chain reads it |
 //! | `missing` | what runs have found missing |
 //! | `exchanges` | requests to upstreams, and their responses |
+//! | `search` | the search for the block |
+//! | `rounds` | rounds of one message |
 //! | `values`, `headers`, `blocks` | state, headers, and blocks below, that are fetched |
+//! | `kept` | blocks that the host keeps for later runs |
 //! | `error` | why something cannot be had |
 //! | `growing_map` | a map that only grows |
 
@@ -17,19 +20,24 @@ mod error;
 mod exchanges;
 mod growing_map;
 mod headers;
+mod kept;
 mod missing;
+mod rounds;
+mod search;
 mod state;
 mod values;
 
 use alloy_primitives::B256;
 
-pub use blocks::fetch_blocks;
 pub use error::ForkError;
 pub use exchanges::{Exchanges, Fetched, Stop};
-pub use headers::{MOST_FOR_REMASC, ancestors, below, is_replaced, nearest, trusted_block, trusted_header};
+pub use headers::{is_replaced, trusted_block};
+pub use kept::{Entry, ForkKeeper, Keeper};
 pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
+pub use rounds::{RESET_SECONDS, Rounds};
+pub use search::{MOST_FOR_REMASC, Search};
 pub use state::ForkState;
-pub use values::{Learned, fetch_values};
+pub use values::Learned;
 
 /// The block on which a chain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,12 +50,5 @@ pub enum ForkBlock {
     Trusted(u64, B256),
 }
 
-/// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
-/// misses one slot at a time.
-pub const MOST_ROUNDS: usize = 1_000;
-
 /// Limit of the time of one message in seconds, as of a light client's.
 pub const RUN_SECONDS: u64 = 60;
-
-/// Longest time in seconds for finding another block to begin on, which a light client verifies.
-pub const RESET_SECONDS: u64 = 600;

@@ -12,9 +12,9 @@ use spin::{Mutex, MutexGuard};
 
 use super::error::ForkError;
 use super::growing_map::GrowingMap;
-use super::missing::{Missing, MissingNotes, OtherStart};
+use super::missing::{MOST_CONTENTS, Missing, MissingNotes, OtherStart};
 use crate::consensus::{Network, Rule, VerifiedHeader, VerifiedUncles};
-use crate::local::{ForkBase, StoredBlock};
+use crate::local::{ForkBase, ForkBody, StoredBlock};
 use crate::state::Account;
 use crate::state::keys::REMASC_SENDER_KEY;
 use crate::trie::{NodeSource, TrieBase, WalkError, lookup_value};
@@ -22,6 +22,9 @@ use crate::types::SealedHeader;
 
 /// Values that are kept at which no more of those are kept that nodes prove to be absent: code can read any number of them.
 const MOST_ABSENT: usize = 250_000;
+
+/// Most look-ups of hashes that are kept.
+const MOST_LOOKUPS: usize = 100_000;
 
 /// A block of a network with what was read below it.
 pub struct ForkState {
@@ -43,11 +46,12 @@ pub(super) struct Parts {
     pub(super) headers: BTreeMap<u64, VerifiedHeader>,
     pub(super) numbers: B256Map<u64>,
     /// Hashes that no ancestor has, as far as the upstream says.
-    pub(super) unknown_hashes: BTreeSet<B256>,
+    unknown_hashes: BTreeSet<B256>,
+    pub(super) bodies: BTreeMap<u64, Arc<ForkBody>>,
     pub(super) contents: BTreeMap<u64, Arc<StoredBlock>>,
     pub(super) uncles: BTreeMap<u64, Arc<VerifiedUncles>>,
-    pub(super) places: B256Map<Option<(B256, usize)>>,
-    others: BTreeMap<OtherStart, Arc<ForkState>>,
+    places: B256Map<Option<(B256, usize)>>,
+    others: Vec<(OtherStart, Arc<ForkState>)>,
 }
 
 /// Nodes by their keccak-256.
@@ -125,12 +129,29 @@ impl ForkState {
 
     /// Another block to begin on was found.
     pub fn add_other(&self, wanted: OtherStart, state: Arc<Self>) {
-        self.parts().others.insert(wanted, state);
+        self.parts().others.push((wanted, state));
     }
 
     /// Forgets the other blocks, so that a later reset finds the head of its time.
     pub fn forget_others(&self) {
         self.parts().others.clear();
+    }
+
+    /// Adds the transactions of an ancestor. If there are too many, those of others than `run` make room for them.
+    pub(super) fn add_body(&self, run: &BTreeSet<u64>, header: &VerifiedHeader, body: ForkBody) {
+        let mut parts = self.parts();
+        make_room(&mut parts.bodies, run);
+        for (index, hash) in body.body.hashes().iter().enumerate() {
+            parts.add_place(*hash, Some((header.hash(), index)));
+        }
+        parts.bodies.insert(header.number, Arc::new(body));
+    }
+
+    /// As [`Self::add_body`], with the receipts.
+    pub(super) fn add_contents(&self, run: &BTreeSet<u64>, number: u64, block: Arc<StoredBlock>) {
+        let mut parts = self.parts();
+        make_room(&mut parts.contents, run);
+        parts.contents.insert(number, block);
     }
 
     /// A part of the block, which is noted as missing if it is not known.
@@ -152,7 +173,7 @@ impl ForkState {
 
     /// The height at which REMASC pays first, given the known ancestors: from the oldest whose uncles, and those of the blocks
     /// above it, are known to be none.
-    pub fn set_first_rewarded(&mut self) {
+    pub(super) fn set_first_rewarded(&mut self) {
         let parts = self.parts.get_mut();
         let plain = parts.headers.iter().rev().take_while(|(_, header)| header.uncle_count == 0);
         let lowest = plain.last().map_or(u64::MAX, |(number, _)| *number);
@@ -166,9 +187,41 @@ impl Parts {
         self.headers.insert(header.number, header);
     }
 
+    /// Adds the place of a transaction; `None` is in no block, as far as the upstream says.
+    pub(super) fn add_place(&mut self, transaction: B256, place: Option<(B256, usize)>) {
+        if self.places.len() >= MOST_LOOKUPS {
+            self.places.clear();
+        }
+        self.places.insert(transaction, place);
+    }
+
+    /// Adds a hash that no ancestor has, as far as the upstream says.
+    pub(super) fn add_unknown(&mut self, hash: B256) {
+        if self.unknown_hashes.len() >= MOST_LOOKUPS {
+            self.unknown_hashes.clear();
+        }
+        self.unknown_hashes.insert(hash);
+    }
+
+    /// The known headers at heights of which `is_open` says yes.
+    pub(super) fn linked(
+        &self,
+        heights: &BTreeSet<u64>,
+        is_open: impl Fn(&Self, &u64) -> bool,
+    ) -> Vec<VerifiedHeader> {
+        let open = heights.iter().filter(|number| is_open(self, number));
+        open.filter_map(|number| self.headers.get(number).cloned()).collect()
+    }
+
     /// The lowest known ancestor.
     pub(super) fn lowest(&self) -> Option<VerifiedHeader> {
         self.headers.first_key_value().map(|(_, header)| header.clone())
+    }
+}
+
+fn make_room<T>(of_blocks: &mut BTreeMap<u64, T>, run: &BTreeSet<u64>) {
+    if of_blocks.len() >= MOST_CONTENTS {
+        of_blocks.retain(|number, _| run.contains(number));
     }
 }
 
@@ -217,6 +270,11 @@ impl ForkBase for ForkState {
         None
     }
 
+    fn body(&self, header: &SealedHeader) -> Option<Arc<ForkBody>> {
+        let known = self.parts().bodies.get(&header.number).cloned();
+        self.known(known, Missing::Body(header.number))
+    }
+
     fn contents(&self, header: &SealedHeader) -> Option<Arc<StoredBlock>> {
         let known = self.parts().contents.get(&header.number).cloned();
         self.known(known, Missing::Contents(header.number))
@@ -241,7 +299,7 @@ impl ForkBase for ForkState {
     fn other(&self, url: Option<&str>, number: Option<u64>) -> Option<Arc<dyn ForkBase>> {
         let wanted = (url.map(str::to_owned), number);
         let parts = self.parts();
-        if let Some(known) = parts.others.get(&wanted) {
+        if let Some((_, known)) = parts.others.iter().find(|(known, _)| *known == wanted) {
             return Some(known.clone());
         }
         self.note(Missing::Other(wanted));

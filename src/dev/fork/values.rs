@@ -50,10 +50,11 @@ pub struct Learned {
 }
 
 /// Fetches the values of a state that are wanted.
-///
-/// # Errors
-/// [`super::Stop`]
-pub fn fetch_values(exchanges: &mut Exchanges, state: &ForkState, wanted: &Wanted) -> Fetched<Learned> {
+pub(super) fn fetch_values(
+    exchanges: &mut Exchanges,
+    state: &ForkState,
+    wanted: &Wanted,
+) -> Fetched<Learned> {
     let mut accounts = WantedAccounts::new();
     for key in &wanted.values {
         let address = match fact_of(key) {
@@ -196,9 +197,15 @@ fn proven(exchanges: &mut Exchanges, state: &ForkState, mut wanted: WantedAccoun
         for at in &forms {
             let requests = proof_requests(&wanted, at);
             let sent = requests.iter().map(|(_, request)| request.clone()).collect();
-            let mut of_accounts: BTreeMap<Address, GivenAccount> = BTreeMap::new();
+            let mut of_accounts: Vec<(Address, GivenAccount)> = Vec::new();
             for ((address, request), response) in requests.iter().zip(&*exchanges.ask(upstream, sent)?) {
-                of_accounts.entry(*address).or_default().take(request.method, response);
+                // Requests about one account follow each other.
+                if of_accounts.last().is_none_or(|(last, _)| last != address) {
+                    of_accounts.push((*address, GivenAccount::default()));
+                }
+                if let Some((_, of)) = of_accounts.last_mut() {
+                    of.take(request.method, response);
+                }
             }
             for (address, of) in &of_accounts {
                 let nodes = of.proven(state.block.state_root);

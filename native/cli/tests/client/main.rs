@@ -9,6 +9,7 @@ mod default_start;
 mod follow;
 mod follow_branches;
 mod fork;
+mod fork_again;
 mod fork_faults;
 mod proofs;
 mod propose;

@@ -397,6 +397,32 @@ async fn a_fork_begins_on_the_head_of_a_node_and_says_what_is_proven() {
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xa");
 }
 
+/// The network of a trusted block is kept with it, too.
+#[tokio::test]
+async fn a_second_run_on_a_block_with_its_hash_needs_no_node() {
+    let node = DevProgram::start(&["dev"]);
+    for _ in 0..3 {
+        node.send(TO).await;
+    }
+    let block = node.call("eth_getBlockByNumber", json!(["0x3", false])).await.unwrap();
+    let at = format!("3:{}", block["hash"].as_str().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let url = node.url.clone();
+    let flags = ["dev", "--fork", &url, "--fork-block", &at, "--data-dir", folder];
+    let hash = json!([block["transactions"][0]]);
+    let run = async || {
+        let dev = DevProgram::start(&flags);
+        dev.send(TO).await;
+        let balance = dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap();
+        (balance, dev.call("eth_getTransactionReceipt", hash.clone()).await.unwrap())
+    };
+    let first = run().await;
+    assert_eq!((&first.0, first.1["blockNumber"].clone()), (&json!("0x14"), json!("0x3")));
+    drop(node);
+    assert_eq!(run().await, first);
+}
+
 #[test]
 fn a_fork_that_cannot_begin_says_why() {
     let node = start(&["dev"]);

@@ -1,15 +1,18 @@
-//! Data read of a fork's block, on disk: one file for each block hash, so that a second run asks the upstream for no state.
+//! Data read of a fork's block, on disk: one file for each block hash, so that a second run asks the upstream for nothing.
 //!
-//! Nodes count by their hashes, from the state root on, and headers by the hashes of those above. Two things are trusted as they
-//! are read: the hash that was linked for a height, and values that no upstream proved, which have files of their own for each
-//! way in which they were accepted.
+//! Nodes count by their hashes, from the state root on, headers by the hashes of those above, and blocks by the roots of their
+//! headers. Three things are trusted as they are read: the hash that was linked for a height, the network of a trusted block, and
+//! values that no upstream proved, which have files of their own for each way in which they were accepted.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use alloy_primitives::{B256, Bytes};
-use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
+use redb::{
+    Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError, WriteTransaction,
+};
 use rootlight::consensus::{Network, VerifiedHeader};
-use rootlight::dev::fork::{ForkState, Learned};
+use rootlight::dev::fork::{Entry, ForkBlock, ForkKeeper, ForkState, Learned};
 use rootlight::light::UnprovenPolicy;
 use rootlight::local::ForkBase as _;
 use rootlight::types::header::HeaderForm;
@@ -24,13 +27,20 @@ const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values")
 /// Encoded headers by height.
 const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers");
 
-/// Longest file with the hash of a height, in bytes: the hash and the end of its line take 67.
-const MAX_HASH_FILE: u64 = 128;
+/// Parts of blocks below, as the chain encodes them.
+const BLOCKS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
+
+/// Size of a file in bytes at which nothing more is kept in it: that of ten thousand blocks of the main network.
+const MOST_FILE_BYTES: u64 = 1 << 30;
+
+/// Longest file with the hash of a height or with a chain id, in bytes: the hash and the end of its line take 67.
+const MAX_NOTE_FILE: u64 = 128;
 
 /// The file of a block.
 #[derive(Debug)]
 pub(super) struct ForkStore {
     database: Database,
+    path: PathBuf,
     is_unproven: bool,
 }
 
@@ -49,7 +59,7 @@ impl ForkStore {
         let opened = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
         let opened = opened.and_then(|()| Database::create(&path).map_err(|error| error.to_string()));
         match opened {
-            Ok(database) => Some(Self { database, is_unproven: unproven != UnprovenPolicy::Refuse }),
+            Ok(database) => Some(Self { database, path, is_unproven: unproven != UnprovenPolicy::Refuse }),
             Err(error) => {
                 info!(
                     "what is read below the fork is not kept on disk in this run: {}: {error}",
@@ -115,17 +125,10 @@ impl ForkStore {
 
     /// Adds what was learned.
     pub(super) fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {
-        if let Err(fault) = self.write(learned, headers) {
-            info!("what was read below the fork could not be kept on disk: {fault}");
-        }
-    }
-
-    fn write(&self, learned: &Learned, headers: &[VerifiedHeader]) -> Result<(), Fault> {
         if learned.nodes.is_empty() && learned.values.is_empty() && headers.is_empty() {
-            return Ok(());
+            return;
         }
-        let write = self.database.begin_write().map_err(text)?;
-        {
+        self.add(|write| {
             let mut nodes = write.open_table(NODES).map_err(text)?;
             for (hash, node) in &learned.nodes {
                 nodes.insert(hash.as_slice(), node.as_ref()).map_err(text)?;
@@ -141,8 +144,44 @@ impl ForkStore {
                 let stored = header.header().encode(HeaderForm::Full);
                 table.insert(header.number, &*stored).map_err(text)?;
             }
+            Ok(())
+        });
+    }
+
+    /// Adds something, unless the file is full.
+    fn add(&self, put: impl FnOnce(&WriteTransaction) -> Result<(), Fault>) {
+        if std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= MOST_FILE_BYTES) {
+            return;
         }
-        write.commit().map_err(text)
+        let written = self.database.begin_write().map_err(text).and_then(|write| {
+            put(&write)?;
+            write.commit().map_err(text)
+        });
+        if let Err(fault) = written {
+            info!("what was read below the fork could not be kept on disk: {fault}");
+        }
+    }
+}
+
+impl ForkKeeper for ForkStore {
+    fn keep_values(&self, learned: &Learned) {
+        self.save(learned, &[]);
+    }
+
+    fn keep_blocks(&self, entries: &mut dyn Iterator<Item = Entry>) {
+        self.add(|write| {
+            let mut blocks = write.open_table(BLOCKS).map_err(text)?;
+            for (key, value) in entries {
+                blocks.insert(&*key, &*value).map_err(text)?;
+            }
+            Ok(())
+        });
+    }
+
+    fn block_part(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let read = self.database.begin_read().ok()?;
+        let bytes = read.open_table(BLOCKS).ok()?.get(key).ok()??;
+        Some(bytes.value().to_vec())
     }
 }
 
@@ -159,18 +198,36 @@ fn number_file(folder: &Path, chain_id: u64, number: u64) -> PathBuf {
     folder.join(format!("{chain_id}-{number}.hash"))
 }
 
-/// The hash that was kept for a height.
-pub(super) fn kept_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
-    let bytes = files::read(&number_file(folder, chain_id, number), MAX_HASH_FILE).ok()?;
+/// The file that keeps the chain id of the network of a trusted block.
+fn chain_id_file(folder: &Path, hash: &B256) -> PathBuf {
+    folder.join(format!("{hash}.chain-id"))
+}
+
+fn note<T: FromStr>(file: &Path) -> Option<T> {
+    let bytes = files::read(file, MAX_NOTE_FILE).ok()?;
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
-/// Keeps the hash of the block at a height.
-pub(super) fn keep_hash(folder: &Path, chain_id: u64, number: u64, hash: B256) {
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(number_file(folder, chain_id, number), format!("{hash}\n")));
+/// The hash that was kept for a height.
+pub(super) fn kept_hash(folder: &Path, chain_id: u64, number: u64) -> Option<B256> {
+    note(&number_file(folder, chain_id, number))
+}
+
+/// The chain id that was kept with a trusted block.
+pub(super) fn kept_chain_id(folder: &Path, hash: &B256) -> Option<u64> {
+    note(&chain_id_file(folder, hash))
+}
+
+/// Keeps the hash of a block that was linked at its height, or the chain id of a trusted one.
+pub(super) fn keep_note(folder: &Path, chain_id: u64, block: ForkBlock, hash: B256) {
+    let (file, text) = match block {
+        ForkBlock::Head => return,
+        ForkBlock::Number(number) => (number_file(folder, chain_id, number), hash.to_string()),
+        ForkBlock::Trusted(..) => (chain_id_file(folder, &hash), chain_id.to_string()),
+    };
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, text + "\n"));
     if let Err(error) = written {
-        info!("the hash of block {number} is not kept on disk: {error}");
+        info!("the next start asks the network for it: {}: {error}", file.display());
     }
 }
 

@@ -15,16 +15,13 @@ mod notes;
 mod source;
 mod start;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use rootlight::consensus::{ChainError, VerifiedHeader};
+use rootlight::consensus::ChainError;
 use rootlight::dev::DevConfig;
-use rootlight::dev::fork::{
-    ForkState, Learned, MOST_ROUNDS, OtherStart, RESET_SECONDS, Wanted, fetch_blocks, fetch_values,
-};
+use rootlight::dev::fork::{ForkState, Keeper, Learned, OtherStart, Rounds, Wanted};
 use rootlight::engine::{DevNode, HostInput, Snapshot as _};
 use rootlight::local::ForkBase;
 use rootlight_upstream::{self as upstream, HttpConfig};
@@ -33,7 +30,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use rootlight::dev::fork::{ForkBlock, ForkError};
 pub use source::ForkSource;
-pub use start::ForkOptions;
+pub use start::{ForkOptions, kept_chain_id};
 
 use disk::ForkStore;
 use notes::{ThreadNotes, forget_missing, is_missing};
@@ -57,7 +54,7 @@ struct Start {
     state: Arc<ForkState>,
     notes: Arc<ThreadNotes>,
     source: Arc<ForkSource>,
-    store: Option<Arc<Mutex<ForkStore>>>,
+    store: Option<Arc<ForkStore>>,
 }
 
 impl std::fmt::Debug for Fork {
@@ -141,22 +138,19 @@ impl Fork {
     /// # Errors
     /// Something that is missing cannot be had, or not in time.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, ForkError> {
-        let (began, mut time, mut contents) = (Instant::now(), self.options.run_time, BTreeSet::new());
-        for _ in 0..MOST_ROUNDS {
+        let (began, mut rounds) = (Instant::now(), Rounds::within(self.options.run_time.as_secs()));
+        loop {
             forget_missing();
             let result = run();
             if !is_missing() {
                 return Ok(result);
             }
             let wanted = self.missing()?;
-            // A message that begins on another block has the time of a reset from then on.
-            if wanted.iter().any(|(_, wanted)| !wanted.others.is_empty()) {
-                time = Duration::from_secs(RESET_SECONDS);
-            }
-            let fetched = async { timeout_at(began + time, self.fetch(wanted, &mut contents)).await };
-            self.runtime.block_on(fetched).map_err(|_| ForkError::TooLate(time.as_secs()))??;
+            rounds.count(wanted.iter().map(|(_, wanted)| wanted))?;
+            let end = began + Duration::from_secs(rounds.seconds);
+            let fetched = async { timeout_at(end, self.fetch(wanted, &rounds)).await };
+            self.runtime.block_on(fetched).map_err(|_| ForkError::TooLate(rounds.seconds))??;
         }
-        Err(ForkError::TooManyRounds(MOST_ROUNDS))
     }
 
     /// The data that the last run of the present thread lacked, for each start.
@@ -164,16 +158,11 @@ impl Fork {
         self.starts().into_iter().map(|start| Ok((start.clone(), start.notes.take().wanted()?))).collect()
     }
 
-    /// Fetches what a run has missed. `contents` are the blocks whose contents were fetched for it before.
-    async fn fetch(
-        &self,
-        wanted: Vec<(Start, Wanted)>,
-        contents: &mut BTreeSet<u64>,
-    ) -> Result<(), ForkError> {
+    /// Fetches what a run has missed.
+    async fn fetch(&self, wanted: Vec<(Start, Wanted)>, rounds: &Rounds) -> Result<(), ForkError> {
         let _one = self.fetching.lock().await;
         for (start, mut wanted) in wanted {
-            wanted.count_contents(contents)?;
-            start.fetch(&mut wanted, contents).await?;
+            start.fetch(&mut wanted, rounds).await?;
             for other in wanted.others {
                 self.begin(&start, other).await?;
             }
@@ -227,20 +216,15 @@ impl Fork {
 }
 
 impl Start {
-    /// Fetches what is wanted. Contents of the blocks of `run` stay.
-    async fn fetch(&self, wanted: &mut Wanted, run: &BTreeSet<u64>) -> Result<(), ForkError> {
-        let (source, state) = (&self.source, &*self.state);
-        let learned = source.fetch(|exchanges| fetch_values(exchanges, state, wanted)).await?;
-        self.save(&learned, &[]);
+    /// Fetches what is wanted, and keeps it on disk.
+    async fn fetch(&self, wanted: &mut Wanted, rounds: &Rounds) -> Result<(), ForkError> {
+        let (state, store) = (&*self.state, self.store.as_deref());
+        let keeper: Keeper<'_> = store.map(|store| store as _);
         let lowest = state.lowest().number;
-        source.fetch(|exchanges| fetch_blocks(exchanges, state, wanted, run)).await?;
-        self.save(&Learned::default(), &state.headers(0..lowest));
-        Ok(())
-    }
-
-    fn save(&self, learned: &Learned, headers: &[VerifiedHeader]) {
-        if let Some(store) = &self.store {
-            store.lock().unwrap_or_else(PoisonError::into_inner).save(learned, headers);
+        let fetched = self.source.fetch(|exchanges| rounds.fetch(exchanges, state, wanted, keeper)).await;
+        if let Some(store) = store {
+            store.save(&Learned::default(), &state.headers(0..lowest));
         }
+        fetched
     }
 }

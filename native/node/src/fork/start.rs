@@ -1,20 +1,20 @@
 //! Finds the block on which a chain begins.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use rootlight::consensus::{ChainView, Network, VerifiedHeader};
 use rootlight::dev::fork::{
-    ForkBlock, ForkError, ForkState, Learned, MOST_FOR_REMASC, RUN_SECONDS, Stop, ancestors, below,
-    is_replaced, nearest, trusted_block, trusted_header,
+    ForkBlock, ForkError, ForkState, Learned, MOST_FOR_REMASC, RUN_SECONDS, Search, is_replaced,
+    trusted_block,
 };
 use rootlight::engine::gate;
 use rootlight::local::ForkBase as _;
 use tracing::info;
 
-use super::disk::{ForkStore, keep_hash, kept_hash};
+use super::disk::{self, ForkStore, keep_note, kept_hash};
 use super::notes::ThreadNotes;
 use super::source::ForkSource;
 use crate::light::{LightOptions, LightService, LightStart, first_block};
@@ -54,11 +54,20 @@ impl ForkOptions {
     }
 }
 
+/// The chain id of the network of a trusted block, if an earlier run with this folder has begun on that block.
+#[must_use]
+pub fn kept_chain_id(folder: &Path, block: ForkBlock) -> Option<u64> {
+    match block {
+        ForkBlock::Trusted(_, hash) => disk::kept_chain_id(folder, &hash),
+        ForkBlock::Head | ForkBlock::Number(_) => None,
+    }
+}
+
 /// A block that was found, with its file and what it needs for the first block above it.
 pub(super) struct Begun {
     pub(super) state: Arc<ForkState>,
     pub(super) notes: Arc<ThreadNotes>,
-    pub(super) store: Option<Arc<Mutex<ForkStore>>>,
+    pub(super) store: Option<Arc<ForkStore>>,
 }
 
 /// Finds a block. One that is in use already is `known` by its hash.
@@ -70,67 +79,77 @@ pub(super) async fn begin(
 ) -> Result<Begun, ForkError> {
     let network = Arc::new(options.network.clone());
     let folder = options.folder.as_deref();
-    let kept = match block {
-        ForkBlock::Head => None,
-        ForkBlock::Number(number) => {
-            let kept = folder.and_then(|folder| kept_hash(folder, network.chain_id, number));
-            match kept {
-                Some(hash) if is_still_there(source, number, hash).await => Some((number, hash)),
-                _ => None,
-            }
-        }
-        ForkBlock::Trusted(number, hash) => Some((number, hash)),
+    let open = |hash: &B256| ForkStore::open(folder?, hash, source.unproven);
+    let trusted = match (block, folder) {
+        (ForkBlock::Number(number), Some(folder)) => kept_block(source, folder, &network, number).await,
+        _ => block,
     };
-    if let Some(begun) = kept.and_then(|(_, hash)| known(&hash)) {
-        return Ok(begun);
+    let mut store = None;
+    if let ForkBlock::Trusted(_, hash) = trusted {
+        if let Some(begun) = known(&hash) {
+            return Ok(begun);
+        }
+        store = open(&hash);
     }
-    let (header, chain) = find(source, options, &network, block, kept).await?;
+    let (header, search) = find(source, options, trusted, store.as_ref()).await?;
     let hash = header.hash();
     if let Some(begun) = known(&hash) {
         return Ok(begun);
     }
-    let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
+    if let Some(folder) = folder {
+        keep_note(folder, network.chain_id, block, hash);
+    }
+    let store = store.or_else(|| open(&hash));
     let notes = Arc::new(ThreadNotes(hash));
     let mut state = ForkState::new(network, header, notes.clone())?;
     if let Some(store) = &store {
         store.load(&state);
     }
-    source.fetch(|exchanges| ancestors(exchanges, &state, chain.as_ref())).await?;
-    state.set_first_rewarded();
+    source.fetch(|exchanges| search.ancestors(exchanges, &mut state)).await?;
     if let Some(store) = &store {
         keep_ancestors(store, &state, block);
     }
-    Ok(Begun { state: Arc::new(state), notes, store: store.map(|store| Arc::new(Mutex::new(store))) })
+    Ok(Begun { state: Arc::new(state), notes, store: store.map(Arc::new) })
 }
 
-/// Whether no upstream has another block at the height of one whose hash was kept. A second run needs no upstream that answers.
-async fn is_still_there(source: &ForkSource, number: u64, hash: B256) -> bool {
-    !source.fetch(|exchanges| is_replaced(exchanges, number, hash)).await.unwrap_or(false)
+/// The block at a height as a trusted one if its hash was kept and no upstream has another block there. A second run needs no
+/// upstream that answers.
+async fn kept_block(source: &ForkSource, folder: &Path, network: &Network, number: u64) -> ForkBlock {
+    let Some(hash) = kept_hash(folder, network.chain_id, number) else { return ForkBlock::Number(number) };
+    match source.fetch(|exchanges| is_replaced(exchanges, number, hash)).await.unwrap_or(false) {
+        true => ForkBlock::Number(number),
+        false => ForkBlock::Trusted(number, hash),
+    }
 }
 
-/// The header of a block, with the verified chain that leads to it unless its hash is kept or trusted.
+/// The header of a block, from the store if it has that of a trusted block, and the search for it.
 async fn find(
     source: &ForkSource,
     options: &ForkOptions,
-    network: &Arc<Network>,
     block: ForkBlock,
-    kept: Option<(u64, B256)>,
-) -> Result<(VerifiedHeader, Option<ChainView>), ForkError> {
-    let folder = options.folder.as_deref();
-    if let Some((number, hash)) = kept {
-        let store = folder.and_then(|folder| ForkStore::open(folder, &hash, source.unproven));
-        return Ok((trusted(source, network, store.as_ref(), (number, hash)).await?, None));
-    }
-    let chain = verified_chain(source, options).await?;
-    let number = match block {
-        ForkBlock::Number(number) => number,
-        _ => chain.head().number,
+    store: Option<&ForkStore>,
+) -> Result<(VerifiedHeader, Search), ForkError> {
+    let network = Arc::new(options.network.clone());
+    let chain = match block {
+        ForkBlock::Trusted(..) => None,
+        ForkBlock::Head | ForkBlock::Number(_) => Some(verified_chain(source, options).await?),
     };
-    let header = linked(source, network, &chain, number).await?;
-    if let (Some(folder), ForkBlock::Number(_)) = (folder, block) {
-        keep_hash(folder, network.chain_id, number, header.hash());
+    let mut search = Search::new(network.clone(), block, chain);
+    if let ForkBlock::Trusted(number, hash) = block {
+        let kept = store.and_then(|store| store.header(number, &network));
+        if let Some(kept) = kept.filter(|kept| kept.hash() == hash) {
+            return Ok((trusted_block(&network, kept)?, search));
+        }
     }
-    Ok((header, Some(chain)))
+    let mut shown = Instant::now();
+    let header = source.fetch(|exchanges| {
+        if shown.elapsed() > PROGRESS {
+            shown = Instant::now();
+            info!("linking the block to the verified chain: {} headers to go", search.to_go());
+        }
+        search.header(exchanges)
+    });
+    Ok((header.await?, search))
 }
 
 /// Stores the ancestors that a later start on the same block needs.
@@ -140,21 +159,6 @@ fn keep_ancestors(store: &ForkStore, state: &ForkState, block: ForkBlock) {
         if block == ForkBlock::Head { MOST_FOR_REMASC } else { state.network().params.remasc_maturity };
     let lowest = state.block().number.saturating_sub(below);
     store.save(&Learned::default(), &state.headers(lowest..u64::MAX));
-}
-
-/// The header of a trusted block, from the store or from an upstream that has the block on its chain.
-async fn trusted(
-    source: &ForkSource,
-    network: &Arc<Network>,
-    store: Option<&ForkStore>,
-    (number, hash): (u64, B256),
-) -> Result<VerifiedHeader, ForkError> {
-    let kept = store.and_then(|store| store.header(number, network)).filter(|kept| kept.hash() == hash);
-    let header = match kept {
-        Some(header) => header,
-        None => source.fetch(|exchanges| trusted_header(exchanges, network, (number, hash))).await?,
-    };
-    trusted_block(network, header)
 }
 
 /// The chain that a light client verifies, up to its head.
@@ -173,25 +177,4 @@ async fn verified_chain(source: &ForkSource, options: &ForkOptions) -> Result<Ch
     service.settled(PATIENCE).await;
     let pinned = service.pinned();
     gate::chain(&pinned).cloned().map_err(|refusal| unverified(refusal.to_string()))
-}
-
-/// The header at a height of a verified chain, or of the blocks below it, which its lowest header leads to.
-async fn linked(
-    source: &ForkSource,
-    network: &Network,
-    chain: &ChainView,
-    number: u64,
-) -> Result<VerifiedHeader, ForkError> {
-    let mut at = source.fetch(|exchanges| nearest(exchanges, chain, number).map_err(Stop::from)).await?;
-    let mut shown = Instant::now();
-    while at.number > number {
-        if shown.elapsed() > PROGRESS {
-            shown = Instant::now();
-            info!("linking block {number} to the verified chain: {} headers to go", at.number - number);
-        }
-        let linked = source.fetch(|exchanges| below(exchanges, network, &at, number)).await?;
-        let missing = || ForkError::Unverified(format!("it does not have block {number}"));
-        at = linked.into_iter().next_back().ok_or_else(missing)?;
-    }
-    Ok(at)
 }
