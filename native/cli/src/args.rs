@@ -179,11 +179,11 @@ pub struct DevArgs {
     #[arg(long, value_name = "TEXT")]
     pub client_version: Option<String>,
     /// Begin on a block of another network, whose state and blocks are fetched as they are read: of mainnet or testnet, by
-    /// nodes of its peer-to-peer network; or of the network of a URL. Repeat the flag to name a network and its URLs, or
-    /// several URLs
+    /// nodes of its peer-to-peer network; or of the network of a URL. Repeat the flag to name a network and its URLs or
+    /// nodes, or several URLs
     #[arg(
         long,
-        value_name = "mainnet|testnet|URL",
+        value_name = "mainnet|testnet|URL|ID@HOST:PORT",
         conflicts_with_all = ["genesis", "genesis_time", "hardfork", "bitcoin_chain", "p2p_port"]
     )]
     pub fork: Vec<String>,

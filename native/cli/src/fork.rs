@@ -6,6 +6,7 @@ use rootlight::consensus::Network;
 use rootlight::light::UnprovenPolicy;
 use rootlight_limits::Limits;
 use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, kept_chain_id};
+use rootlight_upstream::p2p::PeerAddressError;
 use rootlight_upstream::{self as upstream, SharedUpstream, call};
 use serde_json::json;
 use tracing::info;
@@ -25,8 +26,9 @@ pub(super) struct OpenedFork {
 
 /// Finds the block to begin on; must be called inside a runtime.
 pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
-    let (names, urls): (Vec<String>, Vec<String>) =
+    let (names, others): (Vec<String>, Vec<String>) =
         args.fork.iter().cloned().partition(|text| Network::by_name(text).is_some());
+    let (peers, urls): (Vec<String>, Vec<String>) = others.into_iter().partition(|text| is_peer(text));
     light::check_quorum(args.unproven, urls.len(), "--fork")?;
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let folder = folder(args.data_dir.as_deref());
@@ -37,9 +39,11 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
             None => network_of(&urls).await?,
         },
         [name] => super::verify::network(name)?,
-        _ => return Err(CommandError::Usage("--fork: give one network, and URLs of it".into())),
+        _ => return Err(CommandError::Usage("--fork: give one network, and URLs and peers of it".into())),
     };
-    let sources = SourceArgs::of(&network, urls.clone());
+    let peer = peers.iter().map(|text| text.parse()).collect::<Result<_, PeerAddressError>>();
+    let peer = peer.map_err(|error| CommandError::Usage(format!("--fork: {error}")))?;
+    let sources = SourceArgs { peer, ..SourceArgs::of(&network, urls.clone()) };
     let is_development = network.name == "regtest";
     let start = light::start_of(&sources, &network)?;
     let limits = Limits::new();
@@ -64,9 +68,15 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     })
 }
 
+/// Whether an argument names a node of the peer-to-peer network. URLs with a name and a password have an `@`, too.
+fn is_peer(text: &str) -> bool {
+    text.contains('@') && !text.contains("://")
+}
+
 /// The network that upstreams say they are of.
 async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
-    let url = urls.first().ok_or_else(|| CommandError::Usage("--fork: give a network or a URL".into()))?;
+    let none = || CommandError::Usage("--fork: give a URL, or the network that the peers are of".into());
+    let url = urls.first().ok_or_else(none)?;
     let upstream = upstream::open(url).map_err(CommandError::from)?;
     let told = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
     let failed = |reason: String| CommandError::failed(format!("--fork: {}: {reason}", upstream.name()));

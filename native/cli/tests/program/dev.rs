@@ -435,5 +435,8 @@ fn a_fork_that_cannot_begin_says_why() {
     failed(&[node.url(), "--fork-block", "9"], 1, "has no block 9");
     failed(&[node.url(), "--unproven", "quorum:2"], 2, "needs 2 upstreams (1 given)");
     failed(&[node.url(), "--genesis", "regtest"], 2, "--genesis");
+    let peer = format!("{}@127.0.0.1:9", "7".repeat(128));
+    failed(&[&peer], 2, "the network that the peers are of");
+    failed(&["7@127.0.0.1:9", "--fork", "regtest"], 2, "the id of a peer has 128");
     failed(&["http://127.0.0.1:9"], 1, "nobody listens there");
 }

@@ -60,6 +60,34 @@ async fn a_light_client_without_upstreams_finds_a_chain_and_lists_its_node() {
     assert!(text.starts_with(&format!("{id}@{address}\n")) && text.contains("state chunks, seen "), "{text}");
 }
 
+/// State, headers and transactions come from peers, with proofs; receipts do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_reads_a_chain_of_peers_alone() {
+    const TO: &str = "0x00000000000000000000000000000000000000aa";
+    let (mut node, id, address) = dev();
+    node.ready();
+    let accounts = node.call("eth_accounts", json!([])).await.unwrap();
+    let transfer =
+        json!([{ "from": accounts[0], "to": TO, "value": "0x5", "gas": "0x5208", "gasPrice": "0x1" }]);
+    for _ in 0..3 {
+        node.call("eth_sendTransaction", transfer.clone()).await.unwrap();
+    }
+    let there = node.call("eth_getBlockByNumber", json!(["0x3", true])).await.unwrap();
+
+    let peer = format!("{id}@{address}");
+    let fork = super::dev::start(&["dev", "--fork", "regtest", "--fork", &peer, "--data-dir", "none"]);
+    assert!(fork.banner.contains("Fork of regtest at block 3 0x"), "{}", fork.banner);
+    assert!(fork.banner.contains("Its state is proven"), "{}", fork.banner);
+    assert_eq!(fork.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
+    let here = fork.call("eth_getBlockByNumber", json!(["0x3", true])).await.unwrap();
+    assert_eq!((&here["hash"], &here["transactions"]), (&there["hash"], &there["transactions"]));
+    fork.call("anvil_impersonateAccount", json!([accounts[0]])).await.unwrap();
+    fork.call("eth_sendTransaction", transfer).await.unwrap();
+    assert_eq!(fork.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0x14");
+    let error = fork.call("eth_getBlockReceipts", json!(["0x3"])).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("receipts"), "{error}");
+}
+
 /// A start by window keeps the nodes that it finds among the user's caches. The next one needs no boot host.
 #[test]
 #[cfg(all(unix, not(target_os = "macos")))]
