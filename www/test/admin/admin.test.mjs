@@ -65,10 +65,10 @@ test('a key with a hostile name is made, shown as text, changed and revoked', as
 
     await page.getByRole('button', { name: `Change key ${id}` }).click();
     assert.equal(await page.getByLabel('Requests per second').inputValue(), '25');
-    await page.getByLabel('Methods').fill('no_such');
+    await page.getByLabel('Methods', { exact: true }).fill('no_such');
     await page.getByRole('button', { name: 'Change', exact: true }).click();
     await page.locator('dialog .note.bad').waitFor();
-    await page.getByLabel('Methods').fill('eth_*');
+    await page.getByLabel('Methods', { exact: true }).fill('eth_*');
     await page.getByLabel('Requests per second').fill('');
     await page.getByRole('button', { name: 'Change', exact: true }).click();
     await page.waitForFunction(() => document.querySelector('#keys .limits')?.textContent === 'methods: eth_*');
