@@ -82,7 +82,6 @@ mod tests {
     use alloy_primitives::U256;
     use revm::bytecode::{Bytecode, opcode::OpCode};
     use revm::interpreter::host::DummyHost;
-    use revm::interpreter::instructions::stack::{dup, push, swap};
     use revm::interpreter::instructions::{gas_table_spec, instruction_table};
     use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
     use revm::interpreter::{Gas, InstructionResult, Interpreter};
