@@ -296,6 +296,7 @@ impl BitcoinFollower {
 mod tests {
     use super::*;
     use crate::consensus::bitcoin::testing::mine_on;
+    use crate::light::bitcoin::{MAX_TIP_AGE, WeakReason};
 
     const START: u32 = 1_700_000_000;
     const NOW: u64 = 2_000_000_000;
@@ -330,6 +331,13 @@ mod tests {
 
     fn restored(follower: &BitcoinFollower) -> BitcoinFollower {
         BitcoinFollower::restore(REGTEST, &follower.stored(), NOW).unwrap()
+    }
+
+    #[test]
+    fn the_age_of_the_tip_hides_nothing_worse() {
+        for worse in [BitcoinVerdict::Unavailable, BitcoinVerdict::Weak(WeakReason::Reorganised(6))] {
+            assert_eq!(worse.at_tip_age(MAX_TIP_AGE + 1), worse);
+        }
     }
 
     #[test]
