@@ -101,6 +101,8 @@ pub struct DevChain {
     pub(super) snapshots: Vec<DevSnapshot>,
     pub(super) work: MinerWork,
     pub(super) events: Vec<DevEvent>,
+    /// Whether events are kept for the host.
+    logging: bool,
     /// Transactions that were dropped because their blocks had no time for them, since the last one was sent.
     pub(super) slow: Vec<B256>,
     pub(super) interrupts: Interrupts,
@@ -146,6 +148,7 @@ impl DevChain {
             snapshots: Vec::new(),
             work: MinerWork::default(),
             events: Vec::new(),
+            logging: true,
             slow: Vec::new(),
             interrupts: Interrupts::default(),
             bitcoin: None,
@@ -280,8 +283,13 @@ impl DevChain {
         core::mem::take(&mut self.events)
     }
 
+    /// Turns events on or off.
+    pub fn set_logging(&mut self, enabled: bool) {
+        self.logging = enabled;
+    }
+
     pub(super) fn note(&mut self, event: DevEvent) {
-        if self.events.len() < MAX_EVENTS {
+        if self.logging && self.events.len() < MAX_EVENTS {
             self.events.push(event);
         }
     }

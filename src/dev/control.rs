@@ -9,6 +9,7 @@ use super::config::ForkStart;
 use super::error::DevError;
 use super::limits::MAX_SNAPSHOTS;
 use super::miner_settings::MinerSettings;
+use crate::consensus::VerifiedHeader;
 use crate::evm::precompiles::Precompile;
 use crate::local::LocalChain;
 use crate::state::World;
@@ -32,9 +33,9 @@ impl DevChain {
         Ok(self.snapshots.len() as u64)
     }
 
-    /// The number of snapshots.
-    pub fn saved(&self) -> u64 {
-        self.snapshots.len() as u64
+    /// The snapshots: the number of each, and its head.
+    pub fn saved(&self) -> impl Iterator<Item = (u64, &VerifiedHeader)> {
+        (1..).zip(&self.snapshots).map(|(id, saved)| (id, saved.chain.head()))
     }
 
     /// Reverts to a snapshot with its settings; returns `false` if no snapshot has this number. The snapshot stays, later
@@ -149,7 +150,7 @@ impl DevChain {
     }
 
     /// Changes the state after the head block, outside of any transaction.
-    fn edit(&mut self, change: impl FnOnce(&mut World)) {
+    pub(super) fn edit(&mut self, change: impl FnOnce(&mut World)) {
         let mut world = World::new(self.chain.view().head_state());
         change(&mut world);
         self.chain.set_head_state(world.commit());

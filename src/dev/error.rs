@@ -41,6 +41,14 @@ pub enum DevError {
     /// More blocks in one request than [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
     #[error("{0} blocks at once, at most {max}", max = super::MAX_BLOCKS_AT_ONCE)]
     TooManyBlocks(u64),
+    /// The chain has no block so far below its head, or no longer the state after it.
+    #[error(
+        "{depth} blocks cannot be removed above block {head}: the chain does not hold the state before them"
+    )]
+    TooDeep { depth: u64, head: u64 },
+    /// The state has more bytes than a dump may have.
+    #[error("the state has more than {max} bytes, which is the limit of a dump: keep the chain with --data-dir", max = super::MAX_DUMP)]
+    TooLarge,
     /// There are [`MAX_SNAPSHOTS`](super::MAX_SNAPSHOTS) snapshots.
     #[error("there are {max} snapshots, which is the limit: revert to an earlier one, or reset the chain", max = super::MAX_SNAPSHOTS)]
     TooManySnapshots,

@@ -97,7 +97,7 @@ impl DevChain {
     }
 
     /// Mines a block after this number of others for the same request.
-    fn mine_after(&mut self, mined: u64, now: u64) -> Result<Imported, DevError> {
+    pub(super) fn mine_after(&mut self, mined: u64, now: u64) -> Result<Imported, DevError> {
         self.mine(now).map_err(|error| match error {
             DevError::TimeLimit { .. } => DevError::TimeLimit { mined },
             other => other,

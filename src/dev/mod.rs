@@ -11,6 +11,8 @@
 //! | `approach` | header fields that change by small steps |
 //! | `fork` | the block of another network on which a chain begins: what is known of it, and how the rest is fetched |
 //! | `control` | snapshots and direct changes of the state |
+//! | `dump` | accounts as a whole, to be put into another chain |
+//! | `rewind` | blocks that are taken off again |
 //! | `pool` | the transaction pool |
 //! | `clock` | the timestamps of blocks |
 //! | `limits` | limits that errors name |
@@ -24,6 +26,8 @@ mod chain;
 mod clock;
 mod config;
 mod control;
+#[cfg(feature = "catalogue")]
+mod dump;
 mod error;
 #[cfg(feature = "light")]
 pub mod fork;
@@ -37,6 +41,7 @@ mod miner_settings;
 mod mnemonic;
 mod options;
 pub mod pool;
+mod rewind;
 mod typed_data;
 mod wallet;
 mod work;
@@ -50,9 +55,11 @@ pub use config::{
     DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE, DEFAULT_GAS_LIMIT, DEFAULT_HISTORY, DevAccounts,
     DevConfig, ForkStart, Mining, cow_keys,
 };
+#[cfg(feature = "catalogue")]
+pub use dump::DumpedAccount;
 pub use error::DevError;
 pub use key::PrivateKey;
-pub use limits::{LAST_TIME, MAX_SNAPSHOTS};
+pub use limits::{LAST_TIME, MAX_DUMP, MAX_SNAPSHOTS};
 pub use mine::Spacing;
 pub use miner_settings::{Assembled, MinerSettings};
 pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};

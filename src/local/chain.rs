@@ -340,6 +340,33 @@ impl LocalChain {
         }
     }
 
+    /// A copy of the chain whose head is the canonical block of this height again, with the state as it was there. `None` if
+    /// the chain has no such block, or no longer its state.
+    #[cfg(feature = "dev")]
+    pub fn rewound(&self, number: u64) -> Option<Self> {
+        let mut chain = self.clone();
+        chain.now.states.get(&chain.headers.by_number(number)?.hash())?;
+        for hash in chain.headers.rewind(number)? {
+            let stored = chain.now.blocks.get(&hash).cloned();
+            for transaction in stored.iter().flat_map(|stored| stored.body.hashes()) {
+                if chain.now.transactions.get(transaction).is_some_and(|(block, _)| *block == hash) {
+                    chain.now.transactions.remove(transaction);
+                }
+            }
+            chain.sides.remove(&hash);
+            chain.now.blocks.remove(&hash);
+            chain.now.states.remove(&hash);
+        }
+        let mut above = number.saturating_add(1);
+        while !chain.now.at_height(above).is_empty() {
+            chain.now.heights.remove(&above);
+            above = above.saturating_add(1);
+        }
+        chain.settled.retain(|settled| chain.now.blocks.get(&settled.block).is_some());
+        chain.now.headers = chain.headers.snapshot();
+        Some(chain)
+    }
+
     /// Stores a block that passed every check. This cannot fail.
     fn settle(
         &mut self,

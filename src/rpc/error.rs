@@ -106,6 +106,9 @@ pub enum ParamError {
     /// A parameter of the wrong JSON type; position counts from 0.
     #[error("invalid argument {position}: expected {expected}")]
     Type { position: usize, expected: &'static str },
+    /// A dump of a state that cannot be loaded.
+    #[error("the state cannot be loaded: {0}")]
+    Dump(&'static str),
     /// More storage keys than one proof request may have.
     #[error("too many storage keys: {given}, at most {max}")]
     TooManyKeys { given: usize, max: usize },
@@ -363,7 +366,7 @@ pub enum RpcError {
         /// The code.
         code: i32,
         text: String,
-        /// The data of a call that was reverted.
+        /// The data of a call that was reverted, or the hash of a transaction that waits.
         data: Option<Bytes>,
     },
     /// The answer would be larger than allowed.
@@ -408,8 +411,13 @@ fn dev_code(error: &DevError) -> i32 {
         DevError::NotMined => -32009,
         DevError::Reverted { .. } => -32015,
         DevError::UnknownWork(_) | DevError::InvalidWork { .. } | DevError::NoMerkleHashes => -33000,
-        DevError::NotBitcoin(_) | DevError::Bitcoin(_) | DevError::Native(_) => -32602,
-        DevError::TooManyBlocks(_) | DevError::TooManySnapshots | DevError::TimeLimit { .. } => -32005,
+        DevError::NotBitcoin(_) | DevError::Bitcoin(_) | DevError::Native(_) | DevError::TooDeep { .. } => {
+            -32602
+        }
+        DevError::TooManyBlocks(_)
+        | DevError::TooManySnapshots
+        | DevError::TooLarge
+        | DevError::TimeLimit { .. } => -32005,
         DevError::TooSlow(_) | DevError::Stopping => -32011,
         _ => -32000,
     }

@@ -88,12 +88,45 @@ pub const UNAVAILABLE: &[&str] = &[
 /// What takes the place of fees of EIP-1559.
 const LEGACY: &str = "Rootstock has no EIP-1559 fees. Send a legacy transaction with a gasPrice (cast: --legacy; web3.py: gasPrice)";
 
-/// Methods of Ethereum that Rootstock cannot have, each with what to do. A name that ends in `_` stands for a namespace.
+/// What takes the place of the base fee.
+const BASE_FEE: &str = "Rootstock has no base fee. hardhat_setMinGasPrice sets the minimum gas price";
+
+/// What has the methods that browser modules leave out.
+#[cfg(not(feature = "catalogue"))]
+const NATIVE: &str = "the program `rootlight dev` has it, the package has not";
+
+const BLOBS: &str = "Rootstock has no blobs";
+
+/// What takes the place of another upstream of a fork.
+const UPSTREAM: &str = "A fork keeps its block. anvil_reset with {forking: {jsonRpcUrl}} begins on another";
+
+/// What takes the place of the beacon chain's random numbers.
+const RANDAO: &str = "Rootstock has no PREVRANDAO. Its opcode 0x44 gives the difficulty";
+
+/// Methods of Ethereum and its tools that Rootstock cannot have, each with what to do. A name that ends in `_` stands for a namespace.
 pub const IMPOSSIBLE: &[(&str, &str)] = &[
+    ("anvil_getBlobByHash", BLOBS),
+    ("anvil_getBlobsByTransactionHash", BLOBS),
+    ("anvil_setChainId", "Signatures and blocks name the chain id. Start `rootlight dev --chain-id N`"),
+    ("anvil_setNextBlockBaseFeePerGas", BASE_FEE),
+    ("anvil_setNextBlockPrevRandao", RANDAO),
+    ("anvil_setRpcUrl", UPSTREAM),
     ("engine_", "Rootstock has miners and no beacon chain"),
-    ("eth_blobBaseFee", "Rootstock has no blobs"),
+    ("eth_baseFee", BASE_FEE),
+    ("eth_blobBaseFee", BLOBS),
     ("eth_feeHistory", LEGACY),
     ("eth_maxPriorityFeePerGas", LEGACY),
+    ("hardhat_setNextBlockBaseFeePerGas", BASE_FEE),
+    ("hardhat_setPrevRandao", RANDAO),
+    ("hardhat_setRpcUrl", UPSTREAM),
+    #[cfg(not(feature = "catalogue"))]
+    ("anvil_dumpState", NATIVE),
+    #[cfg(not(feature = "catalogue"))]
+    ("anvil_loadState", NATIVE),
+    #[cfg(not(feature = "catalogue"))]
+    ("hardhat_dumpState", NATIVE),
+    #[cfg(not(feature = "catalogue"))]
+    ("hardhat_loadState", NATIVE),
 ];
 
 /// The error for the name of a method that is not in the table.

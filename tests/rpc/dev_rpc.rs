@@ -337,8 +337,9 @@ fn the_pending_block_contains_the_pool() {
     assert_eq!(dev.get("eth_pendingTransactions", json!([]))[0]["hash"], hash);
     let estimate = json!([{"from": ALICE, "to": BOB, "value": 1}, "pending"]);
     assert_eq!(dev.get("eth_estimateGas", estimate), json!("0x5208"));
-    assert_eq!(dev.get("anvil_dropTransaction", json!([hash])), json!(true));
-    assert_eq!(dev.get("anvil_dropTransaction", json!([hash])), json!(false));
+    assert_eq!(dev.get("anvil_dropTransaction", json!([hash])), hash);
+    assert_eq!(dev.get("anvil_dropTransaction", json!([hash])), Value::Null);
+    assert_eq!(dev.get("hardhat_dropTransaction", json!([hash])), json!(false));
     assert_eq!(dev.get("eth_getTransactionByHash", json!([hash])), Value::Null);
 }
 

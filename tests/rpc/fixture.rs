@@ -130,6 +130,10 @@ impl Fixture {
             return arguments;
         }
         let word = format!("0x{}", "00".repeat(32));
+        if method.ends_with("TransactionSync") {
+            // The receipt is that of a block.
+            self.dev.get("evm_setAutomine", json!([true]));
+        }
         match method {
             "eth_getFilterChanges" | "eth_getFilterLogs" | "eth_uninstallFilter" => {
                 let filter = self.arguments("eth_newFilter");
@@ -138,8 +142,11 @@ impl Fixture {
             "rootlight_mineBitcoin" => json!(["0x2", {"tag": "kin", "parent": "0x0"}]),
             "eth_subscribe" => json!(["newHeads"]),
             "eth_unsubscribe" => json!([self.ask("eth_subscribe", &json!(["newHeads"]))["result"]]),
-            "eth_sendRawTransaction" => json!([self.signed()]),
-            "eth_sendTransaction" | "eth_signTransaction" => {
+            "eth_sendRawTransaction" | "eth_sendRawTransactionSync" => json!([self.signed()]),
+            "eth_sendTransaction"
+            | "eth_sendTransactionSync"
+            | "eth_sendUnsignedTransaction"
+            | "eth_signTransaction" => {
                 json!([{"from": BOB, "to": ALICE, "gas": "0x5208", "gasPrice": "0x3938700", "value": "0x1", "data": "0x"}])
             }
             "eth_sign" => json!([BOB, "0xdeadbeef"]),
@@ -178,17 +185,26 @@ impl Fixture {
             }
             "evm_revert" => json!([self.dev.get("evm_snapshot", json!([]))]),
             "evm_setTime" | "evm_setNextBlockTimestamp" => json!([2_000_000_000_u64]),
-            "evm_setIntervalMining" => json!([1_000]),
-            "evm_setAutomine" | "anvil_autoImpersonateAccount" => json!([true]),
+            "evm_setIntervalMining" | "hardhat_setBlockTimestampInterval" => json!([1_000]),
+            "evm_setAutomine"
+            | "anvil_setAutomine"
+            | "anvil_setLoggingEnabled"
+            | "anvil_autoImpersonateAccount" => json!([true]),
+            "anvil_loadState" => json!([self.dev.get("anvil_dumpState", json!([]))]),
+            "anvil_reorg" => json!(["0x1", [[{"from": BOB, "to": ALICE, "value": "0x1"}, "0x0"]]]),
             "evm_setBlockGasLimit" => json!(["0x989680"]),
-            "anvil_setMinGasPrice" => json!(["0x1"]),
-            "anvil_addBalance" | "anvil_setBalance" | "anvil_setNonce" => json!([BOB, "0x5"]),
-            "anvil_setCode" => json!([NOBODY, "0x00"]),
-            "anvil_setCoinbase" | "anvil_impersonateAccount" | "anvil_stopImpersonatingAccount" => {
-                json!([NOBODY])
-            }
+            "anvil_setMinGasPrice" | "hardhat_setMinGasPrice" => json!(["0x1"]),
+            "anvil_addBalance" | "anvil_setBalance" | "hardhat_setBalance" | "anvil_setNonce"
+            | "hardhat_setNonce" => json!([BOB, "0x5"]),
+            "anvil_setCode" | "hardhat_setCode" => json!([NOBODY, "0x00"]),
+            "anvil_setCoinbase"
+            | "hardhat_setCoinbase"
+            | "anvil_impersonateAccount"
+            | "hardhat_impersonateAccount"
+            | "anvil_stopImpersonatingAccount"
+            | "hardhat_stopImpersonatingAccount" => json!([NOBODY]),
             "anvil_setStorageAt" => json!([NOBODY, "0x0", word]),
-            "anvil_dropTransaction" => json!([word]),
+            "anvil_dropTransaction" | "hardhat_dropTransaction" => json!([word]),
             "sco_banAddress" | "sco_unbanAddress" => json!(["192.0.2.7"]),
             _ => json!([]),
         }

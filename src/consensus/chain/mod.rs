@@ -7,6 +7,8 @@ mod canonical_hashes;
 mod entry;
 mod insert;
 mod restore;
+#[cfg(feature = "dev")]
+mod rewind;
 mod side;
 mod uncles;
 mod unproven_tip;

@@ -1,125 +1,26 @@
-//! `anvil_*` and `hardhat_*`: direct changes of accounts, impersonation, mining, the pool.
+//! `anvil_*` and `hardhat_*`: mining, the pool, the miner's settings. Where the two tools answer differently, each name
+//! has its own answer.
 
-use alloc::string::String;
+use alloc::{collections::BTreeMap, string::String};
 
-use alloy_primitives::U256;
 use serde::Serialize;
 
-use super::{chain, chain_at, optional_small, quantity, send::shown, small, write};
+use super::{chain, chain_at, optional_small, quantity, send::shown, unit, write};
 use crate::{
     dev::{Mining, Spacing},
     engine::{Level, LocalNode},
     rpc::{
-        error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Param, account_of, contract_of, done, optional, required},
+        error::RpcError,
+        method::{Failure, HandlerOutput, Method, Param, account_of, done, optional, required},
         params::Params,
     },
-    types::json::Quantity,
 };
 
 const ADDRESS: Param = account_of("address");
-const CONTRACT: Param = contract_of("address");
+const PRICE: &[Param] = &[required("price", "QUANTITY, wei")];
 const MINE: &[Param] = &[optional("blocks", "QUANTITY"), optional("interval", "QUANTITY, seconds")];
 
-/// Methods that change accounts.
-pub(super) const STATE: &[Method] = &[
-    write(
-        ("anvil_setBalance", &["hardhat_setBalance"]),
-        &[ADDRESS, required("balance", "QUANTITY, wei")],
-        "boolean",
-        "Sets the balance of an account.",
-        |node, params| {
-            let (address, balance) = (params.address(0)?, params.number(1)?);
-            chain(node)?.set_balance(&address, balance);
-            done(&true, Level::Local)
-        },
-    ),
-    write(
-        ("anvil_addBalance", &[]),
-        &[ADDRESS, required("amount", "QUANTITY, wei")],
-        "boolean",
-        "Adds to the balance of an account.",
-        |node, params| {
-            let (address, amount) = (params.address(0)?, params.number(1)?);
-            let chain = chain(node)?;
-            let balance = chain.account(&address).map_or(U256::ZERO, |account| account.balance);
-            chain.set_balance(&address, balance.saturating_add(amount));
-            done(&true, Level::Local)
-        },
-    ),
-    write(
-        ("anvil_setNonce", &["hardhat_setNonce"]),
-        &[ADDRESS, required("nonce", "QUANTITY")],
-        "boolean",
-        "Sets the nonce of an account.",
-        |node, params| {
-            let (address, nonce) = (params.address(0)?, small(params, 1)?);
-            if nonce == u64::MAX {
-                // No nonce comes after the last one (EIP-2681).
-                return Err(ParamError::Number(alloc::format!("{nonce}")).into());
-            }
-            chain(node)?.set_nonce(&address, nonce);
-            done(&true, Level::Local)
-        },
-    ),
-    write(
-        ("anvil_setCode", &["hardhat_setCode"]),
-        &[CONTRACT, required("code", "DATA")],
-        "boolean",
-        "Sets the code of an account.",
-        |node, params| {
-            let (address, code) = (params.address(0)?, params.data(1)?);
-            chain(node)?.set_code(&address, code).map_err(RpcError::from)?;
-            done(&true, Level::Local)
-        },
-    ),
-    write(
-        ("anvil_setStorageAt", &["hardhat_setStorageAt"]),
-        &[CONTRACT, required("position", "QUANTITY"), required("value", "DATA, 32 bytes")],
-        "boolean",
-        "Sets a storage cell of an account.",
-        |node, params| {
-            let (address, slot, value) = (params.address(0)?, params.number(1)?, params.number(2)?);
-            chain(node)?.set_storage(&address, &slot, value);
-            done(&true, Level::Local)
-        },
-    ),
-    write(
-        ("anvil_impersonateAccount", &["hardhat_impersonateAccount"]),
-        &[ADDRESS],
-        "boolean",
-        "Lets eth_sendTransaction send for an account whose key the node does not hold.",
-        |node, params| {
-            let address = params.address(0)?;
-            chain(node)?.wallet_mut().impersonate(address);
-            done(&true, Level::Local)
-        },
-    ),
-    write(
-        ("anvil_stopImpersonatingAccount", &["hardhat_stopImpersonatingAccount"]),
-        &[ADDRESS],
-        "boolean",
-        "Ends the impersonation of an account; false if it was not impersonated.",
-        |node, params| {
-            let address = params.address(0)?;
-            done(&chain(node)?.wallet_mut().stop_impersonating(&address), Level::Local)
-        },
-    ),
-    write(
-        ("anvil_autoImpersonateAccount", &[]),
-        &[required("enabled", "boolean")],
-        "boolean",
-        "Turns the impersonation of all accounts on or off.",
-        |node, params| {
-            let all = params.boolean(0, true)?;
-            chain(node)?.wallet_mut().set_impersonate_all(all);
-            done(&true, Level::Local)
-        },
-    ),
-];
-
-/// Methods that change the chain, the miner or the pool.
-pub(super) const CHAIN: &[Method] = &[
+pub(super) const METHODS: &[Method] = &[
     write(
         ("anvil_mine", &[]),
         MINE,
@@ -155,7 +56,17 @@ pub(super) const CHAIN: &[Method] = &[
         },
     ),
     write(
-        ("anvil_dropTransaction", &["hardhat_dropTransaction"]),
+        ("anvil_dropTransaction", &[]),
+        &[required("transactionHash", "HASH")],
+        "HASH or null",
+        "Drops a transaction from the pool; null if the pool has none with this hash.",
+        |node, params| {
+            let hash = params.hash(0, "transaction hash")?;
+            done(&chain(node)?.drop_transaction(&hash).then(|| shown(&hash)), Level::Local)
+        },
+    ),
+    write(
+        ("hardhat_dropTransaction", &[]),
         &[required("transactionHash", "HASH")],
         "boolean",
         "Drops a transaction from the pool; false if the pool has none with this hash.",
@@ -165,46 +76,55 @@ pub(super) const CHAIN: &[Method] = &[
         },
     ),
     write(
-        ("anvil_dropAllTransactions", &[]),
+        ("anvil_dropAllTransactions", &["hardhat_dropAllTransactions", "debug_clearTxpool"]),
         &[],
-        "boolean",
+        "null",
         "Drops all transactions from the pool.",
         |node, _| {
             chain(node)?.drop_transactions(None);
-            done(&true, Level::Local)
+            done(&(), Level::Local)
         },
     ),
     write(
         ("anvil_removePoolTransactions", &[]),
         &[ADDRESS],
-        "boolean",
+        "null",
         "Drops the transactions of an account from the pool.",
         |node, params| {
             let address = params.address(0)?;
             chain(node)?.drop_transactions(Some(&address));
-            done(&true, Level::Local)
+            done(&(), Level::Local)
         },
     ),
     write(
-        ("anvil_setCoinbase", &["hardhat_setCoinbase"]),
+        ("hardhat_setCoinbase", &[]),
         &[ADDRESS],
         "boolean",
         "Sets the account that receives the fees of later blocks.",
-        |node, params| {
-            let address = params.address(0)?;
-            chain(node)?.miner_settings_mut().coinbase = address;
-            done(&true, Level::Local)
-        },
+        set_coinbase,
     ),
+    write(("anvil_setCoinbase", &[]), &[ADDRESS], "null", "As hardhat_setCoinbase.", |node, params| {
+        unit(set_coinbase(node, params))
+    }),
     write(
-        ("anvil_setMinGasPrice", &["hardhat_setMinGasPrice"]),
-        &[required("price", "QUANTITY, wei")],
+        ("hardhat_setMinGasPrice", &[]),
+        PRICE,
         "boolean",
         "Sets the minimum gas price of transactions, at once. The header's approaches it by at most 1/100 per block, or 1 wei below 200 wei, as the rules demand: some 230 blocks for each factor of ten.",
+        set_price,
+    ),
+    write(("anvil_setMinGasPrice", &[]), PRICE, "null", "As hardhat_setMinGasPrice.", |node, params| {
+        unit(set_price(node, params))
+    }),
+    write(
+        ("anvil_setLoggingEnabled", &["hardhat_setLoggingEnabled"]),
+        &[required("enabled", "boolean")],
+        "null",
+        "Turns the lines about blocks and failed transactions in the host's log on or off.",
         |node, params| {
-            let price = params.number(0)?;
-            chain(node)?.miner_settings_mut().minimum_gas_price = price;
-            done(&true, Level::Local)
+            let enabled = params.boolean(0, true)?;
+            chain(node)?.set_logging(enabled);
+            done(&(), Level::Local)
         },
     ),
     write(
@@ -215,6 +135,18 @@ pub(super) const CHAIN: &[Method] = &[
         metadata,
     ),
 ];
+
+fn set_coinbase(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let address = params.address(0)?;
+    chain(node)?.miner_settings_mut().coinbase = address;
+    done(&true, Level::Local)
+}
+
+fn set_price(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let price = params.number(0)?;
+    chain(node)?.miner_settings_mut().minimum_gas_price = price;
+    done(&true, Level::Local)
+}
 
 fn mine(
     node: &mut dyn LocalNode,
@@ -237,7 +169,8 @@ struct Metadata {
     instance_id: String,
     latest_block_number: u64,
     latest_block_hash: String,
-    snapshots: Quantity,
+    /// Number and hash of the head of each snapshot.
+    snapshots: BTreeMap<String, (u64, String)>,
 }
 
 fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
@@ -250,7 +183,10 @@ fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Fa
         instance_id: shown(&chain.view().network().genesis_hash),
         latest_block_number: head.number,
         latest_block_hash: shown(&head.hash()),
-        snapshots: quantity(chain.saved()),
+        snapshots: chain
+            .saved()
+            .map(|(id, head)| (alloc::format!("{id:#x}"), (head.number, shown(&head.hash()))))
+            .collect(),
     };
     done(&metadata, Level::Local)
 }

@@ -1,12 +1,12 @@
 //! Snapshots, time and mining: `evm_*` and anvil's names for the same methods.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::U256;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{brief, chain, chain_at, number, optional_small, quantity, small, write};
+use super::{brief, chain, chain_at, number, optional_small, quantity, small, unit, write};
 use crate::{
     dev::{Mining, Spacing},
     engine::{Level, LocalNode},
@@ -14,6 +14,7 @@ use crate::{
         error::{ParamError, RpcError},
         method::{Failure, HandlerOutput, Method, done, optional, required},
         params::{Params, parse_data},
+        render,
     },
 };
 
@@ -44,8 +45,18 @@ pub(super) const METHODS: &[Method] = &[
         &[optional("options", "QUANTITY or {timestamp, blocks}")],
         "null",
         "Mines one block or the given number of blocks; the first may have a given timestamp, for which 0 stands for none.",
-        mine,
+        |node, params| {
+            mine(node, params)?;
+            done(&(), Level::Local)
+        },
     )),
+    write(
+        ("evm_mine_detailed", &["anvil_mine_detailed", "evm_mineDetailed", "anvil_mineDetailed"]),
+        &[optional("options", "QUANTITY or {timestamp, blocks}")],
+        "array of block objects",
+        "As evm_mine, with the mined blocks and their transactions.",
+        mine_detailed,
+    ),
     write(
         ("evm_increaseTime", &["anvil_increaseTime"]),
         &[required("seconds", "QUANTITY")],
@@ -53,15 +64,27 @@ pub(super) const METHODS: &[Method] = &[
         "Moves the clock ahead, from the newest block if that is later, and returns the seconds by which it is ahead of the real time.",
         increase_time,
     ),
-    write(("evm_startMining", &[]), &[], "null", "Resumes mining as before evm_stopMining.", |node, _| {
-        let (chain, now) = chain_at(node)?;
-        chain.resume(now).map_err(RpcError::from)?;
-        done(&(), Level::Local)
-    }),
-    write(("evm_stopMining", &[]), &[], "null", "Mines on demand only, until evm_startMining.", |node, _| {
-        chain(node)?.pause();
-        done(&(), Level::Local)
-    }),
+    write(
+        ("evm_startMining", &["miner_start"]),
+        &[],
+        "null",
+        "Resumes mining as before evm_stopMining.",
+        |node, _| {
+            let (chain, now) = chain_at(node)?;
+            chain.resume(now).map_err(RpcError::from)?;
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("evm_stopMining", &["miner_stop"]),
+        &[],
+        "null",
+        "Mines on demand only, until evm_startMining.",
+        |node, _| {
+            chain(node)?.pause();
+            done(&(), Level::Local)
+        },
+    ),
     write(
         ("evm_setNextBlockTimestamp", &["anvil_setNextBlockTimestamp"]),
         &[required("timestamp", "QUANTITY, seconds")],
@@ -78,13 +101,13 @@ pub(super) const METHODS: &[Method] = &[
     write(
         ("evm_setTime", &["anvil_setTime"]),
         &[required("time", "QUANTITY, seconds")],
-        "QUANTITY",
+        "JSON integer",
         "Sets the clock and returns the seconds by which it is ahead of the real time.",
         |node, params| {
             let time = small(params, 0)?;
             let (chain, now) = chain_at(node)?;
             let ahead = chain.clock_mut().set(time, now).map_err(RpcError::from)?;
-            done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
+            done(&u64::try_from(ahead).unwrap_or(0), Level::Local)
         },
     ),
     write(
@@ -98,8 +121,20 @@ pub(super) const METHODS: &[Method] = &[
             done(&(), Level::Local)
         },
     ),
+    // viem sends it, in milliseconds.
     write(
-        ("anvil_removeBlockTimestampInterval", &[]),
+        ("hardhat_setBlockTimestampInterval", &[]),
+        &[required("milliseconds", "QUANTITY")],
+        "null",
+        "As anvil_setBlockTimestampInterval, in milliseconds, rounded up to seconds.",
+        |node, params| {
+            let seconds = small(params, 0)?.div_ceil(1000);
+            chain(node)?.clock_mut().set_interval(Some(seconds));
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_removeBlockTimestampInterval", &["hardhat_removeBlockTimestampInterval"]),
         &[],
         "boolean",
         "Lets the clock determine the timestamps of blocks again.",
@@ -109,14 +144,18 @@ pub(super) const METHODS: &[Method] = &[
         },
     ),
     write(
-        ("evm_setAutomine", &["anvil_setAutomine"]),
+        ("evm_setAutomine", &[]),
         &[required("enabled", "boolean")],
         "boolean",
         "Turns instant mining on, or off to mine on demand only.",
-        |node, params| {
-            let mining = if params.boolean(0, true)? { Mining::Instant } else { Mining::Manual };
-            set_mining(node, mining)
-        },
+        set_automine,
+    ),
+    write(
+        ("anvil_setAutomine", &[]),
+        &[required("enabled", "boolean")],
+        "null",
+        "As evm_setAutomine.",
+        |node, params| unit(set_automine(node, params)),
     ),
     write(
         ("evm_setIntervalMining", &[]),
@@ -128,9 +167,9 @@ pub(super) const METHODS: &[Method] = &[
     write(
         ("anvil_setIntervalMining", &[]),
         &[required("seconds", "QUANTITY")],
-        "boolean",
+        "null",
         "Mines a block at an interval in seconds; 0 mines on demand only.",
-        |node, params| set_mining(node, every(small(params, 0)?)),
+        |node, params| unit(set_mining(node, every(small(params, 0)?))),
     ),
     write(
         ("evm_setBlockGasLimit", &["anvil_setBlockGasLimit"]),
@@ -147,6 +186,11 @@ pub(super) const METHODS: &[Method] = &[
 
 const fn every(seconds: u64) -> Mining {
     if seconds == 0 { Mining::Manual } else { Mining::Interval(seconds) }
+}
+
+fn set_automine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let mining = if params.boolean(0, true)? { Mining::Instant } else { Mining::Manual };
+    set_mining(node, mining)
 }
 
 fn set_mining(node: &mut dyn LocalNode, mining: Mining) -> Result<HandlerOutput, Failure> {
@@ -173,7 +217,11 @@ struct Forking<'a> {
 
 fn reset(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let options = params.object::<ResetOptions<'_>>(0, "reset options")?;
-    let Some(forking) = options.and_then(|options| options.forking) else {
+    let forks = chain(node)?.view().fork().is_some();
+    // viem sends the object without a URL and a number if it is given neither.
+    let names = |forking: &Forking<'_>| forking.json_rpc_url.is_some() || forking.block_number.is_some();
+    let forking = options.and_then(|options| options.forking).filter(|forking| forks || names(forking));
+    let Some(forking) = forking else {
         chain(node)?.reset();
         return done(&(), Level::Local);
     };
@@ -215,7 +263,21 @@ struct MineOptions<'a> {
     blocks: Option<&'a RawValue>,
 }
 
-fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let first = chain(node)?.view().head().number.saturating_add(1);
+    mine(node, params)?;
+    let (snapshot, interrupt) = (node.snapshot(), || false);
+    let view = snapshot.view(node.now(), &interrupt);
+    let mut blocks = Vec::new();
+    for number in first..=view.head()?.number {
+        if let Some(header) = view.header_by_number(number)? {
+            blocks.push(render::block(&*view, &header, true)?);
+        }
+    }
+    done(&blocks, Level::Local)
+}
+
+fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<(), Failure> {
     let (timestamp, blocks) = match params.object::<MineOptions<'_>>(0, "mining options") {
         Ok(Some(options)) => {
             let read = |raw: Option<&RawValue>| raw.map(number).transpose();
@@ -233,5 +295,5 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, F
     chain
         .mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), Spacing::Clock, now)
         .map_err(RpcError::from)?;
-    done(&(), Level::Local)
+    Ok(())
 }

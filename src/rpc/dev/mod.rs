@@ -4,12 +4,21 @@ mod accounts;
 mod anvil;
 #[cfg(feature = "catalogue")]
 mod bitcoin;
+#[cfg(feature = "catalogue")]
+mod dump;
+mod edits;
 mod evm;
+#[cfg(feature = "catalogue")]
+mod gzip;
+#[cfg(feature = "catalogue")]
+mod info;
 mod mining;
 mod personal;
 mod pool;
+mod reorganise;
 mod rows;
 mod send;
+mod sync;
 
 #[cfg(feature = "light")]
 pub(super) use send::receiver;
@@ -18,7 +27,7 @@ pub(super) use send::send_raw;
 use super::method::Method;
 use rows::{
     TRANSACTION, address, addresses, brief, chain, chain_at, milliseconds, number, optional_small, quantity,
-    read, small, write,
+    read, small, unit, write,
 };
 
 /// The rows of the method table, by file.
@@ -32,6 +41,12 @@ pub(super) const METHODS: &[&[Method]] = &[
     pool::METHODS,
     mining::METHODS,
     evm::METHODS,
-    anvil::STATE,
-    anvil::CHAIN,
+    edits::METHODS,
+    anvil::METHODS,
+    reorganise::METHODS,
+    // Browser modules leave out what needs gzip, and what tells about the node.
+    #[cfg(feature = "catalogue")]
+    dump::METHODS,
+    #[cfg(feature = "catalogue")]
+    info::METHODS,
 ];

@@ -7,7 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::rpc::{
     error::{ParamError, RpcError},
-    method::{BRIEF_COST, Handler, Method, PageAccess, Param, ParamSubject, Read, Write, required},
+    method::{
+        BRIEF_COST, Failure, Handler, HandlerOutput, Method, PageAccess, Param, ParamSubject, Read, Write,
+        done, required,
+    },
     params::{Params, parse_number},
 };
 use crate::{
@@ -35,6 +38,11 @@ pub(super) const fn write(
 /// asks for more.
 pub(super) const fn brief(row: Method) -> Method {
     Method { cost: BRIEF_COST, ..row }
+}
+
+/// The answer `null` of a method of anvil that does what hardhat's method does.
+pub(super) fn unit(output: Result<HandlerOutput, Failure>) -> Result<HandlerOutput, Failure> {
+    output.and_then(|_| done(&(), Level::Local))
 }
 
 /// The row of a method that only reads.

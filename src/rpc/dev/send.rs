@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, U256, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{TRANSACTION, brief, chain_at, milliseconds, number, write};
+use super::{TRANSACTION, brief, chain, chain_at, milliseconds, number, sync, write};
 use crate::{
     dev::{DevChain, DevError, PrivateKey},
     engine::{Level, LocalNode},
@@ -14,7 +14,7 @@ use crate::{
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Runs, done},
+        method::{Failure, HandlerOutput, Method, Param, ParamSubject, Runs, done, optional, required},
         params::{Params, parse_address, parse_data},
         revert::reason,
         signed::sent,
@@ -25,6 +25,9 @@ use crate::{
 /// The default gas limit of a transaction, as in the reference node.
 const DEFAULT_GAS: u64 = 90_000;
 
+/// How long the caller waits for a block.
+const TIMEOUT: Param = optional("timeout", "QUANTITY, milliseconds");
+
 pub(super) const METHODS: &[Method] = &[
     brief(write(
         ("eth_sendTransaction", &[]),
@@ -33,13 +36,45 @@ pub(super) const METHODS: &[Method] = &[
         "Signs a transaction with a key that the node holds, or for an impersonated account, and sends it.",
         |node, params| {
             let (chain, now) = chain_at(node)?;
+            let (transaction, from) = transaction_of(chain, &object(params)?, now)?;
+            submit(chain, transaction, from, now)
+        },
+    ))
+    .runs(Runs::Transaction),
+    brief(write(
+        ("eth_sendTransactionSync", &[]),
+        &[TRANSACTION, TIMEOUT],
+        "receipt object",
+        "As eth_sendTransaction, with the receipt (EIP-7966).",
+        |node, params| {
+            let (chain, now) = chain_at(node)?;
+            let (transaction, from) = transaction_of(chain, &object(params)?, now)?;
+            sync::submit(node, transaction, from)
+        },
+    ))
+    .runs(Runs::Transaction),
+    brief(write(
+        ("eth_sendRawTransactionSync", &[]),
+        &[required("transactionData", "DATA").of(ParamSubject::Signed), TIMEOUT],
+        "receipt object",
+        "As eth_sendRawTransaction, with the receipt (EIP-7966).",
+        |node, params| {
+            let chain_id = chain(node)?.view().network().chain_id;
+            let (transaction, from) = sent(params, chain_id)?;
+            sync::submit(node, transaction, from)
+        },
+    ))
+    .runs(Runs::Transaction),
+    brief(write(
+        ("eth_sendUnsignedTransaction", &[]),
+        &[TRANSACTION],
+        "HASH",
+        "Sends a transaction of any account, as if that were impersonated.",
+        |node, params| {
+            let (chain, now) = chain_at(node)?;
             let object = object(params)?;
             let from = object.sender()?;
-            let transaction = match chain.wallet().key(&from, milliseconds(now)).cloned() {
-                Some(key) => object.signed(chain, &key)?,
-                None if chain.wallet().is_impersonated(&from) => object.unsigned(chain, from)?,
-                None => return Err(ParamError::NoSuchAccount(from).into()),
-            };
+            let transaction = object.unsigned(chain, from)?;
             submit(chain, transaction, from, now)
         },
     ))
@@ -60,6 +95,21 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
+/// The transaction of an object, signed with a key that the node holds or of an impersonated account, and its sender.
+pub(super) fn transaction_of(
+    chain: &DevChain,
+    object: &TransactionObject<'_>,
+    now: u64,
+) -> Result<(Transaction, Address), Failure> {
+    let from = object.sender()?;
+    let transaction = match chain.wallet().key(&from, milliseconds(now)).cloned() {
+        Some(key) => object.signed(chain, &key)?,
+        None if chain.wallet().is_impersonated(&from) => object.unsigned(chain, from)?,
+        None => return Err(ParamError::NoSuchAccount(from).into()),
+    };
+    Ok((transaction, from))
+}
+
 /// Sends a transaction and returns its hash. Errors have the reference node's messages.
 pub(super) fn submit(
     chain: &mut DevChain,
@@ -67,12 +117,17 @@ pub(super) fn submit(
     from: Address,
     now: u64,
 ) -> Result<HandlerOutput, Failure> {
-    match chain.submit(transaction, from, now) {
-        Ok(hash) => done(&alloc::format!("{hash}"), Level::Local),
-        Err(DevError::Reverted { output: Some(data), .. }) => {
-            Err(RpcError::Reverted { reason: reason(&data), data, code: REVERTED }.into())
+    let hash = chain.submit(transaction, from, now).map_err(not_sent)?;
+    done(&alloc::format!("{hash}"), Level::Local)
+}
+
+/// The error of a transaction that was not taken or that has failed.
+pub(super) fn not_sent(error: DevError) -> RpcError {
+    match error {
+        DevError::Reverted { output: Some(data), .. } => {
+            RpcError::Reverted { reason: reason(&data), data, code: REVERTED }
         }
-        Err(error) => Err(RpcError::from(error).into()),
+        error => RpcError::from(error),
     }
 }
 

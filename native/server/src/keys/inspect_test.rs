@@ -40,7 +40,7 @@ const PLAIN: [&str; 18] = [
 ];
 
 /// Parameters of bytes that are no transaction that is sent, by the name of the parameter.
-const BYTES: [&str; 13] = [
+const BYTES: [&str; 14] = [
     "keyStart",
     "data",
     "message",
@@ -50,6 +50,8 @@ const BYTES: [&str; 13] = [
     "coinbase",
     "code",
     "key",
+    // A dump of accounts, as direct changes of them.
+    "state",
     "value",
     "nonce",
     "hashrate",

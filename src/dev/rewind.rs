@@ -1,0 +1,79 @@
+//! Takes blocks off the chain again and puts others in their place, for tests of reorganisations.
+
+use super::block_limits::MAX_BLOCKS_AT_ONCE;
+use super::chain::{DevChain, DevEvent};
+use super::config::Mining;
+use super::error::DevError;
+
+impl DevChain {
+    /// Removes the newest blocks with their transactions; the chain and its state are as they were before them. The pool,
+    /// the clock and snapshots stay.
+    ///
+    /// # Errors
+    /// [`DevError::TooDeep`] if the chain has fewer blocks, or no longer the state before them.
+    pub fn rollback(&mut self, depth: u64) -> Result<(), DevError> {
+        let head = self.chain.head().number;
+        let rewound = head.checked_sub(depth).and_then(|number| self.chain.rewound(number));
+        self.chain.replace(rewound.ok_or(DevError::TooDeep { depth, head })?);
+        self.work.clear();
+        self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
+        Ok(())
+    }
+
+    /// Replaces the newest blocks by as many others. `fill` sends the transactions of the new block with this index to the
+    /// pool, which has no other transactions meanwhile. `now` is the host's time in seconds since 1970. After an error
+    /// the chain is unchanged.
+    ///
+    /// # Errors
+    /// Those of [`Self::rollback`], of [`Self::mine`] and of `fill`; [`DevError::NotMined`] if a block cannot hold all its
+    /// transactions.
+    pub fn reorganise<E: From<DevError>>(
+        &mut self,
+        depth: u64,
+        now: u64,
+        fill: &mut dyn FnMut(&mut Self, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if depth > MAX_BLOCKS_AT_ONCE {
+            return Err(DevError::TooManyBlocks(depth).into());
+        }
+        let before = self.clone();
+        let replaced = self.replace_blocks(depth, now, fill);
+        if replaced.is_err() {
+            *self = before;
+        }
+        replaced
+    }
+
+    fn replace_blocks<E: From<DevError>>(
+        &mut self,
+        depth: u64,
+        now: u64,
+        fill: &mut dyn FnMut(&mut Self, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mining = core::mem::replace(&mut self.mining, Mining::Manual);
+        let waiting = self.pool.clone();
+        self.pool.clear();
+        let first = self.chain.head().number.saturating_sub(depth).saturating_add(1);
+        let replaced = self.chain.view().headers().by_number(first).map(|header| header.timestamp);
+        self.rollback(depth)?;
+        // The first block must differ from the one that it replaces, also if neither has a transaction.
+        let parent = self.chain.head().timestamp;
+        let time = self.clock.block_time(parent, now);
+        if replaced == Some(time) {
+            self.clock.set_next(time.saturating_add(1), parent)?;
+        }
+        for index in 0..depth {
+            fill(self, index)?;
+            self.mine_after(index, now)?;
+            if !self.pool.senders().is_empty() {
+                return Err(DevError::NotMined.into());
+            }
+        }
+        self.mining = mining;
+        self.pool = waiting;
+        self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
+        let blocks = usize::try_from(depth).unwrap_or(usize::MAX);
+        self.note(DevEvent::Reorganised { removed: blocks, added: blocks });
+        Ok(())
+    }
+}

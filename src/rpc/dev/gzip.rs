@@ -1,0 +1,98 @@
+//! Data in the format of gzip (RFC 1952).
+
+use alloc::vec::Vec;
+
+use alloy_primitives::Bytes;
+use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec_with_limit};
+
+/// The first bytes: the format, and DEFLATE as its method.
+const START: [u8; 3] = [0x1f, 0x8b, 8];
+/// A header without optional parts, of no time and no system.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+/// How hard the compressor tries, of 10.
+const EFFORT: u8 = 6;
+
+/// Whether the data begin as those of gzip do.
+pub(super) fn is_packed(data: &[u8]) -> bool {
+    data.starts_with(&START)
+}
+
+pub(super) fn packed(data: &[u8]) -> Bytes {
+    let mut packed = Vec::from(HEADER);
+    packed.extend(compress_to_vec(data, EFFORT));
+    packed.extend(checksum(data).to_le_bytes());
+    // The length modulo 2^32.
+    packed.extend((data.len() as u32).to_le_bytes());
+    packed.into()
+}
+
+/// The data that were packed; `None` if they are no gzip, are damaged, or have more bytes than `most`.
+pub(super) fn unpacked(packed: &[u8], most: usize) -> Option<Vec<u8>> {
+    let (rest, end) = packed.split_last_chunk::<8>()?;
+    let data = decompress_to_vec_with_limit(rest.get(header_len(rest)?..)?, most).ok()?;
+    let wanted = [checksum(&data), data.len() as u32].map(u32::to_le_bytes);
+    (end.as_slice() == wanted.as_flattened()).then_some(data)
+}
+
+/// The length of the header with its optional parts: more fields, a name, a comment and a checksum.
+fn header_len(data: &[u8]) -> Option<usize> {
+    let flags = *data.get(3).filter(|_| is_packed(data))?;
+    let mut at = HEADER.len();
+    if flags & 4 != 0 {
+        let [low, high] = [data.get(at)?, data.get(at.checked_add(1)?)?];
+        at = at.checked_add(2)?.checked_add(usize::from(u16::from_le_bytes([*low, *high])))?;
+    }
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            at = at.checked_add(data.get(at..)?.iter().position(|byte| *byte == 0)?)?.checked_add(1)?;
+        }
+    }
+    if flags & 2 != 0 {
+        at = at.checked_add(2)?;
+    }
+    Some(at)
+}
+
+/// CRC-32.
+fn checksum(data: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ 0xedb8_8320_u32.wrapping_mul(crc & 1);
+    !data.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use flate2::{Compression, GzBuilder, read::GzDecoder};
+
+    use super::*;
+
+    #[test]
+    fn another_library_reads_what_is_packed_here_and_the_other_way_round() {
+        for data in [Vec::new(), vec![7], (0..100_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()] {
+            let mut read = Vec::new();
+            GzDecoder::new(&*packed(&data)).read_to_end(&mut read).unwrap();
+            assert_eq!(read, data);
+            assert_eq!(unpacked(&packed(&data), data.len()), Some(data.clone()));
+            let header = GzBuilder::new().filename("state").comment("of a chain").extra("more");
+            let mut encoder = header.write(Vec::new(), Compression::best());
+            encoder.write_all(&data).unwrap();
+            assert_eq!(unpacked(&encoder.finish().unwrap(), data.len()), Some(data));
+        }
+    }
+
+    #[test]
+    fn damaged_cut_and_too_long_data_are_refused() {
+        let data = vec![5; 1_000];
+        let packed = packed(&data);
+        assert_eq!(unpacked(&packed, 999), None);
+        for cut in 0..packed.len() {
+            assert_eq!(unpacked(&packed[..cut], 1_000), None, "{cut}");
+        }
+        for at in [0, 1, 2, packed.len() - 1, packed.len() - 5] {
+            let mut damaged = packed.to_vec();
+            damaged[at] ^= 1;
+            assert_eq!(unpacked(&damaged, 1_000), None, "{at}");
+        }
+    }
+}

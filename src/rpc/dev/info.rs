@@ -1,0 +1,92 @@
+//! What anvil's clients ask about the node.
+
+use alloc::string::String;
+
+use serde::Serialize;
+
+use super::{chain, send::shown, write};
+use crate::{
+    consensus::Rule,
+    engine::{Level, LocalNode},
+    rpc::{
+        method::{Failure, HandlerOutput, Method, done},
+        params::Params,
+    },
+    types::json::Quantity,
+};
+
+pub(super) const METHODS: &[Method] = &[
+    write(
+        ("anvil_nodeInfo", &[]),
+        &[],
+        "{currentBlockNumber, environment, forkConfig ...}",
+        "The head, the network upgrade, and the chain id, gas limit and gas price of the next block.",
+        info,
+    ),
+    write(
+        ("anvil_getGenesisTime", &[]),
+        &[],
+        "JSON integer",
+        "The time of the first block of this chain, in seconds since 1970.",
+        |node, _| {
+            let headers = chain(node)?.view().headers();
+            let first = headers.by_number(headers.base().number);
+            done(&first.map_or(0, |header| header.timestamp), Level::Local)
+        },
+    ),
+];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeInfo {
+    current_block_number: Quantity,
+    current_block_timestamp: u64,
+    current_block_hash: String,
+    hard_fork: &'static str,
+    transaction_order: &'static str,
+    environment: Environment,
+    fork_config: ForkConfig,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Environment {
+    base_fee: Quantity,
+    chain_id: u64,
+    gas_limit: Quantity,
+    gas_price: Quantity,
+}
+
+/// The block of the network on which the chain begins. The host keeps the URLs for itself.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ForkConfig {
+    fork_url: (),
+    fork_block_number: Option<u64>,
+    fork_retry_backoff: (),
+}
+
+fn info(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let chain = chain(node)?;
+    let (head, network) = (chain.view().head(), chain.view().network());
+    let active = Rule::ALL.iter().filter(|rule| network.active(**rule, head.number));
+    let info = NodeInfo {
+        current_block_number: head.number.into(),
+        current_block_timestamp: head.timestamp,
+        current_block_hash: shown(&head.hash()),
+        hard_fork: active.filter_map(|rule| rule.fork()).max().map_or("genesis", |fork| fork.name()),
+        transaction_order: "fees",
+        environment: Environment {
+            base_fee: 0.into(),
+            chain_id: network.chain_id,
+            gas_limit: chain.miner_settings().gas_limit.into(),
+            gas_price: chain.price().into(),
+        },
+        fork_config: ForkConfig {
+            fork_url: (),
+            fork_block_number: chain.view().fork().map(|fork| fork.block().number),
+            fork_retry_backoff: (),
+        },
+    };
+    done(&info, Level::Local)
+}

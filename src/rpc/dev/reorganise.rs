@@ -1,0 +1,90 @@
+//! anvil's methods that take blocks off the chain again: `anvil_rollback` and `anvil_reorg`.
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{chain, chain_at, number, optional_small, send::transaction_of, small, write};
+use crate::{
+    dev::{DevChain, DevError},
+    engine::{Level, LocalNode},
+    rpc::{
+        error::{ParamError, RpcError},
+        method::{Failure, HandlerOutput, Method, ParamSubject, done, optional, required},
+        params::{Params, object, parse_data},
+        signed,
+    },
+};
+
+pub(super) const METHODS: &[Method] = &[
+    write(
+        ("anvil_rollback", &[]),
+        &[optional("depth", "QUANTITY")],
+        "null",
+        "Removes the newest blocks, by default one. Their transactions are gone; the pool stays.",
+        |node, params| {
+            let depth = optional_small(params, 0)?.unwrap_or(1);
+            chain(node)?.rollback(depth).map_err(RpcError::from)?;
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_reorg", &[]),
+        &[
+            required("depth", "QUANTITY"),
+            optional("transactions", "array of [transaction object or DATA, index of the block]")
+                .of(ParamSubject::TracedCalls),
+        ],
+        "null",
+        "Replaces the newest blocks by as many others, which have these transactions only. The pool stays.",
+        reorganise,
+    ),
+];
+
+/// A transaction as an object or encoded, and the index of its block, from 0 on.
+#[derive(Deserialize)]
+struct Placed<'a>(#[serde(borrow)] &'a RawValue, #[serde(borrow)] &'a RawValue);
+
+/// Why the blocks were not replaced.
+struct NotReplaced(Failure);
+
+impl From<DevError> for NotReplaced {
+    fn from(error: DevError) -> Self {
+        Self(RpcError::from(error).into())
+    }
+}
+
+fn reorganise(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let depth = small(params, 0)?;
+    let placed: Vec<Placed<'_>> =
+        params.value(1, "transactions with the indexes of their blocks")?.unwrap_or_default();
+    let mut by_block = BTreeMap::<u64, Vec<&RawValue>>::new();
+    for Placed(transaction, index) in placed {
+        let index = number(index)?;
+        match u64::try_from(index) {
+            Ok(index) if index < depth => by_block.entry(index).or_default().push(transaction),
+            _ => return Err(ParamError::Number(alloc::format!("{index}")).into()),
+        }
+    }
+    let (chain, now) = chain_at(node)?;
+    let fill = &mut |chain: &mut DevChain, index: u64| {
+        let mut of_block = by_block.get(&index).into_iter().flatten();
+        of_block.try_for_each(|transaction| send(chain, transaction, now)).map_err(NotReplaced)
+    };
+    chain.reorganise(depth, now, fill).map_err(|NotReplaced(failure)| failure)?;
+    done(&(), Level::Local)
+}
+
+fn send(chain: &mut DevChain, given: &RawValue, now: u64) -> Result<(), Failure> {
+    let (transaction, sender) = match serde_json::from_str::<String>(given.get()) {
+        Ok(encoded) => signed::decode(&parse_data(&encoded)?, chain.view().network().chain_id)?,
+        Err(_) => {
+            let expected = "a transaction object or its encoding";
+            let object = object(given).map_err(|_| ParamError::Type { position: 1, expected })?;
+            transaction_of(chain, &object, now)?
+        }
+    };
+    chain.submit(transaction, sender, now).map_err(RpcError::from)?;
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Transactions that are sent and answered with their receipts (EIP-7966).
+
+use alloy_primitives::{Address, Bytes};
+
+use super::{chain_at, send::not_sent};
+use crate::{
+    engine::{Level, LocalNode, TransactionPlace},
+    rpc::{
+        error::RpcError,
+        method::{Failure, HandlerOutput, done},
+        render,
+    },
+    types::Transaction,
+};
+
+/// The code for a transaction that waits in the pool and can be mined.
+const NOT_MINED: i32 = 4;
+/// The code for a transaction that waits for earlier ones of its sender.
+const NOT_READY: i32 = 5;
+
+/// Sends a transaction and returns its receipt. One that no block has at once is an error with its hash: it stays in the
+/// pool.
+pub(super) fn submit(
+    node: &mut dyn LocalNode,
+    transaction: Transaction,
+    from: Address,
+) -> Result<HandlerOutput, Failure> {
+    let (chain, now) = chain_at(node)?;
+    let hash = chain.submit(transaction, from, now).map_err(not_sent)?;
+    let waits = chain.pool().get(&hash).is_some();
+    let is_ready =
+        chain.pool().pending().get(&from).is_some_and(|own| own.iter().any(|pooled| pooled.hash == hash));
+    if waits {
+        let (code, text) = match is_ready {
+            true => (
+                NOT_MINED,
+                "the transaction was added to the pool but is not in a block yet: ask for its receipt",
+            ),
+            false => (
+                NOT_READY,
+                "the transaction was added to the pool and waits for earlier nonces of its sender",
+            ),
+        };
+        return Err(RpcError::Host {
+            code,
+            text: text.into(),
+            data: Some(Bytes::copy_from_slice(hash.as_slice())),
+        }
+        .into());
+    }
+    let (snapshot, interrupt) = (node.snapshot(), || false);
+    let view = snapshot.view(now, &interrupt);
+    let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else {
+        return Err(RpcError::Internal.into());
+    };
+    let (body, receipts) = render::body_and_receipts(&*view, &header)?;
+    done(&render::receipt(&*view, &header, &body, &receipts, index)?, Level::Local)
+}
