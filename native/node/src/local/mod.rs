@@ -6,6 +6,7 @@ mod inline_poll;
 mod inline_runs;
 mod job;
 mod log_stream;
+mod mined;
 mod report;
 mod service;
 mod state;

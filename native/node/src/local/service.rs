@@ -34,7 +34,7 @@ use super::job::Job;
 use super::state::{
     Entropy, LocalOptions, LocalState, NoChange, Writer, WriterStatus, changed, lock, moment, publish,
 };
-use super::{indexing, log_stream, report};
+use super::{indexing, log_stream, mined, report};
 use crate::fork::Fork;
 use crate::recovery::AllProcessors;
 use crate::store::{ChainPersistence, ChainStoreError, StoredIndex};
@@ -307,8 +307,14 @@ impl From<NoChange> for Unanswered {
     }
 }
 
-impl Service for LocalService {
-    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+impl LocalService {
+    /// Tells of changes of the chain and of its pool.
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.parts.changes.subscribe()
+    }
+
+    /// Answers a message by what the chain holds when it runs.
+    fn answer_at_once<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
         let (id, size) = (message.single_id(), Size::of(&message));
         // Most messages end here, without the future of a long one.
         match self.begin(caller, message) {
@@ -317,6 +323,17 @@ impl Service for LocalService {
             }
             Ok(begun) => Box::pin(async move { self.replied(id, self.finish(caller, begun, size).await) }),
             Err(unanswered) => Box::pin(ready(failed(id, &unanswered))),
+        }
+    }
+}
+
+impl Service for LocalService {
+    fn answer_message<'a>(&'a self, caller: &'a Caller, message: Message) -> BoxFuture<'a, ReservedReply> {
+        match mined::patience(&message) {
+            Some(patience) => Box::pin(mined::answer(self.changed(), message, patience, move |message| {
+                self.answer_at_once(caller, message)
+            })),
+            None => self.answer_at_once(caller, message),
         }
     }
 
@@ -355,7 +372,7 @@ impl Service for LocalService {
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.parts.changes.subscribe())
+        Some(self.changed())
     }
 
     fn health(&self) -> Health {
@@ -386,6 +403,9 @@ mod disk_test;
 #[cfg(test)]
 #[path = "index_test.rs"]
 mod index_test;
+#[cfg(test)]
+#[path = "mined_test.rs"]
+mod mined_test;
 #[cfg(test)]
 #[path = "poll_test.rs"]
 mod poll_test;
