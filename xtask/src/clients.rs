@@ -41,21 +41,26 @@ const SHARED: [&str; 6] = [
     "tests/clients/viem.keys.test.mjs",
 ];
 
-/// Tests of what indexers ask, of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
+/// Tests of what indexers ask, of viem's test actions, of the npm package with the libraries, of its types beside theirs, of the errors and limits of both, and of what
 /// documents tell users to do.
-const PACKAGE: [&str; 7] = [
+const PACKAGE: [&str; 8] = [
     "tests/clients/fork.test.mjs",
     "tests/clients/indexers.test.mjs",
     "tests/clients/limits.test.mjs",
     "tests/clients/provider.test.mjs",
     "tests/clients/types.test.mjs",
+    "tests/clients/viem.actions.test.mjs",
     "tests/clients/errors.test.mjs",
     "tests/clients/documents.test.mjs",
 ];
 
-/// Those of [`SHARED`] that the program of the npm package passes too: it has no API keys, and no `rpc.discover`.
-pub(crate) const OF_PACKAGE: [&str; 3] =
-    ["tests/clients/ethers.test.mjs", "tests/clients/events.test.mjs", "tests/clients/viem.test.mjs"];
+/// Those of the client libraries that the program of the npm package passes too: it has no API keys, and no `rpc.discover`.
+pub(crate) const OF_PACKAGE: [&str; 4] = [
+    "tests/clients/ethers.test.mjs",
+    "tests/clients/events.test.mjs",
+    "tests/clients/viem.test.mjs",
+    "tests/clients/viem.actions.test.mjs",
+];
 
 /// The same as [`SHARED`] in Python.
 const PYTHON: [&str; 2] = ["tests/clients/web3_test.py", "tests/clients/web3_keys_test.py"];
