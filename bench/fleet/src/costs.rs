@@ -25,6 +25,7 @@ pub struct Costs {
     pub look_up: f64,
     /// The database answers a sparse question about logs.
     pub logs: f64,
+    /// A backend answers.
     pub backend: f64,
     /// There and back over the network of one place.
     pub network: f64,

@@ -16,6 +16,7 @@ const REQUESTS: usize = 120_000;
 /// How many machines of each kind there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fleet {
+    /// Front ends.
     pub front_ends: usize,
     /// Processors of a front end.
     pub processors: usize,
@@ -23,18 +24,24 @@ pub struct Fleet {
     pub shards: usize,
     /// Database servers: one, and replicas that read.
     pub databases: usize,
+    /// Processors of a database server.
     pub database_processors: usize,
+    /// Backends.
     pub backends: usize,
+    /// Processors of a backend.
     pub backend_processors: usize,
 }
 
 /// The kinds of stations, in the order of a fleet's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StationKind {
+    /// A front end.
     FrontEnd,
     /// A shard of the store.
     Shard,
+    /// A database server.
     Database,
+    /// A backend.
     Backend,
 }
 
@@ -42,6 +49,7 @@ impl StationKind {
     /// All kinds, in order.
     pub const ALL: [Self; 4] = [Self::FrontEnd, Self::Shard, Self::Database, Self::Backend];
 
+    /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

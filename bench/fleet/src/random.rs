@@ -5,6 +5,7 @@
 pub struct Sequence(u64);
 
 impl Sequence {
+    /// The sequence of this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)

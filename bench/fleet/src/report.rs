@@ -14,9 +14,11 @@ const LOADED: f64 = 0.8;
 /// One fleet at its limit, and below it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetRow {
+    /// The fleet.
     pub fleet: Fleet,
     /// The highest rate that it bears, per second.
     pub capacity: f64,
+    /// The part that is full then.
     pub full: StationKind,
     /// How busy each kind is then.
     pub busy: [f64; 4],
@@ -25,6 +27,7 @@ pub struct FleetRow {
 }
 
 impl FleetRow {
+    /// Simulates a fleet.
     #[must_use]
     pub fn of(fleet: Fleet, costs: &Costs) -> Self {
         let capacity = fleet.capacity(costs);

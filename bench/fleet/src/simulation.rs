@@ -23,6 +23,7 @@ impl Time {
     }
 }
 
+/// A step of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RequestStep {
     /// Work at a station, given by its number; it waits in the station's queue for a free server.
@@ -34,7 +35,9 @@ pub enum RequestStep {
 /// Servers with one queue, first come, first served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Station {
+    /// What the station is, for reports.
     pub name: String,
+    /// Number of servers.
     pub servers: usize,
 }
 
