@@ -177,6 +177,13 @@ impl Pool {
         new
     }
 
+    /// The senders of the transactions in the pool.
+    pub fn senders(&self) -> Vec<Address> {
+        let mut out = Vec::new();
+        self.senders.for_each(&mut |sender, _| out.push(*sender));
+        out
+    }
+
     /// The pending transactions in the order in which they go into a block.
     pub fn ordered(&self) -> Vec<Arc<Pooled>> {
         let mut senders = Vec::new();

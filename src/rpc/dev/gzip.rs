@@ -71,7 +71,7 @@ mod tests {
     fn another_library_reads_what_is_packed_here_and_the_other_way_round() {
         for data in [Vec::new(), vec![7], (0..100_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()] {
             let mut read = Vec::new();
-            GzDecoder::new(&*packed(&data)).read_to_end(&mut read).unwrap();
+            GzDecoder::new(&packed(&data)[..]).read_to_end(&mut read).unwrap();
             assert_eq!(read, data);
             assert_eq!(unpacked(&packed(&data), data.len()), Some(data.clone()));
             let header = GzBuilder::new().filename("state").comment("of a chain").extra("more");
