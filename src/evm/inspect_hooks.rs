@@ -143,14 +143,12 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
         let in_code = pc < interpreter.bytecode.bytecode_len();
         let code_size = named_code_size(interpreter, context);
         if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
-            let depth = interpreter.input.depth();
-            let headed = context.chain.headed_codes.get(depth).and_then(Option::as_ref).map(|code| &code[..]);
             inspector.step(StepStart {
-                depth,
+                depth: interpreter.input.depth(),
                 contract: interpreter.input.target_address(),
                 pc,
                 opcode: interpreter.bytecode.opcode(),
-                code: headed.unwrap_or_else(|| interpreter.bytecode.bytecode_slice()),
+                code: whole_code(&context.chain.headed_codes, interpreter),
                 gas,
                 memory: &interpreter.memory.context_memory(),
                 stack: interpreter.stack.data(),
@@ -180,6 +178,12 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
         ended?;
     }
     Ok(())
+}
+
+/// The code that runs, with its header.
+fn whole_code<'a>(headed: &'a [Option<Bytes>], interpreter: &'a Interpreter<EthInterpreter>) -> &'a [u8] {
+    let headed = headed.get(interpreter.input.depth()).and_then(Option::as_ref);
+    headed.map_or_else(|| interpreter.bytecode.bytecode_slice(), |code| &code[..])
 }
 
 /// Bytes of code at the address that the next instruction names, if the inspector wants to know.

@@ -52,6 +52,7 @@ async fn a_second_run_asks_nothing_about_blocks_below() {
     let chain = forked(&node, Some(folder.path()), block).await;
     let before = node.asked();
     let first = (by_hash(&chain, &hashes).await, read(&chain).await);
+    assert_eq!(tokens(&chain, OTHER).await, 40);
     assert!(node.asked() > before);
     drop(chain);
 

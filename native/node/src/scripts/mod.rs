@@ -1,8 +1,9 @@
 //! Tracers in JavaScript, with the feature `js-tracers`.
 //!
 //! A script runs in a process of its own, of the program that the options of a service name ([`EngineProgram`]). Without one,
-//! scripts are refused: a library cannot know what its program does when it is started again. Within a process, QuickJS notices the end of a script's time only between instructions of the script, and one call of a built-in function
-//! can take hours. A process ends at once, and takes its memory and any fault of the engine with it.
+//! scripts are refused: a library cannot know what its program does when it is started again. Within a process, QuickJS
+//! notices the end of a script's time only between instructions of the script, and one call of a built-in function can take
+//! hours. A process ends at once, and takes its memory and any fault of the engine with it.
 
 #[cfg(feature = "js-tracers")]
 mod context;

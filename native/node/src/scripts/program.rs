@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The argument with which [`EngineProgram::this`] starts the present program.
 pub const ENGINE: &str = "--script-engine";
 
-/// A program that is started for each script and calls [`main`](super::main) then.
+/// A program that is started for each script and calls `scripts::main` then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "js-tracers"), allow(dead_code, reason = "no script is started"))]
 pub struct EngineProgram {
@@ -21,7 +21,7 @@ impl EngineProgram {
         Self { path: path.into(), argument: argument.into() }
     }
 
-    /// The present program, also after its file was replaced. Its `main` function must call [`main`](super::main) before anything
+    /// The present program, also after its file was replaced. Its `main` function must call `scripts::main` before anything
     /// else if the first argument is [`ENGINE`]. Another program would be started as it usually is, once for each script.
     ///
     /// # Errors
