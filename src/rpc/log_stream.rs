@@ -134,7 +134,8 @@ mod tests {
         }
         assert!(expected.len() > 30_000, "{}", expected.len());
 
-        let request = json!({ "id": 1, "method": "eth_getLogs", "params": [{ "fromBlock": "0x1" }] }).to_string();
+        let request =
+            json!({ "id": 1, "method": "eth_getLogs", "params": [{ "fromBlock": "0x1" }] }).to_string();
         let message = client.open(request.as_bytes());
         let ReplyOrLogs::Logs(mut logs) = message.read_or_stream(&*client.snapshot(), MOMENT.now, &|| false)
         else {
