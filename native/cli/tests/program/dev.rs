@@ -350,7 +350,7 @@ fn upstreams_of_different_development_chains_are_refused_by_name() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("different chains"), "{said}");
-        assert!(said.contains(&**one) && said.contains(&**other), "{said}");
+        assert!(said.contains(one) && said.contains(other), "{said}");
     }
 }
 
@@ -400,20 +400,20 @@ async fn a_fork_begins_on_the_head_of_a_node_and_says_what_is_proven() {
 /// The network of a trusted block is kept with it, too.
 #[tokio::test]
 async fn a_second_run_on_a_block_with_its_hash_needs_no_node() {
-    let node = DevProgram::start(&["dev"]);
+    let node = start(&["dev"]);
     for _ in 0..3 {
-        node.send(TO).await;
+        send(&node, TO).await;
     }
     let block = node.call("eth_getBlockByNumber", json!(["0x3", false])).await.unwrap();
     let at = format!("3:{}", block["hash"].as_str().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
-    let url = node.url.clone();
+    let url = node.url().to_owned();
     let flags = ["dev", "--fork", &url, "--fork-block", &at, "--data-dir", folder];
     let hash = json!([block["transactions"][0]]);
     let run = async || {
-        let dev = DevProgram::start(&flags);
-        dev.send(TO).await;
+        let dev = start(&flags);
+        send(&dev, TO).await;
         let balance = dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap();
         (balance, dev.call("eth_getTransactionReceipt", hash.clone()).await.unwrap())
     };

@@ -57,7 +57,8 @@ async fn a_recording_is_served_through_the_light_client() {
     assert_eq!(receipt["result"]["blockHash"], block["hash"]);
     let proof = server.ask("eth_getProof", json!([cow, ["0x0"], "latest"])).await;
     assert!(!proof["result"]["accountProof"].as_array().unwrap().is_empty(), "{proof}");
-    let batch = server.send(json!([{"jsonrpc": "2.0", "id": 1, "method": "eth_chainId"}, {"jsonrpc": "2.0", "method": "eth_chainId"}])).await;
+    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "eth_chainId"}, {"jsonrpc": "2.0", "method": "eth_chainId"}]);
+    let batch = server.send_from(None, &batch).await;
     assert_eq!(batch, json!([{"jsonrpc": "2.0", "id": 1, "result": "0x21"}]));
     assert_eq!(server.ask("no_such", json!([])).await["error"]["code"], -32601);
 
@@ -291,7 +292,7 @@ async fn the_words_of_upstreams_are_for_the_log_of_a_server_for_others() {
         assert_eq!(told.iter().any(|text| text.contains("corp.internal")), is_shown, "{told:?}");
         for method in ["rootlight_syncStatus", "eth_blockNumber", "eth_gasPrice"] {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": []});
-            let page = server.send_from(Some("https://dapp.example"), message).await.to_string();
+            let page = server.send_from(Some("https://dapp.example"), &message).await.to_string();
             assert!(page.contains("-32000") && !page.contains("corp.internal"), "{method}: {page}");
         }
         let probe = client().get(format!("{}/health", server.url())).header(ORIGIN, "https://dapp.example");

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Program, ProgramWatch, client, rootlight, run};
+use common::{Program, ProgramWatch, rootlight, run};
 use serde_json::{Value, json};
 
 fn start(arguments: &[&str]) -> Program {

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::dev::start;
+use super::dev::{light_of, start};
+#[cfg(target_os = "linux")]
+use crate::common::Program;
 
 /// Built-in functions and operators that take hours, between which the engine's own limit of time does not look.
 const UNINTERRUPTED: [&str; 2] = [
@@ -49,16 +51,24 @@ const ENDLESS: &str = "{step: function() { for (;;); }, fault: function() {}, re
 const CODE: &str = "0x600000";
 const CONTRACT: &str = "0x00000000000000000000000000000000000000aa";
 
+/// The id of a process that this program has started as the engine of a script.
+#[cfg(target_os = "linux")]
+fn engine(program: &Program) -> Option<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", program.child.id())).unwrap();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    children.flat_map(|ids| ids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()
+}
+
 /// Nothing that an engine does itself happens while it is stopped.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_engine_that_is_stopped_from_outside_ends_with_its_time() {
-    let dev = DevProgram::start(&["dev"]);
+    let dev = start(&["dev"]);
     let code = json!({ CONTRACT: { "code": CODE } });
     let params = json!([{ "to": CONTRACT }, "latest", { "tracer": ENDLESS, "stateOverrides": code }]);
     let stopping = async {
         loop {
-            if let Some(engine) = dev.engine() {
+            if let Some(engine) = engine(&dev) {
                 let stop = std::process::Command::new("kill").args(["-STOP", &engine]).status();
                 return assert!(stop.unwrap().success());
             }
@@ -68,17 +78,17 @@ async fn an_engine_that_is_stopped_from_outside_ends_with_its_time() {
     let (answer, ()) = tokio::join!(dev.call("debug_traceCall", params), stopping);
     let error = answer.unwrap_err();
     assert_eq!(error["message"], "tracer in JavaScript: the script took longer than 5000 ms");
-    assert_eq!(dev.engine(), None, "the process is gone");
+    assert_eq!(engine(&dev), None, "the process is gone");
 }
 
 #[tokio::test]
 async fn a_script_traces_on_the_proven_state_of_a_light_client() {
-    let dev = DevProgram::start(&["dev", "--silent"]);
+    let dev = start(&["dev", "--silent"]);
     // Adds one to slot 0 and returns the sum.
     let counter = "0x60005460010160005560005460005260206000f3";
     dev.call("anvil_setCode", json!([CONTRACT, counter])).await.unwrap();
     dev.call("evm_mine", json!([])).await.unwrap();
-    let light = dev.light();
+    let light = light_of(&[dev.url()]);
     let script = "{slots: [], step: function(log, db) {
         if (log.op.toString() === 'SSTORE') this.slots.push(toHex(db.getState(log.contract.getAddress(), toWord('0x00'))));
     }, fault: function() {}, result: function(ctx, db) {
