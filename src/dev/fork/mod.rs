@@ -27,28 +27,15 @@ mod search;
 mod state;
 mod values;
 
-use alloy_primitives::B256;
-
 pub use error::ForkError;
 pub use exchanges::{Exchanges, Fetched, Stop};
 pub use headers::{is_replaced, trusted_block};
 pub use kept::{Entry, ForkKeeper, Keeper};
 pub use missing::{Missing, MissingNotes, MissingSet, OtherStart, SharedNotes, Wanted};
 pub use rounds::{RESET_SECONDS, Rounds};
-pub use search::{MOST_FOR_REMASC, Search};
+pub use search::{ForkBlock, MOST_FOR_REMASC, Search};
 pub use state::ForkState;
 pub use values::Learned;
-
-/// The block on which a chain begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForkBlock {
-    /// The newest verified one.
-    Head,
-    /// The block at a height of the verified chain.
-    Number(u64),
-    /// A trusted block, by height and hash.
-    Trusted(u64, B256),
-}
 
 /// Limit of the time of one message in seconds, as of a light client's.
 pub const RUN_SECONDS: u64 = 60;

@@ -3,7 +3,8 @@
 use alloc::format;
 use alloc::sync::Arc;
 
-use super::ForkBlock;
+use alloy_primitives::B256;
+
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched};
 use super::headers::{below, link, nearest, trusted_block, trusted_header};
@@ -13,6 +14,17 @@ use crate::consensus::{ChainView, Network, VerifiedHeader};
 /// Ancestors that are fetched for REMASC, at most. Where it pays later, as on the public networks after 4,000 blocks, it pays
 /// from those that are verified anyway.
 pub const MOST_FOR_REMASC: u64 = 64;
+
+/// The block on which a chain begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkBlock {
+    /// The newest verified one.
+    Head,
+    /// The block at a height of the verified chain.
+    Number(u64),
+    /// A trusted block, by height and hash.
+    Trusted(u64, B256),
+}
 
 /// A search for a block, which goes on with each response.
 #[derive(Debug)]

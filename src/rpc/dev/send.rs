@@ -8,15 +8,13 @@ use serde_json::value::RawValue;
 
 use super::{TRANSACTION, brief, chain, chain_at, milliseconds, number, sync, write};
 use crate::{
-    dev::{DevChain, DevError, PrivateKey},
+    dev::{DevChain, PrivateKey},
     engine::{Level, LocalNode},
-    exec::REVERTED,
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
         method::{Failure, HandlerOutput, Method, Param, ParamSubject, Runs, done, optional, required},
         params::{Params, parse_address, parse_data},
-        revert::reason,
         signed::sent,
     },
     types::{RawUint, Transaction},
@@ -117,18 +115,8 @@ pub(super) fn submit(
     from: Address,
     now: u64,
 ) -> Result<HandlerOutput, Failure> {
-    let hash = chain.submit(transaction, from, now).map_err(not_sent)?;
+    let hash = chain.submit(transaction, from, now).map_err(sync::not_sent)?;
     done(&alloc::format!("{hash}"), Level::Local)
-}
-
-/// The error of a transaction that was not taken or that has failed.
-pub(super) fn not_sent(error: DevError) -> RpcError {
-    match error {
-        DevError::Reverted { output: Some(data), .. } => {
-            RpcError::Reverted { reason: reason(&data), data, code: REVERTED }
-        }
-        error => RpcError::from(error),
-    }
 }
 
 pub(in crate::rpc) fn send_raw(

@@ -2,13 +2,16 @@
 
 use alloy_primitives::{Address, Bytes};
 
-use super::{chain_at, send::not_sent};
+use super::chain_at;
 use crate::{
+    dev::DevError,
     engine::{Level, LocalNode, TransactionPlace},
+    exec::REVERTED,
     rpc::{
         error::RpcError,
         method::{Failure, HandlerOutput, done},
         render,
+        revert::reason,
     },
     types::Transaction,
 };
@@ -55,4 +58,14 @@ pub(super) fn submit(
     };
     let (body, receipts) = render::body_and_receipts(&*view, &header)?;
     done(&render::receipt(&*view, &header, &body, &receipts, index)?, Level::Local)
+}
+
+/// The error of a transaction that was not taken or that has failed.
+pub(super) fn not_sent(error: DevError) -> RpcError {
+    match error {
+        DevError::Reverted { output: Some(data), .. } => {
+            RpcError::Reverted { reason: reason(&data), data, code: REVERTED }
+        }
+        error => RpcError::from(error),
+    }
 }
