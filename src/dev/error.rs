@@ -46,8 +46,8 @@ pub enum DevError {
         "{depth} blocks cannot be removed above block {head}: the chain does not hold the state before them"
     )]
     TooDeep { depth: u64, head: u64 },
-    /// The state has more bytes than a dump may have.
-    #[error("the state has more than {max} bytes, which is the limit of a dump: keep the chain with --data-dir", max = super::MAX_DUMP)]
+    /// The dump of the state has more bytes than a dump may have.
+    #[error("the dump of the state has more than {max} bytes, which is the limit: keep the chain with --data-dir", max = super::MAX_DUMP)]
     TooLarge,
     /// There are [`MAX_SNAPSHOTS`](super::MAX_SNAPSHOTS) snapshots.
     #[error("there are {max} snapshots, which is the limit: revert to an earlier one, or reset the chain", max = super::MAX_SNAPSHOTS)]

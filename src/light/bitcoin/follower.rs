@@ -367,6 +367,9 @@ mod tests {
         replace(&mut other, 8);
         let mut follower = BitcoinFollower::new(REGTEST);
         follower.remember(&before);
+        // The head may be judged before the chain is there.
+        look(&mut follower);
+        assert_eq!(removed(&follower), None);
         follower.replace_chain(other.chain);
         look(&mut follower);
         assert_eq!(removed(&follower), Some(8));

@@ -59,11 +59,14 @@ impl HiddenBranch {
     }
 }
 
-/// Whether more of the newest blocks stand behind one other branch than behind the chain. That the rule of tags fails does not say
-/// so: a pool with a fifth of Bitcoin's blocks can write made-up tags into all of them.
-pub(super) fn is_contested(report: &TagReport, chain: &impl ShownChain) -> bool {
-    report.counts.iter().any(|counts| {
+/// Where a branch left that more of the newest blocks stand behind than behind the chain; of the greater number of blocks if
+/// both numbers have one. That the rule of tags fails does not say so: a pool with a fifth of Bitcoin's blocks can write
+/// made-up tags into all of them.
+pub(super) fn contested(report: &TagReport, chain: &impl ShownChain) -> Option<BranchRange> {
+    report.counts.iter().rev().find_map(|counts| {
         let newest = report.foreign.get(..counts.foreign as usize).unwrap_or(&report.foreign);
-        HiddenBranch::of(newest, chain).is_some_and(|branch| counts.is_contested(branch.tags))
+        HiddenBranch::of(newest, chain)
+            .filter(|branch| counts.is_contested(branch.tags))
+            .map(|branch| branch.range)
     })
 }

@@ -4,7 +4,7 @@ use super::coinbases::Coinbases;
 use super::commitments::{Commitments, Counts};
 use super::dated::{DatedReport, DatedWork, MIN_SUFFIX};
 use super::evidence::BlockEvidence;
-use super::hidden::{HiddenBranch, is_contested};
+use super::hidden::{HiddenBranch, contested};
 use super::shown::ShownView;
 use super::tags::{TagCounts, TagFault, TagReport, judge_tags};
 use super::verdict::{BitcoinVerdict, CLOSE_RIVAL, DEEP_REORGANISATION, MAX_TIP_AGE, WeakReason};
@@ -91,8 +91,8 @@ impl BitcoinJudge {
         let tip_age = now.saturating_sub(u64::from(newest.time));
         let verdict = if newest.height <= bitcoin.start().height {
             BitcoinVerdict::Unavailable
-        } else if let Some(hidden) = hidden.filter(|_| is_contested(&tags, &shown)) {
-            BitcoinVerdict::Contested(hidden.range)
+        } else if let Some(range) = contested(&tags, &shown) {
+            BitcoinVerdict::Contested(range)
         } else {
             let weak = self.weakness(&dated, counts, &tags, bitcoin, tip_age);
             weak.map_or(BitcoinVerdict::Held, BitcoinVerdict::Weak)

@@ -1,6 +1,6 @@
 //! Classes of tags, and chains whose tags are not accepted.
 
-use super::hidden::{HiddenBranch, is_contested};
+use super::hidden::{HiddenBranch, contested};
 use super::testing::{LOWEST, Shown, bitcoin, hash};
 use super::{
     BranchRange, Coinbases, DatedWork, KEPT_COINBASES, TagClass, TagCounts, TagFault, TagReport, accept_all,
@@ -203,14 +203,14 @@ fn a_chain_is_contested_if_more_blocks_name_another_branch() {
             _ => None,
         };
         let report = judged(&shown, tag);
-        assert_eq!((report.verdict, is_contested(&report, &shown)), (verdict, contested), "{names:?}");
+        assert_eq!((report.verdict, contested(&report, &shown).is_some()), (verdict, contested), "{names:?}");
         // The same number of tags that name something else each.
         let garbage = |height: u32| {
             let garbage = Tag { hash20: [height as u8; 20], cpv: [height as u8; 7], ..own };
             tag(height).map(|tag| if tag.hash20[19] == 2 { garbage } else { tag })
         };
         let report = judged(&shown, garbage);
-        assert_eq!((report.verdict, is_contested(&report, &shown)), (verdict, false), "{names:?}");
+        assert_eq!((report.verdict, contested(&report, &shown).is_some()), (verdict, false), "{names:?}");
     }
 }
 

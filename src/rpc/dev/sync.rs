@@ -29,7 +29,13 @@ pub(super) fn submit(
     from: Address,
 ) -> Result<HandlerOutput, Failure> {
     let (chain, now) = chain_at(node)?;
-    let hash = chain.submit(transaction, from, now).map_err(not_sent)?;
+    let hash = transaction.hash();
+    match chain.submit(transaction, from, now) {
+        Ok(_) => {}
+        // It stays in the pool, so its sender is told its hash.
+        Err(DevError::NotMined) if chain.pool().get(&hash).is_some() => {}
+        Err(error) => return Err(not_sent(error).into()),
+    }
     let waits = chain.pool().get(&hash).is_some();
     let is_ready =
         chain.pool().pending().get(&from).is_some_and(|own| own.iter().any(|pooled| pooled.hash == hash));

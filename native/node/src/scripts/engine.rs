@@ -34,26 +34,30 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct JsEngine {
     program: EngineProgram,
-    time: ScriptTime,
+    limit: Duration,
+    /// The time that all runs of one message share. Without it each run has the limit for itself.
+    message: Option<ScriptTime>,
 }
 
 impl JsEngine {
-    /// An engine in processes of this program, whose scripts take this much time for a message, at most.
+    /// An engine in processes of this program. A script of it takes this much time, at most.
     pub(super) fn new(program: EngineProgram, limit: Duration) -> Self {
-        Self { program, time: ScriptTime::new(limit) }
+        Self { program, limit, message: None }
     }
 }
 
 impl ScriptEngine for JsEngine {
     fn for_message(&self) -> Arc<dyn ScriptEngine> {
-        Arc::new(Self::new(self.program.clone(), self.time.limit))
+        let message = Some(ScriptTime::new(self.limit));
+        Arc::new(Self { program: self.program.clone(), limit: self.limit, message })
     }
 
     fn begin(&self, script: &Script) -> Result<Box<dyn ScriptRun>, ScriptError> {
-        let left = self.time.left()?;
+        let time = self.message.clone().unwrap_or_else(|| ScriptTime::new(self.limit));
+        let left = time.left()?;
         let link = Link::started(&self.program, left.saturating_add(GRACE))
             .map_err(|error| ScriptError(format!("cannot start the engine: {error}")))?;
-        Ok(Box::new(JsRun::new(link, script, self.time.clone())?))
+        Ok(Box::new(JsRun::new(link, script, time)?))
     }
 }
 
