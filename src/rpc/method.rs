@@ -143,6 +143,8 @@ pub enum ParamSubject {
     Transaction,
     /// A signed transaction that is to be sent.
     Signed,
+    /// Transactions of several senders, to any contracts.
+    Transactions,
     /// A log filter.
     Logs,
     /// A log filter if the first parameter is `logs`.

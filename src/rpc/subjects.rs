@@ -69,6 +69,8 @@ impl Method {
                 ParamSubject::TracedCalls => all.extend(trace::contracts(params)?),
                 ParamSubject::Transaction => all.push(dev::receiver(params)?),
                 ParamSubject::Signed => all.push(Transaction::decode(&params.data(position).ok()?).ok()?.to?),
+                ParamSubject::Transactions if params.is_given(position) => return None,
+                ParamSubject::Transactions => {}
                 ParamSubject::Logs => all.extend(logs::senders(params, position)?),
                 ParamSubject::Subscription if filters::is_of_logs(params) => {
                     all.extend(logs::senders(params, position)?);

@@ -34,7 +34,7 @@ pub(super) const METHODS: &[Method] = &[
         &[
             required("depth", "QUANTITY"),
             optional("transactions", "array of [transaction object or DATA, index of the block]")
-                .of(ParamSubject::TracedCalls),
+                .of(ParamSubject::Transactions),
         ],
         "null",
         "Replaces the newest blocks by as many others, which have these transactions only. The pool stays.",

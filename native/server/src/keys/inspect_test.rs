@@ -135,6 +135,7 @@ fn any(subject: ParamSubject) -> Vec<Value> {
             vec![json!({}), json!([[{}, ["trace"]]]), json!([[{"to": SHOP}, "trace"]]), json!([{"to": SHOP}])]
         }
         ParamSubject::Signed => vec![json!("0x00"), json!("zz"), json!(7), json!([signed(SHOP)])],
+        ParamSubject::Transactions => vec![json!([[{"to": SHOP}, 0]]), json!([[signed(SHOP), 0]]), json!(7)],
         ParamSubject::Logs | ParamSubject::Subscription | ParamSubject::Traces => vec![
             json!({}),
             json!([]),
@@ -183,6 +184,9 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
                 "CALL" => param.subject == ParamSubject::Call,
                 "BUNDLES" => param.subject == ParamSubject::Bundles,
                 "TRACED_CALLS" => param.subject == ParamSubject::TracedCalls,
+                kind if kind.starts_with("array of [transaction object") => {
+                    param.subject == ParamSubject::Transactions
+                }
                 "TRACE_CALL_OPTIONS" => param.subject == ParamSubject::CallOptions,
                 "SIMULATION" => param.subject == ParamSubject::Simulation,
                 "TRANSACTION" => param.subject == ParamSubject::Transaction,
