@@ -295,7 +295,7 @@ fn anvils_clients_are_told_about_the_node() {
         (&json!(33), &Value::Null)
     );
     let config = dev.get("eth_config", json!([]));
-    assert_eq!(config["current"]["forks"].as_array().unwrap().last().unwrap(), &info["hardFork"]);
+    assert!(config["current"]["forks"].as_array().unwrap().contains(&info["hardFork"]), "{info}");
     let genesis = dev.get("eth_getBlockByNumber", json!(["0x0"]))["timestamp"].clone();
     let time = dev.get("anvil_getGenesisTime", json!([]));
     assert_eq!(genesis, json!(format!("{:#x}", time.as_u64().unwrap())));
