@@ -51,12 +51,16 @@ const ENDLESS: &str = "{step: function() { for (;;); }, fault: function() {}, re
 const CODE: &str = "0x600000";
 const CONTRACT: &str = "0x00000000000000000000000000000000000000aa";
 
-/// The id of a process that this program has started as the engine of a script.
+/// The id of a process that this program has started as the engine of a script. A new process has the command line of this
+/// one until it runs the engine.
 #[cfg(target_os = "linux")]
 fn engine(program: &Program) -> Option<String> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", program.child.id())).unwrap();
+    let command = |id: &str| std::fs::read(format!("/proc/{id}/cmdline")).ok();
+    let own = program.child.id().to_string();
+    let tasks = std::fs::read_dir(format!("/proc/{own}/task")).unwrap();
     let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-    children.flat_map(|ids| ids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()
+    let mut ids = children.flat_map(|ids| ids.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    ids.find(|id| command(id).is_some_and(|line| !line.is_empty() && Some(line) != command(&own)))
 }
 
 /// Nothing that an engine does itself happens while it is stopped.
