@@ -341,7 +341,8 @@ async fn a_reset_begins_again_on_another_block() {
     assert!(error["message"].as_str().unwrap().contains("no block 2457"), "{error}");
     assert_eq!(height(&chain).await, head + 1);
     let alone = dev_chain(Mining::Instant, LocalOptions::default());
-    let error = outcome(&*alone, "anvil_reset", json!([{ "forking": {} }])).await.unwrap_err();
+    let error =
+        outcome(&*alone, "anvil_reset", json!([{ "forking": { "blockNumber": 2 } }])).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("--fork"), "{error}");
 }
 
