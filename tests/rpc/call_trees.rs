@@ -46,7 +46,7 @@ fn of_list(entry: &Value) -> Value {
     }
     call["gasUsed"] = result["gasUsed"].clone();
     let members = call.as_object_mut().unwrap();
-    members.retain(|name, value| !value.is_null() && !(name == "output" && value == "0x"));
+    members.retain(|name, value| !(value.is_null() || name == "output" && value == "0x"));
     call
 }
 

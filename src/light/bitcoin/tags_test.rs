@@ -188,7 +188,7 @@ fn a_chain_is_contested_if_more_blocks_name_another_branch() {
     let own = shown.own_tag(HEAD - 5);
     let hidden = Shown::forked(HEAD, 9_700);
     // Of each ten blocks so many name this chain, a block of it that nobody shows, and the other branch.
-    for (names, verdict, contested) in [
+    for (names, verdict, is_contested) in [
         ([4, 1, 2], Ok(()), false),
         ([3, 1, 3], Err(TagFault::Foreign), false),
         ([2, 1, 3], Err(TagFault::Foreign), false),
@@ -203,7 +203,11 @@ fn a_chain_is_contested_if_more_blocks_name_another_branch() {
             _ => None,
         };
         let report = judged(&shown, tag);
-        assert_eq!((report.verdict, contested(&report, &shown).is_some()), (verdict, contested), "{names:?}");
+        assert_eq!(
+            (report.verdict, contested(&report, &shown).is_some()),
+            (verdict, is_contested),
+            "{names:?}"
+        );
         // The same number of tags that name something else each.
         let garbage = |height: u32| {
             let garbage = Tag { hash20: [height as u8; 20], cpv: [height as u8; 7], ..own };
