@@ -81,7 +81,9 @@ async fn an_engine_that_is_stopped_from_outside_ends_with_its_time() {
     };
     let (answer, ()) = tokio::join!(dev.call("debug_traceCall", params), stopping);
     let error = answer.unwrap_err();
-    assert_eq!(error["message"], "tracer in JavaScript: the script took longer than 5000 ms");
+    // The time of the message may be over first.
+    let message = error["message"].as_str().unwrap();
+    assert!(message.ends_with("longer than 5000 ms") || message.ends_with("timed out"), "{error}");
     assert_eq!(engine(&dev), None, "the process is gone");
 }
 
