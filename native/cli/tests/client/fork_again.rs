@@ -83,7 +83,7 @@ fn file(folder: &Path) -> PathBuf {
 }
 
 /// Replaces what was kept of blocks; `change` gets all entries.
-fn damage(folder: &Path, change: impl Fn(&mut Vec<(Vec<u8>, Vec<u8>)>)) {
+fn damage(folder: &Path, change: impl Fn(&mut [Entry])) {
     let database = Database::create(file(folder)).unwrap();
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = {
         let read = database.begin_read().unwrap();
@@ -103,8 +103,11 @@ fn damage(folder: &Path, change: impl Fn(&mut Vec<(Vec<u8>, Vec<u8>)>)) {
     write.commit().unwrap();
 }
 
+/// A key of the file and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// Gives each entry the value of the one after it: heights of other blocks, contents of other blocks.
-fn rotate(entries: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+fn rotate(entries: &mut [Entry]) {
     let mut values: Vec<Vec<u8>> = entries.iter().map(|(_, value)| value.clone()).collect();
     values.rotate_left(1);
     entries.iter_mut().zip(values).for_each(|((_, value), other)| *value = other);
@@ -115,7 +118,7 @@ async fn blocks_of_a_file_that_was_changed_are_read_again() {
     let node = Node::of(network().await, &[]);
     let (block, hashes) = (trusted(&node.chain, 10).await, hashes(&node).await);
     let read = async |chain: &Arc<LocalService>| (by_hash(chain, &hashes).await, read(chain).await);
-    let changes: [fn(&mut Vec<(Vec<u8>, Vec<u8>)>); 4] = [
+    let changes: [fn(&mut [Entry]); 4] = [
         rotate,
         |entries| entries.iter_mut().for_each(|(_, value)| value.clear()),
         |entries| entries.iter_mut().for_each(|(_, value)| *value = vec![0xff; 100]),
