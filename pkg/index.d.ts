@@ -44,8 +44,8 @@ export interface Answer {
 export type UntrustedStart = 'window' | 'work';
 
 /**
- * What Bitcoin's chain says of a result that it does not confirm (docs/trust/bitcoin.md): a rule does not hold (`weak`), Bitcoin's
- * miners stand behind another branch (`contested`), or no source shows a recent block (`unavailable`).
+ * What Bitcoin's chain says of a result that it does not confirm (docs/trust/bitcoin.md): a rule does not hold (`weak`), more of
+ * Bitcoin's newest blocks name another branch than this chain (`contested`), or no source shows a recent block (`unavailable`).
  */
 export type BitcoinMark = 'weak' | 'contested' | 'unavailable';
 

@@ -414,6 +414,11 @@ impl DevChain {
         }
     }
 
+    /// Updates the pool for every sender of a transaction in it, after a change of the state as a whole.
+    pub(super) fn settle_all(&mut self) {
+        self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
+    }
+
     /// Notes that these transactions of the pool can be mined now, and who has sent them.
     fn note_pending(&mut self, transactions: &[B256]) {
         for hash in transactions {

@@ -78,7 +78,7 @@ impl DevChain {
             return Err(DevError::Native(*address));
         }
         self.edit(|world| accounts.iter().for_each(|(address, dumped)| put(world, address, dumped)));
-        self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
+        self.settle_all();
         Ok(())
     }
 }

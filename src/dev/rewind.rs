@@ -16,7 +16,7 @@ impl DevChain {
         let rewound = head.checked_sub(depth).and_then(|number| self.chain.rewound(number));
         self.chain.replace(rewound.ok_or(DevError::TooDeep { depth, head })?);
         self.work.clear();
-        self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
+        self.settle_all();
         Ok(())
     }
 
@@ -74,7 +74,7 @@ impl DevChain {
         }
         self.mining = mining;
         self.pool = waiting;
-        self.pool.senders().iter().for_each(|sender| self.settle_sender(sender));
+        self.settle_all();
         let blocks = usize::try_from(depth).unwrap_or(usize::MAX);
         self.note(DevEvent::Reorganised { removed: blocks, added: blocks });
         Ok(())

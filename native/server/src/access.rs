@@ -97,7 +97,7 @@ impl CallerOrigin {
     }
 }
 
-/// What the headers of a request that may enter say of its sender.
+/// The sender of an admitted request, as its headers name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Addressed {
     /// The sender.

@@ -40,7 +40,7 @@ pub(super) struct Connections {
     pub(super) tls: Option<TlsAcceptor>,
 }
 
-/// What ends a connection besides its client.
+/// A reason for the server to end a connection.
 enum Signal {
     /// The server stops: the connection ends after the request that is being answered.
     Stop,

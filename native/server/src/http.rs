@@ -36,7 +36,7 @@ use crate::service::{Caller, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
-/// What a request for metrics is told. Callers of the service do not learn whether and where they are.
+/// The answer to a request for metrics. It says neither whether the server has metrics nor at which address.
 const NO_METRICS: &str =
     "no metrics here: --metrics-listen ADDRESS:PORT serves GET /metrics on an address of its own";
 

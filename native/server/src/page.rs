@@ -24,7 +24,7 @@ const SOURCIFY: &str = "x-rootlight-sourcify";
 const KEEP: &str = "public, max-age=31536000, immutable";
 /// What a server answers to other requests than POST.
 const JSON_RPC: &str = "send JSON-RPC by POST";
-/// What a program without the page answers where the page would be.
+/// The answer at the place of the page in a program that was built without it.
 const NOT_BUILT: &str = "send JSON-RPC by POST; this program was built without its page for browsers: run \
      `cargo xtask build`";
 

@@ -178,7 +178,7 @@ impl DatedWork {
         &self.seen
     }
 
-    /// The same, to be changed.
+    /// The Bitcoin blocks that were seen, mutable.
     pub(super) const fn seen_mut(&mut self) -> &mut SeenBlocks {
         &mut self.seen
     }

@@ -48,7 +48,7 @@ impl BitcoinJudge {
         *self = Self { dated: DatedWork::after(from, seen), commitments: Commitments::new(from) };
     }
 
-    /// The same, to be changed.
+    /// The dated work, mutable.
     pub(super) const fn dated_mut(&mut self) -> &mut DatedWork {
         &mut self.dated
     }

@@ -74,7 +74,7 @@ impl ScriptTime {
         Self { limit, spent: Arc::default() }
     }
 
-    /// What is left of it.
+    /// The rest of the time.
     pub(super) fn left(&self) -> Result<Duration, ScriptError> {
         let left = self.limit.saturating_sub(*lock(&self.spent));
         if left.is_zero() { Err(ScriptError(out_of_time(self.limit))) } else { Ok(left) }

@@ -266,7 +266,7 @@ impl Seen<'_> {
 
     /// How many of these tags are of the branch that most are of; 0 if no two agree.
     fn largest_branch(&self, foreign: &[(Tag, bool)]) -> u32 {
-        // Each tag has the number of its branch, which is the lowest of all that it agrees with.
+        // The tags of a branch share a number: the index of its first tag.
         let mut branches: Vec<usize> = (0..foreign.len()).collect();
         for _ in foreign {
             for (one, tag) in foreign.iter().enumerate() {
