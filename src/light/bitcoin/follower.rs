@@ -94,7 +94,7 @@ impl BitcoinFollower {
 
     /// Remembers which of Bitcoin's blocks another follower has seen, whose chain is not used.
     pub(in crate::light) fn remember(&mut self, other: &Self) {
-        *self.judge.dated_mut().seen_mut() = other.judge.dated().seen().clone();
+        *self.judge.dated_mut().seen_mut() = other.judge.dated().seen().as_stored();
     }
 
     /// The Bitcoin chain.
@@ -373,6 +373,22 @@ mod tests {
         follower.replace_chain(other.chain);
         look(&mut follower);
         assert_eq!(removed(&follower), Some(8));
+    }
+
+    #[test]
+    fn a_stored_chain_of_others_is_no_reorganisation() {
+        let [before, other] = [600, 601].map(|spacing| {
+            let mut follower = BitcoinFollower::new(REGTEST);
+            let headers = mine_on(REGTEST.checkpoint.hash, 0, START, spacing, REGTEST.limit, 80);
+            follower.insert(&headers, NOW).unwrap();
+            look(&mut follower);
+            follower
+        });
+        let mut follower = BitcoinFollower::new(REGTEST);
+        follower.remember(&before);
+        follower.replace_chain(other.chain);
+        look(&mut follower);
+        assert_eq!(removed(&follower), None);
     }
 
     #[test]

@@ -29,6 +29,8 @@ struct Reorganisation {
 pub(super) struct SeenBlocks {
     /// Oldest first.
     newest: VecDeque<(u32, B256)>,
+    /// Whether they are those of a stored chain, which may be the chain of others.
+    are_stored: bool,
     deepest: Option<Reorganisation>,
 }
 
@@ -44,6 +46,11 @@ impl SeenBlocks {
         self.newest.back().is_some_and(|(newest, _)| *newest >= height)
     }
 
+    /// The same blocks as those of a stored chain.
+    pub(super) fn as_stored(&self) -> Self {
+        Self { are_stored: true, ..self.clone() }
+    }
+
     /// Looks at the chain. Returns the height of the newest block of the last look that is still in it.
     pub(super) fn look(&mut self, bitcoin: &BitcoinChain) -> Option<u32> {
         let tip = bitcoin.tip().height;
@@ -51,11 +58,14 @@ impl SeenBlocks {
             |(height, hash): &&(u32, B256)| bitcoin.at(*height).is_some_and(|block| block.hash == *hash);
         let fork = self.newest.iter().rev().find(is_kept).map(|(height, _)| *height);
         if let Some((newest, _)) = self.newest.back() {
-            let removed = fork.map_or(REMEMBERED, |fork| newest.saturating_sub(fork));
+            // A stored chain without a block of this one says nothing of a reorganisation.
+            let apart = if self.are_stored { 0 } else { REMEMBERED };
+            let removed = fork.map_or(apart, |fork| newest.saturating_sub(fork));
             if removed > self.removed(tip).unwrap_or_default() {
                 self.deepest = Some(Reorganisation { at: tip, removed });
             }
         }
+        self.are_stored = false;
         let from = tip.saturating_sub(REMEMBERED).max(bitcoin.start().height);
         let blocks = (from..=tip).filter_map(|height| bitcoin.at(height));
         self.newest = blocks.map(|block| (block.height, block.hash)).collect();
