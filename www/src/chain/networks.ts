@@ -32,3 +32,5 @@ const NETWORKS: Readonly<Record<number, Network>> = {
 };
 
 export const networkOf = (chainId: number): Network | undefined => NETWORKS[chainId];
+
+export const networkName = (chainId: number): string => NETWORKS[chainId]?.name ?? `chain ${chainId}`;

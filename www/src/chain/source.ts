@@ -31,7 +31,7 @@ export interface Source {
 const BRIDGE = '0x0000000000000000000000000000000001000006';
 
 /** The server's address: this page's own folder, and the key if there is one. */
-const serverAddress = (): URL => new URL(`./${encodeURIComponent(serverKey())}`, new URL(location.pathname, location.origin));
+export const serverAddress = (): URL => new URL(`./${encodeURIComponent(serverKey())}`, new URL(location.pathname, location.origin));
 
 /** Milliseconds after which a light client of a development chain gives up: such chains are short. */
 const PATIENCE = 10_000;
