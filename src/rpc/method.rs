@@ -358,6 +358,7 @@ impl Method {
     }
 
     /// The same row of a method that gives these errors in these modes.
+    #[cfg(any(feature = "dev", all(feature = "catalogue", feature = "local")))]
     pub(super) const fn refused(self, refusals: &'static [ModeRefusal]) -> Self {
         Self { refusals, ..self }
     }

@@ -20,6 +20,7 @@ use super::{
     reply::{Marks, Reply, Response, weight},
     request::Request,
 };
+#[cfg(feature = "local")]
 use crate::engine::Refusal;
 #[cfg(all(feature = "light", feature = "local"))]
 use crate::types::BlockRef;
@@ -253,6 +254,7 @@ impl MessageProgress {
 }
 
 /// The error of a request for which no time was left.
+#[cfg(feature = "local")]
 pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
 }
