@@ -5,9 +5,11 @@ use alloc::{boxed::Box, vec::Vec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::options::TraceForm;
+use super::options::Tracing;
 #[cfg(feature = "catalogue")]
 use super::scripts;
+#[cfg(feature = "catalogue")]
+use crate::rpc::traced_run::traced_by_script;
 use crate::{
     engine::{BlockHeader, View},
     exec::{CallMessage, trace::Tracer},
@@ -17,7 +19,8 @@ use crate::{
         call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, call_list, message, state_override},
         error::ParamError,
         method::{
-            AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, optional, required, verified,
+            AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, optional, required,
+            verified, verified_json,
         },
         params::{Params, block_param},
         traced_run::{TracedCall, traced_run},
@@ -25,8 +28,6 @@ use crate::{
     state::StateOverride,
     types::json::Object,
 };
-#[cfg(feature = "catalogue")]
-use crate::{exec::trace::Script, rpc::traced_run::traced_by_script};
 
 const OPTIONS: Param = optional("options", "TRACE_CALL_OPTIONS").of(ParamSubject::CallOptions);
 
@@ -93,24 +94,13 @@ pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
 }
 
 fn trace_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    #[cfg(feature = "catalogue")]
-    if let Some(script) = scripts::read(params, 2)? {
-        let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
-        let message = CallMessage::clone(&*message(params)?);
-        let base = block(view, &params.call_block(1)?)?;
-        let call = TracedCall { message, tracer: Tracer::default(), block: changes };
-        return match script_run(view, &base, &state, &[call], &script)?.first() {
-            Some(trace) => verified(trace),
-            None => verified(&()),
-        };
-    }
-    let form = TraceForm::read(params, 2)?;
+    let tracing = Tracing::read(params, 2)?;
     let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
     let message = CallMessage::clone(&*message(params)?);
     let base = block(view, &params.call_block(1)?)?;
-    let call = TracedCall { message, tracer: form.tracer(), block: changes };
-    match traced_run(view, &base, &state, &[call])?.first() {
-        Some(trace) => verified(&form.shown(&base, trace)?),
+    let call = TracedCall { message, tracer: tracing.tracer(), block: changes };
+    match traces(view, &base, &state, &[call], &tracing)?.pop() {
+        Some(trace) => Ok(verified_json(trace)),
         None => verified(&()),
     }
 }
@@ -171,16 +161,9 @@ fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Fai
 }
 
 fn trace_call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    #[cfg(feature = "catalogue")]
-    if let Some(script) = scripts::read(params, 2)? {
-        let (bundles, base, state, calls) = bundled_calls(view, params, Tracer::default())?;
-        return verified(&by_bundle(&bundles, script_run(view, &base, &state, &calls, &script)?));
-    }
-    let form = TraceForm::read(params, 2)?;
-    let (bundles, base, state, calls) = bundled_calls(view, params, form.tracer())?;
-    let traces = traced_run(view, &base, &state, &calls)?;
-    let shown: Result<Vec<_>, _> = traces.iter().map(|trace| form.shown(&base, trace)).collect();
-    verified(&by_bundle(&bundles, shown?))
+    let tracing = Tracing::read(params, 2)?;
+    let (bundles, base, state, calls) = bundled_calls(view, params, tracing.tracer())?;
+    verified(&by_bundle(&bundles, traces(view, &base, &state, &calls, &tracing)?))
 }
 
 /// The calls of bundles, with the block and the overrides on which they run.
@@ -209,16 +192,24 @@ fn by_bundle(bundles: &[Bundle], traces: Vec<Box<RawValue>>) -> Vec<Vec<Box<RawV
     bundles.iter().map(|bundle| traces.by_ref().take(bundle.messages.len()).collect()).collect()
 }
 
-/// Traces calls by a script.
-#[cfg(feature = "catalogue")]
-fn script_run(
+/// Runs calls and returns their traces.
+fn traces(
     view: &dyn View,
     base: &BlockHeader,
     overrides: &StateOverride,
     calls: &[TracedCall],
-    script: &Script,
+    tracing: &Tracing,
 ) -> Result<Vec<Box<RawValue>>, Failure> {
-    let mut tracer = scripts::begin(view, script, (base, false), None)?;
-    traced_by_script(view, base, overrides, calls, &mut tracer)?;
-    Ok(scripts::finish(tracer)?.into_iter().map(|(_, trace)| trace).collect())
+    match tracing {
+        Tracing::Named(form) => {
+            let traces = traced_run(view, base, overrides, calls)?;
+            Ok(traces.iter().map(|trace| form.shown(base, trace)).collect::<Result<_, _>>()?)
+        }
+        #[cfg(feature = "catalogue")]
+        Tracing::Script(script) => {
+            let mut tracer = scripts::begin(view, script, (base, false), None)?;
+            traced_by_script(view, base, overrides, calls, &mut tracer)?;
+            Ok(scripts::finish(tracer)?.into_iter().map(|(_, trace)| trace).collect())
+        }
+    }
 }

@@ -15,16 +15,15 @@ use alloc::{boxed::Box, vec::Vec};
 
 use alloy_primitives::B256;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
-use options::TraceForm;
+use options::Tracing;
 
 use super::{
-    error::RpcError,
     lookup::find,
     method::{
         BLOCK_HASH, Failure, HandlerOutput, Method, Runs, THE_BLOCK, absent, account_of, optional, required,
-        verified,
+        verified, verified_json,
     },
     params::Params,
     trace::{traced_block, traces},
@@ -100,38 +99,25 @@ pub(super) const METHODS: &[Method] = &[
 
 fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let hash = params.hash(0, "transaction hash")?;
-    #[cfg(feature = "catalogue")]
-    if let Some(script) = scripts::read(params, 1)? {
-        let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
-        return match scripts::traces(view, &header, &script, Some(index))?.first() {
-            Some((_, trace)) => verified(trace),
-            None => absent(),
-        };
-    }
-    let form = TraceForm::read(params, 1)?;
+    let tracing = Tracing::read(params, 1)?;
     let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
-    let traces = traces(view, &header, form.tracer(), Some(index))?;
-    match traces.first() {
-        Some(trace) => verified(&form.shown(&header, trace)?),
+    match replayed(view, &header, &tracing, Some(index))?.pop() {
+        Some(InBlock { result, .. }) => Ok(verified_json(result)),
         None => absent(),
     }
 }
 
 fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    #[cfg(feature = "catalogue")]
-    if let Some(script) = scripts::read(params, 1)? {
-        let Some(header) = header else { return absent() };
-        let traces = scripts::traces(view, &header, &script, None)?.into_iter();
-        return verified(&traces.map(|(tx_hash, result)| InBlock { tx_hash, result }).collect::<Vec<_>>());
-    }
-    let form = TraceForm::read(params, 1)?;
+    let tracing = Tracing::read(params, 1)?;
     let Some(header) = header else { return absent() };
-    let traces = traces(view, &header, form.tracer(), None)?;
-    let shown: Result<Vec<_>, RpcError> =
-        traces.iter().map(|trace| in_block(&header, trace, &form)).collect();
-    verified(&shown?)
+    let traces = replayed(view, &header, &tracing, None)?;
+    if matches!(&tracing, Tracing::Named(form) if form.is_bare()) {
+        return verified(&traces.into_iter().map(|trace| trace.result).collect::<Vec<_>>());
+    }
+    verified(&traces)
 }
 
+/// A trace as an element of a block's list, unless the reference node leaves out the transaction's hash.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InBlock {
@@ -139,12 +125,25 @@ struct InBlock {
     result: Box<RawValue>,
 }
 
-/// A trace as an element of a block's list, with the transaction's hash unless the reference node leaves it out.
-fn in_block(
+/// Executes a block again and returns the traces of its transactions, or of one.
+fn replayed(
+    view: &dyn View,
     header: &BlockHeader,
-    trace: &TransactionTrace,
-    form: &TraceForm,
-) -> Result<Box<RawValue>, RpcError> {
-    let result = form.shown(header, trace)?;
-    if form.is_bare() { Ok(result) } else { Ok(to_raw_value(&InBlock { tx_hash: trace.hash(), result })?) }
+    tracing: &Tracing,
+    only: Option<usize>,
+) -> Result<Vec<InBlock>, Failure> {
+    match tracing {
+        Tracing::Named(form) => {
+            let traces = traces(view, header, form.tracer(), only)?;
+            let shown = |trace: &TransactionTrace| {
+                Ok(InBlock { tx_hash: trace.hash(), result: form.shown(header, trace)? })
+            };
+            traces.iter().map(shown).collect()
+        }
+        #[cfg(feature = "catalogue")]
+        Tracing::Script(script) => {
+            let traces = scripts::traces(view, header, script, only)?.into_iter();
+            Ok(traces.map(|(tx_hash, result)| InBlock { tx_hash, result }).collect())
+        }
+    }
 }

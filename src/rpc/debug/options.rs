@@ -5,11 +5,15 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+#[cfg(feature = "catalogue")]
+use super::scripts;
 use super::{
     calls::{self, CallForm},
     prestate::{self, StateForm},
     steps, struct_logs,
 };
+#[cfg(feature = "catalogue")]
+use crate::exec::trace::Script;
 use crate::{
     engine::BlockHeader,
     exec::trace::{CallOptions, OpcodeSet, StepOptions, Tracer, TransactionTrace},
@@ -39,7 +43,36 @@ const TRACERS: [&str; 8] = [
     "noopTracer",
 ];
 
-type Fields = BTreeMap<String, Box<RawValue>>;
+/// The members of an object of options.
+pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// What makes the traces: a tracer by name, or a script of the caller.
+pub(super) enum Tracing {
+    Named(TraceForm),
+    #[cfg(feature = "catalogue")]
+    Script(Script),
+}
+
+impl Tracing {
+    /// Reads the options of a trace.
+    pub(super) fn read(params: Params<'_>, position: usize) -> Result<Self, ParamError> {
+        let given: Fields<'_> = params.object(position, "trace options")?.unwrap_or_default();
+        #[cfg(feature = "catalogue")]
+        if let Some(script) = scripts::read(&given)? {
+            return Ok(Self::Script(script));
+        }
+        TraceForm::of(&given).map(Self::Named)
+    }
+
+    /// The tracer that collects what is shown. A script collects it itself.
+    pub(super) fn tracer(&self) -> Tracer {
+        match self {
+            Self::Named(form) => form.tracer(),
+            #[cfg(feature = "catalogue")]
+            Self::Script(_) => Tracer::default(),
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::rpc) enum TraceForm {
@@ -64,8 +97,7 @@ pub(in crate::rpc) enum TraceForm {
 impl TraceForm {
     /// Reads the options of a trace; the default is the reference node's. Unknown options are ignored, as in the
     /// reference node.
-    pub(in crate::rpc) fn read(params: Params<'_>, position: usize) -> Result<Self, ParamError> {
-        let given: Fields = params.object(position, "trace options")?.unwrap_or_default();
+    fn of(given: &Fields<'_>) -> Result<Self, ParamError> {
         let config = match given.get("tracerConfig").filter(|config| config.get() != "null") {
             Some(config) => object(config).map_err(|_| wrong("tracerConfig", "an object"))?,
             None => Fields::new(),
@@ -78,11 +110,11 @@ impl TraceForm {
         if name.eq_ignore_ascii_case(SEVERAL) {
             return Self::several(&config);
         }
-        Self::named(known(name)?, Options(&[&config, &given]))
+        Self::named(known(name)?, Options(&[&config, given]))
     }
 
     /// The tracers of [`SEVERAL`], each with its options.
-    fn several(config: &Fields) -> Result<Self, ParamError> {
+    fn several(config: &Fields<'_>) -> Result<Self, ParamError> {
         let mut forms: Vec<(&str, Self)> = Vec::new();
         for (name, raw) in config {
             let name = if name.eq_ignore_ascii_case(SEVERAL) {
@@ -224,7 +256,7 @@ fn wrong(option: &'static str, expected: &'static str) -> ParamError {
 
 /// The objects in which an option may stand.
 #[derive(Clone, Copy)]
-struct Options<'a>(&'a [&'a Fields]);
+struct Options<'a>(&'a [&'a Fields<'a>]);
 
 impl Options<'_> {
     /// The values of an option that are not null.

@@ -1,25 +1,26 @@
 //! Tracers that callers write in JavaScript, for hosts with an engine.
 
-use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{borrow::ToOwned, boxed::Box, string::String, vec::Vec};
 
 use serde_json::value::RawValue;
 
-use super::opcodes;
+use super::{opcodes, options::Fields};
 #[cfg(feature = "dev")]
-use crate::rpc::method::{Method, Param};
+use crate::rpc::{
+    method::{Method, Param},
+    params::Params,
+};
 use crate::{
     engine::{BlockHeader, Refusal, Stop, View},
     exec::trace::{Script, ScriptBlock, ScriptError, ScriptTrace, ScriptTracer},
-    rpc::{error::ParamError, method::Failure, params::Params, trace::too_large},
+    rpc::{error::ParamError, method::Failure, trace::too_large},
 };
 
 /// Most bytes of a script, and of its options: several times those of bundlers.
 const MAX_SCRIPT: usize = 128 << 10;
 
 /// The script in the options of a trace; `None` if they name a tracer.
-pub(super) fn read(params: Params<'_>, position: usize) -> Result<Option<Script>, ParamError> {
-    let given: BTreeMap<String, Box<RawValue>> =
-        params.object(position, "trace options")?.unwrap_or_default();
+pub(super) fn read(given: &Fields<'_>) -> Result<Option<Script>, ParamError> {
     let source = given.get("tracer").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let Some(source) = source.filter(|source| source.contains(['{', '('])) else { return Ok(None) };
     let config = given.get("tracerConfig").map(|config| config.get()).filter(|config| *config != "null");
@@ -36,9 +37,10 @@ pub(super) fn read(params: Params<'_>, position: usize) -> Result<Option<Script>
 pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     let is_of_trace = |param: &Param| matches!(param.kind, "TRACE_OPTIONS" | "TRACE_CALL_OPTIONS");
     let Some(position) = row.params.iter().position(is_of_trace) else { return false };
-    let read = Params::new(values, 0, values.len()).map(|params| read(params, position));
+    let Ok(params) = Params::new(values, 0, values.len()) else { return false };
+    let given: Option<Fields<'_>> = params.object(position, "trace options").ok().flatten();
     // One that is too long is refused too.
-    matches!(read, Ok(Ok(Some(_)) | Err(ParamError::Script(_))))
+    given.is_some_and(|given| matches!(read(&given), Ok(Some(_)) | Err(ParamError::Script(_))))
 }
 
 /// Begins a trace of the transactions of a block, or of the one at the index `only`. Calls on the state after a block are

@@ -58,6 +58,9 @@ impl ObjectText {
         self.0.push_str("\"0x");
         let (long, rest) = bytes.as_chunks::<32>();
         long.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<32, false>::new().format(bytes)));
+        // An address has one of these and one of the next.
+        let (half, rest) = rest.as_chunks::<16>();
+        half.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<16, false>::new().format(bytes)));
         let (short, rest) = rest.as_chunks::<4>();
         short.iter().for_each(|bytes| self.0.push_str(hex::Buffer::<4, false>::new().format(bytes)));
         rest.iter().for_each(|byte| self.0.push_str(hex::Buffer::<1, false>::new().format(&[*byte])));
