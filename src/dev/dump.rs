@@ -22,7 +22,7 @@ pub struct DumpedAccount {
     pub code: Bytes,
     /// Whether it is a contract: it has storage or code, or had one.
     pub contract: bool,
-    /// Cells without leading zeros, by slot; native contracts have some of more than 32 bytes.
+    /// Cells by slot, as they are stored: words without leading zeros, and values of native contracts with any bytes.
     pub cells: BTreeMap<U256, Bytes>,
 }
 

@@ -1,10 +1,11 @@
 //! Methods that the clients of anvil, hardhat and ganache call on a development chain.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::types::U256;
+use rootlight::dev::{DevAccounts, DevConfig, DumpedAccount, Mining};
+use rootlight::types::{Bytes, U256};
 use serde_json::{Value, json};
 
 use crate::dev_rpc::{ALICE, BOB, NOBODY, dev, transfer};
@@ -225,6 +226,28 @@ fn a_dump_holds_the_accounts_and_another_chain_loads_it() {
     let again = unpacked(&second.get("anvil_dumpState", json!([])));
     for account in [ALICE, BOB, NOBODY] {
         assert_eq!(again["accounts"][account], state["accounts"][account]);
+    }
+}
+
+/// Native contracts store bytes of any length, which may begin with zeros. anvil reads words of 32 bytes only.
+#[test]
+fn a_dump_keeps_cells_that_are_no_words_as_they_are() {
+    let cells = [vec![0], vec![0, 5], vec![5, 0], [vec![0; 31], vec![7]].concat(), vec![0; 40], vec![9; 33]];
+    let cells: BTreeMap<U256, Bytes> = (0..).map(U256::from).zip(cells.into_iter().map(Bytes::from)).collect();
+    let account = DumpedAccount { contract: true, cells: cells.clone(), ..DumpedAccount::default() };
+    let mut first = dev(Mining::Manual);
+    first.chain().load(&BTreeMap::from([(NOBODY.parse().unwrap(), account)])).unwrap();
+    let dump = first.get("anvil_dumpState", json!([]));
+    let state = unpacked(&dump);
+    let words = state["accounts"][NOBODY]["storage"].as_object().unwrap();
+    assert!(words.iter().flat_map(|(slot, word)| [slot.as_str(), word.as_str().unwrap()]).all(|text| text.len() == 66));
+    assert_eq!(words[&format!("0x{:064x}", 1)], json!(format!("0x{:064x}", 5)));
+    assert_eq!(words.len(), 4);
+    let mut second = dev(Mining::Manual);
+    second.get("anvil_loadState", json!([dump]));
+    for (slot, value) in cells {
+        let read = second.get("ext_getStorageBytesAt", json!([NOBODY, format!("{slot:#x}"), "latest"]));
+        assert_eq!(read, json!(value.to_string()), "{slot}");
     }
 }
 

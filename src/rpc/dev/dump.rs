@@ -1,5 +1,5 @@
 //! `anvil_dumpState` and `anvil_loadState`: the accounts of a chain as one text, in anvil's form. It is JSON that gzip has
-//! compressed; cells of native contracts that are longer than a word are beside the others, where anvil ignores them.
+//! compressed; cells of native contracts that are no words are beside the others, where anvil ignores them.
 
 use alloc::{collections::BTreeMap, string::String};
 
@@ -107,9 +107,12 @@ fn block(head: &Header) -> DumpedBlock {
 
 fn written(account: DumpedAccount) -> Written {
     let DumpedAccount { nonce, balance, code, contract, cells } = account;
-    let (words, cells) = cells.into_iter().partition::<BTreeMap<_, _>, _>(|(_, value)| value.len() <= 32);
-    let word = |(slot, value): (U256, Bytes)| (B256::from(slot), B256::left_padding_from(&value));
-    Written { nonce, balance, code, storage: words.into_iter().map(word).collect(), contract, cells }
+    let words = cells.iter().filter(|(_, value)| value.len() <= 32);
+    let storage = words.map(|(slot, value)| (B256::from(*slot), B256::left_padding_from(value))).collect();
+    // A word does not tell with how many zeros native contracts begin some values.
+    let is_word = |value: &Bytes| value.len() <= 32 && value.first() != Some(&0);
+    let cells = cells.into_iter().filter(|(_, value)| !is_word(value)).collect();
+    Written { nonce, balance, code, storage, contract, cells }
 }
 
 #[derive(Deserialize)]
