@@ -114,6 +114,8 @@ pub struct DevChain {
     report_reverts: bool,
     policy: CallPolicy,
     version: alloc::string::String,
+    /// Whether a change has begun of which nothing stays if it fails.
+    pub(super) is_changing: bool,
 }
 
 impl DevChain {
@@ -157,6 +159,7 @@ impl DevChain {
             report_reverts: config.report_reverts,
             policy: config.policy,
             version: config.version,
+            is_changing: false,
         })
     }
 
@@ -227,6 +230,20 @@ impl DevChain {
     pub fn clock_mut(&mut self) -> &mut Clock {
         self.work.clear();
         &mut self.clock
+    }
+
+    /// Changes the clock as [`Self::clock_mut`] does, unless the change fails.
+    ///
+    /// # Errors
+    /// Those of the change.
+    pub fn change_clock<T>(
+        &mut self,
+        change: impl FnOnce(&mut Clock) -> Result<T, DevError>,
+    ) -> Result<T, DevError> {
+        let mut clock = self.clock;
+        let changed = change(&mut clock)?;
+        *self.clock_mut() = clock;
+        Ok(changed)
     }
 
     /// The header fields that the miner chooses.
@@ -310,10 +327,41 @@ impl DevChain {
     /// impersonated; `now` is the host's time in seconds since 1970.
     ///
     /// # Errors
-    /// [`DevError::Pool`]; with instant mining also those of [`Self::mine`], [`DevError::NotMined`] and
-    /// [`DevError::Reverted`]. As in the reference node, a waiting transaction is [`DevError::NotMined`] where reverts
-    /// are reported.
+    /// [`DevError::Pool`]; with instant mining also those of [`Self::mine`], after which nothing has changed,
+    /// [`DevError::NotMined`] and [`DevError::Reverted`]. As in the reference node, a waiting transaction is
+    /// [`DevError::NotMined`] where reverts are reported.
     pub fn submit(&mut self, transaction: Transaction, sender: Address, now: u64) -> Result<B256, DevError> {
+        if self.mining != Mining::Instant {
+            return self.add(transaction, sender).map(|(hash, _)| hash);
+        }
+        let before = self.begin();
+        let sent = self.add_and_mine(transaction, sender, now);
+        self.end(before, sent.is_ok());
+        sent?
+    }
+
+    /// Adds a transaction to the pool and mines it. The outer error is one after which nothing is to stay.
+    fn add_and_mine(
+        &mut self,
+        transaction: Transaction,
+        sender: Address,
+        now: u64,
+    ) -> Result<Result<B256, DevError>, DevError> {
+        let (hash, waits) = self.add(transaction, sender)?;
+        if waits && !self.report_reverts {
+            return Ok(Ok(hash));
+        }
+        self.slow.clear();
+        let mined = self.mine_pool(now);
+        match (self.outcome(hash), mined) {
+            // Blocks after that of the transaction do not concern its sender.
+            (Err(DevError::NotMined), Err(error)) => Err(error),
+            (outcome, _) => Ok(outcome),
+        }
+    }
+
+    /// Adds a transaction to the pool. Returns its hash, and whether it waits for earlier nonces.
+    fn add(&mut self, transaction: Transaction, sender: Address) -> Result<(B256, bool), DevError> {
         let hash = transaction.hash();
         let account = self.account(&sender);
         if self.fork.is_some() {
@@ -325,18 +373,8 @@ impl DevChain {
         let context =
             PoolContext { network, head, target: self.miner_settings.target(), asker: Some(self.asker) };
         let added = self.pool.add(&context, transaction, sender, account.as_ref())?;
-        let waits = added.pending.is_empty();
         self.note_pending(&added.pending);
-        if self.mining != Mining::Instant || waits && !self.report_reverts {
-            return Ok(hash);
-        }
-        self.slow.clear();
-        let mined = self.mine_pool(now);
-        match (self.outcome(hash), mined) {
-            // Blocks after that of the transaction do not concern its sender.
-            (Err(DevError::NotMined), Err(error)) => Err(error),
-            (outcome, _) => outcome,
-        }
+        Ok((hash, added.pending.is_empty()))
     }
 
     /// The result of a transaction that should have been mined by the last block.

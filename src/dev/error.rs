@@ -38,9 +38,9 @@ pub enum DevError {
     /// A time that leaves no room for later blocks.
     #[error("Timestamp error: {0} is later than this chain can have: choose a time up to {last}, or remove a fixed interval of blocks", last = super::LAST_TIME)]
     Time(u64),
-    /// More blocks in one request than [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
-    #[error("{0} blocks at once, at most {max}", max = super::MAX_BLOCKS_AT_ONCE)]
-    TooManyBlocks(u64),
+    /// More blocks than one request may mine, such as [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
+    #[error("{count} blocks at once, at most {most}")]
+    TooManyBlocks { count: u64, most: u64 },
     /// The chain has no block so far below its head, or no longer the state after it.
     #[error(
         "{depth} blocks cannot be removed above block {head}: the chain does not hold the state before them"
@@ -52,9 +52,8 @@ pub enum DevError {
     /// There are [`MAX_SNAPSHOTS`](super::MAX_SNAPSHOTS) snapshots.
     #[error("there are {max} snapshots, which is the limit: revert to an earlier one, or reset the chain", max = super::MAX_SNAPSHOTS)]
     TooManySnapshots,
-    /// The time limit of the request expired before all its blocks were mined. The blocks mined so far stay on the
-    /// chain.
-    #[error("the time limit was reached after {mined} blocks: ask for fewer blocks at once")]
+    /// The time limit of the request expired before all its blocks were mined. None of them stays on the chain.
+    #[error("the time limit was reached after {mined} blocks, none of which stays: ask for fewer blocks at once")]
     TimeLimit { mined: u64 },
     #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
     TooSlow(B256),

@@ -40,9 +40,8 @@ impl DevChain {
         let work = self.bitcoin_work(&block.header).solved(difficulty, ATTEMPTS);
         let work = work.ok_or(DevError::Difficulty(difficulty))?;
         let sealed = work.seal(block.header.clone(), rules).ok_or(DevError::Difficulty(difficulty))?;
-        self.clock.mined(sealed.timestamp, now);
+        let imported = self.append(sealed, block, now)?;
         self.last_tick = Some(now);
-        let imported = self.append(sealed, block)?;
         if let Some(bitcoin) = &self.bitcoin {
             bitcoin.add_merge_mined(&work);
         }
@@ -76,20 +75,21 @@ impl DevChain {
     /// Mines `count` blocks.
     ///
     /// # Errors
-    /// As [`Self::mine`]; the blocks mined before the error stay on the chain.
+    /// As [`Self::mine`]. Nothing has changed then.
     pub fn mine_many(&mut self, count: u64, spacing: Spacing, now: u64) -> Result<(), DevError> {
         if count > MAX_BLOCKS_AT_ONCE {
-            return Err(DevError::TooManyBlocks(count));
+            return Err(DevError::TooManyBlocks { count, most: MAX_BLOCKS_AT_ONCE });
         }
-        for index in 0..count {
-            match spacing {
-                Spacing::Each(seconds) => self.space(seconds, now)?,
-                Spacing::Later(seconds) if index > 0 => self.space(seconds, now)?,
-                _ => {}
-            }
-            self.mine_after(index, now)?;
-        }
-        Ok(())
+        self.attempt(|chain| {
+            (0..count).try_for_each(|index| {
+                match spacing {
+                    Spacing::Each(seconds) => chain.space(seconds, now)?,
+                    Spacing::Later(seconds) if index > 0 => chain.space(seconds, now)?,
+                    _ => {}
+                }
+                chain.mine_after(index, now).map(drop)
+            })
+        })
     }
 
     fn space(&mut self, seconds: u64, now: u64) -> Result<(), DevError> {
@@ -151,14 +151,19 @@ impl DevChain {
     }
 
     /// Sets when blocks are mined. Instant mining mines the transactions of the pool at once.
+    ///
+    /// # Errors
+    /// As [`Self::mine`]. Nothing has changed then.
     pub fn set_mining(&mut self, mining: Mining, now: u64) -> Result<(), DevError> {
-        self.mining = mining;
-        self.paused = None;
-        self.last_tick = Some(now);
-        if mining == Mining::Instant && self.pool.pending_len() > 0 {
-            self.mine_pool(now)?;
-        }
-        Ok(())
+        self.attempt(|chain| {
+            chain.mining = mining;
+            chain.paused = None;
+            chain.last_tick = Some(now);
+            match mining == Mining::Instant && chain.pool.pending_len() > 0 {
+                true => chain.mine_pool(now),
+                false => Ok(()),
+            }
+        })
     }
 
     /// Mines on demand only, until [`Self::resume`].
@@ -169,8 +174,11 @@ impl DevChain {
     }
 
     /// Restores the mining mode from before [`Self::pause`].
+    ///
+    /// # Errors
+    /// As [`Self::set_mining`].
     pub fn resume(&mut self, now: u64) -> Result<(), DevError> {
-        match self.paused.take() {
+        match self.paused {
             Some(mining) => self.set_mining(mining, now),
             None => Ok(()),
         }
@@ -181,9 +189,11 @@ impl DevChain {
         self.chain.view().headers().fork_detection_after(&head).unwrap_or_default()
     }
 
-    fn append(&mut self, sealed: SealedHeader, block: Assembled) -> Result<Imported, DevError> {
+    fn append(&mut self, sealed: SealedHeader, block: Assembled, now: u64) -> Result<Imported, DevError> {
         let Assembled { uncles, transactions, executed, dropped, .. } = block;
+        let time = sealed.timestamp;
         let imported = self.chain.append(sealed, uncles, transactions, executed)?;
+        self.clock.mined(time, now);
         for (hash, error) in dropped {
             if error.is_interruption() {
                 self.slow.push(hash);
@@ -248,8 +258,7 @@ impl DevChain {
     pub fn submit_work(&mut self, submission: &Submission, now: u64) -> Result<Imported, DevError> {
         let network = self.chain.view().network();
         let (sealed, block) = self.work.solve(&submission.work, submission.named, network)?;
-        self.clock.mined(sealed.timestamp, now);
-        self.append(sealed, block)
+        self.append(sealed, block, now)
     }
 
     /// Imports a complete block from another source after verifying and executing it.

@@ -19,6 +19,7 @@
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 //! | `typed_data` | the hash of typed data (EIP-712) |
 
+mod attempt;
 mod bitcoin;
 mod bitcoin_chain;
 mod block_limits;

@@ -22,7 +22,7 @@ impl DevChain {
 
     /// Replaces the newest blocks by as many others. `fill` sends the transactions of the new block with this index to the
     /// pool, which has no other transactions meanwhile. `now` is the host's time in seconds since 1970. After an error
-    /// the chain is unchanged.
+    /// nothing has changed.
     ///
     /// # Errors
     /// Those of [`Self::rollback`], of [`Self::mine`] and of `fill`; [`DevError::NotMined`] if a block cannot hold all its
@@ -34,14 +34,9 @@ impl DevChain {
         fill: &mut dyn FnMut(&mut Self, u64) -> Result<(), E>,
     ) -> Result<(), E> {
         if depth > MAX_BLOCKS_AT_ONCE {
-            return Err(DevError::TooManyBlocks(depth).into());
+            return Err(DevError::TooManyBlocks { count: depth, most: MAX_BLOCKS_AT_ONCE }.into());
         }
-        let before = self.clone();
-        let replaced = self.replace_blocks(depth, now, fill);
-        if replaced.is_err() {
-            *self = before;
-        }
-        replaced
+        self.attempt(|chain| chain.replace_blocks(depth, now, fill))
     }
 
     fn replace_blocks<E: From<DevError>>(

@@ -414,7 +414,7 @@ fn dev_code(error: &DevError) -> i32 {
         DevError::NotBitcoin(_) | DevError::Bitcoin(_) | DevError::Native(_) | DevError::TooDeep { .. } => {
             -32602
         }
-        DevError::TooManyBlocks(_)
+        DevError::TooManyBlocks { .. }
         | DevError::TooManySnapshots
         | DevError::TooLarge
         | DevError::TimeLimit { .. } => -32005,

@@ -85,11 +85,11 @@ fn mining_stops_at_the_time_limit_and_during_shutdown() {
     interrupt(&mut dev, 5, false, false);
     let (code, text) = dev.refused("hardhat_mine", json!(["0x9"]));
     assert_eq!((code, text.contains("after 5 blocks")), (-32005, true), "{text}");
-    assert_eq!(dev.number("eth_blockNumber", json!([])), 5);
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 0);
     interrupt(&mut dev, 5, true, true);
     let (_, text) = dev.refused("evm_mine", json!([]));
     assert!(text.contains("shutting down"), "{text}");
-    assert_eq!(dev.number("eth_blockNumber", json!([])), 5);
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 0);
 }
 
 #[test]

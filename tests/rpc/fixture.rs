@@ -57,6 +57,10 @@ impl BitcoinSide for Bitcoin {
 
     fn add_merge_mined(&self, _: &BitcoinWork) {}
 
+    fn begin(&self) {}
+
+    fn end(&self, _: bool) {}
+
     fn mine(&self, blocks: &BitcoinBlocks) -> Result<BitcoinTip, String> {
         Ok(BitcoinTip { height: blocks.commitments.len() as u32, hash: B256::ZERO })
     }

@@ -15,6 +15,7 @@ mod dev_signing;
 mod dev_sizes;
 mod dev_tools;
 mod dev_traces;
+mod dev_unchanged;
 mod estimates_recorded;
 mod events;
 mod execution_witness;

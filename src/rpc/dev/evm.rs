@@ -94,7 +94,7 @@ pub(super) const METHODS: &[Method] = &[
             let time = small(params, 0)?;
             let chain = chain(node)?;
             let parent = chain.view().head().timestamp;
-            chain.clock_mut().set_next(time, parent).map_err(RpcError::from)?;
+            chain.change_clock(|clock| clock.set_next(time, parent)).map_err(RpcError::from)?;
             done(&(), Level::Local)
         },
     ),
@@ -106,7 +106,7 @@ pub(super) const METHODS: &[Method] = &[
         |node, params| {
             let time = small(params, 0)?;
             let (chain, now) = chain_at(node)?;
-            let ahead = chain.clock_mut().set(time, now).map_err(RpcError::from)?;
+            let ahead = chain.change_clock(|clock| clock.set(time, now)).map_err(RpcError::from)?;
             done(&u64::try_from(ahead).unwrap_or(0), Level::Local)
         },
     ),
@@ -250,7 +250,7 @@ fn increase_time(node: &mut dyn LocalNode, params: Params<'_>) -> Result<Handler
     let seconds = seconds.ok_or_else(|| ParamError::Seconds(params.text(0)))?;
     let (chain, now) = chain_at(node)?;
     let parent = chain.view().head().timestamp;
-    let ahead = chain.clock_mut().increase(seconds, parent, now).map_err(RpcError::from)?;
+    let ahead = chain.change_clock(|clock| clock.increase(seconds, parent, now)).map_err(RpcError::from)?;
     done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
 }
 
@@ -286,14 +286,14 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<(), Failure> {
         _ => (optional_small(params, 0)?.map(U256::from), U256::from(1)),
     };
     let (chain, now) = chain_at(node)?;
-    // As for hardhat, 0 stands for no timestamp: no block can have it.
-    if let Some(timestamp) = timestamp.filter(|timestamp| !timestamp.is_zero()) {
-        let parent = chain.view().head().timestamp;
-        let time = u64::try_from(timestamp).unwrap_or(u64::MAX);
-        chain.clock_mut().set_next(time, parent).map_err(RpcError::from)?;
-    }
-    chain
-        .mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), Spacing::Clock, now)
-        .map_err(RpcError::from)?;
-    Ok(())
+    let mined = chain.attempt(|chain| {
+        // As for hardhat, 0 stands for no timestamp: no block can have it.
+        if let Some(timestamp) = timestamp.filter(|timestamp| !timestamp.is_zero()) {
+            let parent = chain.view().head().timestamp;
+            let time = u64::try_from(timestamp).unwrap_or(u64::MAX);
+            chain.change_clock(|clock| clock.set_next(time, parent))?;
+        }
+        chain.mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), Spacing::Clock, now)
+    });
+    Ok(mined.map_err(RpcError::from)?)
 }

@@ -59,6 +59,17 @@ struct Blocks {
     mined_on_tip: u32,
     /// Number of coinbases made.
     made: u64,
+    /// What was there when a change of the development chain began, if one that may fail is in progress.
+    before: Option<Before>,
+}
+
+/// The chain at the begin of a change. Readers see no block above it until the change has ended.
+#[derive(Debug)]
+struct Before {
+    blocks: usize,
+    pending: Option<BlockCoinbase>,
+    mined_on_tip: u32,
+    made: u64,
 }
 
 #[derive(Debug)]
@@ -78,30 +89,30 @@ impl RegtestChain {
         header[76..].copy_from_slice(&GENESIS_NONCE.to_le_bytes());
         let hash = BitcoinHeader::from(&header).hash();
         let block = Block { header, hash, coinbase: Some(coinbase) };
-        let blocks = Blocks { blocks: vec![block], pending: None, mined_on_tip: 0, made: 0 };
+        let blocks = Blocks { blocks: vec![block], pending: None, mined_on_tip: 0, made: 0, before: None };
         Self { blocks: Mutex::new(blocks), every: every.max(1), changes: watch::Sender::default() }
     }
 
     /// The newest block.
     pub fn tip(&self) -> BitcoinTip {
-        self.lock().tip()
+        tip_of(self.lock().shown())
     }
 
     /// At most `count` headers from a height on.
     pub fn headers(&self, from: u32, count: usize) -> Vec<[u8; HEADER_LEN]> {
         let blocks = self.lock();
-        blocks.blocks.iter().skip(from as usize).take(count).map(|block| block.header).collect()
+        blocks.shown().iter().skip(from as usize).take(count).map(|block| block.header).collect()
     }
 
     /// The coinbase of the block at a height; `None` if there is no such block, or if it is older than those that are kept.
     pub fn coinbase(&self, height: u32) -> Option<BlockCoinbase> {
-        self.lock().blocks.get(height as usize)?.coinbase.clone()
+        self.lock().shown().get(height as usize)?.coinbase.clone()
     }
 
     /// The coinbase with this hash, in internal byte order, of the blocks whose coinbases are kept.
     pub(super) fn transaction(&self, hash: &B256) -> Option<BlockCoinbase> {
         let blocks = self.lock();
-        let mut kept = blocks.blocks.iter().rev().map_while(|block| block.coinbase.as_ref());
+        let mut kept = blocks.shown().iter().rev().map_while(|block| block.coinbase.as_ref());
         kept.find(|coinbase| coinbase.hash == *hash).cloned()
     }
 
@@ -121,13 +132,14 @@ impl RegtestChain {
 }
 
 impl Blocks {
-    fn tip(&self) -> BitcoinTip {
-        let hash = self.blocks.last().map_or(B256::ZERO, |block| block.hash);
-        BitcoinTip { height: self.tip_height(), hash }
+    /// The blocks that readers see.
+    fn shown(&self) -> &[Block] {
+        let shown = self.before.as_ref().map_or(self.blocks.len(), |before| before.blocks);
+        self.blocks.get(..shown).unwrap_or(&self.blocks)
     }
 
-    fn tip_height(&self) -> u32 {
-        u32::try_from(self.blocks.len().saturating_sub(1)).unwrap_or(u32::MAX)
+    fn tip(&self) -> BitcoinTip {
+        tip_of(&self.blocks)
     }
 
     /// The median of the times of a block and those below it.
@@ -157,12 +169,21 @@ impl Blocks {
     fn push(&mut self, header: [u8; HEADER_LEN], coinbase: BlockCoinbase) {
         let hash = BitcoinHeader::from(&header).hash();
         self.blocks.push(Block { header, hash, coinbase: Some(coinbase) });
+    }
+
+    /// Goes on with a new newest block.
+    fn begin_on_tip(&mut self) {
         self.mined_on_tip = 0;
         self.pending = None;
-        let old = self.blocks.len().checked_sub(KEPT_COINBASES as usize + 1);
-        if let Some(block) = old.and_then(|height| self.blocks.get_mut(height)) {
-            block.coinbase = None;
+        if self.before.is_none() {
+            self.drop_old_coinbases();
         }
+    }
+
+    fn drop_old_coinbases(&mut self) {
+        let old = self.blocks.len().saturating_sub(KEPT_COINBASES as usize);
+        let old = self.blocks.iter_mut().take(old).rev().take_while(|block| block.coinbase.is_some());
+        old.for_each(|block| block.coinbase = None);
     }
 
     /// Mines blocks after the newest one.
@@ -181,7 +202,7 @@ impl Blocks {
 
     /// Puts blocks in the place of those above a height.
     fn replace(&mut self, parent: u32, blocks: &BitcoinBlocks) -> Result<(), String> {
-        let (tip, count) = (self.tip_height(), blocks.commitments.len());
+        let (tip, count) = (self.tip().height, blocks.commitments.len());
         let lowest = tip.saturating_sub(KEPT_COINBASES);
         if parent > tip || parent < lowest {
             return Err(format!("Bitcoin blocks can follow heights from {lowest} to {tip}, not {parent}"));
@@ -200,9 +221,12 @@ impl Blocks {
             u32::try_from(blocks.time).map_err(|_| "the chain's time is later than Bitcoin's can be")?;
         let removed = self.blocks.split_off(parent as usize + 1);
         let extended = self.extend(&blocks.commitments, time);
-        if extended.is_err() {
-            self.blocks.truncate(parent as usize + 1);
-            self.blocks.extend(removed);
+        match extended {
+            Ok(()) => self.begin_on_tip(),
+            Err(_) => {
+                self.blocks.truncate(parent as usize + 1);
+                self.blocks.extend(removed);
+            }
         }
         extended
     }
@@ -246,20 +270,57 @@ impl BitcoinSide for RegtestChain {
         let coinbase = blocks.pending.take().filter(|coinbase| coinbase.transaction == work.coinbase);
         if let (true, Some(coinbase)) = (is_valid, coinbase) {
             blocks.push(work.header, coinbase);
+            blocks.begin_on_tip();
+            let is_shown = blocks.before.is_none();
             drop(blocks);
-            self.changes.send_replace(());
+            if is_shown {
+                self.changes.send_replace(());
+            }
         }
+    }
+
+    fn begin(&self) {
+        let mut blocks = self.lock();
+        blocks.before = Some(Before {
+            blocks: blocks.blocks.len(),
+            pending: blocks.pending.clone(),
+            mined_on_tip: blocks.mined_on_tip,
+            made: blocks.made,
+        });
+    }
+
+    fn end(&self, stays: bool) {
+        let mut blocks = self.lock();
+        let Some(before) = blocks.before.take() else { return };
+        if stays {
+            let is_longer = blocks.blocks.len() > before.blocks;
+            blocks.drop_old_coinbases();
+            drop(blocks);
+            if is_longer {
+                self.changes.send_replace(());
+            }
+            return;
+        }
+        blocks.blocks.truncate(before.blocks);
+        blocks.pending = before.pending;
+        blocks.mined_on_tip = before.mined_on_tip;
+        blocks.made = before.made;
     }
 
     fn mine(&self, blocks: &BitcoinBlocks) -> Result<BitcoinTip, String> {
         let mut chain = self.lock();
-        let parent = blocks.parent.unwrap_or(chain.tip_height());
+        let parent = blocks.parent.unwrap_or(chain.tip().height);
         chain.replace(parent, blocks)?;
         let tip = chain.tip();
         drop(chain);
         self.changes.send_replace(());
         Ok(tip)
     }
+}
+
+fn tip_of(blocks: &[Block]) -> BitcoinTip {
+    let height = u32::try_from(blocks.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    BitcoinTip { height, hash: blocks.last().map_or(B256::ZERO, |block| block.hash) }
 }
 
 /// A header without its nonce.
@@ -273,9 +334,12 @@ fn header_of(version: u32, previous: &B256, root: &B256, time: u32) -> [u8; HEAD
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use rootlight::consensus::bitcoin::{hash_number, reversed};
     use rootlight::consensus::mining::named_hash;
+    use rootlight::dev::{DevAccounts, DevChain, DevConfig, DevError, Spacing};
 
     fn blocks(count: usize, parent: Option<u32>) -> BitcoinBlocks {
         BitcoinBlocks { commitments: vec![None; count], parent, time: u64::from(GENESIS_TIME) + 1_000 }
@@ -345,6 +409,54 @@ mod tests {
         chain.add_merge_mined(&near.unwrap());
         assert_eq!(chain.tip().height, before.height + 1);
         check(&chain);
+    }
+
+    /// Merge-mines headers, each a second later than the one before.
+    fn merge_mine(chain: &RegtestChain, count: u32) {
+        let newest = chain.lock().blocks.len();
+        let first = chain.lock().median_time(newest) + 1_000;
+        for time in (first..).take(count as usize) {
+            let work = chain.next(&B256::ZERO, u64::from(time)).solved(U256::from(3), ATTEMPTS);
+            chain.add_merge_mined(&work.unwrap());
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_change_are_shown_when_it_has_ended_and_are_gone_if_it_has_failed() {
+        let chain = RegtestChain::new(2);
+        let mut changes = chain.changes();
+        merge_mine(&chain, 3);
+        let before = (chain.tip(), chain.headers(0, 9), chain.coinbase(0));
+        changes.mark_unchanged();
+        for stays in [false, true] {
+            chain.begin();
+            // More than the coinbases that are kept.
+            merge_mine(&chain, 2 * KEPT_COINBASES + 5);
+            assert_eq!((chain.tip(), chain.headers(0, 9), chain.coinbase(0)), before);
+            assert!(!changes.has_changed().unwrap());
+            chain.end(stays);
+        }
+        assert!(changes.has_changed().unwrap());
+        assert_eq!(chain.tip().height, 1 + KEPT_COINBASES + 3, "with the header that was mined before");
+        assert_eq!((chain.coinbase(0), chain.coinbase(4)), (None, None));
+        assert!(chain.coinbase(5).is_some());
+        check(&chain);
+    }
+
+    #[test]
+    fn a_reorganisation_that_fails_leaves_no_bitcoin_blocks() {
+        let bitcoin = Arc::new(RegtestChain::new(1));
+        let mut dev = DevChain::new(DevConfig::new(&DevAccounts::default())).unwrap();
+        dev.set_bitcoin(bitcoin.clone());
+        dev.mine_many(5, Spacing::Clock, 1_800_000_000).unwrap();
+        let before = bitcoin.tip();
+        assert_eq!(before.height, 5);
+        let mut fill = |_: &mut DevChain, index| if index < 2 { Ok(()) } else { Err(DevError::NotMined) };
+        assert_eq!(dev.reorganise(3, 1_800_000_000, &mut fill), Err(DevError::NotMined));
+        assert_eq!(bitcoin.tip(), before);
+        dev.reorganise(3, 1_800_000_000, &mut |_, _| Ok::<_, DevError>(())).unwrap();
+        assert_eq!(bitcoin.tip().height, 8);
+        check(&bitcoin);
     }
 
     #[test]
