@@ -116,6 +116,24 @@ fn mined_blocks_are_given_with_their_transactions() {
 }
 
 #[test]
+fn mined_blocks_that_an_answer_cannot_hold_are_not_mined() {
+    let mut dev = dev(Mining::Manual);
+    let (code, text) = dev.refused("evm_mine_detailed", json!([{"blocks": 2_001}]));
+    assert_eq!((code, text.as_str()), (-32005, "2001 blocks at once, at most 2000"));
+    assert_eq!(dev.get("evm_mine_detailed", json!([{"blocks": 2_000}])).as_array().unwrap().len(), 2_000);
+    // Transactions with 200,000 digits each.
+    let data = format!("0x{}", "00".repeat(100_000));
+    for _ in 0..60 {
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "data": data, "gas": "0xf4240"}]));
+    }
+    let (height, before) = (dev.number("eth_blockNumber", json!([])), dev.get("txpool_status", json!([])));
+    let (code, text) = dev.refused("evm_mine_detailed", json!([{"blocks": 60}]));
+    assert!(text.contains("Response size limit"), "{code} {text}");
+    assert_eq!(dev.number("eth_blockNumber", json!([])), height);
+    assert_eq!(dev.get("txpool_status", json!([])), before);
+}
+
+#[test]
 fn the_newest_blocks_are_taken_back() {
     let mut dev = dev(Mining::Instant);
     dev.get("eth_sendTransaction", transfer(1));

@@ -1,22 +1,26 @@
 //! Snapshots, time and mining: `evm_*` and anvil's names for the same methods.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use alloy_primitives::U256;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{brief, chain, chain_at, number, optional_small, quantity, small, unit, write};
 use crate::{
-    dev::{Mining, Spacing},
+    dev::{DevError, MAX_BLOCKS_AT_ONCE, Mining, Spacing},
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
+        limits::MAX_RESPONSE,
         method::{Failure, HandlerOutput, Method, done, optional, required},
         params::{Params, parse_data},
         render,
     },
 };
+
+/// Most blocks of `evm_mine_detailed`. An empty block takes 3 KB of the answer.
+const MOST_DETAILED: u64 = 2_000;
 
 pub(super) const METHODS: &[Method] = &[
     write(
@@ -46,7 +50,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "Mines one block or the given number of blocks; the first may have a given timestamp, for which 0 stands for none.",
         |node, params| {
-            mine(node, params)?;
+            mine(node, params, MAX_BLOCKS_AT_ONCE)?;
             done(&(), Level::Local)
         },
     )),
@@ -54,7 +58,7 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_mine_detailed", &["anvil_mine_detailed", "evm_mineDetailed", "anvil_mineDetailed"]),
         &[optional("options", "QUANTITY or {timestamp, blocks}")],
         "array of block objects",
-        "As evm_mine, with the mined blocks and their transactions.",
+        "As evm_mine, with the mined blocks and their transactions; at most 2,000 blocks.",
         mine_detailed,
     ),
     write(
@@ -264,20 +268,32 @@ struct MineOptions<'a> {
 }
 
 fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
-    let first = chain(node)?.view().head().number.saturating_add(1);
-    mine(node, params)?;
-    let (snapshot, interrupt) = (node.snapshot(), || false);
-    let view = snapshot.view(node.now(), &interrupt);
-    let mut blocks = Vec::new();
-    for number in first..=view.head()?.number {
-        if let Some(header) = view.header_by_number(number)? {
-            blocks.push(render::block(&*view, &header, true)?);
-        }
-    }
-    done(&blocks, Level::Local)
+    let before = chain(node)?.begin();
+    let blocks = mine(node, params, MOST_DETAILED).and_then(|first| blocks_from(node, first));
+    chain(node)?.end(before, blocks.is_ok());
+    done(&blocks?, Level::Local)
 }
 
-fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<(), Failure> {
+/// The blocks from a height on, as far as an answer can hold them.
+fn blocks_from(node: &mut dyn LocalNode, first: u64) -> Result<Vec<Box<RawValue>>, Failure> {
+    let (snapshot, interrupt) = (node.snapshot(), || false);
+    let view = snapshot.view(node.now(), &interrupt);
+    let (mut blocks, mut size) = (Vec::new(), "[]".len());
+    for number in first..=view.head()?.number {
+        if let Some(header) = view.header_by_number(number)? {
+            let block = to_raw_value(&render::block(&*view, &header, true)?)?;
+            size = size.saturating_add(block.get().len()).saturating_add(",".len());
+            if size > MAX_RESPONSE {
+                return Err(RpcError::ResponseSize(MAX_RESPONSE).into());
+            }
+            blocks.push(block);
+        }
+    }
+    Ok(blocks)
+}
+
+/// Mines blocks and returns the height of the first one.
+fn mine(node: &mut dyn LocalNode, params: Params<'_>, most: u64) -> Result<u64, Failure> {
     let (timestamp, blocks) = match params.object::<MineOptions<'_>>(0, "mining options") {
         Ok(Some(options)) => {
             let read = |raw: Option<&RawValue>| raw.map(number).transpose();
@@ -285,7 +301,12 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<(), Failure> {
         }
         _ => (optional_small(params, 0)?.map(U256::from), U256::from(1)),
     };
+    let count = u64::try_from(blocks).unwrap_or(u64::MAX);
+    if count > most {
+        return Err(RpcError::from(DevError::TooManyBlocks { count, most }).into());
+    }
     let (chain, now) = chain_at(node)?;
+    let first = chain.view().head().number.saturating_add(1);
     let mined = chain.attempt(|chain| {
         // As for hardhat, 0 stands for no timestamp: no block can have it.
         if let Some(timestamp) = timestamp.filter(|timestamp| !timestamp.is_zero()) {
@@ -293,7 +314,8 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<(), Failure> {
             let time = u64::try_from(timestamp).unwrap_or(u64::MAX);
             chain.change_clock(|clock| clock.set_next(time, parent))?;
         }
-        chain.mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), Spacing::Clock, now)
+        chain.mine_many(count, Spacing::Clock, now)
     });
-    Ok(mined.map_err(RpcError::from)?)
+    mined.map_err(RpcError::from)?;
+    Ok(first)
 }
