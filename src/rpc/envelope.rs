@@ -20,6 +20,7 @@ pub use super::limits::{BATCH_LIMIT, MAX_BATCH, MAX_DEPTH, MAX_ID, MAX_RESPONSE}
 use super::{
     error::{EnvelopeError, RpcError, error_object},
     method::Method,
+    named::in_order,
 };
 use crate::types::json::{MembersError, for_each_member};
 
@@ -209,10 +210,11 @@ impl RequestFields<'_> {
         }
         let method = self.method.ok_or(RpcError::InvalidRequest)?;
         let method: String = serde_json::from_str(method.get()).map_err(|_| RpcError::InvalidRequest)?;
-        Ok(Call { method, row: None, params: self.params()? })
+        let params = self.params(&method)?;
+        Ok(Call { method, row: None, params })
     }
 
-    fn params(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
+    fn params(&self, method: &str) -> Result<Vec<Box<RawValue>>, RpcError> {
         let Some(raw) = self.params else { return Ok(Vec::new()) };
         match raw.get().as_bytes().first() {
             Some(b'[') => {
@@ -222,7 +224,7 @@ impl RequestFields<'_> {
             }
             Some(b'n') => Ok(Vec::new()),
             Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
-            Some(b'{') => Err(RpcError::ParameterCount),
+            Some(b'{') => in_order(method, raw),
             _ => Err(RpcError::InvalidRequest),
         }
     }

@@ -70,6 +70,7 @@ mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
 mod mode;
+mod named;
 mod notify;
 #[cfg(all(feature = "catalogue", feature = "local"))]
 mod otterscan;

@@ -186,6 +186,28 @@ fn the_newest_blocks_are_replaced_by_others_with_their_own_transactions() {
     assert_ne!(head(&mut dev), empty);
 }
 
+/// alloy has no other form.
+#[test]
+fn the_parameters_of_a_reorganisation_may_have_names() {
+    let mut dev = dev(Mining::Instant);
+    dev.get("eth_sendTransaction", transfer(1));
+    let before = head(&mut dev);
+    let pair = json!([{"from": ALICE, "to": BOB, "value": "0x8"}, 0]);
+    assert_eq!(dev.get("anvil_reorg", json!({"tx_block_pairs": [pair], "depth": 1})), Value::Null);
+    assert_ne!(head(&mut dev), before);
+    assert_eq!(dev.number("eth_getBlockTransactionCountByNumber", json!(["0x1"])), 2, "with REMASC's");
+    dev.get("anvil_reorg", json!({"depth": "0x1"}));
+    assert_eq!(dev.number("eth_getBlockTransactionCountByNumber", json!(["0x1"])), 1);
+    for (method, params) in [
+        ("anvil_reorg", json!({"tx_block_pairs": []})),
+        ("anvil_reorg", json!({"depth": 1, "transactions": []})),
+        ("anvil_rollback", json!({"depth": 1})),
+        ("eth_getBalance", json!({"address": ALICE})),
+    ] {
+        assert_eq!(dev.refused(method, params).0, -32602, "{method}");
+    }
+}
+
 #[test]
 fn a_reorganisation_that_fails_changes_nothing() {
     let mut dev = dev(Mining::Instant);

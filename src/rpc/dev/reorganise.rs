@@ -37,7 +37,8 @@ pub(super) const METHODS: &[Method] = &[
                 .of(ParamSubject::Transactions),
         ],
         "null",
-        "Replaces the newest blocks by as many others, which have these transactions only. The pool stays.",
+        "Replaces the newest blocks by as many others, which have these transactions only. The pool stays. The parameters \
+         may be named, too: depth and tx_block_pairs.",
         reorganise,
     ),
 ];
