@@ -4,12 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use data_encoding::HEXLOWER;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
-use rootlight_node::fork::ForkBlock;
+use rootlight::consensus::Network;
+use rootlight::consensus::bitcoin::{double_sha256, reversed};
+use rootlight::consensus::mining::BitcoinWork;
+use rootlight::light::UnprovenPolicy;
+use rootlight::types::{B256, U256};
+use rootlight_node::fork::{ForkBlock, ForkOptions};
 use rootlight_node::local::LocalService;
 use serde_json::{Value, json};
 
-use super::fork::{Node, OTHER, TOKEN, forked, network, ok, tokens, trusted};
+use super::fork::{Node, OTHER, TOKEN, forked, height, network, ok, on, open_with, tokens, trusted};
 use crate::common::outcome;
 
 /// Everything that a test reads of the blocks below.
@@ -75,6 +81,89 @@ async fn a_block_that_was_read_shows_its_transactions() {
     assert_eq!(node.asked(), before);
 }
 
+/// Mines a block with a sibling, and blocks above them. Returns the height of the block that has the sibling as its uncle.
+async fn mine_uncle(chain: &LocalService) -> u64 {
+    let work = ok(chain, "mnr_getWork", json!([])).await;
+    let hash: B256 = work["blockHashForMergedMining"].as_str().unwrap().parse().unwrap();
+    for time in [1_800_000_000, 1_800_000_001] {
+        let BitcoinWork { header, coinbase, .. } =
+            BitcoinWork::new(&hash, time).solved(U256::from(1), 1_000).unwrap();
+        let leaf = reversed(&double_sha256(&coinbase));
+        let parts = [&header[..], &coinbase, leaf.as_slice()].map(|part| HEXLOWER.encode(part));
+        ok(chain, "mnr_submitBitcoinBlockTransactions", json!(["0x", parts[0], parts[1], parts[2]])).await;
+    }
+    let number = height(chain).await + 1;
+    ok(chain, "evm_mine", json!([{ "blocks": 3 }])).await;
+    number
+}
+
+/// The uncles of a block, by each of the methods that tell about them.
+async fn uncles(chain: &LocalService, number: u64) -> Vec<Value> {
+    let at = format!("{number:#x}");
+    let block = ok(chain, "eth_getBlockByNumber", json!([at, false])).await;
+    let uncle = ok(chain, "eth_getUncleByBlockNumberAndIndex", json!([at, "0x0"])).await;
+    assert_eq!((&block["uncles"][0], block["uncles"].as_array().unwrap().len()), (&uncle["hash"], 1));
+    vec![ok(chain, "eth_getUncleByBlockHashAndIndex", json!([block["hash"], "0x0"])).await, uncle]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uncles_that_were_read_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let network = network().await;
+    let number = mine_uncle(&network).await;
+    let (node, block) = (Node::of(network.clone(), &[]), trusted(&network, number + 2).await);
+    let chain = forked(&node, Some(folder.path()), block).await;
+    let first = uncles(&chain, number).await;
+    assert_eq!(first[0]["hash"], uncles(&network, number).await[0]["hash"]);
+    drop(chain);
+
+    let before = node.asked();
+    let chain = forked(&node, Some(folder.path()), block).await;
+    assert_eq!((uncles(&chain, number).await, node.asked() - before), (first.clone(), 0));
+    drop(chain);
+
+    // Those of another block, or of none, are not taken.
+    let entry = |entries: &mut [Entry], change: fn(&mut Vec<u8>)| {
+        let uncles = entries.iter_mut().find(|(key, _)| key.first() == Some(&UNCLES)).unwrap();
+        change(&mut uncles.1);
+    };
+    let changes: [fn(&mut Vec<u8>); 2] =
+        [|value| *value = vec![0xc0], |value| value.iter_mut().for_each(|byte| *byte ^= 1)];
+    for change in changes {
+        damage(folder.path(), |entries| entry(entries, change));
+        let before = node.asked();
+        let chain = forked(&node, Some(folder.path()), block).await;
+        assert_eq!(uncles(&chain, number).await, first);
+        assert!(node.asked() > before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_file_keeps_nothing_more_and_is_read_still() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::of(network().await, &[]);
+    let block = trusted(&node.chain, 10).await;
+    let with = async |most_file_bytes| {
+        let folder = Some(folder.path().into());
+        let options = ForkOptions { folder, most_file_bytes, ..ForkOptions::new(Network::regtest()) };
+        on(open_with(&[&node], UnprovenPolicy::Refuse, options, block).await.unwrap()).await.unwrap()
+    };
+    // A file is never empty, so that it is full at once. Whether the state and the blocks are on disk:
+    for (most_file_bytes, are_kept) in
+        [(1, [false; 2]), (1, [false; 2]), (u64::MAX, [false; 2]), (1, [true; 2])]
+    {
+        let chain = with(most_file_bytes).await;
+        let before = node.asked();
+        assert_eq!(tokens(&chain, OTHER).await, 40);
+        let between = node.asked();
+        read(&chain).await;
+        assert_eq!([before == between, between == node.asked()], are_kept, "{most_file_bytes}");
+    }
+}
+
+/// The first byte of the keys of uncles.
+const UNCLES: u8 = 2;
+
 const BLOCKS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
 
 fn file(folder: &Path) -> PathBuf {
@@ -91,7 +180,7 @@ fn damage(folder: &Path, change: impl Fn(&mut [Entry])) {
         let all = table.iter().unwrap().map(Result::unwrap);
         all.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).collect()
     };
-    assert!(entries.len() > 8, "contents of four blocks, and their transactions");
+    assert!(entries.len() > 3, "the parts of a block, and its transactions");
     change(&mut entries);
     let write = database.begin_write().unwrap();
     {

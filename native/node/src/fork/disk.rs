@@ -30,9 +30,6 @@ const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers")
 /// Parts of blocks below, as the chain encodes them.
 const BLOCKS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("blocks");
 
-/// Size of a file in bytes at which nothing more is kept in it: that of ten thousand blocks of the main network.
-const MOST_FILE_BYTES: u64 = 1 << 30;
-
 /// Longest file with the hash of a height or with a chain id, in bytes: the hash and the end of its line take 67.
 const MAX_NOTE_FILE: u64 = 128;
 
@@ -42,6 +39,8 @@ pub(super) struct ForkStore {
     database: Database,
     path: PathBuf,
     is_unproven: bool,
+    /// Size in bytes from which on nothing more is kept.
+    most_bytes: u64,
 }
 
 /// Why a file cannot be used, in words.
@@ -49,7 +48,12 @@ type Fault = String;
 
 impl ForkStore {
     /// Opens the file of a block in a folder; `None` if it cannot be used, so that the run does without.
-    pub(super) fn open(folder: &Path, block: &B256, unproven: UnprovenPolicy) -> Option<Self> {
+    pub(super) fn open(
+        folder: &Path,
+        block: &B256,
+        unproven: UnprovenPolicy,
+        most_bytes: u64,
+    ) -> Option<Self> {
         let name = match unproven {
             UnprovenPolicy::Refuse => "redb".to_owned(),
             UnprovenPolicy::Trust => "trust.redb".to_owned(),
@@ -59,7 +63,10 @@ impl ForkStore {
         let opened = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
         let opened = opened.and_then(|()| Database::create(&path).map_err(|error| error.to_string()));
         match opened {
-            Ok(database) => Some(Self { database, path, is_unproven: unproven != UnprovenPolicy::Refuse }),
+            Ok(database) => {
+                let is_unproven = unproven != UnprovenPolicy::Refuse;
+                Some(Self { database, path, is_unproven, most_bytes })
+            }
             Err(error) => {
                 info!(
                     "what is read below the fork is not kept on disk in this run: {}: {error}",
@@ -150,7 +157,7 @@ impl ForkStore {
 
     /// Adds something, unless the file is full.
     fn add(&self, put: impl FnOnce(&WriteTransaction) -> Result<(), Fault>) {
-        if std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= MOST_FILE_BYTES) {
+        if std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= self.most_bytes) {
             return;
         }
         let written = self.database.begin_write().map_err(text).and_then(|write| {
@@ -233,12 +240,13 @@ pub(super) fn keep_note(folder: &Path, chain_id: u64, block: ForkBlock, hash: B2
 
 #[cfg(test)]
 mod tests {
+    use super::super::start::MOST_FILE_BYTES;
     use super::*;
 
     #[test]
     fn values_are_kept_apart_by_the_way_in_which_they_were_accepted() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |unproven| ForkStore::open(folder.path(), &B256::ZERO, unproven);
+        let open = |unproven| ForkStore::open(folder.path(), &B256::ZERO, unproven, MOST_FILE_BYTES);
         let ways = [
             UnprovenPolicy::Refuse,
             UnprovenPolicy::Trust,

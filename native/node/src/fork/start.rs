@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(2);
 
+/// Usual limit of the size of a block's file in bytes: that of ten thousand blocks of the main network.
+pub(super) const MOST_FILE_BYTES: u64 = 1 << 30;
+
 /// How blocks are found and what is kept.
 #[derive(Debug, Clone)]
 pub struct ForkOptions {
@@ -34,6 +37,8 @@ pub struct ForkOptions {
     pub start: Option<LightStart>,
     /// The folder in which what is read is kept.
     pub folder: Option<PathBuf>,
+    /// Size of the file of a block in bytes from which on nothing more is kept in it.
+    pub most_file_bytes: u64,
     /// Whether a reset may name no other upstream than those of the start. Else a caller chooses what this host connects to.
     pub has_fixed_urls: bool,
     /// Limit of the time of one message.
@@ -48,6 +53,7 @@ impl ForkOptions {
             network,
             start: None,
             folder: None,
+            most_file_bytes: MOST_FILE_BYTES,
             has_fixed_urls: false,
             run_time: Duration::from_secs(RUN_SECONDS),
         }
@@ -79,7 +85,7 @@ pub(super) async fn begin(
 ) -> Result<Begun, ForkError> {
     let network = Arc::new(options.network.clone());
     let folder = options.folder.as_deref();
-    let open = |hash: &B256| ForkStore::open(folder?, hash, source.unproven);
+    let open = |hash: &B256| ForkStore::open(folder?, hash, source.unproven, options.most_file_bytes);
     let trusted = match (block, folder) {
         (ForkBlock::Number(number), Some(folder)) => kept_block(source, folder, &network, number).await,
         _ => block,
