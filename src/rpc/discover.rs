@@ -122,7 +122,7 @@ fn schema(kind: &str) -> Value {
         "null" => json!({"type": "null"}),
         "JSON integer" => json!({"type": "integer"}),
         "object" | "CALL" | "TRANSACTION" | "LOG_FILTER" | "TRACE_FILTER" | "TRACE_OPTIONS" | "OVERRIDE"
-        | "SIMULATION" | "TRACE_CALL_OPTIONS" => json!({"type": "object"}),
+        | "SIMULATION" | "TRACE_CALL_OPTIONS" | "CELLS" => json!({"type": "object"}),
         "BUNDLES" | "TRACED_CALLS" => json!({"type": "array"}),
         _ => json!({}),
     }

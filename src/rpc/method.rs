@@ -129,6 +129,8 @@ pub enum ParamSubject {
     Account,
     /// A contract: its code or storage.
     Contract,
+    /// Slots of contracts, by the contract.
+    Cells,
     /// A call object.
     Call,
     /// The calls of a simulation, with their overrides of state.

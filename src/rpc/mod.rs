@@ -102,6 +102,8 @@ mod simulation_error;
 mod state;
 #[cfg(all(feature = "catalogue", feature = "local"))]
 mod storage_range;
+#[cfg(feature = "catalogue")]
+mod storage_values;
 #[cfg(all(feature = "dev", feature = "light"))]
 mod subjects;
 #[cfg(feature = "catalogue")]

@@ -114,7 +114,7 @@ fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, F
 }
 
 /// A storage value as 32 bytes. Longer values, which native contracts store, are returned whole.
-fn word(value: &[u8]) -> Bytes {
+pub(super) fn word(value: &[u8]) -> Bytes {
     if value.len() >= 32 {
         return Bytes::copy_from_slice(value);
     }

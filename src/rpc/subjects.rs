@@ -14,6 +14,8 @@ use super::{
     params::{BlockParam, Params},
     simulate, trace,
 };
+#[cfg(feature = "catalogue")]
+use super::storage_values;
 use crate::types::Transaction;
 
 impl Call {
@@ -63,6 +65,10 @@ impl Method {
                 | ParamSubject::Filter
                 | ParamSubject::Block => {}
                 ParamSubject::Contract => all.push(params.address(position).ok()?),
+                #[cfg(feature = "catalogue")]
+                ParamSubject::Cells => all.extend(storage_values::contracts(params)?),
+                #[cfg(not(feature = "catalogue"))]
+                ParamSubject::Cells => return None,
                 ParamSubject::Call => all.push(call_object::message(params).ok()?.to?),
                 ParamSubject::Simulation => all.extend(simulate::contracts(params)?),
                 ParamSubject::Bundles => all.extend(debug::contracts(params)?),

@@ -62,6 +62,8 @@ static METHODS: &[&[Method]] = &[
     #[cfg(all(feature = "catalogue", feature = "local"))]
     super::storage_range::METHODS,
     #[cfg(feature = "catalogue")]
+    super::storage_values::METHODS,
+    #[cfg(feature = "catalogue")]
     super::work::METHODS,
 ];
 

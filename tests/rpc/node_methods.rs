@@ -166,3 +166,25 @@ fn a_transaction_that_reverts_has_a_hash_and_a_receipt_unless_failures_are_repor
         );
     }
 }
+
+#[test]
+fn cells_of_several_contracts_come_in_one_answer() {
+    let mut fixture = Fixture::new();
+    let contract = fixture.contract.as_str().unwrap().to_owned();
+    let word = |number: u8| format!("{}", B256::left_padding_from(&[number]));
+    let cells = json!({(contract.clone()): ["0x0", word(1), "0x0"], NOBODY: ["0x5"], BOB: []});
+    let values = fixture.dev.get("eth_getStorageValues", json!([cells, "latest"]));
+    assert_eq!(
+        values,
+        json!({(contract.clone()): [word(42), word(0), word(42)], NOBODY: [word(0)], BOB: []})
+    );
+    assert_eq!(fixture.dev.get("eth_getStorageValues", json!([cells, "0x0"]))[&contract][0], word(0));
+    assert_eq!(fixture.dev.get("eth_getStorageValues", json!([{}])), json!({}));
+    let slots = |count: usize| json!([{NOBODY: vec!["0x0"; count], BOB: ["0x0"]}]);
+    fixture.dev.get("eth_getStorageValues", slots(1_023));
+    let (code, text) = fixture.dev.refused("eth_getStorageValues", slots(1_024));
+    assert_eq!((code, text.contains("at most 1024")), (-32602, true), "{text}");
+    for wrong in [json!(null), json!([]), json!({"0x12": []}), json!({NOBODY: "0x0"}), json!({NOBODY: ["zz"]})] {
+        assert_eq!(fixture.dev.refused("eth_getStorageValues", json!([wrong])).0, -32602, "{wrong}");
+    }
+}

@@ -15,7 +15,8 @@ use support::dev::DevClient;
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
 /// Kinds of parameters that are objects, or may be.
-const OBJECTS: [&str; 11] = [
+const OBJECTS: [&str; 12] = [
+    "CELLS",
     "SIMULATION",
     "STATE_CONTEXT",
     "TRACE_CALL_OPTIONS",
@@ -47,6 +48,7 @@ fn good(param: &Param, genesis: &Value) -> Value {
         | "TRACE_CALL_OPTIONS" => {
             json!({})
         }
+        "CELLS" => json!({BRIDGE: ["0x0"]}),
         "SIMULATION" => json!({"blockStateCalls": [{}]}),
         "BUNDLES" | "TRACED_CALLS" => json!([]),
         "STATE_CONTEXT" => json!("latest"),

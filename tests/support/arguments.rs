@@ -32,6 +32,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         | "eth_getTransactionCount"
         | "ots_hasCode" => json!([contract, state]),
         "eth_getStorageAt" | "ext_getStorageBytesAt" => json!([contract, "0x0", state]),
+        "eth_getStorageValues" => json!([{(contract.as_str().unwrap_or_default()): [word, "0x1"]}, state]),
         "eth_getProof" | "ext_getProof" => json!([contract, [word], state]),
         "eth_getBlockByHash" => json!([hash, true]),
         "eth_getBlockByNumber" => json!([number, true]),

@@ -5,7 +5,7 @@ use alloy_primitives::U256;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use rootlight::rpc::{Method, Param, ParamSubject};
 use rootlight::types::Transaction;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::inspect::{NotAllowed, inspect};
 use super::rules::KeyRules;
@@ -77,6 +77,12 @@ fn naming(subject: ParamSubject, of: &[&str]) -> Vec<Value> {
             json!({"from": one, "to": one, "data": "0x00"}),
             json!({"input": "0x", "to": one[2..], "more": 1}),
         ],
+        ParamSubject::Cells => {
+            let slots = |name: &str| (name.to_owned(), json!(["0x0", "0x1"]));
+            let plain: Map<String, Value> = of.iter().map(|one| slots(one)).collect();
+            let short: Map<String, Value> = of.iter().map(|one| slots(&one[2..])).collect();
+            vec![json!(plain), json!(short)]
+        }
         ParamSubject::Simulation => {
             let calls: Vec<Value> = of.iter().map(|to| json!({"to": to})).collect();
             let apart: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
@@ -107,6 +113,13 @@ fn naming(subject: ParamSubject, of: &[&str]) -> Vec<Value> {
 /// Forms in which a parameter selects any contract, creates one, or that no handler accepts.
 fn any(subject: ParamSubject) -> Vec<Value> {
     match subject {
+        ParamSubject::Cells => vec![
+            json!([SHOP]),
+            json!([[SHOP, ["0x0"]]]),
+            json!({SHOP: "0x0"}),
+            json!({"0x12": ["0x0"]}),
+            json!({SHOP: ["zz"]}),
+        ],
         ParamSubject::Contract => vec![json!(7), json!([SHOP]), json!({"address": SHOP}), json!("0x12")],
         ParamSubject::Call | ParamSubject::Transaction => vec![
             json!({}),
@@ -181,6 +194,7 @@ fn each_parameter_that_could_name_an_account_says_what_it_refers_to() {
         for param in row.params {
             let fits = match param.kind {
                 "ADDRESS" => matches!(param.subject, ParamSubject::Account | ParamSubject::Contract),
+                "CELLS" => param.subject == ParamSubject::Cells,
                 "CALL" => param.subject == ParamSubject::Call,
                 "BUNDLES" => param.subject == ParamSubject::Bundles,
                 "TRACED_CALLS" => param.subject == ParamSubject::TracedCalls,
