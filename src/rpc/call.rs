@@ -241,6 +241,11 @@ pub(super) fn keys_of_call(
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
 /// one it is for that block itself, as in a call.
 fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    verified(&Quantity::from(estimated_gas(view, params)?))
+}
+
+/// The result of `eth_estimateGas`.
+pub(super) fn estimated_gas(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
     let header = block(view, &param)?;
     let call_block = match param {
@@ -248,7 +253,7 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput
         _ => CallBlock::inside(header),
     };
     match call_block.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
-        Estimate::Gas(gas) => verified(&Quantity::from(gas)),
+        Estimate::Gas(gas) => Ok(gas),
         Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),
         Estimate::Revert { output } => Err(reverted(view, output).into()),
         Estimate::Halt { reason: HaltReason::OutOfGas, cap } => Err(RpcError::GasAllowance(cap).into()),

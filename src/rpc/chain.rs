@@ -86,21 +86,24 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "QUANTITY",
         "The newest block's minimum gas price, or what a development chain demands, plus a tenth.",
-        |view, _| {
-            let minimum = match view.miner() {
-                Some(miner) => miner.price,
-                None => {
-                    let newest = view.header_by_number(newest_answerable_height(view)?)?;
-                    newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value())
-                }
-            };
-            let tenth = minimum.checked_div(U256::from(10)).unwrap_or_default();
-            verified(&Quantity(minimum.saturating_add(tenth)))
-        },
+        |view, _| verified(&Quantity(gas_price(view)?)),
     )
     .relayed()
     .costs(1),
 ];
+
+/// The price in wei with which a transaction is mined: a tenth above the minimum.
+pub(super) fn gas_price(view: &dyn View) -> Result<U256, Failure> {
+    let minimum = match view.miner() {
+        Some(miner) => miner.price,
+        None => {
+            let newest = view.header_by_number(newest_answerable_height(view)?)?;
+            newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value())
+        }
+    };
+    let tenth = minimum.checked_div(U256::from(10)).unwrap_or_default();
+    Ok(minimum.saturating_add(tenth))
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

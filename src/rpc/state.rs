@@ -80,13 +80,16 @@ fn account_at(view: &dyn View, address: &Address, block: &BlockParam) -> Result<
 fn nonce(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
     let (address, block) = (params.address(0)?, params.block(1)?);
     let nonce = match block {
-        BlockParam::Pending => {
-            let nonce = account_at(view, &address, &BlockParam::Latest)?.nonce;
-            view.next_nonce(&address, nonce)
-        }
+        BlockParam::Pending => next_nonce(view, &address)?,
         block => account_at(view, &address, &block)?.nonce,
     };
     verified(&Quantity::from(nonce))
+}
+
+/// The nonce of the account's next transaction.
+pub(super) fn next_nonce(view: &dyn View, address: &Address) -> Result<u64, Failure> {
+    let nonce = account_at(view, address, &BlockParam::Latest)?.nonce;
+    Ok(view.next_nonce(address, nonce))
 }
 
 fn code(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {

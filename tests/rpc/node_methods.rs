@@ -4,7 +4,7 @@ use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS};
 use crate::support::dev::DevClient;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::exec::CallPolicy;
-use rootlight::types::B256;
+use rootlight::types::{B256, Transaction, U256};
 use serde_json::{Value, json};
 
 /// The answer that a reference node with the same empty Bridge has given.
@@ -187,4 +187,38 @@ fn cells_of_several_contracts_come_in_one_answer() {
     for wrong in [json!(null), json!([]), json!({"0x12": []}), json!({NOBODY: "0x0"}), json!({NOBODY: ["zz"]})] {
         assert_eq!(fixture.dev.refused("eth_getStorageValues", json!([wrong])).0, -32602, "{wrong}");
     }
+}
+
+#[test]
+fn a_transaction_is_filled_with_what_its_sender_has_left_out() {
+    let mut fixture = Fixture::new();
+    let contract = fixture.contract.clone();
+    let object = json!({"from": ALICE, "to": contract, "value": "0x0", "data": "0x01"});
+    let filled = fixture.dev.get("eth_fillTransaction", json!([object]));
+    let tx = &filled["tx"];
+    assert_eq!(tx["gas"], fixture.dev.get("eth_estimateGas", json!([object])));
+    assert_eq!(tx["gasPrice"], fixture.dev.get("eth_gasPrice", json!([])));
+    assert_eq!(tx["nonce"], fixture.dev.get("eth_getTransactionCount", json!([ALICE, "pending"])));
+    assert_eq!((&tx["from"], &tx["to"], &tx["input"]), (&json!(ALICE), &contract, &json!("0x01")));
+
+    // What the sender signs: the node's own signature of the same transaction is over the same bytes.
+    let raw = hex::decode(&filled["raw"].as_str().unwrap()[2..]).unwrap();
+    let signed = fixture.dev.get(
+        "eth_signTransaction",
+        json!([{"from": ALICE, "to": contract, "data": "0x01", "gas": tx["gas"], "gasPrice": tx["gasPrice"], "nonce": tx["nonce"]}]),
+    );
+    let signed = hex::decode(&signed.as_str().unwrap()[2..]).unwrap();
+    let signed = Transaction::decode(&signed).unwrap();
+    let unsigned = Transaction { v: 33, r: U256::ZERO, s: U256::ZERO, ..signed.clone() };
+    assert_eq!(unsigned.encode(), raw);
+    assert_eq!(signed.recover_sender(33).unwrap().to_string().to_lowercase(), ALICE);
+
+    // What is given stays, and costs no run.
+    let given = json!({"to": BOB, "gas": "0x5208", "gasPrice": "0x7", "nonce": "0x9", "chainId": "0x21"});
+    let tx = fixture.dev.get("eth_fillTransaction", json!([given]))["tx"].clone();
+    assert_eq!((&tx["gas"], &tx["gasPrice"], &tx["nonce"]), (&json!("0x5208"), &json!("0x7"), &json!("0x9")));
+    let reverting = json!([{"from": BOB, "to": NOBODY}]);
+    fixture.dev.get("anvil_setCode", json!([NOBODY, REVERTS]));
+    assert_eq!(fixture.dev.refused("eth_fillTransaction", reverting).0, -32015);
+    assert_eq!(fixture.dev.refused("eth_fillTransaction", json!([{"to": BOB, "chainId": "0x1"}])).0, -32602);
 }

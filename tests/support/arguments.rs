@@ -85,6 +85,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "debug_traceCallMany" => json!([[{"transactions": [{"to": contract}]}], {"blockNumber": state}, {}]),
         "trace_call" => json!([{"from": sender, "to": contract}, ["trace"], state]),
         "trace_callMany" => json!([[[{"from": sender, "to": contract}, ["trace", "stateDiff"]]], state]),
+        "eth_fillTransaction" => json!([{"from": sender, "to": contract}]),
         "trace_rawTransaction" => json!([signed, ["trace"]]),
         "trace_replayTransaction" => json!([transaction, ["trace"]]),
         "trace_replayBlockTransactions" => json!([number, ["trace", "stateDiff"]]),

@@ -9,6 +9,8 @@ mod dump;
 mod edits;
 mod evm;
 #[cfg(feature = "catalogue")]
+mod fill;
+#[cfg(feature = "catalogue")]
 mod gzip;
 #[cfg(feature = "catalogue")]
 mod info;
@@ -47,6 +49,8 @@ pub(super) const METHODS: &[&[Method]] = &[
     // Browser modules leave out what needs gzip, and what tells about the node.
     #[cfg(feature = "catalogue")]
     dump::METHODS,
+    #[cfg(feature = "catalogue")]
+    fill::METHODS,
     #[cfg(feature = "catalogue")]
     info::METHODS,
 ];

@@ -166,6 +166,43 @@ pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
     object(params).ok()?.receiver().ok()?
 }
 
+/// What stands in place of members that a transaction object does not have.
+pub(super) trait Defaults {
+    fn chain_id(&self) -> u64;
+
+    /// The gas price in wei.
+    fn price(&self) -> Result<U256, Failure>;
+
+    fn nonce(&self) -> Result<u64, Failure>;
+
+    /// The gas limit.
+    fn gas(&self) -> Result<u64, Failure>;
+}
+
+/// The defaults of the reference node.
+struct OfNode<'a> {
+    chain: &'a DevChain,
+    from: Address,
+}
+
+impl Defaults for OfNode<'_> {
+    fn chain_id(&self) -> u64 {
+        self.chain.view().network().chain_id
+    }
+
+    fn price(&self) -> Result<U256, Failure> {
+        Ok(self.chain.price())
+    }
+
+    fn nonce(&self) -> Result<u64, Failure> {
+        Ok(self.chain.next_nonce(&self.from))
+    }
+
+    fn gas(&self) -> Result<u64, Failure> {
+        Ok(DEFAULT_GAS)
+    }
+}
+
 impl TransactionObject<'_> {
     pub(super) fn sender(&self) -> Result<Address, ParamError> {
         self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
@@ -177,7 +214,7 @@ impl TransactionObject<'_> {
     }
 
     pub(super) fn signed(&self, chain: &DevChain, key: &PrivateKey) -> Result<Transaction, Failure> {
-        let transaction = self.complete(chain, key.address())?;
+        let transaction = self.complete(&OfNode { chain, from: key.address() })?;
         let chain_id = chain.view().network().chain_id;
         Ok(key.sign_transaction(transaction, chain_id).ok_or(RpcError::Internal)?)
     }
@@ -185,29 +222,30 @@ impl TransactionObject<'_> {
     /// The transaction of an impersonated account. The signature is replaced by the account's address, so that
     /// transactions of different accounts have different hashes.
     fn unsigned(&self, chain: &DevChain, from: Address) -> Result<Transaction, Failure> {
-        let transaction = self.complete(chain, from)?;
+        let transaction = self.complete(&OfNode { chain, from })?;
         let chain_id = chain.view().network().chain_id;
         Ok(mark_sender(transaction, from, chain_id).ok_or(RpcError::Internal)?)
     }
 
-    /// The transaction without its signature, with the reference node's defaults.
-    fn complete(&self, chain: &DevChain, from: Address) -> Result<Transaction, ParamError> {
+    /// The transaction without its signature.
+    pub(super) fn complete(&self, defaults: &impl Defaults) -> Result<Transaction, Failure> {
         if let Some(chain_id) = self.chain_id.filter(|raw| raw.get() != "null") {
             let text: String = serde_json::from_str(chain_id.get()).unwrap_or_else(|_| chain_id.get().into());
-            if number(chain_id)? != U256::from(chain.view().network().chain_id) {
-                return Err(ParamError::ChainId(text));
+            if number(chain_id)? != U256::from(defaults.chain_id()) {
+                return Err(ParamError::ChainId(text).into());
             }
         }
         let given = |raw: Option<&RawValue>| raw.filter(|raw| raw.get() != "null").map(number).transpose();
         let gas = given(self.gas)?.or(given(self.gas_limit)?);
-        let price = given(self.gas_price)?.unwrap_or_else(|| chain.price());
-        let nonce = given(self.nonce)?.unwrap_or_else(|| U256::from(chain.next_nonce(&from)));
+        let price = given(self.gas_price)?.map_or_else(|| defaults.price(), Ok)?;
+        let nonce = given(self.nonce)?.map_or_else(|| defaults.nonce().map(U256::from), Ok)?;
+        let gas = gas.map_or_else(|| defaults.gas().map(U256::from), Ok)?;
         let data = self.input.as_deref().or(self.data.as_deref());
         Ok(Transaction {
             nonce: nonce.into(),
             // Zero is encoded as one zero byte, as the reference node's wallet does.
             gas_price: RawUint::padded(price, 1),
-            gas_limit: gas.unwrap_or(U256::from(DEFAULT_GAS)).into(),
+            gas_limit: gas.into(),
             to: self.receiver()?,
             value: given(self.value)?.unwrap_or_default(),
             data: data.map(parse_data).transpose()?.unwrap_or_default(),

@@ -1,0 +1,79 @@
+//! `eth_fillTransaction`: a transaction with the members that its sender has left out. It needs no key of this node.
+
+use alloc::string::String;
+
+use alloy_primitives::{Address, U256, hex};
+use serde::Serialize;
+
+use super::{
+    TRANSACTION,
+    send::{self, Defaults},
+};
+use crate::{
+    engine::View,
+    rpc::{
+        call::estimated_gas,
+        chain::gas_price,
+        error::{ParamError, RpcError},
+        method::{Failure, HandlerOutput, Method, Runs, verified},
+        params::Params,
+        state::next_nonce,
+    },
+    types::{Transaction, json::RpcTransaction},
+};
+
+pub(super) const METHODS: &[Method] = &[Method::read(
+    "eth_fillTransaction",
+    &[TRANSACTION],
+    "{raw: DATA, tx: transaction object}",
+    "A transaction with nonce, gas limit and gas price where they are left out, without a signature. The Keccak-256 of raw is what \
+     its sender signs (EIP-155).",
+    fill,
+)
+.runs(Runs::Call)
+.costs(200)];
+
+#[derive(Serialize)]
+struct Filled {
+    raw: String,
+    tx: RpcTransaction,
+}
+
+fn fill(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let object = send::object(params)?;
+    // As in go-ethereum, account 0 stands for none.
+    let from = match object.sender() {
+        Err(ParamError::NoSender) => Address::ZERO,
+        sender => sender?,
+    };
+    let defaults = OfChain { view, params, from };
+    let v = u8::try_from(defaults.chain_id()).map_err(|_| RpcError::Internal)?;
+    let transaction = Transaction { v, ..object.complete(&defaults)? };
+    let tx = RpcTransaction::new(&transaction, transaction.hash(), from, None);
+    verified(&Filled { raw: hex::encode_prefixed(transaction.encode()), tx })
+}
+
+/// What the chain says of the sender's next transaction.
+struct OfChain<'a> {
+    view: &'a dyn View,
+    params: Params<'a>,
+    from: Address,
+}
+
+impl Defaults for OfChain<'_> {
+    fn chain_id(&self) -> u64 {
+        self.view.policy().network.chain_id
+    }
+
+    fn price(&self) -> Result<U256, Failure> {
+        gas_price(self.view)
+    }
+
+    fn nonce(&self) -> Result<u64, Failure> {
+        next_nonce(self.view, &self.from)
+    }
+
+    fn gas(&self) -> Result<u64, Failure> {
+        estimated_gas(self.view, self.params)
+    }
+}
