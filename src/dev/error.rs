@@ -66,6 +66,9 @@ pub enum DevError {
     /// The account is a native contract, whose code cannot be changed.
     #[error("{0} is a native contract")]
     Native(alloy_primitives::Address),
+    /// No cell of a token's storage alone is a balance or an allowance.
+    #[error("{0} has no cell that holds the value alone: set its cells with anvil_setStorageAt")]
+    NoTokenCell(alloy_primitives::Address),
     #[error("Cannot publish block, could not find hash {0} in the cache")]
     UnknownWork(B256),
     /// The Bitcoin block of an external miner does not prove the work.

@@ -20,6 +20,8 @@ use super::{
     params::Params,
     revert::reason,
 };
+#[cfg(feature = "dev")]
+use crate::{exec::CallMessage, state::StateOverride};
 use crate::{
     engine::View,
     exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call},
@@ -75,6 +77,21 @@ fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<HandlerOutp
     };
     let error = error.map(|error| format!("{error}"));
     verified(&AccessList { access_list: touched.list(message.from), gas_used: gas_used.into(), error })
+}
+
+/// The cells that a call of a contract touches, by contract.
+///
+/// # Errors
+/// As `eth_call`; a call that reverts or halts is not an error.
+#[cfg(feature = "dev")]
+pub(super) fn touched_cells(
+    view: &dyn View,
+    at: &CallBlock,
+    message: &CallMessage,
+) -> Result<BTreeMap<Address, BTreeSet<U256>>, Failure> {
+    let (mut touched, none) = (TouchedState::default(), StateOverride::default());
+    at.run(view, |context, limits| call(context, message, &none, limits, Some(&mut touched)))?;
+    Ok(touched.accounts)
 }
 
 /// A frame whose contract may not have its address yet.

@@ -22,6 +22,8 @@ pub(crate) const NOBODY: &str = "0x00000000000000000000000000000000000abcde";
 pub(crate) const LOGGER: &str = "0x601680600b6000396000f3602a600055602a60005260aa60206000a160206000f3";
 /// Runtime code that reverts with `Error("no")`.
 pub(crate) const REVERTS: &str = "0x6308c379a060e01b60005260206004526002602452616e6f60f01b60445260646000fd";
+/// Runtime code that reads slot 5, and returns the cell of a mapping in slot 3 whose key is the first argument.
+pub(crate) const TOKEN: &str = "0x60055450600435600052600360205260406000205460005260206000f3";
 /// The topic of the contract's logs.
 pub(crate) const TOPIC: &str = "0x00000000000000000000000000000000000000000000000000000000000000aa";
 
@@ -194,6 +196,13 @@ impl Fixture {
             | "anvil_setAutomine"
             | "anvil_setLoggingEnabled"
             | "anvil_autoImpersonateAccount" => json!([true]),
+            "anvil_dealERC20" | "anvil_setERC20Allowance" => {
+                self.dev.get("anvil_setCode", json!([NOBODY, TOKEN]));
+                match method {
+                    "anvil_dealERC20" => json!([BOB, NOBODY, "0x5"]),
+                    _ => json!([BOB, ALICE, NOBODY, "0x5"]),
+                }
+            }
             "anvil_loadState" => json!([self.dev.get("anvil_dumpState", json!([]))]),
             "anvil_reorg" => json!(["0x1", [[{"from": BOB, "to": ALICE, "value": "0x1"}, "0x0"]]]),
             "evm_setBlockGasLimit" => json!(["0x989680"]),

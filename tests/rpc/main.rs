@@ -13,6 +13,7 @@ mod dev_recorded;
 mod dev_rpc;
 mod dev_signing;
 mod dev_sizes;
+mod dev_tokens;
 mod dev_tools;
 mod dev_traces;
 mod dev_unchanged;

@@ -7,6 +7,8 @@ mod bitcoin;
 #[cfg(feature = "catalogue")]
 mod dump;
 mod edits;
+#[cfg(feature = "catalogue")]
+mod erc20;
 mod evm;
 #[cfg(feature = "catalogue")]
 mod fill;
@@ -49,6 +51,8 @@ pub(super) const METHODS: &[&[Method]] = &[
     // Browser modules leave out what needs gzip, and what tells about the node.
     #[cfg(feature = "catalogue")]
     dump::METHODS,
+    #[cfg(feature = "catalogue")]
+    erc20::METHODS,
     #[cfg(feature = "catalogue")]
     fill::METHODS,
     #[cfg(feature = "catalogue")]
