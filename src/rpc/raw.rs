@@ -11,6 +11,7 @@ use super::{
     method::{BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, required, verified},
     params::Params,
     render,
+    transactions::{BLOCK_INDEX, HASH_INDEX},
 };
 use crate::{
     engine::{BlockHeader, TransactionPlace, View, both},
@@ -66,6 +67,20 @@ pub(super) const METHODS: &[Method] = &[
         raw_transaction,
     ),
     Method::read(
+        "eth_getRawTransactionByBlockHashAndIndex",
+        HASH_INDEX,
+        "DATA or null",
+        "RLP of a transaction by its place in a block.",
+        |view, params| raw_at_index(view, by_hash(view, params)?, params),
+    ),
+    Method::read(
+        "eth_getRawTransactionByBlockNumberAndIndex",
+        BLOCK_INDEX,
+        "DATA or null",
+        "RLP of a transaction by its place in a block.",
+        |view, params| raw_at_index(view, by_selector(view, params)?, params),
+    ),
+    Method::read(
         "eth_getHeaderByHash",
         &[BLOCK_HASH],
         "header object or null",
@@ -119,6 +134,17 @@ fn raw_transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput,
             Ok(verified(&raw)?.about(&header))
         }
     }
+}
+
+fn raw_at_index(
+    view: &dyn View,
+    header: Option<BlockHeader>,
+    params: Params<'_>,
+) -> Result<HandlerOutput, Failure> {
+    let index = params.index(1)?;
+    let Some(header) = header else { return absent() };
+    let body = view.body(&header)?;
+    verified(&body.transactions().get(index).map(|found| hex::encode_prefixed(found.encode())))
 }
 
 fn raw_receipts(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {

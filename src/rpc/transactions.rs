@@ -16,8 +16,8 @@ use crate::{
 };
 
 const TRANSACTION: &[Param] = &[required("transactionHash", "HASH"), optional("rawTransaction", "DATA")];
-const HASH_INDEX: &[Param] = &[BLOCK_HASH, required("index", "QUANTITY")];
-const BLOCK_INDEX: &[Param] = &[THE_BLOCK, required("index", "QUANTITY")];
+pub(super) const HASH_INDEX: &[Param] = &[BLOCK_HASH, required("index", "QUANTITY")];
+pub(super) const BLOCK_INDEX: &[Param] = &[THE_BLOCK, required("index", "QUANTITY")];
 
 pub(super) const METHODS: &[Method] = &[
     Method::read(

@@ -123,6 +123,7 @@ impl Fixture {
             block: (json!("0x2"), self.block.clone()),
             transaction: self.called.clone(),
             signed: self.signed(),
+            encoded: self.dev.get("debug_getRawBlock", json!(["0x2"])),
             state: json!("latest"),
             call: json!([{"from": BOB, "to": contract}, "latest", {NOBODY: {"code": REVERTS}}]),
             logs: json!({"fromBlock": "0x1", "toBlock": "latest", "address": contract, "topics": [TOPIC]}),

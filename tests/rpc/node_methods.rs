@@ -4,7 +4,9 @@ use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS};
 use crate::support::dev::DevClient;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::exec::CallPolicy;
-use rootlight::types::{B256, Transaction, U256};
+use rootlight::consensus::Network;
+use rootlight::types::block::encode_block;
+use rootlight::types::{B256, Block, BlockBody, Transaction, U256};
 use serde_json::{Value, json};
 
 /// The answer that a reference node with the same empty Bridge has given.
@@ -221,4 +223,39 @@ fn a_transaction_is_filled_with_what_its_sender_has_left_out() {
     fixture.dev.get("anvil_setCode", json!([NOBODY, REVERTS]));
     assert_eq!(fixture.dev.refused("eth_fillTransaction", reverting).0, -32015);
     assert_eq!(fixture.dev.refused("eth_fillTransaction", json!([{"to": BOB, "chainId": "0x1"}])).0, -32602);
+}
+
+#[test]
+fn a_block_that_is_given_as_rlp_has_its_traces() {
+    let mut fixture = Fixture::new();
+    let raw = fixture.dev.get("debug_getRawBlock", json!(["0x2"]));
+    for options in [json!(null), json!({"tracer": "callTracer"})] {
+        let by_hash = fixture.dev.get("debug_traceBlockByHash", json!([fixture.block, options]));
+        assert_eq!(fixture.dev.get("debug_traceBlock", json!([raw, options])), by_hash);
+    }
+    let network = Network::regtest();
+    let bytes = hex::decode(&raw.as_str().unwrap()[2..]).unwrap();
+    let block = Block::decode(&bytes, &|number| network.header_shape(number)).unwrap();
+    let encoded = |block: &Block| {
+        let rlp = encode_block(&block.header, &block.body.transactions, &block.uncles);
+        json!([format!("0x{}", hex::encode(rlp))])
+    };
+    let mut others = Block { body: BlockBody::default(), ..block.clone() };
+    let (code, text) = fixture.dev.refused("debug_traceBlock", encoded(&others));
+    assert_eq!((code, text.contains("transactions of its header")), (-32602, true), "{text}");
+    others.header.timestamp += 1;
+    assert_eq!(fixture.dev.refused("debug_traceBlock", encoded(&others)).0, -32600, "no block of the chain");
+    for wrong in ["0x", "0x00", "0xc0"] {
+        assert_eq!(fixture.dev.refused("debug_traceBlock", json!([wrong])).0, -32602, "{wrong}");
+    }
+}
+
+#[test]
+fn the_transaction_of_a_sender_and_nonce_is_given_whole() {
+    let mut fixture = Fixture::new();
+    let sent = fixture.dev.get("eth_getTransactionByHash", json!([fixture.called]));
+    let found = fixture.dev.get("eth_getTransactionBySenderAndNonce", json!([ALICE, sent["nonce"]]));
+    assert_eq!(found, sent);
+    let none = fixture.dev.get("eth_getTransactionBySenderAndNonce", json!([ALICE, "0x9"]));
+    assert_eq!(none, Value::Null);
 }

@@ -41,6 +41,11 @@ fn check(call: &mut dyn FnMut(&str, Value) -> Value, network: &Network, number: 
     }
     for (transaction, raw) in block["transactions"].as_array().unwrap().iter().zip(&transactions) {
         let hash = json!([transaction["hash"]]);
+        for (kind, of) in [("Hash", "hash"), ("Number", "number")] {
+            let method = format!("eth_getRawTransactionByBlock{kind}AndIndex");
+            let found = call(&method, json!([block[of], transaction["transactionIndex"]]));
+            assert_eq!(bytes(found.as_str().unwrap()), *raw, "{method} {hash}");
+        }
         for method in ["eth_getRawTransactionByHash", "debug_getRawTransaction"] {
             assert_eq!(bytes(call(method, hash.clone()).as_str().unwrap()), *raw, "{method} {hash}");
         }

@@ -15,13 +15,15 @@ pub struct Named {
     /// The message, block and overrides of a call.
     pub call: Value,
     pub signed: Value,
+    /// The RLP of the block; null where no test reads it.
+    pub encoded: Value,
     pub logs: Value,
 }
 
 /// Arguments for a method that reads the chain; none for one that takes none; `None` for one that changes the chain, or that
 /// needs a filter.
 pub fn reading(method: &str, named: &Named) -> Option<Value> {
-    let Named { contract, sender, block: (number, hash), transaction, state, call, signed, logs } = named;
+    let Named { contract, sender, block: (number, hash), transaction, state, call, signed, encoded, logs } = named;
     let word = format!("0x{}", "00".repeat(32));
     Some(match method {
         "web3_sha3" => json!(["0x68656c6c6f"]),
@@ -57,10 +59,12 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         | "ext_getRawBlockHeaderByHash"
         | "ots_getBlockDetailsByHash"
         | "rootlight_getBlockWitness" => json!([hash]),
-        "eth_getTransactionByBlockHashAndIndex" | "eth_getUncleByBlockHashAndIndex" => json!([hash, "0x0"]),
-        "eth_getTransactionByBlockNumberAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
-            json!([number, "0x0"])
-        }
+        "eth_getRawTransactionByBlockHashAndIndex"
+        | "eth_getTransactionByBlockHashAndIndex"
+        | "eth_getUncleByBlockHashAndIndex" => json!([hash, "0x0"]),
+        "eth_getRawTransactionByBlockNumberAndIndex"
+        | "eth_getTransactionByBlockNumberAndIndex"
+        | "eth_getUncleByBlockNumberAndIndex" => json!([number, "0x0"]),
         "debug_getRawTransaction"
         | "debug_traceTransaction"
         | "eth_getRawTransactionByHash"
@@ -81,6 +85,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "ots_getBlockTransactions" => json!([number, 0, 10]),
         "ots_getContractCreator" => json!([contract]),
         "ots_searchTransactionsAfter" | "ots_searchTransactionsBefore" => json!([sender, number, "0x2"]),
+        "debug_traceBlock" => json!([encoded]),
         "debug_traceCall" => json!([{"from": sender, "to": contract}, state, {"tracer": "callTracer"}]),
         "debug_traceCallMany" => json!([[{"transactions": [{"to": contract}]}], {"blockNumber": state}, {}]),
         "trace_call" => json!([{"from": sender, "to": contract}, ["trace"], state]),
@@ -92,7 +97,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "eth_simulateV1" => {
             json!([{"blockStateCalls": [{"calls": [{"from": sender, "to": contract}]}]}, state])
         }
-        "ots_getTransactionBySenderAndNonce" => json!([sender, "0x0"]),
+        "eth_getTransactionBySenderAndNonce" | "ots_getTransactionBySenderAndNonce" => json!([sender, "0x0"]),
         "rootlight_getBitcoinHeaders" | "rootlight_getBitcoinTags" | "rootlight_getHeaders" => {
             json!(["0x1", "0x1"])
         }

@@ -2,6 +2,8 @@
 
 mod call;
 mod calls;
+#[cfg(feature = "catalogue")]
+mod encoded;
 mod opcodes;
 mod options;
 mod prestate;
@@ -78,6 +80,8 @@ pub(super) const METHODS: &[Method] = &[
     .runs(Runs::Block)
     .relayed()
     .costs(1_000),
+    #[cfg(feature = "catalogue")]
+    encoded::TRACE_BLOCK,
     Method::local(
         "debug_wireProtocolQueueSize",
         &[],

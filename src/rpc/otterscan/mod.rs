@@ -2,7 +2,7 @@
 
 mod search;
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, U256, hex};
 use serde::Serialize;
@@ -24,6 +24,7 @@ use super::{
     trace::traces,
 };
 use crate::{
+    consensus::VerifiedBody,
     engine::{BlockHeader, Level, TransactionPlace, View, newest_answerable_height},
     exec::{
         FrameKind,
@@ -83,6 +84,19 @@ pub(super) const METHODS: &[Method] = &[
         "HASH or null",
         "The mined transaction of a sender with this nonce.",
         by_nonce,
+    )
+    .costs(300),
+    Method::read(
+        "eth_getTransactionBySenderAndNonce",
+        &[account_of("sender"), required("nonce", "QUANTITY")],
+        "transaction object or null",
+        "As ots_getTransactionBySenderAndNonce, with the transaction.",
+        |view, params| match sent_with(view, params)? {
+            Some((header, body, index)) => {
+                Ok(verified(&render::transaction(view, &header, &body, index)?)?.about(&header))
+            }
+            None => verified(&()),
+        },
     )
     .costs(300),
     Method::read(
@@ -219,17 +233,26 @@ fn first_block(
 }
 
 fn by_nonce(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+    let found = sent_with(view, params)?;
+    verified(&found.as_ref().and_then(|(_, body, index)| body.hashes().get(*index)))
+}
+
+/// The block with the transaction of the sender and nonce that the parameters name, and its place there.
+fn sent_with(
+    view: &dyn View,
+    params: Params<'_>,
+) -> Result<Option<(BlockHeader, Arc<VerifiedBody>, usize)>, Failure> {
     let (sender, nonce) = (params.address(0)?, params.number(1)?);
     let Some(header) = first_block(view, &sender, |account| U256::from(account.nonce) > nonce)? else {
-        return verified(&());
+        return Ok(None);
     };
     let body = view.body(&header)?;
     let is_it = |(index, transaction): &(usize, &crate::types::Transaction)| {
         transaction.nonce.value() == nonce
             && view.sender(&header.hash(), *index, transaction).is_ok_and(|found| found == sender)
     };
-    let found = body.transactions().iter().enumerate().find(is_it);
-    verified(&found.and_then(|(index, _)| body.hashes().get(index)))
+    let index = body.transactions().iter().enumerate().find(is_it).map(|(index, _)| index);
+    Ok(index.map(|index| (header, body, index)))
 }
 
 fn creator(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {

@@ -299,6 +299,7 @@ async fn every_method_of_the_table_is_answered_or_refused_by_name() {
         state: block["number"].clone(),
         call: json!([{"to": COW}, block["number"]]),
         signed: json!("0x00"),
+        encoded: ask(&*setting.node, "debug_getRawBlock", json!([block["number"]])).await["result"].clone(),
         logs: json!({"fromBlock": block["number"], "topics": []}),
     };
     let (mut answered, mut refused) = (0, 0);

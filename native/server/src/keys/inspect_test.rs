@@ -40,7 +40,8 @@ const PLAIN: [&str; 18] = [
 ];
 
 /// Parameters of bytes that are no transaction that is sent, by the name of the parameter.
-const BYTES: [&str; 14] = [
+const BYTES: [&str; 15] = [
+    "block",
     "keyStart",
     "data",
     "message",
