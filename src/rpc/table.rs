@@ -99,6 +99,9 @@ const NATIVE: &str = "the program `rootlight dev` has it, the package has not";
 
 const BLOBS: &str = "Rootstock has no blobs";
 
+/// What takes the place of signatures that recover to another account.
+const SIGNATURES: &str = "No signature recovers to another account. Impersonate the account, or set the code of the contract that checks it";
+
 /// What takes the place of another upstream of a fork.
 const UPSTREAM: &str = "A fork keeps its block. anvil_reset with {forking: {jsonRpcUrl}} begins on another";
 
@@ -109,6 +112,7 @@ const RANDAO: &str = "Rootstock has no PREVRANDAO. Its opcode 0x44 gives the dif
 pub const IMPOSSIBLE: &[(&str, &str)] = &[
     ("anvil_getBlobByHash", BLOBS),
     ("anvil_getBlobsByTransactionHash", BLOBS),
+    ("anvil_impersonateSignature", SIGNATURES),
     ("anvil_setChainId", "Signatures and blocks name the chain id. Start `rootlight dev --chain-id N`"),
     ("anvil_setNextBlockBaseFeePerGas", BASE_FEE),
     ("anvil_setNextBlockPrevRandao", RANDAO),
