@@ -53,7 +53,9 @@ pub enum DevError {
     #[error("there are {max} snapshots, which is the limit: revert to an earlier one, or reset the chain", max = super::MAX_SNAPSHOTS)]
     TooManySnapshots,
     /// The time limit of the request expired before all its blocks were mined. None of them stays on the chain.
-    #[error("the time limit was reached after {mined} blocks, none of which stays: ask for fewer blocks at once")]
+    #[error(
+        "the time limit was reached after {mined} blocks, none of which stays: ask for fewer blocks at once"
+    )]
     TimeLimit { mined: u64 },
     #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
     TooSlow(B256),

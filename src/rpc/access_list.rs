@@ -20,13 +20,13 @@ use super::{
     params::Params,
     revert::reason,
 };
-#[cfg(feature = "dev")]
-use crate::{exec::CallMessage, state::StateOverride};
 use crate::{
     engine::View,
     exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call},
     types::json::Quantity,
 };
+#[cfg(feature = "dev")]
+use crate::{exec::CallMessage, state::StateOverride};
 
 /// Opcodes that read or write a cell of the running contract.
 const SLOTS: [u8; 2] = [0x54, 0x55];

@@ -6,6 +6,8 @@ use alloc::{boxed::Box, vec::Vec};
 use alloy_primitives::Address;
 use serde_json::value::RawValue;
 
+#[cfg(feature = "catalogue")]
+use super::storage_values;
 use super::{
     call_object, debug, dev,
     envelope::Call,
@@ -14,8 +16,6 @@ use super::{
     params::{BlockParam, Params},
     simulate, trace,
 };
-#[cfg(feature = "catalogue")]
-use super::storage_values;
 use crate::types::Transaction;
 
 impl Call {

@@ -38,7 +38,10 @@ fn the_balance_of_a_token_is_set_in_its_cell() {
         }
         assert_eq!(dev.chain().view().head().hash(), head, "no block is mined");
     }
-    assert_eq!(dev.get("eth_getStorageAt", json!([NOBODY, "0x5", "latest"])), format!("0x{}", "0".repeat(64)));
+    assert_eq!(
+        dev.get("eth_getStorageAt", json!([NOBODY, "0x5", "latest"])),
+        format!("0x{}", "0".repeat(64))
+    );
     dev.get("anvil_dealERC20", json!([BOB, NOBODY, format!("0x{}", "f".repeat(64))]));
     assert_eq!(read(&mut dev, NOBODY, &[BOB]), format!("0x{}", "f".repeat(64)));
 }

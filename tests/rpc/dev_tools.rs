@@ -273,14 +273,20 @@ fn a_dump_holds_the_accounts_and_another_chain_loads_it() {
 #[test]
 fn a_dump_keeps_cells_that_are_no_words_as_they_are() {
     let cells = [vec![0], vec![0, 5], vec![5, 0], [vec![0; 31], vec![7]].concat(), vec![0; 40], vec![9; 33]];
-    let cells: BTreeMap<U256, Bytes> = (0..).map(U256::from).zip(cells.into_iter().map(Bytes::from)).collect();
+    let cells: BTreeMap<U256, Bytes> =
+        (0..).map(U256::from).zip(cells.into_iter().map(Bytes::from)).collect();
     let account = DumpedAccount { contract: true, cells: cells.clone(), ..DumpedAccount::default() };
     let mut first = dev(Mining::Manual);
     first.chain().load(&BTreeMap::from([(NOBODY.parse().unwrap(), account)])).unwrap();
     let dump = first.get("anvil_dumpState", json!([]));
     let state = unpacked(&dump);
     let words = state["accounts"][NOBODY]["storage"].as_object().unwrap();
-    assert!(words.iter().flat_map(|(slot, word)| [slot.as_str(), word.as_str().unwrap()]).all(|text| text.len() == 66));
+    assert!(
+        words
+            .iter()
+            .flat_map(|(slot, word)| [slot.as_str(), word.as_str().unwrap()])
+            .all(|text| text.len() == 66)
+    );
     assert_eq!(words[&format!("0x{:064x}", 1)], json!(format!("0x{:064x}", 5)));
     assert_eq!(words.len(), 4);
     let mut second = dev(Mining::Manual);

@@ -156,7 +156,11 @@ impl Tested {
             self.refused += 1;
             let after = self.state();
             let changed = before.lines().zip(after.lines()).find(|(before, after)| before != after);
-            assert_eq!(changed, None, "{method} {params} {condition:?}: {code} {}", answer["error"]["message"]);
+            assert_eq!(
+                changed, None,
+                "{method} {params} {condition:?}: {code} {}",
+                answer["error"]["message"]
+            );
             assert_eq!(before.len(), after.len());
         }
         self.fixture.dev.client.replace_node(kept);
@@ -192,11 +196,25 @@ fn further(method: &str) -> Vec<Value> {
 fn damaged(params: &Value) -> Vec<Value> {
     let others = || {
         let long = format!("0x{}", "f".repeat(64));
-        [json!(null), json!(true), json!("0x"), json!("zz"), json!(-1), json!({}), json!([]), json!(u64::MAX), json!(long)]
+        [
+            json!(null),
+            json!(true),
+            json!("0x"),
+            json!("zz"),
+            json!(-1),
+            json!({}),
+            json!([]),
+            json!(u64::MAX),
+            json!(long),
+        ]
     };
     let inner: Vec<(String, Value)> = match params {
-        Value::Array(items) => items.iter().enumerate().map(|(at, item)| (at.to_string(), item.clone())).collect(),
-        Value::Object(members) => members.iter().map(|(name, member)| (name.clone(), member.clone())).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(at, item)| (at.to_string(), item.clone())).collect()
+        }
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| (name.clone(), member.clone())).collect()
+        }
         _ => return others().to_vec(),
     };
     let mut all = others().to_vec();

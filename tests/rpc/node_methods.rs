@@ -2,9 +2,9 @@
 
 use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS};
 use crate::support::dev::DevClient;
+use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::exec::CallPolicy;
-use rootlight::consensus::Network;
 use rootlight::types::block::encode_block;
 use rootlight::types::{B256, Block, BlockBody, Transaction, U256};
 use serde_json::{Value, json};
@@ -186,7 +186,9 @@ fn cells_of_several_contracts_come_in_one_answer() {
     fixture.dev.get("eth_getStorageValues", slots(1_023));
     let (code, text) = fixture.dev.refused("eth_getStorageValues", slots(1_024));
     assert_eq!((code, text.contains("at most 1024")), (-32602, true), "{text}");
-    for wrong in [json!(null), json!([]), json!({"0x12": []}), json!({NOBODY: "0x0"}), json!({NOBODY: ["zz"]})] {
+    for wrong in
+        [json!(null), json!([]), json!({"0x12": []}), json!({NOBODY: "0x0"}), json!({NOBODY: ["zz"]})]
+    {
         assert_eq!(fixture.dev.refused("eth_getStorageValues", json!([wrong])).0, -32602, "{wrong}");
     }
 }

@@ -23,7 +23,8 @@ pub struct Named {
 /// Arguments for a method that reads the chain; none for one that takes none; `None` for one that changes the chain, or that
 /// needs a filter.
 pub fn reading(method: &str, named: &Named) -> Option<Value> {
-    let Named { contract, sender, block: (number, hash), transaction, state, call, signed, encoded, logs } = named;
+    let Named { contract, sender, block: (number, hash), transaction, state, call, signed, encoded, logs } =
+        named;
     let word = format!("0x{}", "00".repeat(32));
     Some(match method {
         "web3_sha3" => json!(["0x68656c6c6f"]),
