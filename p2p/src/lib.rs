@@ -21,7 +21,6 @@
 
 extern crate alloc;
 
-pub mod check;
 pub mod chunk;
 pub mod discovery;
 pub mod header;

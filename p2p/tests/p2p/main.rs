@@ -1,5 +1,6 @@
 //! The recorded handshakes, datagrams, sessions and hostile cases of a live node.
 
+mod check;
 mod chunks;
 mod datagrams;
 mod discovery;

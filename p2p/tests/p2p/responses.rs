@@ -6,9 +6,9 @@ use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
 use rootlight::types::rlp::RlpReader;
 use rootlight::types::{Header, HeaderForm};
-use rootlight_p2p::check::{self, CheckedBlock, PeerHeader};
 use rootlight_p2p::message::{BlockParts, Items, Message, Request, Response, list_payload};
 
+use crate::check::{self, CheckedBlock, PeerHeader};
 use crate::gzipped::{bytes, hex_field, lines};
 
 /// The blocks of the recorded chain and its side blocks, by hash, as compressed headers and bytes.

@@ -1,16 +1,14 @@
 //! Lists of headers and blocks that follow each other.
 
-use alloc::vec::Vec;
-
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
+use rootlight_p2p::message::limits::{MAX_BLOCKS, SKELETON_STEP};
+use rootlight_p2p::message::{Items, SnapBlocks, SnapStatus};
 
 use super::block::{CheckedBlock, any_block};
 use super::error::CheckError;
 use super::header::PeerHeader;
-use crate::message::limits::{MAX_BLOCKS, SKELETON_STEP};
-use crate::message::{Items, SnapBlocks, SnapStatus};
 
 /// Number of full steps in a skeleton.
 const SKELETON_STEPS: u64 = 20;
@@ -20,7 +18,7 @@ const SKELETON_STEPS: u64 = 20;
 ///
 /// # Errors
 /// The first header has another hash, a link is broken, or headers are missing or too many.
-pub fn headers(
+pub(crate) fn headers(
     hash: &B256,
     count: u64,
     list: &Items<'_>,
@@ -59,7 +57,7 @@ pub fn headers(
 ///
 /// # Errors
 /// A block is malformed or missing, a link is broken, or a total difficulty is wrong.
-pub fn snap_blocks(
+pub(crate) fn snap_blocks(
     before: u64,
     list: &SnapBlocks<'_>,
     network: &Network,
@@ -79,7 +77,7 @@ pub fn snap_blocks(
 ///
 /// # Errors
 /// There is no block, one is malformed, a link is broken, or a total difficulty is wrong.
-pub fn snap_status(
+pub(crate) fn snap_status(
     status: &SnapStatus<'_>,
     network: &Network,
 ) -> Result<Vec<(CheckedBlock, U256)>, CheckError> {
@@ -128,7 +126,7 @@ fn work(block: &CheckedBlock) -> U256 {
 ///
 /// # Errors
 /// A number is not the one at its position, or there is none.
-pub fn skeleton(start: u64, blocks: &[BlockRef]) -> Result<(), CheckError> {
+pub(crate) fn skeleton(start: u64, blocks: &[BlockRef]) -> Result<(), CheckError> {
     let first = start.saturating_sub(start.checked_rem(SKELETON_STEP).unwrap_or(0));
     let end = first.saturating_add(SKELETON_STEP.saturating_mul(SKELETON_STEPS));
     let mut expected = first;

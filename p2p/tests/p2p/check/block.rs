@@ -1,32 +1,30 @@
 //! Blocks and bodies against the headers that commit to them.
 
-use alloc::vec::Vec;
-
 use alloy_primitives::B256;
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{HeaderCandidate, Network};
 use rootlight::types::{Header, HeaderError, Transaction, uncles_hash};
+use rootlight_p2p::message::{BlockParts, Body, Items};
 
 use super::error::CheckError;
 use super::header::PeerHeader;
-use crate::message::{BlockParts, Body, Items};
 
 /// A header, and the transactions and uncles to which it commits. The header itself is not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckedBlock {
+pub(crate) struct CheckedBlock {
     /// The header with all fields.
-    pub header: HeaderCandidate,
+    pub(crate) header: HeaderCandidate,
     /// The transactions in block order.
-    pub transactions: Vec<Transaction>,
+    pub(crate) transactions: Vec<Transaction>,
     /// The uncles.
-    pub uncles: Vec<Header>,
+    pub(crate) uncles: Vec<Header>,
 }
 
 /// Checks a block that was requested by its hash.
 ///
 /// # Errors
 /// It has another hash, or other transactions or uncles than its header commits to.
-pub fn block(hash: &B256, block: &[u8], network: &Network) -> Result<CheckedBlock, CheckError> {
+pub(crate) fn block(hash: &B256, block: &[u8], network: &Network) -> Result<CheckedBlock, CheckError> {
     let checked = any_block(block, network)?;
     let found = checked.header.header().hash();
     match found == *hash {
@@ -47,7 +45,7 @@ pub(super) fn any_block(block: &[u8], network: &Network) -> Result<CheckedBlock,
 ///
 /// # Errors
 /// The header commits to other transactions, uncles or another extension.
-pub fn body(header: &PeerHeader, body: &Body<'_>, network: &Network) -> Result<CheckedBlock, CheckError> {
+pub(crate) fn body(header: &PeerHeader, body: &Body<'_>, network: &Network) -> Result<CheckedBlock, CheckError> {
     let transactions = transactions(header.fields(), body.transactions, network)?;
     let uncles = uncles(header.fields(), body.uncles, network)?;
     let header = header.complete(body.extension.as_ref(), network)?;

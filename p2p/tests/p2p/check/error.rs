@@ -2,15 +2,12 @@
 
 use alloy_primitives::{B256, U256};
 use rootlight::types::{FieldError, HeaderError};
+use rootlight_p2p::message::MessageError;
 use thiserror::Error;
-
-use crate::message::MessageError;
 
 /// A response contradicts its request, or a header that it must agree with.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "the messages say what is wrong")]
-pub enum CheckError {
+pub(crate) enum CheckError {
     /// A field breaks a rule of its encoding.
     #[error(transparent)]
     Field(#[from] FieldError),

@@ -1,15 +1,13 @@
 //! Headers in the compressed form of messages.
 
-use alloc::vec::Vec;
-
 use alloy_primitives::{B256, Bloom, keccak256};
 use rootlight::consensus::pow::MergedMiningProof;
 use rootlight::consensus::{HeaderCandidate, Network, PowError, Seal, verify_merged_mining};
 use rootlight::types::rlp::{ListBuf, RlpReader, fixed, put_str};
 use rootlight::types::{FieldError, FieldRule, Header, HeaderError, HeaderShape, HeaderVersion};
+use rootlight_p2p::message::{Extension, ExtensionFields};
 
 use super::error::CheckError;
-use crate::message::{Extension, ExtensionFields};
 
 /// Number of items before the mining fields in every header; a UMM root adds one.
 const COMMON_ITEMS: usize = 16;
@@ -26,7 +24,7 @@ const UMM_PREFIX: usize = 20;
 
 /// A header from a message, not verified. From version 1 on its extension (bloom, event, edges) is known only by hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerHeader {
+pub(crate) struct PeerHeader {
     /// With an empty extension, if that is not known.
     header: Header,
     hash: B256,
@@ -40,7 +38,7 @@ impl PeerHeader {
     ///
     /// # Errors
     /// The bytes are not a header of this network.
-    pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, CheckError> {
+    pub(crate) fn decode(rlp: &[u8], network: &Network) -> Result<Self, CheckError> {
         let items = HeaderItems::split(rlp)?;
         let number = items.number()?;
         let shape = network.header_shape(number);
@@ -73,30 +71,25 @@ impl PeerHeader {
     }
 
     /// The block hash.
-    pub const fn hash(&self) -> B256 {
+    pub(crate) const fn hash(&self) -> B256 {
         self.hash
     }
 
     /// Hash of the parent.
-    pub const fn parent_hash(&self) -> B256 {
+    pub(crate) const fn parent_hash(&self) -> B256 {
         self.header.parent_hash
     }
 
     /// The block number.
-    pub const fn number(&self) -> u64 {
+    pub(crate) const fn number(&self) -> u64 {
         self.header.number
-    }
-
-    /// Root of the state trie after the block.
-    pub const fn state_root(&self) -> B256 {
-        self.header.state_root
     }
 
     /// Checks the proof of work by the rules at the header's height. The genesis block has none.
     ///
     /// # Errors
     /// What is wrong with the proof.
-    pub fn check_work(&self, network: &Network) -> Result<Seal, PowError> {
+    pub(crate) fn check_work(&self, network: &Network) -> Result<Seal, PowError> {
         let header = &self.header;
         if self.compressed.is_none() {
             return verify_merged_mining(header, network);
@@ -118,7 +111,7 @@ impl PeerHeader {
     ///
     /// # Errors
     /// The header commits to another extension, or to none.
-    pub fn complete(
+    pub(crate) fn complete(
         &self,
         extension: Option<&Extension<'_>>,
         network: &Network,
