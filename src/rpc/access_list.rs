@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{
     call::{CallBlock, arguments, block},
     error::RpcError,
-    method::{CALL, Failure, HandlerOutput, Method, Runs, verified},
+    method::{CALL, Failure, HandlerResult, Method, Runs, verified},
     params::Params,
     revert::reason,
 };
@@ -61,7 +61,7 @@ struct Accessed {
     storage_keys: Vec<B256>,
 }
 
-fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn create_access_list(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (message, param, overrides) = arguments(view, params)?;
     let call_block = CallBlock::inside(block(view, &param)?);
     let mut touched = TouchedState::default();

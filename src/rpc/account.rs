@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     lookup::require,
-    method::{AT_BLOCK, Failure, HandlerOutput, Method, Param, contract_of, verified},
+    method::{AT_BLOCK, Failure, HandlerResult, Method, Param, contract_of, verified},
     params::Params,
     state::{NO_ACCOUNT, read, storage_hash},
 };
@@ -57,7 +57,7 @@ fn subject(view: &dyn View, params: Params<'_>) -> Result<(Address, BlockHeader)
     Ok((params.address(0)?, require(view, &params.block(1)?)?))
 }
 
-fn account(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn account(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, header) = subject(view, params)?;
     view.provable(&header)?;
     let found = read(view, &header, |state| {
@@ -72,7 +72,7 @@ fn account(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
     }))
 }
 
-fn account_info(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn account_info(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, header) = subject(view, params)?;
     let (account, code) = read(view, &header, |state| {
         let account = state.account(&address)?.unwrap_or(NO_ACCOUNT);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::U256;
 
 use super::{
-    method::{Failure, HandlerOutput, Method, required, verified},
+    method::{HandlerResult, Method, required, verified},
     params::Params,
 };
 use crate::{
@@ -22,7 +22,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .costs(100)];
 
-fn headers(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn headers(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
     let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
     let mut found: ViewResult<Vec<_>> = Ok(Vec::new());

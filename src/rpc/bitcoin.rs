@@ -3,7 +3,7 @@
 use alloy_primitives::U256;
 
 use super::{
-    method::{Failure, HandlerOutput, Method, done, required},
+    method::{HandlerResult, Method, done, required},
     params::Params,
 };
 use crate::{
@@ -31,11 +31,11 @@ pub(super) const METHODS: &[Method] = &[
     .costs(50),
 ];
 
-fn headers(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn headers(view: &dyn View, params: Params<'_>) -> HandlerResult {
     serve(view, params, |bitcoin, from, count| bitcoin.served_headers(from, count))
 }
 
-fn tags(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn tags(view: &dyn View, params: Params<'_>) -> HandlerResult {
     serve(view, params, |bitcoin, from, count| bitcoin.served_coinbases(from, count))
 }
 
@@ -43,7 +43,7 @@ fn serve(
     view: &dyn View,
     params: Params<'_>,
     encode: fn(&dyn ServedBitcoin, u32, u32) -> alloc::string::String,
-) -> Result<HandlerOutput, Failure> {
+) -> HandlerResult {
     let (from, count) = (height(params.number(0)?), height(params.number(1)?));
     done(&view.bitcoin().map(|bitcoin| encode(bitcoin, from, count)), Level::Local)
 }

@@ -9,7 +9,7 @@ use super::{
     error::RpcError,
     lookup::{find, require},
     method::{
-        BLOCK_HASH, Failure, HandlerOutput, Indexed, Method, Param, ParamSubject, THE_BLOCK, absent,
+        BLOCK_HASH, Failure, HandlerResult, Indexed, Method, Param, ParamSubject, THE_BLOCK, absent,
         optional, required, verified,
     },
     mode::Mode,
@@ -130,11 +130,7 @@ pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<
     find(view, &params.block(0)?)
 }
 
-fn block(
-    view: &dyn Chain,
-    header: Option<BlockHeader>,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn block(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let full = params.boolean(1, false)?;
     match header {
         Some(header) => verified(&render::block(view, &header, full)?),
@@ -142,20 +138,16 @@ fn block(
     }
 }
 
-fn transaction_count(view: &dyn Chain, header: &BlockHeader) -> Result<HandlerOutput, Failure> {
+fn transaction_count(view: &dyn Chain, header: &BlockHeader) -> HandlerResult {
     verified(&format!("{:#x}", view.body(header)?.transactions().len()))
 }
 
 /// The number of proven uncles. The count in the header is only the miner's claim.
-fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> Result<HandlerOutput, Failure> {
+fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> HandlerResult {
     verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
 }
 
-fn uncle(
-    view: &dyn Chain,
-    header: Option<BlockHeader>,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     match view.uncles(&header)?.headers().get(index) {
@@ -172,7 +164,7 @@ struct AtHeight {
     in_main_chain: bool,
 }
 
-fn all_at(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn all_at(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let number = params.number(0)?;
     let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };
     // Refuses a height of which nothing may be answered.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     call::CallBlock,
     error::RpcError,
-    method::{Failure, HandlerOutput, Method, verified},
+    method::{HandlerResult, Method, verified},
     params::Params,
 };
 use crate::{
@@ -39,7 +39,7 @@ struct BridgeState {
     rsk_txs_waiting_for_signatures: Vec<String>,
 }
 
-fn bridge_state(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn bridge_state(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let message =
         CallMessage { to: Some(BRIDGE), data: Bytes::copy_from_slice(&STATE), ..CallMessage::default() };
     let place = CallBlock::inside(view.head()?);

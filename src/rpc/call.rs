@@ -8,7 +8,7 @@ use super::{
     call_object::{message, overrides},
     error::{ParamError, RpcError},
     lookup::find,
-    method::{CALL, Failure, HandlerOutput, Method, Runs, verified},
+    method::{CALL, Failure, HandlerResult, Method, Runs, verified},
     params::{BlockParam, Params},
     revert::reason,
 };
@@ -203,7 +203,7 @@ pub(super) fn arguments(
     Ok((message(params)?, params.call_block(1)?, overrides))
 }
 
-fn eth_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn eth_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (message, param, overrides) = arguments(view, params)?;
     let call_block = CallBlock::inside(block(view, &param)?);
     let result = call_block.run(view, |context, limits| call(context, &message, &overrides, limits, None))?;
@@ -240,7 +240,7 @@ pub(super) fn keys_of_call(
 
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
 /// one it is for that block itself, as in a call.
-fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&Quantity::from(estimated_gas(view, params)?))
 }
 

@@ -6,7 +6,7 @@ use alloy_primitives::{U256, keccak256};
 use serde::Serialize;
 
 use super::{
-    method::{Failure, HandlerOutput, Method, PageAccess, done, required, verified},
+    method::{Failure, HandlerResult, Method, PageAccess, done, required, verified},
     params::Params,
 };
 use crate::{
@@ -113,7 +113,7 @@ struct Syncing {
     highest_block: String,
 }
 
-fn syncing(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn syncing(view: &dyn View, _: Params<'_>) -> HandlerResult {
     sync_status(view.syncing())
 }
 
@@ -121,7 +121,7 @@ fn syncing(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
 ///
 /// # Errors
 /// Only if the value cannot be written as JSON.
-pub fn sync_status(progress: Option<SyncProgress>) -> Result<HandlerOutput, Failure> {
+pub fn sync_status(progress: Option<SyncProgress>) -> HandlerResult {
     match progress {
         None => done(&false, Level::Local),
         Some(progress) => done(

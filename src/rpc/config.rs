@@ -9,7 +9,7 @@ use alloy_primitives::Address;
 use serde::Serialize;
 
 use super::{
-    method::{Failure, HandlerOutput, Method, verified},
+    method::{HandlerResult, Method, verified},
     params::Params,
 };
 use crate::{
@@ -97,7 +97,7 @@ impl Configuration {
     }
 }
 
-fn config(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn config(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let newest = view.header_by_number(newest_answerable_height(view)?)?;
     let (network, head) = (view.policy().network, newest.map_or(0, |header| header.number));
     let heights = || Rule::ALL.iter().filter_map(|rule| network.activation(*rule));

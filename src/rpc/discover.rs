@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use serde_json::{Map, Value, json};
 
 use super::{
-    method::{Failure, HandlerOutput, Method, done},
+    method::{HandlerResult, Method, done},
     mode::Mode,
 };
 use crate::engine::{Level, View};
@@ -17,10 +17,7 @@ const OPENRPC: &str = "1.3.2";
 ///
 /// # Errors
 /// None in practice: the document is JSON.
-pub fn described(
-    view: &dyn View,
-    rows: impl Iterator<Item = &'static Method>,
-) -> Result<HandlerOutput, Failure> {
+pub fn described(view: &dyn View, rows: impl Iterator<Item = &'static Method>) -> HandlerResult {
     done(&document(view.policy().version, rows), Level::Local)
 }
 

@@ -12,8 +12,8 @@ use super::{
     error::{ParamError, RpcError},
     logs::{BLOCKS_AT_ONCE, range_failure, shown, watch},
     method::{
-        Effect, Failure, Handler, HandlerOutput, LOG_FILTER, Method, Param, ParamSubject, done, optional,
-        required,
+        Effect, Handler, HandlerOutput, HandlerResult, LOG_FILTER, Method, Param, ParamSubject, done,
+        optional, required,
     },
     mode::Mode,
     params::{Params, parse_data},
@@ -112,21 +112,11 @@ pub(super) const METHODS: &[Method] = &[
     .costs(1),
 ];
 
-fn install(
-    filters: &mut Filters,
-    view: &dyn View,
-    now: u64,
-    watched: FilterSpec,
-) -> Result<HandlerOutput, Failure> {
+fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: FilterSpec) -> HandlerResult {
     made(filters.install(watched, view, now)?, Effect::Filter)
 }
 
-fn subscribe(
-    filters: &mut Filters,
-    view: &dyn View,
-    now: u64,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
     let watched = match params.text(0).as_str() {
         "newHeads" => FilterSpec::Heads,
         LOGS => watch(view, 1, params)?,
@@ -141,7 +131,7 @@ fn subscribe(
 }
 
 /// The id of a new filter or subscription.
-fn made(id: Result<u128, FilterLimit>, effect: fn(u128) -> Effect) -> Result<HandlerOutput, Failure> {
+fn made(id: Result<u128, FilterLimit>, effect: fn(u128) -> Effect) -> HandlerResult {
     let id = id.map_err(RpcError::TooManyFilters)?;
     Ok(done(&Quantity(U256::from(id)), Level::Local)?.with(effect(id)))
 }
@@ -164,12 +154,7 @@ pub(super) fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
     Ok(U256::try_from_be_slice(&bytes).and_then(|id| u128::try_from(id).ok()))
 }
 
-fn changes(
-    filters: &mut Filters,
-    view: &dyn View,
-    now: u64,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     match filters.poll(id, view, now).map_err(range_failure)? {
         None => Err(RpcError::FilterNotFound.into()),
@@ -188,12 +173,7 @@ fn changes(
     }
 }
 
-fn all_logs(
-    filters: &mut Filters,
-    view: &dyn View,
-    now: u64,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     let logs = filters.all_logs(id, view, now).map_err(range_failure)?;
     let logs = logs.ok_or(RpcError::FilterNotFound)?;
@@ -201,20 +181,15 @@ fn all_logs(
 }
 
 /// Ends a subscription. Only the connection that made it may end it.
-fn unsubscribe(
-    filters: &mut Filters,
-    _: &dyn View,
-    _: u64,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn unsubscribe(filters: &mut Filters, _: &dyn View, _: u64, params: Params<'_>) -> HandlerResult {
     ended(id(params)?.filter(|id| filters.unsubscribe(*id)).map(Effect::Unsubscribed))
 }
 
-fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn uninstall(filters: &mut Filters, params: Params<'_>) -> HandlerResult {
     ended(id(params)?.filter(|id| filters.uninstall(*id)).map(Effect::Uninstalled))
 }
 
 /// Whether something was ended.
-fn ended(effect: Option<Effect>) -> Result<HandlerOutput, Failure> {
+fn ended(effect: Option<Effect>) -> HandlerResult {
     Ok(HandlerOutput { effect, ..done(&effect.is_some(), Level::Local)? })
 }

@@ -6,7 +6,7 @@ use alloy_primitives::{Bytes, hex};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{BLOCK_HASH, Failure, HandlerOutput, Method, THE_BLOCK, absent, required, verified},
+    method::{BLOCK_HASH, HandlerResult, Method, THE_BLOCK, absent, required, verified},
     params::Params,
     render,
 };
@@ -59,14 +59,14 @@ pub(super) const METHODS: &[Method] = &[
     .also(&["rsk_getTransactionReceiptNodesByHash"]),
 ];
 
-fn raw(header: Option<BlockHeader>) -> Result<HandlerOutput, Failure> {
+fn raw(header: Option<BlockHeader>) -> HandlerResult {
     match header {
         Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Raw))),
         None => absent(),
     }
 }
 
-fn raw_receipt(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn raw_receipt(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
     match view.locate(hash, None)? {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
@@ -78,7 +78,7 @@ fn raw_receipt(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Fai
     }
 }
 
-fn receipt_nodes(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn receipt_nodes(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let transaction = params.hash(1, "transaction hash")?;
     let Some(header) = by_hash(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;

@@ -9,7 +9,7 @@ use super::{
     error::RpcError,
     log_stream::{self, LogStream, ReplyOrLogs},
     message::{Dispatcher, Message},
-    method::{BRIEF_COST, Effect, Failure, HandlerOutput, Runs},
+    method::{BRIEF_COST, Effect, Failure, HandlerResult, Runs},
     progress::MessageProgress,
     reply::Reply,
     request::Request,
@@ -124,7 +124,7 @@ impl MessageProgress {
     }
 }
 
-fn outcome(result: Result<HandlerOutput, Failure>) -> (Outcome, Option<Effect>) {
+fn outcome(result: HandlerResult) -> (Outcome, Option<Effect>) {
     let error = match result {
         Ok(done) => return (Ok(done.value), done.effect),
         Err(Failure::Error(error)) => error,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{Failure, HandlerOutput, Indexed, LOG_FILTER, Method, verified},
+    method::{Failure, HandlerResult, Indexed, LOG_FILTER, Method, verified},
     mode::Mode,
     params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
@@ -182,7 +182,7 @@ fn one_or_many(raw: Option<&RawValue>) -> Option<OneOrMany> {
     raw.map_or(Some(OneOrMany::None), |raw| serde_json::from_str(raw.get()).ok())
 }
 
-fn get_logs(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn get_logs(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let logs = match watch(view, 0, params)? {
         FilterSpec::Logs { filter, from, to } => {
             range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?

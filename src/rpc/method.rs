@@ -162,14 +162,14 @@ pub enum ParamSubject {
 }
 
 /// A handler that only reads: a pure function of the view and the parameters.
-pub type Read = fn(&dyn View, Params<'_>) -> Result<HandlerOutput, Failure>;
+pub type Read = fn(&dyn View, Params<'_>) -> HandlerResult;
 
 /// A handler that uses filters: it takes the filters, a view of the present head, and the time in seconds since 1970.
-pub type FilterHandler = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<HandlerOutput, Failure>;
+pub type FilterHandler = fn(&mut Filters, &dyn View, u64, Params<'_>) -> HandlerResult;
 
 /// A handler that changes a local chain, its pool, keys or clock.
 #[cfg(feature = "dev")]
-pub type Write = fn(&mut dyn LocalNode, Params<'_>) -> Result<HandlerOutput, Failure>;
+pub type Write = fn(&mut dyn LocalNode, Params<'_>) -> HandlerResult;
 
 /// The implementation of a method.
 #[derive(Debug, Clone, Copy)]
@@ -206,6 +206,9 @@ impl Handler {
         }
     }
 }
+
+/// What a handler returns.
+pub type HandlerResult = HandlerResult;
 
 /// A finished answer.
 #[derive(Debug)]
@@ -494,7 +497,7 @@ pub(super) const CALL: &[Param] = &[
 ];
 
 /// An answer at level `verified`.
-pub(super) fn verified<T: Serialize>(value: &T) -> Result<HandlerOutput, Failure> {
+pub(super) fn verified<T: Serialize>(value: &T) -> HandlerResult {
     done(value, Level::Verified)
 }
 
@@ -508,11 +511,11 @@ pub(super) const fn verified_json(value: Box<RawValue>) -> HandlerOutput {
 ///
 /// # Errors
 /// A value that is no JSON.
-pub fn done<T: Serialize>(value: &T, level: Level) -> Result<HandlerOutput, Failure> {
+pub fn done<T: Serialize>(value: &T, level: Level) -> HandlerResult {
     Ok(HandlerOutput { value: serde_json::value::to_raw_value(value)?, level, effect: None })
 }
 
 /// The answer `null`: nothing is there according to the upstreams, which nothing proves.
-pub(super) fn absent() -> Result<HandlerOutput, Failure> {
+pub(super) fn absent() -> HandlerResult {
     done(&(), Level::UnprovenAbsence)
 }

@@ -146,8 +146,8 @@ pub use message::{Dispatcher, Message};
 #[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{
-    BRIEF_COST, Effect, Failure, FilterHandler, Handler, HandlerOutput, Indexed, Method, ModeRefusal,
-    PageAccess, Param, ParamSubject, Read, Runs,
+    BRIEF_COST, Effect, Failure, FilterHandler, Handler, HandlerOutput, HandlerResult, Indexed, Method,
+    ModeRefusal, PageAccess, Param, ParamSubject, Read, Runs,
 };
 pub use mode::Mode;
 pub use notify::{MORE_NOTIFICATIONS, Notifications, notification, poll_message};

@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::{Bytes, hex};
 
 use super::{
-    method::{AT_BLOCK, Failure, HandlerOutput, Method, contract_of, required, verified},
+    method::{AT_BLOCK, HandlerResult, Method, contract_of, required, verified},
     params::Params,
     state,
 };
@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 .costs(30)
 .also(&["rsk_getProof"])];
 
-fn proof(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn proof(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&state::proof_with(view, params, leaf_first)?)
 }
 

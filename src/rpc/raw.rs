@@ -8,7 +8,7 @@ use serde_json::{Value, to_value};
 use super::{
     blocks::{by_hash, by_selector},
     error::RpcError,
-    method::{BLOCK_HASH, Failure, HandlerOutput, Method, Param, THE_BLOCK, absent, required, verified},
+    method::{BLOCK_HASH, HandlerResult, Method, Param, THE_BLOCK, absent, required, verified},
     params::Params,
     render,
     transactions::{BLOCK_INDEX, HASH_INDEX},
@@ -98,14 +98,14 @@ pub(super) const METHODS: &[Method] = &[
     .costs(5),
 ];
 
-fn raw_header(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn raw_header(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match by_selector(view, params)? {
         Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Hash))),
         None => absent(),
     }
 }
 
-fn raw_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn raw_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = by_selector(view, params)? else { return absent() };
     if !view.shows_work(&header) {
         return Err(without_work(&header).into());
@@ -124,7 +124,7 @@ fn without_work(header: &BlockHeader) -> RpcError {
 }
 
 /// The hash proves the content of a transaction, so that it does not matter who says that one is pending.
-fn raw_transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn raw_transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionPlace::Unknown => absent(),
         TransactionPlace::Pending(transaction) => verified(&hex::encode_prefixed(transaction.encode())),
@@ -136,25 +136,21 @@ fn raw_transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput,
     }
 }
 
-fn raw_at_index(
-    view: &dyn View,
-    header: Option<BlockHeader>,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn raw_at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     let body = view.body(&header)?;
     verified(&body.transactions().get(index).map(|found| hex::encode_prefixed(found.encode())))
 }
 
-fn raw_receipts(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn raw_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = by_selector(view, params)? else { return absent() };
     let receipts = view.receipts(&header)?;
     let encoded = receipts.receipts().iter().map(Receipt::encode);
     verified(&encoded.map(hex::encode_prefixed).collect::<Vec<_>>())
 }
 
-fn header(view: &dyn View, header: Option<BlockHeader>) -> Result<HandlerOutput, Failure> {
+fn header(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
     let Some(header) = header else { return absent() };
     let transactions = RpcTransactions::Hashes(Vec::new());
     let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };

@@ -8,7 +8,7 @@ use super::{
     connection::Connection,
     envelope::Call,
     error::RpcError,
-    method::{Failure, Handler, HandlerOutput, Method, PageAccess},
+    method::{Handler, HandlerResult, Method, PageAccess},
     mode::Mode,
     params::{Params, Parsed},
     table,
@@ -86,12 +86,7 @@ impl Request {
     ///
     /// # Errors
     /// [`Failure::Stop`] when the view misses facts or refuses, [`Failure::Error`] when the answer is an error.
-    pub(super) fn run(
-        &self,
-        view: &dyn View,
-        filters: Option<&mut Filters>,
-        now: u64,
-    ) -> Result<HandlerOutput, Failure> {
+    pub(super) fn run(&self, view: &dyn View, filters: Option<&mut Filters>, now: u64) -> HandlerResult {
         match (self.row.handler, self.row.handler.watching().zip(filters)) {
             (Handler::Read(read), _) => read(view, self.params()),
             (_, Some((watch, filters))) => watch(filters, view, now, self.params()),
@@ -106,11 +101,7 @@ impl Request {
     /// Runs the request on a local chain: methods that read on the node's present snapshot, methods that write on the
     /// node.
     #[cfg(feature = "local")]
-    pub(super) fn run_on(
-        &self,
-        node: &mut dyn LocalNode,
-        interrupt: &dyn Fn() -> bool,
-    ) -> Result<HandlerOutput, Failure> {
+    pub(super) fn run_on(&self, node: &mut dyn LocalNode, interrupt: &dyn Fn() -> bool) -> HandlerResult {
         #[cfg(feature = "dev")]
         if let Handler::Write(write) | Handler::Forward(write) = self.row.handler {
             return write(node, self.params());

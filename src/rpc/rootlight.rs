@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     bitcoin_status::{BitcoinStatus, BlockBitcoinStatus},
     blocks::by_selector,
-    method::{AT_BLOCK, Failure, HandlerOutput, Method, PageAccess, absent, done, verified},
+    method::{AT_BLOCK, Failure, HandlerResult, Method, PageAccess, absent, done, verified},
     params::Params,
 };
 use crate::{
@@ -91,7 +91,7 @@ struct LowWork {
     percent: u64,
 }
 
-fn sync_status(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn sync_status(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let status = match view.light() {
         Some(light) => light_status(light),
         None => {
@@ -177,7 +177,7 @@ struct Misbehaviour<'a> {
     lie: bool,
 }
 
-fn upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn upstreams(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let names = view.upstreams();
     let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let all: Vec<UpstreamStatus<'_>> =
@@ -190,7 +190,7 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
 ///
 /// # Errors
 /// None in practice: what is known about upstreams is JSON.
-pub fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+pub fn numbered_upstreams(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let names: Vec<String> =
         (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect();
@@ -239,7 +239,7 @@ struct CheckpointStatus {
     linked_below: u64,
 }
 
-fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn checkpoint(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let Some(light) = view.light() else { return first_block(view) };
     let checkpoint = light.checkpoint();
     let lowest = light.chain().map_or(checkpoint.number, |chain| chain.lowest());
@@ -253,7 +253,7 @@ fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> 
 }
 
 /// Block 0 of a chain that is executed here; null if it is not known.
-fn first_block(view: &dyn View) -> Result<HandlerOutput, Failure> {
+fn first_block(view: &dyn View) -> HandlerResult {
     let status = view.header_by_number(0)?.map(|header| CheckpointStatus {
         number: quantity(0),
         hash: header.hash(),
@@ -289,7 +289,7 @@ struct Verification {
     bitcoin: Option<BlockBitcoinStatus>,
 }
 
-fn verification(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn verification(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let header = if params.is_given(0) { by_selector(view, params)? } else { Some(view.head()?) };
     let Some(header) = header else { return absent() };
     verified(&proof_of(view, &header)?)

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{AT_BLOCK, Failure, HandlerOutput, Method, Param, account_of, contract_of, required, verified},
+    method::{AT_BLOCK, Failure, HandlerResult, Method, Param, account_of, contract_of, required, verified},
     params::{BlockParam, Params},
 };
 use crate::{
@@ -77,7 +77,7 @@ fn account_at(view: &dyn View, address: &Address, block: &BlockParam) -> Result<
 
 /// The nonce of an account. For `pending` it counts the transactions that wait in the pool or were sent from here; no
 /// pending block is made for that.
-fn nonce(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn nonce(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, block) = (params.address(0)?, params.block(1)?);
     let nonce = match block {
         BlockParam::Pending => next_nonce(view, &address)?,
@@ -92,14 +92,14 @@ pub(super) fn next_nonce(view: &dyn View, address: &Address) -> Result<u64, Fail
     Ok(view.next_nonce(address, nonce))
 }
 
-fn code(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn code(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let address = params.address(0)?;
     let header = require(view, &params.block(1)?)?;
     let code = read(view, &header, |state| state.code(&address))?;
     verified(&hex::encode_prefixed(&code))
 }
 
-fn storage(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn storage(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let address = params.address(0)?;
     let slot = params.number(1)?;
     let header = require(view, &params.block(2)?)?;
@@ -108,7 +108,7 @@ fn storage(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
 }
 
 /// A cell as it is stored, in the reference node's form: an absent cell is `0x0`.
-fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn storage_bytes(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let address = params.address(0)?;
     let slot = params.number(1)?;
     let header = require(view, &params.block(2)?)?;
@@ -144,7 +144,7 @@ struct RpcStorageProof {
     proof: Vec<String>,
 }
 
-fn proof(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn proof(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&proof_with(view, params, root_first)?)
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     blocks::by_selector,
     error::RpcError,
-    method::{Failure, HandlerOutput, Method, THE_BLOCK, absent, contract_of, required, verified},
+    method::{HandlerResult, Method, THE_BLOCK, absent, contract_of, required, verified},
     mode::Mode,
     params::Params,
 };
@@ -53,7 +53,7 @@ struct Cell {
     value: alloc::string::String,
 }
 
-fn storage_range_at(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn storage_range_at(view: &dyn View, params: Params<'_>) -> HandlerResult {
     #[cfg(feature = "light")]
     if view.light().is_some() {
         return Err(unprovable().into());

@@ -8,7 +8,7 @@ use super::{
     entries::Entries,
     error::ParamError,
     lookup::require,
-    method::{AT_BLOCK, Failure, HandlerOutput, Method, ParamSubject, required, verified},
+    method::{AT_BLOCK, Failure, HandlerResult, Method, ParamSubject, required, verified},
     params::{MAX_PROOF_KEYS, Params, parse_address, parse_number},
     state::word,
 };
@@ -52,7 +52,7 @@ pub(super) fn contracts(params: Params<'_>) -> Option<Vec<Address>> {
     Some(cells(params).ok()?.into_keys().collect())
 }
 
-fn storage_values(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn storage_values(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let cells = cells(params)?;
     let header = require(view, &params.block(1)?)?;
     let (state, block) = (view.state(&header)?, BlockRef { number: header.number, hash: header.hash() });

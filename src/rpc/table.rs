@@ -9,7 +9,7 @@ use super::{
     blocks, call, chain,
     error::RpcError,
     filters, headers, logs,
-    method::{Failure, HandlerOutput, Method, done},
+    method::{HandlerResult, Method, done},
     params::Params,
     raw_transaction, simulate, state, transactions,
 };
@@ -168,7 +168,7 @@ const DISCOVER: Method = Method::local(
 // The document has about 100,000 characters.
 .costs(50);
 
-fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn modules(_: &dyn View, _: Params<'_>) -> HandlerResult {
     modules_of(methods())
 }
 
@@ -176,7 +176,7 @@ fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
 ///
 /// # Errors
 /// None in practice: namespaces are JSON.
-pub fn modules_of(methods: impl Iterator<Item = &'static Method>) -> Result<HandlerOutput, Failure> {
+pub fn modules_of(methods: impl Iterator<Item = &'static Method>) -> HandlerResult {
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
     for (namespace, _) in names.filter_map(|name| name.split_once('_')) {

@@ -4,7 +4,7 @@ use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
     method::{
-        BLOCK_HASH, Failure, HandlerOutput, Indexed, Method, Param, THE_BLOCK, absent, done, optional,
+        BLOCK_HASH, Failure, HandlerResult, Indexed, Method, Param, THE_BLOCK, absent, done, optional,
         required, verified,
     },
     params::Params,
@@ -68,11 +68,7 @@ pub(super) const METHODS: &[Method] = &[
     .costs(30),
 ];
 
-fn at_index(
-    view: &dyn View,
-    header: Option<BlockHeader>,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     let body = view.body(&header)?;
@@ -97,7 +93,7 @@ fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failu
     Ok(view.locate(hash, given.as_ref())?)
 }
 
-fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match locate(view, params)? {
         TransactionPlace::Unknown => absent(),
         TransactionPlace::Pending(transaction) => pending(view, &transaction),
@@ -109,7 +105,7 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<HandlerOut
 }
 
 /// A waiting transaction: its hash proves its content, but only an upstream says that it waits.
-fn pending(view: &dyn View, transaction: &Transaction) -> Result<HandlerOutput, Failure> {
+fn pending(view: &dyn View, transaction: &Transaction) -> HandlerResult {
     let hash = transaction.hash();
     if let Some(waiting) = view.pool().and_then(|pool| pool.get(&hash)) {
         return done(&RpcTransaction::new(transaction, hash, waiting.sender, None), Level::Verified);
@@ -120,7 +116,7 @@ fn pending(view: &dyn View, transaction: &Transaction) -> Result<HandlerOutput, 
     }
 }
 
-fn receipt(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn receipt(view: &dyn View, params: Params<'_>) -> HandlerResult {
     match locate(view, params)? {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
         TransactionPlace::Mined(header, index) => {
@@ -130,7 +126,7 @@ fn receipt(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
     }
 }
 
-fn block_receipts(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn block_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = by_selector(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
     let all: Result<alloc::vec::Vec<_>, Failure> = (0..receipts.receipts().len())

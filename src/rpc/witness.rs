@@ -16,7 +16,7 @@ use super::{
     envelope::MAX_RESPONSE,
     error::{ParamError, RpcError},
     lookup::{find, require, state_failure},
-    method::{BLOCK_HASH, CALL, Failure, HandlerOutput, Method, THE_BLOCK, absent, optional, verified},
+    method::{BLOCK_HASH, CALL, Failure, HandlerResult, Method, THE_BLOCK, absent, optional, verified},
     params::{BlockParam, Params},
     simulate::keys_of_simulation,
 };
@@ -88,7 +88,7 @@ struct ExecutionWitness {
     uncles: Vec<String>,
 }
 
-fn of_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn of_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (header, keys) = match is_simulation(params) {
         true => keys_of_simulation(view, params)?,
         false => keys_of_call(view, params)?,
@@ -96,7 +96,7 @@ fn of_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure
     verified(&witness(view, &header, &keys)?)
 }
 
-fn of_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn of_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "block hash")?;
     let last = params.is_given(1).then(|| params.index(1)).transpose()?;
     let Some(header) = find(view, &by_hash(hash))? else { return absent() };
@@ -111,7 +111,7 @@ fn of_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failur
     verified(&witness(view, &parent, &reads.keys)?)
 }
 
-fn of_execution(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn of_execution(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some(header) = by_selector(view, params)? else { return absent() };
     if params.block(0)? == BlockParam::Pending {
         return Err(ParamError::BlockId("pending".into()).into());

@@ -2,7 +2,7 @@
 
 use super::{
     error::ParamError,
-    method::{Failure, HandlerOutput, Method, done, required},
+    method::{HandlerResult, Method, done, required},
     params::Params,
 };
 use crate::engine::{Level, View};
@@ -24,14 +24,14 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-fn submit_work(_: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn submit_work(_: &dyn View, params: Params<'_>) -> HandlerResult {
     sized(params, 0, 8)?;
     sized(params, 1, 32)?;
     sized(params, 2, 32)?;
     done(&false, Level::Local)
 }
 
-fn submit_hashrate(_: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn submit_hashrate(_: &dyn View, params: Params<'_>) -> HandlerResult {
     sized(params, 0, 32)?;
     sized(params, 1, 32)?;
     done(&true, Level::Local)

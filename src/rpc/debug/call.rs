@@ -19,7 +19,7 @@ use crate::{
         call_object::{CallObject, MAX_OVERRIDES, OverrideObjects, call_list, message, state_override},
         error::ParamError,
         method::{
-            AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, optional, required,
+            AT_BLOCK, Failure, HandlerResult, Method, Param, ParamSubject, Runs, optional, required,
             verified, verified_json,
         },
         params::{Params, block_param},
@@ -93,7 +93,7 @@ pub(in crate::rpc) fn overrides(params: Params<'_>, position: usize) -> bool {
     CallOptions::read(params, position).is_ok_and(|options| !options.state.accounts.is_empty())
 }
 
-fn trace_call(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn trace_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let tracing = Tracing::read(params, 2)?;
     let CallOptions { state, block: changes } = CallOptions::read(params, 2)?;
     let message = CallMessage::clone(&*message(params)?);
@@ -160,7 +160,7 @@ fn context_block(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Fai
     }
 }
 
-fn trace_call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn trace_call_many(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let tracing = Tracing::read(params, 2)?;
     let (bundles, base, state, calls) = bundled_calls(view, params, tracing.tracer())?;
     verified(&by_bundle(&bundles, traces(view, &base, &state, &calls, &tracing)?))

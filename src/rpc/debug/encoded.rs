@@ -5,7 +5,7 @@ use crate::{
     engine::View,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Runs, optional, required},
+        method::{HandlerResult, Method, Runs, optional, required},
         params::Params,
     },
     types::{Block, Header},
@@ -21,7 +21,7 @@ pub(super) const TRACE_BLOCK: Method = Method::read(
 .runs(Runs::Block)
 .costs(1_000);
 
-fn trace_block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn trace_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let network = view.policy().network;
     let given = Block::decode(&params.data(0)?, &|number| network.header_shape(number));
     let Block { header, body, .. } =

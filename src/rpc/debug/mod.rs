@@ -24,7 +24,7 @@ use options::Tracing;
 use super::{
     lookup::find,
     method::{
-        BLOCK_HASH, Failure, HandlerOutput, Method, Runs, THE_BLOCK, absent, account_of, optional, required,
+        BLOCK_HASH, Failure, HandlerResult, Method, Runs, THE_BLOCK, absent, account_of, optional, required,
         verified, verified_json,
     },
     params::Params,
@@ -101,7 +101,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let hash = params.hash(0, "transaction hash")?;
     let tracing = Tracing::read(params, 1)?;
     let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
@@ -111,7 +111,7 @@ fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Fai
     }
 }
 
-fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {
     let tracing = Tracing::read(params, 1)?;
     let Some(header) = header else { return absent() };
     let traces = replayed(view, &header, &tracing, None)?;

@@ -10,7 +10,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, PageAccess, account_of, done, optional, required},
+        method::{Failure, HandlerResult, Method, PageAccess, account_of, done, optional, required},
     },
 };
 
@@ -73,6 +73,6 @@ fn key(node: &mut dyn LocalNode, address: Address) -> Result<PrivateKey, Failure
     Ok(key.ok_or(ParamError::AccountNotFound)?)
 }
 
-fn signature(bytes: Option<[u8; 65]>) -> Result<HandlerOutput, Failure> {
+fn signature(bytes: Option<[u8; 65]>) -> HandlerResult {
     done(&hex::encode_prefixed(bytes.ok_or(RpcError::Internal)?), Level::Local)
 }

@@ -11,7 +11,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::RpcError,
-        method::{Failure, HandlerOutput, Method, Param, account_of, done, optional, required},
+        method::{HandlerResult, Method, Param, account_of, done, optional, required},
         params::Params,
     },
 };
@@ -136,23 +136,19 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-fn set_coinbase(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn set_coinbase(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let address = params.address(0)?;
     chain(node)?.miner_settings_mut().coinbase = address;
     done(&true, Level::Local)
 }
 
-fn set_price(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn set_price(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let price = params.number(0)?;
     chain(node)?.miner_settings_mut().minimum_gas_price = price;
     done(&true, Level::Local)
 }
 
-fn mine(
-    node: &mut dyn LocalNode,
-    params: Params<'_>,
-    spacing: fn(u64) -> Spacing,
-) -> Result<HandlerOutput, Failure> {
+fn mine(node: &mut dyn LocalNode, params: Params<'_>, spacing: fn(u64) -> Spacing) -> HandlerResult {
     let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
     let (chain, now) = chain_at(node)?;
     // viem sends 0 if no interval is asked for.
@@ -173,7 +169,7 @@ struct Metadata {
     snapshots: BTreeMap<String, (u64, String)>,
 }
 
-fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let chain = chain(node)?;
     let head = chain.view().head();
     let metadata = Metadata {

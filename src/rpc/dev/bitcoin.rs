@@ -12,7 +12,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, done, optional},
+        method::{HandlerResult, Method, done, optional},
         params::{Params, parse_number},
     },
     types::json::Quantity,
@@ -40,7 +40,7 @@ struct Tip {
     hash: String,
 }
 
-fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let count = if params.is_given(0) { small(&params.text(0))? } else { 1 };
     let options: Option<Options<'_>> = params.object(1, "options: tag and parent")?;
     let (mut tag, mut parent) = (BitcoinTag::None, None);

@@ -13,7 +13,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, done, optional, required},
+        method::{HandlerResult, Method, done, optional, required},
         params::Params,
     },
     types::Header,
@@ -73,7 +73,7 @@ struct Written {
     cells: BTreeMap<U256, Bytes>,
 }
 
-fn dump(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn dump(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let chain = chain(node)?;
     let head = chain.view().head();
     let accounts = chain.dump().map_err(RpcError::from)?;
@@ -147,7 +147,7 @@ struct ReadAccount<'a> {
     cells: BTreeMap<U256, Bytes>,
 }
 
-fn load(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn load(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let data = params.data(0)?;
     let text = match gzip::is_packed(&data) {
         true => gzip::unpacked(&data, MAX_DUMP).ok_or(ParamError::Dump("it is damaged or too large"))?,

@@ -8,7 +8,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Param, account_of, contract_of, done, required},
+        method::{HandlerResult, Method, Param, account_of, contract_of, done, required},
         params::Params,
     },
 };
@@ -119,13 +119,13 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-fn set_balance(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn set_balance(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let (address, balance) = (params.address(0)?, params.number(1)?);
     chain(node)?.set_balance(&address, balance);
     done(&true, Level::Local)
 }
 
-fn set_nonce(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn set_nonce(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let (address, nonce) = (params.address(0)?, small(params, 1)?);
     if nonce == u64::MAX {
         // No nonce comes after the last one (EIP-2681).
@@ -135,19 +135,19 @@ fn set_nonce(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutp
     done(&true, Level::Local)
 }
 
-fn set_code(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn set_code(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let (address, code) = (params.address(0)?, params.data(1)?);
     chain(node)?.set_code(&address, code).map_err(RpcError::from)?;
     done(&true, Level::Local)
 }
 
-fn impersonate(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn impersonate(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let address = params.address(0)?;
     chain(node)?.wallet_mut().impersonate(address);
     done(&true, Level::Local)
 }
 
-fn stop_impersonating(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn stop_impersonating(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let address = params.address(0)?;
     done(&chain(node)?.wallet_mut().stop_impersonating(&address), Level::Local)
 }

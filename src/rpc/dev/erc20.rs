@@ -14,7 +14,7 @@ use crate::{
         access_list::touched_cells,
         call::CallBlock,
         error::RpcError,
-        method::{Failure, HandlerOutput, Method, Param, account_of, contract_of, done, required},
+        method::{Failure, HandlerResult, Method, Param, account_of, contract_of, done, required},
     },
     state::{AccountOverride, OverrideStorage, StateOverride},
 };
@@ -56,12 +56,7 @@ fn question(selector: [u8; 4], about: &[Address]) -> Bytes {
 }
 
 /// Sets the cell that is what the token answers.
-fn set(
-    node: &mut dyn LocalNode,
-    token: Address,
-    question: Bytes,
-    amount: U256,
-) -> Result<HandlerOutput, Failure> {
+fn set(node: &mut dyn LocalNode, token: Address, question: Bytes, amount: U256) -> HandlerResult {
     let found = {
         let (snapshot, now, interrupt) = (node.snapshot(), node.now(), || false);
         let view = snapshot.view(now, &interrupt);

@@ -13,7 +13,7 @@ use crate::{
     rpc::{
         error::{ParamError, RpcError},
         limits::MAX_RESPONSE,
-        method::{Failure, HandlerOutput, Method, done, optional, required},
+        method::{Failure, HandlerResult, Method, done, optional, required},
         params::{Params, parse_data},
         render,
     },
@@ -192,12 +192,12 @@ const fn every(seconds: u64) -> Mining {
     if seconds == 0 { Mining::Manual } else { Mining::Interval(seconds) }
 }
 
-fn set_automine(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn set_automine(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let mining = if params.boolean(0, true)? { Mining::Instant } else { Mining::Manual };
     set_mining(node, mining)
 }
 
-fn set_mining(node: &mut dyn LocalNode, mining: Mining) -> Result<HandlerOutput, Failure> {
+fn set_mining(node: &mut dyn LocalNode, mining: Mining) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     chain.set_mining(mining, now).map_err(RpcError::from)?;
     done(&true, Level::Local)
@@ -219,7 +219,7 @@ struct Forking<'a> {
     block_number: Option<&'a RawValue>,
 }
 
-fn reset(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn reset(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let options = params.object::<ResetOptions<'_>>(0, "reset options")?;
     let forks = chain(node)?.view().fork().is_some();
     // viem sends the object without a URL and a number if it is given neither.
@@ -235,7 +235,7 @@ fn reset(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, 
     done(&(), Level::Local)
 }
 
-fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let text: String = params.text(0);
     let bad = || ParamError::SnapshotId(text.clone());
     let digits = text.strip_prefix("0x").ok_or_else(bad)?;
@@ -249,7 +249,7 @@ fn revert(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput,
     done(&chain(node)?.revert(id), Level::Local)
 }
 
-fn increase_time(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn increase_time(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let seconds = params.number(0).ok().and_then(|seconds| u64::try_from(seconds).ok());
     let seconds = seconds.ok_or_else(|| ParamError::Seconds(params.text(0)))?;
     let (chain, now) = chain_at(node)?;
@@ -267,7 +267,7 @@ struct MineOptions<'a> {
     blocks: Option<&'a RawValue>,
 }
 
-fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn mine_detailed(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let before = chain(node)?.begin();
     let blocks = mine(node, params, MOST_DETAILED).and_then(|first| blocks_from(node, first));
     chain(node)?.end(before, blocks.is_ok());

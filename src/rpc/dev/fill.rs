@@ -15,7 +15,7 @@ use crate::{
         call::estimated_gas,
         chain::gas_price,
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Runs, verified},
+        method::{Failure, HandlerResult, Method, Runs, verified},
         params::Params,
         state::next_nonce,
     },
@@ -39,7 +39,7 @@ struct Filled {
     tx: RpcTransaction,
 }
 
-fn fill(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn fill(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let object = send::object(params)?;
     // As in go-ethereum, account 0 stands for none.
     let from = match object.sender() {

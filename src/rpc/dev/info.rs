@@ -9,7 +9,7 @@ use crate::{
     consensus::Rule,
     engine::{Level, LocalNode},
     rpc::{
-        method::{Failure, HandlerOutput, Method, done},
+        method::{HandlerResult, Method, done},
         params::Params,
     },
     types::json::Quantity,
@@ -66,7 +66,7 @@ struct ForkConfig {
     fork_retry_backoff: (),
 }
 
-fn info(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn info(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let chain = chain(node)?;
     let (head, network) = (chain.view().head(), chain.view().network());
     let active = Rule::ALL.iter().filter(|rule| network.active(**rule, head.number));

@@ -14,7 +14,7 @@ use crate::{
     local::Imported,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Param, done, required},
+        method::{Failure, HandlerResult, Method, Param, done, required},
         mode::Mode,
         params::Params,
     },
@@ -143,7 +143,7 @@ struct WorkObject {
     parent_block_hash: String,
 }
 
-fn get_work(node: &mut dyn LocalNode, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn get_work(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let work = chain.work(now).map_err(RpcError::from)?;
     let object = WorkObject {
@@ -164,7 +164,7 @@ struct Submitted {
     block_included_height: Quantity,
 }
 
-fn submit(node: &mut dyn LocalNode, submission: &Submission) -> Result<HandlerOutput, Failure> {
+fn submit(node: &mut dyn LocalNode, submission: &Submission) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let Imported { header, change, .. } = match chain.submit_work(submission, now) {
         Ok(imported) => imported,

@@ -10,7 +10,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Runs, account_of, done, optional, required},
+        method::{HandlerResult, Method, Runs, account_of, done, optional, required},
         params::Params,
     },
 };
@@ -103,7 +103,7 @@ fn passphrase(params: Params<'_>) -> Result<String, ParamError> {
     Ok(params.value(1, "a passphrase")?.unwrap_or_default())
 }
 
-fn new_account(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn new_account(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let passphrase: String = params.value(0, "a passphrase")?.unwrap_or_default();
     // About one random number in 2^128 is not a valid key.
     let mut key = PrivateKey::new(&node.random());
@@ -114,7 +114,7 @@ fn new_account(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOu
     keep(node, key, &passphrase)
 }
 
-fn import(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn import(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let text: String = params.value(0, "a key")?.unwrap_or_default();
     let bad = || ParamError::Key(text.clone());
     let bytes = hex::decode(&text).map_err(|_| bad())?;
@@ -124,14 +124,14 @@ fn import(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput,
     keep(node, key, &passphrase(params)?)
 }
 
-fn keep(node: &mut dyn LocalNode, key: PrivateKey, passphrase: &str) -> Result<HandlerOutput, Failure> {
+fn keep(node: &mut dyn LocalNode, key: PrivateKey, passphrase: &str) -> HandlerResult {
     let salt = node.random();
     let (chain, now) = chain_at(node)?;
     let kept = chain.wallet_mut().add_sealed(key, passphrase, salt, milliseconds(now));
     done(&address(&kept), Level::Local)
 }
 
-fn unlock(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn unlock(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     use crate::dev::UnlockError;
     let address = params.address(0)?;
     let passphrase = passphrase(params)?;

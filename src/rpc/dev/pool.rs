@@ -9,7 +9,7 @@ use super::{address, read, send::shown};
 use crate::{
     engine::{Level, Pool, PoolPart, View, WaitingTransaction},
     rpc::{
-        method::{Failure, HandlerOutput, Method, PageAccess, done},
+        method::{HandlerResult, Method, PageAccess, done},
         mode::Mode,
         params::Params,
     },
@@ -68,7 +68,7 @@ pub(super) const METHODS: &[Method] = &[
     .limited(NO_POOL),
 ];
 
-fn pending(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn pending(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let held = view.accounts();
     let mut own = Vec::new();
     if let Some(pool) = view.pool() {
@@ -94,10 +94,7 @@ fn nonce(waiting: &WaitingTransaction<'_>) -> u64 {
     u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX)
 }
 
-fn lists<T: Serialize>(
-    view: &dyn Pool,
-    show: impl Fn(&WaitingTransaction<'_>) -> T,
-) -> Result<HandlerOutput, Failure> {
+fn lists<T: Serialize>(view: &dyn Pool, show: impl Fn(&WaitingTransaction<'_>) -> T) -> HandlerResult {
     let listed = |part| {
         let mut listed = BySender::<T>::new();
         if let Some(pool) = view.pool() {
@@ -113,7 +110,7 @@ fn lists<T: Serialize>(
 
 /// The lists of one sender. Each nonce has one transaction, as in go-ethereum, which has defined the method.
 #[cfg(feature = "catalogue")]
-fn content_from(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let sender = params.address(0)?;
     let listed = |part| {
         let mut listed = BTreeMap::new();
@@ -180,7 +177,7 @@ struct PoolStatus {
     queued: usize,
 }
 
-fn status(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn status(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let status = view.pool().map_or(PoolStatus { pending: 0, queued: 0 }, |pool| PoolStatus {
         pending: pool.count(PoolPart::Pending),
         queued: pool.count(PoolPart::Queued),

@@ -11,7 +11,7 @@ use crate::{
     engine::{Level, LocalNode},
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, ParamSubject, done, optional, required},
+        method::{Failure, HandlerResult, Method, ParamSubject, done, optional, required},
         params::{Params, object, parse_data},
         signed,
     },
@@ -56,7 +56,7 @@ impl From<DevError> for NotReplaced {
     }
 }
 
-fn reorganise(node: &mut dyn LocalNode, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn reorganise(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let depth = small(params, 0)?;
     let placed: Vec<Placed<'_>> =
         params.value(1, "transactions with the indexes of their blocks")?.unwrap_or_default();

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use crate::rpc::{
     error::{ParamError, RpcError},
     method::{
-        BRIEF_COST, Failure, Handler, HandlerOutput, Method, PageAccess, Param, ParamSubject, Read, Write,
-        done, required,
+        BRIEF_COST, Handler, HandlerResult, Method, PageAccess, Param, ParamSubject, Read, Write, done,
+        required,
     },
     params::{Params, parse_number},
 };
@@ -41,7 +41,7 @@ pub(super) const fn brief(row: Method) -> Method {
 }
 
 /// The answer `null` of a method of anvil that does what hardhat's method does.
-pub(super) fn unit(output: Result<HandlerOutput, Failure>) -> Result<HandlerOutput, Failure> {
+pub(super) fn unit(output: HandlerResult) -> HandlerResult {
     output.and_then(|_| done(&(), Level::Local))
 }
 

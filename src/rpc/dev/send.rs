@@ -13,7 +13,7 @@ use crate::{
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
-        method::{Failure, HandlerOutput, Method, Param, ParamSubject, Runs, done, optional, required},
+        method::{Failure, HandlerResult, Method, Param, ParamSubject, Runs, done, optional, required},
         params::{Params, parse_address, parse_data},
         signed::sent,
     },
@@ -114,15 +114,12 @@ pub(super) fn submit(
     transaction: Transaction,
     from: Address,
     now: u64,
-) -> Result<HandlerOutput, Failure> {
+) -> HandlerResult {
     let hash = chain.submit(transaction, from, now).map_err(sync::not_sent)?;
     done(&alloc::format!("{hash}"), Level::Local)
 }
 
-pub(in crate::rpc) fn send_raw(
-    node: &mut dyn LocalNode,
-    params: Params<'_>,
-) -> Result<HandlerOutput, Failure> {
+pub(in crate::rpc) fn send_raw(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let chain_id = chain.view().network().chain_id;
     let (transaction, sender) = sent(params, chain_id)?;

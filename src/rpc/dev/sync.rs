@@ -9,7 +9,7 @@ use crate::{
     exec::REVERTED,
     rpc::{
         error::RpcError,
-        method::{Failure, HandlerOutput, done},
+        method::{HandlerResult, done},
         render,
         revert::reason,
     },
@@ -23,11 +23,7 @@ const NOT_READY: i32 = 5;
 
 /// Sends a transaction and returns its receipt. One that no block has at once is an error with its hash: it stays in the
 /// pool.
-pub(super) fn submit(
-    node: &mut dyn LocalNode,
-    transaction: Transaction,
-    from: Address,
-) -> Result<HandlerOutput, Failure> {
+pub(super) fn submit(node: &mut dyn LocalNode, transaction: Transaction, from: Address) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let hash = transaction.hash();
     match chain.submit(transaction, from, now) {

@@ -13,7 +13,7 @@ use super::{
     error::RpcError,
     lookup::require,
     method::{
-        AT_BLOCK, BLOCK_HASH, Failure, HandlerOutput, Method, Param, Runs, THE_BLOCK, absent, account_of,
+        AT_BLOCK, BLOCK_HASH, Failure, HandlerResult, Method, Param, Runs, THE_BLOCK, absent, account_of,
         contract_of, done, required, verified,
     },
     mode::Mode,
@@ -159,7 +159,7 @@ fn account(view: &dyn View, header: &BlockHeader, address: &Address) -> Result<A
     Ok(read(view, header, |state| state.account(address))?.unwrap_or(AccountState::EMPTY))
 }
 
-fn details(view: &dyn View, header: Option<BlockHeader>) -> Result<HandlerOutput, Failure> {
+fn details(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
     let Some(header) = header else { return absent() };
     let none = Quantity::default();
     let issuance = json!({"blockReward": none, "uncleReward": none, "issuance": none});
@@ -180,7 +180,7 @@ fn block(view: &dyn View, header: &BlockHeader, transactions: Option<Value>) -> 
     Ok(shown)
 }
 
-fn transactions(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn transactions(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let small = |number: U256| usize::try_from(number).unwrap_or(usize::MAX);
     let (page, size) = (small(params.number(1)?), small(params.number(2)?));
     let Some(header) = by_selector(view, params)? else { return absent() };
@@ -232,7 +232,7 @@ fn first_block(
     Ok(Some(newest))
 }
 
-fn by_nonce(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn by_nonce(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let found = sent_with(view, params)?;
     verified(&found.as_ref().and_then(|(_, body, index)| body.hashes().get(*index)))
 }
@@ -255,7 +255,7 @@ fn sent_with(
     Ok(index.map(|index| (header, body, index)))
 }
 
-fn creator(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn creator(view: &dyn View, params: Params<'_>) -> HandlerResult {
     #[derive(Serialize)]
     struct Created {
         hash: B256,
@@ -281,7 +281,7 @@ fn of_trace<T: Serialize>(
     view: &dyn View,
     params: Params<'_>,
     show: impl FnOnce(&TransactionTrace) -> T,
-) -> Result<HandlerOutput, Failure> {
+) -> HandlerResult {
     let TransactionPlace::Mined(header, index) = view.locate(params.hash(0, "transaction hash")?, None)?
     else {
         return absent();

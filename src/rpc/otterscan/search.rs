@@ -13,7 +13,7 @@ use crate::{
     exec::trace::{TraceAction, TraceNode, Tracer, TransactionTrace},
     rpc::{
         error::RpcError,
-        method::{Failure, HandlerOutput, verified},
+        method::{Failure, HandlerResult, verified},
         params::Params,
         render,
         trace::traces,
@@ -38,7 +38,7 @@ struct SearchPage {
 }
 
 /// The page of transactions before a block, or the newest ones for block 0.
-pub(super) fn before(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+pub(super) fn before(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, block, size) = read(params)?;
     let newest = newest_answerable_height(view)?;
     let first = block == 0 || block > newest;
@@ -48,7 +48,7 @@ pub(super) fn before(view: &dyn View, params: Params<'_>) -> Result<HandlerOutpu
 }
 
 /// The page of transactions after a block, or the oldest ones for block 0.
-pub(super) fn after(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+pub(super) fn after(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let (address, block, size) = read(params)?;
     let newest = newest_answerable_height(view)?;
     let mut page = search(view, &address, Box::new(block.saturating_add(1)..=newest), size)?;
@@ -138,7 +138,7 @@ fn names(node: &TraceNode, address: &Address) -> bool {
 }
 
 /// The page, the newest transactions first.
-fn show(view: &dyn View, found: &[Found], first: bool, last: bool) -> Result<HandlerOutput, Failure> {
+fn show(view: &dyn View, found: &[Found], first: bool, last: bool) -> HandlerResult {
     let (mut transactions, mut outcomes) = (Vec::new(), Vec::new());
     for (header, body, index) in found {
         transactions.push(to_value(render::transaction(view, header, body, *index)?)?);

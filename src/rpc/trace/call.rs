@@ -25,7 +25,7 @@ use crate::{
         error::ParamError,
         lookup::find,
         method::{
-            AT_BLOCK, Failure, HandlerOutput, Method, Param, ParamSubject, Runs, THE_BLOCK, absent, optional,
+            AT_BLOCK, HandlerResult, Method, Param, ParamSubject, Runs, THE_BLOCK, absent, optional,
             required, verified,
         },
         params::{BlockParam, Params},
@@ -193,7 +193,7 @@ fn one(
     state: &StateOverride,
     message: CallMessage,
     types: TraceTypes,
-) -> Result<HandlerOutput, Failure> {
+) -> HandlerResult {
     let base = block(view, param)?;
     let call = TracedCall { message, tracer: types.tracer(), block: BlockOverride::default() };
     let traces = traced_run(view, &base, state, &[call])?;
@@ -212,7 +212,7 @@ pub(in crate::rpc) fn contracts(params: Params<'_>) -> Option<Vec<alloy_primitiv
     calls(params).ok()?.into_iter().map(|(message, _)| message.to).collect()
 }
 
-fn call_many(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn call_many(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let calls = calls(params)?;
     let base = block(view, &params.call_block(1)?)?;
     let traced = |(message, types): &(CallMessage, TraceTypes)| TracedCall {

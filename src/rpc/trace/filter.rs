@@ -13,7 +13,7 @@ use crate::{
     rpc::{
         error::ParamError,
         lookup::find,
-        method::{Failure, HandlerOutput, verified},
+        method::{Failure, HandlerResult, verified},
         params::{BlockParam, Params, block_param, parse_address},
     },
     state::Facts,
@@ -180,7 +180,7 @@ fn number(
     }
 }
 
-pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+pub(super) fn filter(view: &dyn View, params: Params<'_>) -> HandlerResult {
     filter_by(&NODE, view, params)
 }
 
@@ -188,11 +188,11 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<HandlerOutpu
 ///
 /// # Errors
 /// Parameters that are not valid, missing facts, or a refusal.
-pub fn hosted(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+pub fn hosted(view: &dyn View, params: Params<'_>) -> HandlerResult {
     filter_by(&HOSTED, view, params)
 }
 
-fn filter_by(rules: &FilterRules, view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn filter_by(rules: &FilterRules, view: &dyn View, params: Params<'_>) -> HandlerResult {
     let filter = TraceFilter::read(params, rules)?;
     let Some(from) = find(view, &filter.from)? else { return verified(&[(); 0]) };
     let to = match find(view, &filter.to)? {

@@ -14,7 +14,7 @@ use super::{
     error::ParamError,
     lookup::find,
     method::{
-        Failure, HandlerOutput, Indexed, Method, ParamSubject, Runs, THE_BLOCK, absent, required, verified,
+        Failure, HandlerResult, Indexed, Method, ParamSubject, Runs, THE_BLOCK, absent, required, verified,
     },
     params::Params,
 };
@@ -98,12 +98,12 @@ fn of_transaction(
     }
 }
 
-fn transaction(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn transaction(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let Some((header, traces)) = of_transaction(view, params)? else { return absent() };
     Ok(verified(&shape::traces(&header, &traces))?.about(&header))
 }
 
-fn get(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn get(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let positions: Vec<String> = params.value(1, "an array of positions")?.unwrap_or_default();
     let position = match positions.as_slice() {
         [] => return Err(ParamError::NoPosition.into()),
@@ -122,7 +122,7 @@ fn position_index(text: &str) -> Result<usize, ParamError> {
     }
 }
 
-fn block(view: &dyn View, params: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn block(view: &dyn View, params: Params<'_>) -> HandlerResult {
     let param = traced_block(params.block(0))?;
     let Some(header) = find(view, &param)? else { return absent() };
     verified(&shape::traces(&header, &traces(view, &header, Tracer::CALLS, None)?))

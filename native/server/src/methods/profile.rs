@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use rootlight::engine::{Level, View};
-use rootlight::rpc::{Connection, Failure, Handler, HandlerOutput, Method, PageAccess, Params, Read, row};
+use rootlight::rpc::{Connection, Handler, HandlerResult, Method, PageAccess, Params, Read, row};
 
 use super::rows::methods;
 
@@ -106,24 +106,24 @@ fn hosted() -> impl Iterator<Item = &'static Method> {
 }
 
 /// `eth_accounts` of a service that holds no keys.
-fn none(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn none(_: &dyn View, _: Params<'_>) -> HandlerResult {
     row::done(&[(); 0], Level::Local)
 }
 
 /// `net_peerList` of a service, whose callers need not know the operator's network.
-fn numbered_peers(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn numbered_peers(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let names: Vec<String> =
         (1..=view.upstreams().len()).map(|number| format!("upstream {number}")).collect();
     row::done(&names, Level::Local)
 }
 
 /// `rpc_modules` with the namespaces of the hosted profile.
-fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn modules(_: &dyn View, _: Params<'_>) -> HandlerResult {
     row::modules_of(hosted())
 }
 
 /// `rpc.discover` with the methods of the hosted profile.
-fn document(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn document(view: &dyn View, _: Params<'_>) -> HandlerResult {
     row::described(view, hosted())
 }
 

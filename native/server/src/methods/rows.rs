@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use rootlight::engine::View;
-use rootlight::rpc::{self, Dispatcher, Failure, Handler, HandlerOutput, Method, Params, Read, row};
+use rootlight::rpc::{self, Dispatcher, Handler, HandlerResult, Method, Params, Read, row};
 
 use super::scoring;
 
@@ -35,10 +35,10 @@ pub fn dispatcher() -> &'static Arc<Dispatcher> {
     &DISPATCHER
 }
 
-fn modules(_: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn modules(_: &dyn View, _: Params<'_>) -> HandlerResult {
     row::modules_of(methods())
 }
 
-fn document(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn document(view: &dyn View, _: Params<'_>) -> HandlerResult {
     row::described(view, methods())
 }

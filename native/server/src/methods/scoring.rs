@@ -3,9 +3,7 @@
 use rootlight::engine::{Level, View};
 use rootlight::light::PinnedHead;
 use rootlight::rpc::row::{done, required};
-use rootlight::rpc::{
-    BRIEF_COST, Failure, Handler, HandlerOutput, Method, PageAccess, Param, Params, Read, RpcError,
-};
+use rootlight::rpc::{BRIEF_COST, Handler, HandlerResult, Method, PageAccess, Param, Params, Read, RpcError};
 use serde::Serialize;
 
 use crate::bans::{AddressRange, BanRefusal, HostBans};
@@ -62,7 +60,7 @@ pub(super) const METHODS: &[Method] = &[
     operated("sco_reputationSummary", &[], ("reputation summary", "The sums of sco_peerList."), summary),
 ];
 
-fn summary(view: &dyn View, _: Params<'_>) -> Result<HandlerOutput, Failure> {
+fn summary(view: &dyn View, _: Params<'_>) -> HandlerResult {
     done(&Summary::of(&scores(view)), Level::Local)
 }
 

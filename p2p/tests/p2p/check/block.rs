@@ -45,7 +45,11 @@ pub(super) fn any_block(block: &[u8], network: &Network) -> Result<CheckedBlock,
 ///
 /// # Errors
 /// The header commits to other transactions, uncles or another extension.
-pub(crate) fn body(header: &PeerHeader, body: &Body<'_>, network: &Network) -> Result<CheckedBlock, CheckError> {
+pub(crate) fn body(
+    header: &PeerHeader,
+    body: &Body<'_>,
+    network: &Network,
+) -> Result<CheckedBlock, CheckError> {
     let transactions = transactions(header.fields(), body.transactions, network)?;
     let uncles = uncles(header.fields(), body.uncles, network)?;
     let header = header.complete(body.extension.as_ref(), network)?;
