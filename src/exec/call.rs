@@ -127,22 +127,17 @@ pub fn call<'a>(
         data: message.data.clone(),
         gas,
     };
-    if let Some(precompile) = message.to.and_then(|to| Precompile::at(&to, context.rules)) {
-        let ended = machine.run_direct(precompile, &first);
-        check_attempt(limits, ended.as_ref().err())?;
-        #[cfg(feature = "local")]
-        machine.report_accounts();
-        let complete = machine.state().finish()?;
-        return Ok(CallResult::new(settle_direct(ended.map_err(stop)?, limit, gas), complete));
-    }
-    let ended = machine.run(first);
+    let native = message.to.and_then(|to| Precompile::at(&to, context.rules));
+    let ended = match native {
+        Some(native) => machine.run_direct(native, &first).map(|end| settle_direct(end, limit, gas)),
+        None => machine.run(first).map(|end| settle(end, limit)),
+    };
     check_attempt(limits, ended.as_ref().err())?;
     #[cfg(feature = "local")]
     machine.report_accounts();
     // Missing data are reported first: a run on zeros may stop where a run on the real state would not.
     let complete = machine.state().finish()?;
-    let outcome = settle(ended.map_err(stop)?, limit);
-    Ok(CallResult::new(outcome, complete))
+    Ok(CallResult::new(ended.map_err(stop)?, complete))
 }
 
 /// An attempt that ended early is not over, whatever data were missing until then: the whole run finds more.
