@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use rootlight_index::LoadEvent;
-use rootlight_server::metrics;
+use rootlight_server::metrics::{self, registered};
 use tokio::net::TcpListener;
 
 /// What an indexer has done.
@@ -31,25 +31,25 @@ pub struct IndexMetrics {
 impl Default for IndexMetrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("rootlight_index");
-        let mut counter = |name: &str, help: &str| {
-            let counter = Counter::default();
-            registry.register(name, help, counter.clone());
-            counter
-        };
-        let blocks = counter("blocks", "Blocks that were stored");
-        let logs = counter("logs", "Logs that were stored");
-        let removed = counter("removed_blocks", "Blocks that reorganisations removed");
-        let sessions = counter("sessions", "Times that the index was opened for writing");
-        let traced = counter("traced_blocks", "Blocks whose traces were stored");
-        let mut gauge = |name: &str, help: &str| {
-            let gauge = Gauge::default();
-            registry.register(name, help, gauge.clone());
-            gauge
-        };
-        let missing = gauge("missing_blocks", "Blocks up to the head that are not stored");
-        let untraced = gauge("missing_traces", "Stored blocks that are to get their traces");
-        let head = gauge("head_block", "The newest block that is stored and can be searched");
-        Self { registry, blocks, logs, removed, sessions, traced, missing, untraced, head }
+        Self {
+            blocks: registered(&mut registry, "blocks", "Blocks that were stored"),
+            logs: registered(&mut registry, "logs", "Logs that were stored"),
+            removed: registered(&mut registry, "removed_blocks", "Blocks that reorganisations removed"),
+            sessions: registered(&mut registry, "sessions", "Times that the index was opened for writing"),
+            traced: registered(&mut registry, "traced_blocks", "Blocks whose traces were stored"),
+            missing: registered(&mut registry, "missing_blocks", "Blocks up to the head that are not stored"),
+            untraced: registered(
+                &mut registry,
+                "missing_traces",
+                "Stored blocks that are to get their traces",
+            ),
+            head: registered(
+                &mut registry,
+                "head_block",
+                "The newest block that is stored and can be searched",
+            ),
+            registry,
+        }
     }
 }
 

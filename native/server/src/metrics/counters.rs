@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use super::messages::Messages;
 use super::messages::MethodCount;
@@ -91,51 +91,38 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix(PREFIX);
         let (messages, responses) = (Messages::new(&mut registry), Responses::new(&mut registry));
         let (verification, verified) = verifications(&mut registry);
-        let upstreams = Family::default();
-        registry.register(
-            "upstream_requests",
-            "Requests to upstreams, by how they ended",
-            Family::clone(&upstreams),
-        );
+        let upstreams =
+            registered(&mut registry, "upstream_requests", "Requests to upstreams, by how they ended");
         let (notified, dropped) =
             outcomes(&mut registry, "notifications", "Notifications", ["sent", "dropped"]);
-        let (from_cache, from_upstreams) = outcomes(
-            &mut registry,
-            "light_messages",
-            "Messages of a light client, by whether upstreams were asked",
-            ["cache", "upstreams"],
-        );
-        let mut counter = |name: &str, help: &str| {
-            let counter = Counter::default();
-            registry.register(name, help, counter.clone());
-            counter
-        };
-        let received = counter("received_bytes", "Bytes read from clients, without those of TLS");
-        let sent = counter("sent_bytes", "Bytes written to clients, without those of TLS");
-        let hedged = counter(
-            "hedged_requests",
-            "Requests that were sent to a second backend, because the first was slower than usual",
-        );
-        let hedges_won = counter("hedges_won", "Requests that the second backend answered first");
-        let mut gauge = |name: &str, help: &str| {
-            let gauge = Gauge::default();
-            registry.register(name, help, gauge.clone());
-            gauge
-        };
+        let help = "Messages of a light client, by whether upstreams were asked";
+        let (from_cache, from_upstreams) =
+            outcomes(&mut registry, "light_messages", help, ["cache", "upstreams"]);
+        let hedged_help =
+            "Requests that were sent to a second backend, because the first was slower than usual";
         Self {
-            connections: gauge("connections", "Open connections that are not WebSockets"),
-            websockets: gauge("websockets", "Open WebSocket connections"),
-            subscriptions: gauge("subscriptions", "Open subscriptions"),
+            // The order of the text.
+            received: registered(
+                &mut registry,
+                "received_bytes",
+                "Bytes read from clients, without those of TLS",
+            ),
+            sent: registered(&mut registry, "sent_bytes", "Bytes written to clients, without those of TLS"),
+            hedged: registered(&mut registry, "hedged_requests", hedged_help),
+            hedges_won: registered(
+                &mut registry,
+                "hedges_won",
+                "Requests that the second backend answered first",
+            ),
+            connections: registered(&mut registry, "connections", "Open connections that are not WebSockets"),
+            websockets: registered(&mut registry, "websockets", "Open WebSocket connections"),
+            subscriptions: registered(&mut registry, "subscriptions", "Open subscriptions"),
             messages,
             responses,
-            received,
-            sent,
             notified,
             dropped,
             from_cache,
             from_upstreams,
-            hedged,
-            hedges_won,
             verification,
             verified,
             upstreams,
@@ -150,10 +137,10 @@ fn verifications(registry: &mut Registry) -> ([Histogram; 2], [Counter; 2]) {
     let times = Family::new_with_constructor((|| Histogram::new(VERIFICATION)) as fn() -> Histogram);
     let help = "Time to verify the responses of upstreams for one step of a message or of synchronization, in seconds";
     registry.register("verification_seconds", help, times.clone());
-    let verified = Family::<[(&'static str, &'static str); 1], Counter>::default();
     let help = "Responses of upstreams whose proofs were checked; upstream_lies counts those that no honest upstream \
                 gives";
-    registry.register("verified_responses", help, verified.clone());
+    let verified: Family<[(&'static str, &'static str); 1], Counter> =
+        registered(registry, "verified_responses", help);
     let [answers, headers] = &kinds;
     let both = [answers, headers];
     (
@@ -197,6 +184,13 @@ impl Metrics {
     }
 }
 
+/// Makes a metric and adds it to a registry, which shares its value.
+pub fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 /// Registers counters with their names and texts.
 pub fn register_counters<const N: usize>(registry: &mut Registry, counters: [(&str, &str, &Counter); N]) {
     for (name, help, counter) in counters {
@@ -211,8 +205,7 @@ fn outcomes(
     help: &str,
     [one, other]: [&'static str; 2],
 ) -> (Counter, Counter) {
-    let family = Family::<[(&'static str, &'static str); 1], Counter>::default();
-    registry.register(name, help, family.clone());
+    let family: Family<[(&'static str, &'static str); 1], Counter> = registered(registry, name, help);
     let of = |outcome| family.get_or_create_owned(&[("outcome", outcome)]);
     (of(one), of(other))
 }

@@ -10,7 +10,7 @@ mod rejected;
 mod sample;
 mod text;
 
-pub use counters::{GaugeGuard, Metrics, UpstreamOutcome, VerifiedKind, register_counters};
+pub use counters::{GaugeGuard, Metrics, UpstreamOutcome, VerifiedKind, register_counters, registered};
 pub(crate) use message_timer::MessageTimer;
 pub use messages::MethodCount;
 pub(crate) use rejected::Rejection;
