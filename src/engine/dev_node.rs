@@ -1,15 +1,14 @@
 //! A development chain as a node.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
-use core::any::Any;
 
-use alloy_primitives::{Address, B256, keccak256};
+use alloy_primitives::Address;
 
 use super::{
-    Filters, Owner,
+    Owner,
     dev_producer::DevProducer,
     local_view::LocalSnapshot,
-    node::{HostInput, HostInputReader, LocalNode, Snapshot},
+    node::{HostInput, LocalNode, NodeParts, Snapshot},
 };
 use crate::local::BlockIndex;
 use crate::{
@@ -24,12 +23,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct DevNode {
     chain: DevChain,
-    filters: Filters,
-    host: Option<Arc<dyn Any + Send + Sync>>,
-    #[cfg(feature = "catalogue")]
-    scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
-    draw: HostInputReader,
-    version: Arc<str>,
+    parts: NodeParts,
     /// The list of accounts, shared with readers until it changes.
     accounts: Arc<Vec<Address>>,
 }
@@ -40,19 +34,8 @@ impl DevNode {
     /// # Errors
     /// The genesis block is not the network's.
     pub fn new(config: DevConfig, moment: HostInput) -> Result<Self, ChainError> {
-        let version = config.version.as_str().into();
-        let chain = DevChain::new(config)?;
-        let filters = Filters::new(keccak256(moment.entropy));
-        Ok(Self {
-            accounts: Arc::default(),
-            chain,
-            filters,
-            host: None,
-            #[cfg(feature = "catalogue")]
-            scripts: None,
-            draw: HostInputReader::new(moment),
-            version,
-        })
+        let parts = NodeParts::new(&config.version, moment);
+        Ok(Self { accounts: Arc::default(), chain: DevChain::new(config)?, parts })
     }
 
     /// The chain.
@@ -72,7 +55,7 @@ impl DevNode {
         let accounts = if *self.accounts == accounts { self.accounts.clone() } else { Arc::new(accounts) };
         LocalSnapshot {
             chain: chain.view().clone(),
-            version: self.version.clone(),
+            version: self.parts.version.clone(),
             policy: chain.policy(),
             syncing: None,
             upstreams: Arc::default(),
@@ -84,37 +67,28 @@ impl DevNode {
                 accounts,
                 bitcoin: chain.bitcoin.clone(),
             })),
-            host: self.host.clone(),
+            host: self.parts.host.clone(),
             #[cfg(feature = "catalogue")]
-            scripts: self.scripts.clone(),
+            scripts: self.parts.scripts.clone(),
         }
     }
 }
 
 impl LocalNode for DevNode {
-    fn begin(&mut self, moment: HostInput) {
-        self.chain.local_mut().take_block_states();
-        self.draw = HostInputReader::new(moment);
+    fn parts(&self) -> &NodeParts {
+        &self.parts
     }
 
-    fn now(&self) -> u64 {
-        self.draw.now()
-    }
-
-    fn random(&mut self) -> B256 {
-        self.draw.random()
+    fn parts_mut(&mut self) -> &mut NodeParts {
+        &mut self.parts
     }
 
     fn snapshot(&self) -> Arc<dyn Snapshot> {
         Arc::new(self.local_snapshot())
     }
 
-    fn filters(&mut self) -> &mut Filters {
-        &mut self.filters
-    }
-
     fn ask_as(&mut self, owner: Owner) {
-        self.filters.ask_as(owner);
+        self.parts.filters.ask_as(owner);
         self.chain.ask_as(owner.asker);
     }
 
@@ -128,15 +102,6 @@ impl LocalNode for DevNode {
 
     fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.chain.interrupt_by(interrupts);
-    }
-
-    fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
-        self.host = Some(host);
-    }
-
-    #[cfg(feature = "catalogue")]
-    fn set_scripts(&mut self, scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {
-        self.scripts = Some(scripts);
     }
 
     fn copy(&self) -> Box<dyn LocalNode> {

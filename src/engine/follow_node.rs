@@ -1,14 +1,11 @@
 //! A chain that follows the blocks of another node: it executes them here and mines none.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec, vec::Vec};
-use core::any::Any;
-
-use alloy_primitives::{B256, keccak256};
 
 use super::{
-    Filters, SyncProgress,
+    SyncProgress,
     local_view::LocalSnapshot,
-    node::{HostInput, HostInputReader, LocalNode, Snapshot},
+    node::{HostInput, LocalNode, NodeParts, Snapshot},
 };
 use crate::local::BlockIndex;
 use crate::{
@@ -21,12 +18,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct FollowNode {
     chain: LocalChain,
-    filters: Filters,
-    host: Option<Arc<dyn Any + Send + Sync>>,
-    #[cfg(feature = "catalogue")]
-    scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
-    draw: HostInputReader,
-    version: Arc<str>,
+    parts: NodeParts,
     upstreams: Arc<vec::Vec<String>>,
     policy: CallPolicy,
     /// Height at the start, and the height that the upstream has announced.
@@ -46,12 +38,7 @@ impl FollowNode {
         let start = chain.head().number;
         Self {
             chain,
-            filters: Filters::new(keccak256(moment.entropy)),
-            host: None,
-            #[cfg(feature = "catalogue")]
-            scripts: None,
-            draw: HostInputReader::new(moment),
-            version: version.into(),
+            parts: NodeParts::new(version, moment),
             upstreams: Arc::new(vec![upstream.into()]),
             policy,
             heights: (start, start),
@@ -67,35 +54,26 @@ impl FollowNode {
 }
 
 impl LocalNode for FollowNode {
-    fn begin(&mut self, moment: HostInput) {
-        self.chain.take_block_states();
-        self.draw = HostInputReader::new(moment);
+    fn parts(&self) -> &NodeParts {
+        &self.parts
     }
 
-    fn now(&self) -> u64 {
-        self.draw.now()
-    }
-
-    fn random(&mut self) -> B256 {
-        self.draw.random()
+    fn parts_mut(&mut self) -> &mut NodeParts {
+        &mut self.parts
     }
 
     fn snapshot(&self) -> Arc<dyn Snapshot> {
         Arc::new(LocalSnapshot {
             chain: self.chain.snapshot(),
-            version: self.version.clone(),
+            version: self.parts.version.clone(),
             policy: self.policy,
             syncing: self.progress(),
             upstreams: self.upstreams.clone(),
             producer: None,
-            host: self.host.clone(),
+            host: self.parts.host.clone(),
             #[cfg(feature = "catalogue")]
-            scripts: self.scripts.clone(),
+            scripts: self.parts.scripts.clone(),
         })
-    }
-
-    fn filters(&mut self) -> &mut Filters {
-        &mut self.filters
     }
 
     fn local(&self) -> &ChainSnapshot {
@@ -108,15 +86,6 @@ impl LocalNode for FollowNode {
 
     fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
-    }
-
-    fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
-        self.host = Some(host);
-    }
-
-    #[cfg(feature = "catalogue")]
-    fn set_scripts(&mut self, scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {
-        self.scripts = Some(scripts);
     }
 
     fn copy(&self) -> Box<dyn LocalNode> {

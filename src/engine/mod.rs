@@ -66,7 +66,7 @@ pub use logs::{
 pub(crate) use need::both;
 pub use need::{Stop, ViewResult};
 #[cfg(feature = "local")]
-pub use node::{HostInput, HostInputReader, LocalNode, Snapshot};
+pub use node::{HostInput, LocalNode, NodeParts, Snapshot};
 pub use policy::Policy;
 pub use pool::{Miner, Pool, PoolPart, TransactionPool, WaitingTransaction};
 #[cfg(feature = "local")]

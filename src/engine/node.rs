@@ -24,27 +24,50 @@ pub struct HostInput {
 
 /// Time and randomness of the message that is being answered.
 #[derive(Debug, Clone, Copy)]
-pub struct HostInputReader {
+struct HostInputReader {
     moment: HostInput,
     drawn: u64,
 }
 
 impl HostInputReader {
-    /// Time and randomness of a message.
-    #[must_use]
-    pub const fn new(moment: HostInput) -> Self {
+    const fn new(moment: HostInput) -> Self {
         Self { moment, drawn: 0 }
     }
 
-    /// Seconds since 1970.
-    pub const fn now(&self) -> u64 {
+    const fn now(&self) -> u64 {
         self.moment.now
     }
 
     /// 32 unpredictable bytes, different at each call.
-    pub fn random(&mut self) -> B256 {
+    fn random(&mut self) -> B256 {
         self.drawn = self.drawn.wrapping_add(1);
         keccak256([self.moment.entropy.as_slice(), &self.drawn.to_be_bytes()].concat())
+    }
+}
+
+/// What a node has beside its chain.
+#[derive(Debug, Clone)]
+pub struct NodeParts {
+    pub(super) filters: Filters,
+    pub(super) host: Option<Arc<dyn Any + Send + Sync>>,
+    #[cfg(feature = "catalogue")]
+    pub(super) scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
+    pub(super) version: Arc<str>,
+    input: HostInputReader,
+}
+
+impl NodeParts {
+    /// The parts of a node with this name and version; `moment` is the time and randomness at the start.
+    #[must_use]
+    pub fn new(version: &str, moment: HostInput) -> Self {
+        Self {
+            filters: Filters::new(keccak256(moment.entropy)),
+            host: None,
+            #[cfg(feature = "catalogue")]
+            scripts: None,
+            version: version.into(),
+            input: HostInputReader::new(moment),
+        }
     }
 }
 
@@ -69,21 +92,36 @@ pub trait Snapshot: Send + Sync {
 ///
 /// The host answers one message at a time and calls [`Self::begin`] before each.
 pub trait LocalNode: Send {
+    /// The parts beside the chain.
+    fn parts(&self) -> &NodeParts;
+
+    /// As [`Self::parts`], to change them.
+    fn parts_mut(&mut self) -> &mut NodeParts;
+
     /// Sets time and randomness of the message that is answered next.
-    fn begin(&mut self, moment: HostInput);
+    fn begin(&mut self, moment: HostInput) {
+        self.take_block_states();
+        self.parts_mut().input = HostInputReader::new(moment);
+    }
 
     /// The host's clock, in seconds since 1970.
-    fn now(&self) -> u64;
+    fn now(&self) -> u64 {
+        self.parts().input.now()
+    }
 
     /// 32 unpredictable bytes, different at each call.
-    fn random(&mut self) -> B256;
+    fn random(&mut self) -> B256 {
+        self.parts_mut().input.random()
+    }
 
     /// The present chain, for readers.
     fn snapshot(&self) -> Arc<dyn Snapshot>;
 
     /// The filters that callers poll. They find blocks, logs and transactions in the events of the chain
     /// ([`View::events`]).
-    fn filters(&mut self) -> &mut Filters;
+    fn filters(&mut self) -> &mut Filters {
+        &mut self.parts_mut().filters
+    }
 
     /// Sets the sender of the message that is answered next: its filters and waiting transactions belong to it.
     fn ask_as(&mut self, owner: Owner) {
@@ -124,11 +162,15 @@ pub trait LocalNode: Send {
     fn announced(&mut self, _height: u64) {}
 
     /// Sets what the host's own rows of the method table find in [`Policy::host`](super::Policy::host).
-    fn set_host(&mut self, _host: Arc<dyn Any + Send + Sync>) {}
+    fn set_host(&mut self, host: Arc<dyn Any + Send + Sync>) {
+        self.parts_mut().host = Some(host);
+    }
 
     /// Sets the engine for tracers that are scripts.
     #[cfg(feature = "catalogue")]
-    fn set_scripts(&mut self, _scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {}
+    fn set_scripts(&mut self, scripts: Arc<dyn crate::exec::trace::ScriptEngine>) {
+        self.parts_mut().scripts = Some(scripts);
+    }
 
     /// The development chain; `None` if the chain follows another node.
     #[cfg(feature = "dev")]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
-use rootlight::engine::{Filters, HostInput, LocalNode, Snapshot};
+use rootlight::engine::{HostInput, LocalNode, NodeParts, Snapshot};
 use rootlight::exec::{GenesisBlock, Interrupts};
 use rootlight::local::{BlockState, ChainSnapshot, ImportError, Imported, LocalChain};
 use rootlight::rpc::LocalClient;
@@ -27,28 +27,22 @@ const LATER: usize = 0x286;
 struct TestNode {
     chain: Arc<Executed>,
     head: Arc<AtomicUsize>,
-    filters: Filters,
+    parts: NodeParts,
     /// Required by the interface and not used: readers see the recorded chain.
     local: LocalChain,
 }
 
 impl LocalNode for TestNode {
-    fn begin(&mut self, _: HostInput) {}
-
-    fn now(&self) -> u64 {
-        0
+    fn parts(&self) -> &NodeParts {
+        &self.parts
     }
 
-    fn random(&mut self) -> B256 {
-        B256::ZERO
+    fn parts_mut(&mut self) -> &mut NodeParts {
+        &mut self.parts
     }
 
     fn snapshot(&self) -> Arc<dyn Snapshot> {
         Arc::new(AtHead { chain: self.chain.clone(), head: self.head.load(Ordering::Relaxed) })
-    }
-
-    fn filters(&mut self) -> &mut Filters {
-        &mut self.filters
     }
 
     fn local(&self) -> &ChainSnapshot {
@@ -131,8 +125,8 @@ fn the_recorded_filter_session_has_equal_answers() {
     let Some(shared) = shared() else { return };
     let chain = Arc::new(Executed::chain(&shared, Network::regtest(), LATER));
     let head = Arc::new(AtomicUsize::new(HEAD));
-    let filters = Filters::new(B256::repeat_byte(3));
-    let node = TestNode { chain: chain.clone(), head: head.clone(), filters, local: genesis() };
+    let parts = NodeParts::new("test", HostInput { now: 0, entropy: B256::repeat_byte(3) });
+    let node = TestNode { chain: chain.clone(), head: head.clone(), parts, local: genesis() };
     let mut client = LocalClient::new(Box::new(node));
     let mut ids = BTreeMap::<String, Value>::new();
     let (mut tally, mut pending) = (RecordedTally::default(), 0);
