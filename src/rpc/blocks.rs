@@ -139,12 +139,12 @@ fn block(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> H
 }
 
 fn transaction_count(view: &dyn Chain, header: &BlockHeader) -> HandlerResult {
-    verified(&format!("{:#x}", view.body(header)?.transactions().len()))
+    verified(&Quantity::from(view.body(header)?.transactions().len() as u64))
 }
 
 /// The number of proven uncles. The count in the header is only the miner's claim.
 fn uncle_count(view: &dyn Chain, header: &BlockHeader) -> HandlerResult {
-    verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
+    verified(&Quantity::from(view.uncles(header)?.headers().len() as u64))
 }
 
 fn uncle(view: &dyn Chain, header: Option<BlockHeader>, params: Params<'_>) -> HandlerResult {

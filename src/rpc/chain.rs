@@ -1,6 +1,6 @@
 //! `web3_*`, `net_*` and the chain-level `eth_*` methods.
 
-use alloc::{format, string::String};
+use alloc::format;
 
 use alloy_primitives::{U256, keccak256};
 use serde::Serialize;
@@ -49,11 +49,11 @@ pub(super) const METHODS: &[Method] = &[
         done(&true, Level::Local)
     }),
     Method::local("net_peerCount", &[], "QUANTITY", "Number of upstreams in use.", |view, _| {
-        done(&format!("{:#x}", view.upstreams().len()), Level::Local)
+        done(&Quantity::from(view.upstreams().len() as u64), Level::Local)
     }),
     PEER_LIST,
     Method::local("eth_chainId", &[], "QUANTITY", "The chain id (EIP-695).", |view, _| {
-        done(&format!("{:#x}", view.policy().network.chain_id), Level::Local)
+        done(&Quantity::from(view.policy().network.chain_id), Level::Local)
     }),
     Method::local(
         "eth_protocolVersion",
@@ -78,7 +78,7 @@ pub(super) const METHODS: &[Method] = &[
         syncing,
     ),
     Method::read("eth_blockNumber", &[], "QUANTITY", "Height of the newest verified block.", |view, _| {
-        verified(&format!("{:#x}", view.height()?))
+        verified(&Quantity::from(view.height()?))
     })
     .costs(1),
     Method::read(
@@ -108,9 +108,9 @@ pub(super) fn gas_price(view: &dyn View) -> Result<U256, Failure> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Syncing {
-    starting_block: String,
-    current_block: String,
-    highest_block: String,
+    starting_block: Quantity,
+    current_block: Quantity,
+    highest_block: Quantity,
 }
 
 fn syncing(view: &dyn View, _: Params<'_>) -> HandlerResult {
@@ -126,9 +126,9 @@ pub fn sync_status(progress: Option<SyncProgress>) -> HandlerResult {
         None => done(&false, Level::Local),
         Some(progress) => done(
             &Syncing {
-                starting_block: format!("{:#x}", progress.starting),
-                current_block: format!("{:#x}", progress.current),
-                highest_block: format!("{:#x}", progress.highest),
+                starting_block: progress.starting.into(),
+                current_block: progress.current.into(),
+                highest_block: progress.highest.into(),
             },
             Level::Local,
         ),

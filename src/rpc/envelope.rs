@@ -208,8 +208,13 @@ impl RequestFields<'_> {
         if self.jsonrpc.is_some_and(|v| v.get() != "\"2.0\"") {
             return Err(RpcError::InvalidRequest);
         }
-        let method = self.method.ok_or(RpcError::InvalidRequest)?;
-        let method: String = serde_json::from_str(method.get()).map_err(|_| RpcError::InvalidRequest)?;
+        let method = self.method.ok_or(RpcError::InvalidRequest)?.get();
+        // The JSON was read already: a text without escapes is what stands between its quotes.
+        let plain = method.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let method = match plain.filter(|text| !text.contains('\\')) {
+            Some(plain) => plain.to_owned(),
+            None => serde_json::from_str(method).map_err(|_| RpcError::InvalidRequest)?,
+        };
         let params = self.params(&method)?;
         Ok(Call { method, row: None, params })
     }

@@ -208,7 +208,7 @@ impl Handler {
 }
 
 /// What a handler returns.
-pub type HandlerResult = HandlerResult;
+pub type HandlerResult = Result<HandlerOutput, Failure>;
 
 /// A finished answer.
 #[derive(Debug)]
