@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span, debug, debug_span};
 
 use super::access::{AccessRefusal, CallerOrigin};
 use super::body::{self, UnreadBody};
-use super::coding::{self, Coding};
+use super::coding;
 use super::compress;
 use super::connection_slots::ClientConnection;
 use super::handshake::{self, Handshake};
@@ -154,7 +154,6 @@ async fn post(
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text).into();
     }
-    let coding = coding::preferred(request.headers());
     let (body, reserved) = match body::read(request, caller.id.asker(), shared).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes).into(),
@@ -174,7 +173,7 @@ async fn post(
     let answered = shared.service.answer_message(&caller, message).await;
     watch.end(&answered);
     drop(reserved);
-    let mut reply = answer(shared, caller.id, answered, coding).await;
+    let mut reply = answer(shared, caller.id, answered, request.headers()).await;
     if let Some(limit_status) = limit_status {
         refusal::add_limit_status(reply.headers_mut(), &limit_status);
     }
@@ -186,7 +185,7 @@ async fn answer(
     shared: &ServerState,
     caller_id: CallerId,
     answered: ReservedReply,
-    coding: Option<Coding>,
+    asked: &HeaderMap,
 ) -> OutgoingResponse {
     let ReservedReply { reply, reserved, pieces, .. } = answered;
     if let Some(pieces) = pieces {
@@ -199,7 +198,8 @@ async fn answer(
         return nothing();
     };
     let plain = text.into_bytes();
-    let (body, coding) = match coding.filter(|_| plain.len() >= compress::LEAST_BYTES) {
+    let is_long = plain.len() >= compress::LEAST_BYTES;
+    let (body, coding) = match is_long.then(|| coding::preferred(asked)).flatten() {
         Some(coding) => match Box::pin(compress::encode(coding, shared, caller_id, plain)).await {
             Ok(body) => (body, Some(coding.name())),
             Err(plain) => (plain, None),
