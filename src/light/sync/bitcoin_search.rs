@@ -77,6 +77,25 @@ pub(super) struct StoredBitcoin {
     pub(super) tip: B256,
 }
 
+impl StoredBitcoin {
+    /// Goes on with the chain if these headers begin with its newest block.
+    fn goes_on(&mut self, headers: &[[u8; HEADER_LEN]], follower: &mut Arc<BitcoinFollower>) -> bool {
+        let shown = headers.first().map(|header| *HashedHeader::new(*header).hash());
+        match self.chain.take() {
+            Some(chain) if shown == Some(chain.chain().tip().hash) => {
+                self.tip = chain.chain().tip().hash;
+                *follower = chain;
+                true
+            }
+            other => {
+                // A reorganisation since then may be a deep one.
+                other.iter().for_each(|chain| Arc::make_mut(follower).remember(chain));
+                false
+            }
+        }
+    }
+}
+
 /// What an upstream is asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitcoinAsk {
@@ -167,19 +186,8 @@ impl BitcoinSearch {
             }
             return self.begin(follower, network, now);
         }
-        if follower.tip().is_none() {
-            let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
-            match stored.chain.take() {
-                Some(chain) if shown == Some(chain.chain().tip().hash) => {
-                    stored.tip = chain.chain().tip().hash;
-                    *follower = chain;
-                }
-                other => {
-                    // A reorganisation since then may be a deep one.
-                    other.iter().for_each(|chain| Arc::make_mut(follower).remember(chain));
-                    return NextAsk::Ask(BitcoinAsk::TIP);
-                }
-            }
+        if follower.tip().is_none() && !stored.goes_on(&served.headers, follower) {
+            return NextAsk::Ask(BitcoinAsk::TIP);
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {
             Ok(1..) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),
