@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use alloy_primitives::{Address, B256};
 use deadpool_postgres::Transaction;
 use rootlight::engine::{FoundLog, LogFilter};
 use rootlight::types::BlockRef;
@@ -100,8 +99,8 @@ async fn send_logs(
     sender: &mpsc::Sender<Result<Vec<IndexedLog>, IndexError>>,
 ) -> Result<(), IndexError> {
     check_covered(&**question, from, to).await?;
-    let Some(Terms { condition, terms }) = Terms::of(filter, from, to) else { return Ok(()) };
-    let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
+    let Some(condition) = selected(filter, from, to) else { return Ok(()) };
+    let (parameters, condition) = (condition.parameters(), &condition.text);
     let sql = format!("SELECT {LOG} FROM rootlight.logs WHERE {condition} ORDER BY block_number, log_index");
     let portal = question.bind(&sql, &parameters).await?;
     let fetch =
@@ -129,33 +128,43 @@ pub(crate) fn next_rows(rows: &[Row]) -> usize {
     fit.min(rows.len().saturating_mul(4)).clamp(1, ROWS)
 }
 
-/// A filter as a condition with parameters.
-struct Terms<'a> {
-    condition: String,
-    terms: Vec<Vec<&'a [u8]>>,
+/// A condition on rows of a range of blocks, and its parameters.
+pub(crate) struct Condition<'a> {
+    pub(crate) text: String,
+    values: Vec<Vec<&'a [u8]>>,
 }
 
-impl<'a> Terms<'a> {
-    /// `None` if no log matches: the filter names a topic at a place that no log has.
-    fn of(filter: &'a LogFilter, from: u64, to: u64) -> Option<Self> {
+impl<'a> Condition<'a> {
+    /// The rows of these blocks, both included.
+    pub(crate) fn of_blocks(column: &str, from: u64, to: u64) -> Self {
         // The bounds are written into the text, so that the planner leaves out other partitions.
-        let mut condition = format!("block_number BETWEEN {from} AND {to}");
-        let mut terms: Vec<Vec<&[u8]>> = Vec::new();
-        let mut any = |column: &str, values: Vec<&'a [u8]>| {
-            if !values.is_empty() {
-                terms.push(values);
-                condition.push_str(&format!(" AND {column} = ANY(${})", terms.len()));
-            }
-        };
-        any("address", filter.addresses.iter().map(|address: &Address| address.as_slice()).collect());
-        for (at, topics) in filter.topics.iter().enumerate() {
-            if at >= MAX_TOPICS && !topics.is_empty() {
-                return None;
-            }
-            any(&format!("topic{at}"), topics.iter().map(|topic: &B256| topic.as_slice()).collect());
-        }
-        Some(Self { condition, terms })
+        Self { text: format!("{column} BETWEEN {from} AND {to}"), values: Vec::new() }
     }
+
+    /// Demands that a column has one of these values.
+    pub(crate) fn and_any(&mut self, column: &str, values: Vec<&'a [u8]>) {
+        self.values.push(values);
+        self.text.push_str(&format!(" AND {column} = ANY(${})", self.values.len()));
+    }
+
+    pub(crate) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.values.iter().map(|values| values as _).collect()
+    }
+}
+
+/// The logs that a filter selects; `None` if no log matches: the filter names a topic at a place that no log has.
+fn selected(filter: &LogFilter, from: u64, to: u64) -> Option<Condition<'_>> {
+    let mut condition = Condition::of_blocks("block_number", from, to);
+    if !filter.addresses.is_empty() {
+        condition.and_any("address", filter.addresses.iter().map(|address| address.as_slice()).collect());
+    }
+    for (at, topics) in filter.topics.iter().enumerate().filter(|(_, topics)| !topics.is_empty()) {
+        if at >= MAX_TOPICS {
+            return None;
+        }
+        condition.and_any(&format!("topic{at}"), topics.iter().map(|topic| topic.as_slice()).collect());
+    }
+    Some(condition)
 }
 
 /// Completes logs with the hashes and proofs of their blocks.

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::error::IndexError;
-use crate::logs::{FIRST_ROWS, next_rows};
+use crate::logs::{Condition, FIRST_ROWS, next_rows};
 use crate::lookup::number_of;
 use crate::reader::{IndexReader, rows, searchable_rows};
 use crate::rows::RowFields;
@@ -133,11 +133,11 @@ impl IndexReader {
             let last = to.min(end);
             let most = after.saturating_add(count);
             let mut found = Collected { skip: after, left: count, room: bytes, traces: Vec::new() };
-            let Some(Chosen { condition, terms }) = Chosen::of(filter, from, last) else {
+            let Some(condition) = selected(filter, from, last) else {
                 return Ok(FoundTraces::All { traces: Vec::new(), skipped: 0, last });
             };
-            let parameters: Vec<&(dyn ToSql + Sync)> = terms.iter().map(|terms| terms as _).collect();
-            check_untraced(question, &condition, &parameters).await?;
+            let (parameters, condition) = (condition.parameters(), &condition.text);
+            check_untraced(question, condition, &parameters).await?;
             // Found transactions are few, and their rows are looked up one by one: each has at least one trace.
             let sql = format!(
                 "WITH x AS MATERIALIZED (SELECT x.block_number, x.transaction_index, x.hash FROM rootlight.transactions x
@@ -195,38 +195,24 @@ async fn check_untraced(
     }
 }
 
-/// A filter as a condition on transactions `x` with parameters.
-struct Chosen<'a> {
-    condition: String,
-    terms: Vec<Vec<&'a [u8]>>,
-}
-
-impl<'a> Chosen<'a> {
-    /// `None` if no transaction matches.
-    fn of(filter: &'a TraceFilter, from: u64, last: u64) -> Option<Self> {
-        // The bounds are written into the text, so that the planner leaves out other partitions.
-        let mut condition = format!("x.block_number BETWEEN {from} AND {last}");
-        let mut terms: Vec<Vec<&[u8]>> = Vec::new();
-        // The transaction of REMASC has no signature; its sender is stored as zero.
-        let senders =
-            filter.senders.iter().filter(|sender| !sender.is_zero()).map(|sender| sender.as_slice());
-        let recipients = filter.recipients.iter().map(|recipient| recipient.as_slice());
-        let lists = [
-            ("sender", filter.senders.is_empty(), senders.collect::<Vec<_>>()),
-            ("recipient", filter.recipients.is_empty(), recipients.collect()),
-        ];
-        for (column, any, values) in lists {
-            if any {
-                continue;
-            }
-            if values.is_empty() {
-                return None;
-            }
-            terms.push(values);
-            condition.push_str(&format!(" AND x.{column} = ANY(${})", terms.len()));
+/// The transactions `x` that a filter selects; `None` if there are none.
+fn selected(filter: &TraceFilter, from: u64, last: u64) -> Option<Condition<'_>> {
+    let mut condition = Condition::of_blocks("x.block_number", from, last);
+    // The transaction of REMASC has no signature; its sender is stored as zero.
+    let senders = filter.senders.iter().filter(|sender| !sender.is_zero()).map(|sender| sender.as_slice());
+    let recipients = filter.recipients.iter().map(|recipient| recipient.as_slice());
+    let lists = [
+        ("x.sender", filter.senders.is_empty(), senders.collect::<Vec<_>>()),
+        ("x.recipient", filter.recipients.is_empty(), recipients.collect()),
+    ];
+    for (column, any, values) in lists {
+        match any {
+            true => {}
+            false if values.is_empty() => return None,
+            false => condition.and_any(column, values),
         }
-        Some(Self { condition, terms })
     }
+    Some(condition)
 }
 
 /// The traces that were found so far.
