@@ -1,6 +1,7 @@
 // Who may call: the Host check against DNS rebinding, and the methods that web pages may call. The rules are those of the native
 // server (native/server/src/access.rs); pkg/test/bin-access.test.mjs has its cases.
 import { BlockList, isIP, isIPv4 } from 'node:net';
+import { Usage } from './flags.js';
 
 /** The longest origin, in characters, that an error repeats. */
 const SHOWN_ORIGIN = 300;
@@ -12,6 +13,12 @@ loopback.addSubnet('::ffff:127.0.0.0', 104, 'ipv6');
 
 /** The entries of a comma-separated list in lower case. */
 const names = (text = '') => text.split(',').map((name) => name.trim().toLowerCase()).filter((name) => name !== '');
+
+/** Refuses a list with an origin of another form, which would never let a page in: browsers send no such origin. */
+export function checkOrigins(list) {
+  const at = names(list).findIndex((name) => !['*', 'null'].includes(name) && !/^[^:/?#@]+:\/\/[^/?#@]+$/.test(name));
+  if (at >= 0) throw new Usage(`--cors: entry ${at + 1} is no origin as browsers send it, SCHEME://HOST or SCHEME://HOST:PORT without a path, nor * or null`);
+}
 
 /** The host part of `name:port` or `[v6]:port`; the port may be missing. */
 function withoutPort(host) {

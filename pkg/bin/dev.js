@@ -14,10 +14,18 @@ const ACCOUNTS = 10;
 
 function genesisOf(file) {
   if (file === undefined || file === 'regtest') return file;
+  const wrong = (reason) => new Usage(`--genesis ${file}: ${reason}`);
+  let text;
   try {
-    return JSON.parse(contents(file).toString());
-  } catch (error) {
-    throw new Usage(`--genesis ${file}: ${error.message}`);
+    text = contents(file).toString();
+  } catch ({ message }) {
+    throw wrong(message);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's error repeats the text, with its lines.
+    throw wrong('this is not JSON: give the allocation, as docs/dev.md has it');
   }
 }
 

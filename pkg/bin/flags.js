@@ -12,13 +12,28 @@ export function wrongFlag({ message }, command) {
   return new Usage(flag !== undefined && Object.hasOwn(command.flags, flag) ? `--${flag}: ${reason}` : message);
 }
 
+/** A word of the command line as an error may repeat it: an address may have a password or a key. */
+export const shown = (text) => (/:\/\/|@/.test(text) ? 'an address' : `'${text.slice(0, 40)}'`);
+
+/** Why a file or folder cannot be used; undefined for other errors. */
+export const fileReason = ({ code }) =>
+  ({
+    ENOENT: 'there is no such file: check the path',
+    EISDIR: 'this is a folder: give the path of a file',
+    ENOTDIR: 'a file is in the place of a folder: give another path',
+    EEXIST: 'a file is in the place of a folder: give another path',
+    EACCES: 'this user has no right to it: change its owner or mode, or the path',
+    EPERM: 'this user has no right to it: change its owner or mode, or the path',
+    EROFS: 'the file system is read-only: give another path',
+    ENOSPC: 'no room is left: free some, or give another path',
+  })[code];
+
 /** The bytes of a file, or of standard input for `-`. The error is the reason alone. */
 export function contents(file) {
   try {
     return readFileSync(file === '-' ? 0 : file);
-  } catch ({ code, message }) {
-    const reasons = { ENOENT: 'there is no such file', EISDIR: 'this is a folder', EACCES: 'this file may not be read' };
-    throw new Error(reasons[code] ?? message);
+  } catch (error) {
+    throw new Error(fileReason(error) ?? error.message);
   }
 }
 
@@ -45,7 +60,7 @@ function unknown(command, flags, name) {
 /** A flag's value as its kind wants it. */
 function converted(name, { kind }, text) {
   if (kind !== 'number') return text;
-  if (!/^\d{1,15}$/.test(text)) throw new Usage(`--${name}: '${text.slice(0, 40)}' is not a whole number`);
+  if (!/^\d{1,15}$/.test(text)) throw new Usage(`--${name}: ${shown(text)} is not a whole number`);
   return Number(text);
 }
 
@@ -74,7 +89,7 @@ export function read(name, { flags, words }, args) {
     if (flag.many) (given.flags[token.name] ??= []).push(value);
     else given.flags[token.name] = value;
   }
-  if (!words && given.words.length > 0) throw new Usage(`${name}: '${given.words[0].slice(0, 40)}' is not a flag: rootlight ${name} --help lists them`);
+  if (!words && given.words.length > 0) throw new Usage(`${name}: ${shown(given.words[0])} is not a flag: rootlight ${name} --help lists them`);
   for (const [flag, of] of Object.entries(flags)) {
     const text = process.env[variable(flag)];
     if (text === undefined || flag in given.flags) continue;

@@ -3,7 +3,7 @@ import { openClient } from '../dev-module.js';
 import { disconnected, newLife } from '../life.js';
 import { INVALID_REQUEST } from '../message.js';
 import { COMMANDS } from './commands.js';
-import { Usage, address, wrongFlag } from './flags.js';
+import { Usage, address, fileReason, wrongFlag } from './flags.js';
 import { serve } from './server.js';
 
 /** Milliseconds between two looks for news that could not be proven when the chain changed. */
@@ -52,7 +52,7 @@ export async function run(flags) {
   const heard = {
     changed: () => changed(),
     progress: progress(flags.silent),
-    storeError: ({ message }) => console.error(`headers are not stored: ${message}`),
+    storeError: ({ message }) => console.error(`--data-dir: headers are not stored: ${fileReason({ code: /\bE[A-Z]+(?=:)/.exec(message)?.[0] }) ?? message}`),
     connection: (reason) => console.error(reason === undefined ? 'an upstream answers again' : `no upstream answers: ${reason}`),
   };
   const client = await life.run(() => openClient(life, options, heard)).catch((error) => {

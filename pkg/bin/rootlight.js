@@ -3,7 +3,7 @@
 // use. The native program of the same name has more commands and flags.
 import { readFileSync } from 'node:fs';
 import { COMMANDS } from './commands.js';
-import { Usage, help, read } from './flags.js';
+import { Usage, help, read, shown } from './flags.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
@@ -18,7 +18,7 @@ async function main([name, ...rest]) {
   if (name === 'help' || name === '--help' || name === '-h') return console.log(help(COMMANDS, COMMANDS[rest[0]] && rest[0]));
   const [wanted, args] = isFlag ? ['dev', name === undefined ? [] : [name, ...rest]] : [name, rest];
   const command = Object.hasOwn(COMMANDS, wanted) ? COMMANDS[wanted] : undefined;
-  if (!command) throw new Usage(`there is no command '${wanted.slice(0, 40)}' in the npm package: rootlight --help lists the commands`);
+  if (!command) throw new Usage(`there is no command ${shown(wanted)} in the npm package: rootlight --help lists the commands`);
   const given = read(wanted, command, args);
   if (given.flags.help) return console.log(help(COMMANDS, wanted));
   const { run } = await command.load();

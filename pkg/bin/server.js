@@ -1,6 +1,6 @@
 // A server of JSON-RPC over HTTP and WebSocket, in front of a client or a chain of this package.
 import { createHash } from 'node:crypto';
-import { accessOf, isExposed } from './access.js';
+import { accessOf, checkOrigins, isExposed } from './access.js';
 import { Usage } from './flags.js';
 import { httpServer } from './http.js';
 import { webSockets } from './sockets.js';
@@ -36,6 +36,7 @@ function listen(server, host, port) {
       EADDRINUSE: 'is in use: choose another port with --http-port and --ws-port',
       EADDRNOTAVAIL: 'is no address of this machine: choose one of its own with --host',
       EACCES: 'needs more rights: choose a port above 1023 with --http-port and --ws-port',
+      ENOTFOUND: 'cannot be listened on, there is no such host: give a name or an address of this machine with --host',
     };
     server.once('error', ({ code, message }) => reject(new Error(reasons[code] ? `${named(host)}:${port} ${reasons[code]}` : message)));
     server.listen(port, host, () => resolve(server.address().port));
@@ -58,6 +59,7 @@ export async function serve(link, life, flags, { interval, announce, hear }) {
   for (const [flag, port] of [['--http-port', httpPort], ['--ws-port', wsPort]]) {
     if (port > MOST_PORTS) throw new Usage(`${flag}: ${port} is not a port`);
   }
+  checkOrigins(flags.cors);
   const access = accessOf({ host, allowHost: flags['allow-host'], cors: flags.cors });
   if (access.warning) console.error(`warning: ${access.warning}`);
 

@@ -1,7 +1,8 @@
 // `rootlight verify`: checks a file offline, and says what it proves.
 import { INVALID_REQUEST } from '../message.js';
 import * as verify from '../verify.js';
-import { Usage, contents } from './flags.js';
+import { COMMANDS } from './commands.js';
+import { Usage, contents, shown, wrongFlag } from './flags.js';
 
 const SUBJECTS = ['header', 'receipt', 'account'];
 
@@ -57,7 +58,7 @@ export async function run(flags, given) {
   const [file, named, ...more] = [...given].reverse();
   if (file === undefined || more.length > 0) throw new Usage('verify: give a file, or - for standard input: rootlight verify --help');
   if (named === 'block') throw new Usage('verify: only the native program checks whole blocks; their headers are checked by: rootlight verify header FILE');
-  if (named !== undefined && !SUBJECTS.includes(named)) throw new Usage(`verify: '${named.slice(0, 40)}' is neither ${SUBJECTS.join(', ')}`);
+  if (named !== undefined && !SUBJECTS.includes(named)) throw new Usage(`verify: ${shown(named)} is none of ${SUBJECTS.join(', ')}`);
   const document = read(file);
   const [subject, network] = [named ?? subjectOf(document), flags.network ?? 'mainnet'];
   try {
@@ -65,7 +66,7 @@ export async function run(flags, given) {
     console.log(flags.json ? JSON.stringify({ verified: true, ...report }, null, 2) : words(subject, network, report));
     return 0;
   } catch (error) {
-    if (!(error instanceof verify.VerificationError)) throw error.code === INVALID_REQUEST ? new Usage(error.message) : error;
+    if (!(error instanceof verify.VerificationError)) throw error.code === INVALID_REQUEST ? wrongFlag(error, COMMANDS.verify) : error;
     const { passed: checks, message, rule, what } = error;
     console.log(flags.json ? JSON.stringify({ verified: false, checks, failed: { rule, what, message } }, null, 2) : words(subject, network, { checks }, message));
     return 1;

@@ -77,7 +77,10 @@ test('wrong usage is told with what to do', LIMIT, async () => {
     [['dev', '--batch-limit', '0'], /^error: --batch-limit: not from 1 to/],
     [['dev', '--mnemonic', 'one two'], /^error: --mnemonic: this has 2 words/],
     [['dev', '--fork', '127.0.0.1:4444'], /^error: --fork is not a URL: begin with http/],
-    [['dev', '--genesis', 'no/file'], /^error: --genesis no\/file: there is no such file$/],
+    [['dev', '--genesis', 'no/file'], /^error: --genesis no\/file: there is no such file: check the path$/],
+    [['dev', '--genesis', PACKAGE], /^error: --genesis .*: this is a folder: give the path of a file$/],
+    [['dev', '--genesis', fileURLToPath(import.meta.url)], /^error: --genesis .*: this is not JSON: give the allocation/],
+    [['dev', '--http-port', '0', '--cors', 'https://a.example,b.example'], /^error: --cors: entry 2 is no origin as browsers send it, SCHEME:\/\/HOST/],
     [['serve'], /there is no command 'serve' in the npm package: rootlight --help/],
     [['toString'], /there is no command 'toString'/],
     [['light'], /--upstream is needed/],
@@ -86,7 +89,11 @@ test('wrong usage is told with what to do', LIMIT, async () => {
     [['light', '--upstream', 'http://127.0.0.1:1/', '--checkpoint', '12'], /--checkpoint: give window, work, built-in, or a block/],
     [['light', '--upstream', 'ftp://node/KEY'], /neither http, https, ws nor wss/],
     [['light', '--upstream', 'http://127.0.0.1:1/KEY', '--network', 'moon'], /^error: --network: 'moon' is not known/],
+    [['light', 'https://me@node/KEY'], /^error: light: an address is not a flag/],
+    [['https://me@node/KEY'], /^error: there is no command an address in the npm package/],
+    [['dev', '--accounts', 'https://me@node/KEY'], /^error: --accounts: an address is not a whole number/],
     [['verify'], /give a file/],
+    [['verify', 'tree', 'x'], /'tree' is none of header, receipt, account/],
     [['verify', 'block', 'x'], /only the native program checks whole blocks/],
   ]) {
     const { code, stdout, stderr } = await runProgram(args);
@@ -117,6 +124,18 @@ test('help names every command and flag', LIMIT, async () => {
     assert.ok(own.includes(`Usage: rootlight ${command}`) && /--\w/.test(own), own);
   }
   assert.match((await runProgram(['--version'])).stdout, /^rootlight \d+\.\d+\.\d+\n$/);
+});
+
+test('what the program cannot use is told with its flag', LIMIT, async () => {
+  for (const [args, words] of [
+    [['dev', '--host', 'no-such-host.invalid', '--http-port', '0'], /^error: no-such-host\.invalid:0 cannot be listened on, there is no such host: give a name or an address/],
+    [['light', '--http-port', '0', '--upstream', 'http://127.0.0.1:1/', '--data-dir', fileURLToPath(import.meta.url)], /^--data-dir: headers are not stored: a file is in the place of a folder/m],
+    [['verify', 'header', 'no/file'], /^error: no\/file: there is no such file: check the path$/],
+  ]) {
+    const { code, stdout, stderr } = await runProgram(args);
+    assert.deepEqual({ code, stdout }, { code: 1, stdout: '' }, `${args}: ${stderr}`);
+    assert.match(stderr.trim(), words, String(args));
+  }
 });
 
 test('an upstream that cannot be reached is named without its secrets', LIMIT, async () => {
