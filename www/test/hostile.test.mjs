@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
 import { answering } from './lib/contracts.mjs';
+import { NAMES, safe } from './lib/hostile.mjs';
 import { onPage, openForm } from './lib/page.mjs';
 import { call, serveFolder, startProgram, startSite } from './lib/site.mjs';
 
@@ -11,19 +12,6 @@ before(async () => {
   browser = await startBrowser();
 });
 after(() => browser.close());
-
-const NAMES = [
-  '<img src=x onerror=alert(1)>',
-  '</dd><script>alert(1)</script>',
-  '"><svg onload=alert(1)>',
-  'javascript:alert(1)',
-  '<iframe srcdoc="<script>parent.alert(1)</script>">',
-  '\u202egnp.exe \u2066\u0007',
-  'A'.repeat(5000),
-];
-
-/** As the page writes characters that are not seen. */
-const safe = (text) => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
 
 test('a token with a hostile name is shown as text', async (t) => {
   const site = await startSite('dev');

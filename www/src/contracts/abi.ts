@@ -11,15 +11,18 @@ export const selector = (signature: string): Uint8Array => keccak(ascii(signatur
 /** Keccak-256 of `Transfer(address,address,uint256)`: the first topic of a token's transfers. */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-function whole(text: string): bigint {
+/** A number that its type holds: of a larger one, the chain would take the last bits for it. */
+function whole(type: string, text: string): bigint {
   if (!/^(-?\d{1,80}|0x[0-9a-f]{1,64})$/i.test(text)) throw new InputError(`${text.slice(0, 40) || 'nothing'} is no whole number`);
-  return BigInt(text);
+  const [value, bits] = [BigInt(text), Math.min(Number(/\d+$/.exec(type) ?? 256), 256)];
+  if (BigInt[type.startsWith('u') ? 'asUintN' : 'asIntN'](bits, value) !== value) throw new InputError(`${text.slice(0, 40)} does not fit ${type}`);
+  return value;
 }
 
 function argument(type: string, text: string): Uint8Array {
   if (type === 'address') return word(BigInt(toAddress(text)));
   if (type === 'bool') return word(text.trim() === 'true' || text.trim() === '1' ? 1n : 0n);
-  if (/^u?int\d*$/.test(type)) return word(whole(text.trim()));
+  if (/^u?int\d*$/.test(type)) return word(whole(type, text.trim()));
   if (type === 'bytes32') return word(toBig(fromHex(text.trim())));
   throw new InputError(`arguments of type ${type} are not supported here: write the whole call data in hexadecimal`);
 }

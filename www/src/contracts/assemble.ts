@@ -1,5 +1,5 @@
 // A small assembler for the EVM, so that contracts of the page can be read, and changed, as text.
-import { concat, fromHex } from '../bytes.ts';
+import { concat, fromHex, safeText } from '../bytes.ts';
 
 /** Instructions by name, except PUSH, DUP, SWAP and LOG. */
 const NAMES: Readonly<Record<string, number>> = {
@@ -20,6 +20,9 @@ class AssemblyError extends Error {
   }
 }
 
+/** A word of the code as an error repeats it. */
+const shown = (word: string): string => safeText(word.slice(0, 40));
+
 type Piece = Uint8Array | { readonly label: string; readonly line: number };
 
 function opcode(name: string, line: number): number {
@@ -29,7 +32,7 @@ function opcode(name: string, line: number): number {
     const number = name.startsWith(family) ? Number(name.slice(family.length) || NaN) : NaN;
     if (number >= least && number <= most) return base + number - least;
   }
-  throw new AssemblyError(line, `${name} is no instruction`);
+  throw new AssemblyError(line, `${shown(name)} is no instruction`);
 }
 
 function push(value: string, line: number): Piece {
@@ -40,7 +43,7 @@ function push(value: string, line: number): Piece {
     if (bytes.length > 32) throw new Error('too long');
     return concat(Uint8Array.of(0x5f + bytes.length), bytes);
   } catch {
-    throw new AssemblyError(line, `PUSH needs a number of up to 32 bytes or @label, not ${value}`);
+    throw new AssemblyError(line, `PUSH needs a number of up to 32 bytes or @label, not ${shown(value)}`);
   }
 }
 
@@ -75,7 +78,7 @@ export function assemble(source: string): Uint8Array {
   return concat(...pieces.map((piece) => {
     if (piece instanceof Uint8Array) return piece;
     const place = places.get(piece.label);
-    if (place === undefined) throw new AssemblyError(piece.line, `there is no label ${piece.label}`);
+    if (place === undefined) throw new AssemblyError(piece.line, `there is no label ${shown(piece.label)}`);
     return Uint8Array.of(0x61, place >> 8, place & 0xff);
   }));
 }

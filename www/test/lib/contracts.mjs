@@ -13,3 +13,11 @@ export function answering(text) {
   const length = pad((code.length / 2).toString(16), 2);
   return `0x61${length}80600d6000396000f3fe${code}`;
 }
+
+/** The data whose deployment logs this text, without topics. */
+export function logging(text) {
+  const bytes = Buffer.from(text, 'utf8');
+  const size = pad(bytes.length.toString(16), 2);
+  // CODECOPY the text from behind these 13 bytes, LOG0, STOP.
+  return `0x61${size}80600d6000396000a000${bytes.toString('hex')}`;
+}
