@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { ready, startBrowser } from './lib/browser.mjs';
 import { onPage, practise, SIZES } from './lib/page.mjs';
-import { serveFolder } from './lib/site.mjs';
+import { serveFolder, startSite } from './lib/site.mjs';
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -90,6 +90,29 @@ test('axe-core finds nothing on the pages of blocks, transactions, accounts, con
   const site = await serveFolder();
   t.after(site.stop);
   await everywhere(site, (page, name) => eachPage(page, (kind) => check(page, `${name}-${kind}`)));
+});
+
+/** Goes on from the network in the playground, and calls `work` at each of its states. */
+async function eachState(page, work) {
+  const playground = page.locator('#playground');
+  await playground.getByRole('button', { name: 'Go on from the network' }).click();
+  await work('offer');
+  await page.getByLabel('Node', { exact: true }).fill('https://node.example/');
+  await playground.getByRole('button', { name: 'Begin', exact: true }).click();
+  await playground.locator('[role=status] .badge.bad').waitFor();
+  await work('refused');
+  await page.getByLabel('Node', { exact: true }).fill('');
+  await playground.getByRole('button', { name: 'Begin', exact: true }).click();
+  await playground.locator('#fork .badge').waitFor();
+  await playground.getByRole('button', { name: 'Send', exact: true }).click();
+  await page.waitForFunction(() => document.querySelector('#playground .log')?.textContent.includes('paid 1 RBTC'));
+  await work('fork');
+}
+
+test('axe-core finds nothing on a playground that goes on from the network', async (t) => {
+  const site = await startSite('dev');
+  t.after(site.stop);
+  await everywhere(site, (page, name) => eachState(page, (state) => check(page, `${name}-${state}`)));
 });
 
 test('at 200 % nothing needs a horizontal scroll, whether the page or only its letters are larger', async (t) => {

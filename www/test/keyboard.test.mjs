@@ -116,3 +116,38 @@ test('the lie of the first screen is told and taken back by the keyboard', async
     await page.waitForFunction(() => document.querySelector('#make-lie')?.textContent === 'Make a node lie');
   }, { choose: practiseByKeyboard });
 });
+
+test('a contract’s functions, a token’s holder and a query for logs are asked by the keyboard', async (t) => {
+  const site = await serveFolder();
+  t.after(site.stop);
+  await onPage(browser, site, async (page) => {
+    const heading = (text) => page.waitForFunction((wanted) => document.querySelector('#page h1')?.textContent === wanted, text);
+    await page.locator('#explorer .tab', { hasText: 'Token' }).click();
+    const token = await page.getByLabel('Address of the token').inputValue();
+    await page.evaluate((to) => { location.hash = to; }, `#/address/${token}`);
+    await heading('Contract');
+    await tabsTo(page, '#page textarea');
+    await page.keyboard.insertText('[{"type":"function","name":"totalSupply","stateMutability":"view","inputs":[]}]');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#page .function');
+    await tabsTo(page, '#page .function button');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('#page .function .side.good')?.textContent.includes('1,000,000'));
+    await page.evaluate((to) => { location.hash = to; }, `#/token/${token}`);
+    await heading('Token');
+    const before = await page.evaluate(() => location.hash);
+    await tabsTo(page, '#page form input');
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.insertText(token);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((old) => location.hash !== old && document.querySelector('#page h1')?.textContent === 'Token', before);
+    await page.evaluate(() => { location.hash = '#/logs'; });
+    await heading('Logs');
+    await tabsTo(page, '#page form input');
+    await page.keyboard.insertText(token);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((wanted) => location.hash.startsWith(`#/logs/${wanted}`) && document.querySelector('#page h1')?.textContent === 'Logs', token);
+    await tabsTo(page, '#page .rung');
+  });
+});
