@@ -221,6 +221,14 @@ const CHECKS = {
     assert.deepEqual([networks.rskRegtest.url, networks.rskRegtest.chainId], ['http://127.0.0.1:4444', 33]);
     assert.equal(networks.rskRegtest.accounts, undefined, 'the chain signs, and impersonates');
   },
+  /** `tests/clients/hardhat3` runs its networks with hardhat; here its form is read, without the plugins. */
+  async hardhat3(text) {
+    const file = join(folder, 'hardhat3.config.mjs');
+    writeFileSync(file, text.replace(/^import toolbox .*$/m, 'const toolbox = {};'));
+    const { networks, solidity } = (await import(file)).default;
+    assert.deepEqual([networks.rskRegtest.type, networks.rskRegtest.url, networks.rskRegtest.chainId], ['http', 'http://127.0.0.1:4444', 33]);
+    assert.equal(solidity.settings.evmVersion, 'shanghai');
+  },
   /** The file starts the command that its first line names. */
   async config(text) {
     const [command] = /`([^`]+)`/.exec(text).slice(1);

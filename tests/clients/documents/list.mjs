@@ -59,6 +59,7 @@ export const DOCUMENTS = {
   'docs/dev.md': [
     { begins: 'rootlight ', shell: 'dev', replace: [['rootlight  ', 'rootlight --http-port 0 ']] },
     { begins: 'rootlight dev --fork', needs: PUBLIC },
+    { begins: '// hardhat.config.js of Hardhat 3', check: 'hardhat3' },
     { begins: "import { createDevChain } from 'rootlight/dev.js';", script: 'dev', replace: [] },
   ],
   'docs/light.md': [
