@@ -4,7 +4,8 @@ import { instantiate } from './dist/rootlight_dev.js';
 import { forked, inTurn } from './forked.js';
 import { instance } from './instance.js';
 import { load as bring, once } from './load.js';
-import { withOptions } from './message.js';
+import { failure } from './life.js';
+import { INVALID_REQUEST, withOptions } from './message.js';
 
 /** Loads the WebAssembly module. `createDevChain` and `createProvider` call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));
@@ -23,12 +24,19 @@ const thrown = (reason) =>
 
 const text = (value) => (value === undefined ? undefined : String(value));
 
+/** Refuses a mnemonic without one of BIP-39's numbers of words: with one too few, the accounts are others. */
+function checkMnemonic(mnemonic) {
+  const count = String(mnemonic).split(/\s+/).filter(Boolean).length;
+  if (![12, 15, 18, 21, 24].includes(count)) throw failure(INVALID_REQUEST, `mnemonic: this has ${count} words, a mnemonic has 12, 15, 18, 21 or 24`);
+}
+
 /**
  * Opens a development chain.
  * @type {import('./provider.js').Open}
  */
 export async function openChain(life, options) {
   const { module, balance, blockTime, genesis, fork, ...rest } = options;
+  if (options.mnemonic !== undefined) checkMnemonic(options.mnemonic);
   const { DevChain, methods } = await instance(instantiate, await load(module), life);
   const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
   const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };

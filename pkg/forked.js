@@ -5,6 +5,7 @@ import { firstBlock } from './first-block.js';
 import { disconnected, failure } from './life.js';
 import { checkMembers, INVALID_REQUEST } from './message.js';
 import { tellers } from './renewal.js';
+import { checkScheme } from './upstream-words.js';
 
 /** The networks of chain ids. */
 const BY_CHAIN_ID = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
@@ -42,9 +43,11 @@ async function networkOf(exchange, name) {
  * @param {Uint8Array} secret
  */
 export async function forked(DevChain, life, fork, config, secret) {
+  if (typeof fork !== 'object') throw wrong('give an object, {url}');
   checkMembers(fork, 'fork', ['url', 'block', 'unproven', 'chainId']);
   const { url, block, unproven, chainId } = fork;
   if (typeof url !== 'string' && typeof url !== 'function' && !(url instanceof URL)) throw wrong('url: give the address of a node of the network');
+  checkScheme(url);
   const { transport, name, mask, explain, own } = reach(url, 0);
   if (own) life.onEnd(() => transport.close?.());
   const exchange = exchangeOver(transport, life, undefined, undefined, mask, explain);

@@ -73,7 +73,8 @@ const guarded = (callback) =>
  * @param {import('./index.js').ProviderOptions} options
  */
 export async function provide(open, options) {
-  const { signal, timeout, signer, upstream, upstreams = upstream ?? [], store, storage = store, ...rest } = options;
+  const { signal, timeout, signer, upstream, upstreams = upstream ?? [], store, storage = store, ...rest } = options ?? {};
+  if (signer && typeof signer.request !== 'function') throw failure(INVALID_REQUEST, 'signer: give an EIP-1193 provider, such as window.ethereum');
   const { onProgress, onStoreError, ...config } = rest;
   const { unproven = 'refuse' } = config;
   const shell = newShell({ signer, interval: LOOK_AGAIN, needsProofs: unproven === 'refuse' });

@@ -29,16 +29,6 @@ function genesisOf(file) {
   }
 }
 
-/** Numbers of words that a mnemonic may have. */
-const WORDS = [12, 15, 18, 21, 24];
-
-/** Checks the number of words: with one too few, the accounts are others. */
-function checkMnemonic(mnemonic) {
-  const count = mnemonic.split(/\s+/).filter((word) => word !== '').length;
-  if (!WORDS.includes(count)) throw new Usage(`--mnemonic: this has ${count} words, a mnemonic has 12, 15, 18, 21 or 24`);
-  return mnemonic;
-}
-
 /** The block of `--fork-block`. */
 function forkBlock(text) {
   const [, number, hash] = /^(\d{1,15})(?::(0x[\da-f]{64}))?$/i.exec(text) ?? [];
@@ -99,7 +89,7 @@ export async function run(flags, _, version) {
   const options = {
     accounts: flags.accounts,
     balance: flags.balance,
-    mnemonic: flags.mnemonic && checkMnemonic(flags.mnemonic),
+    mnemonic: flags.mnemonic,
     blockTime: flags['block-time'],
     hardfork: flags.hardfork,
     genesis: genesisOf(flags.genesis),

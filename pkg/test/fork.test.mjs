@@ -78,3 +78,13 @@ test('a chain that mines by the clock on a fork mines', async () => {
     await served.close();
   }
 });
+
+test('options of a chain that cannot be meant are told by name', async () => {
+  for (const [options, message] of [
+    [{ fork: 'http://127.0.0.1:1/' }, 'fork: give an object, {url}'],
+    [{ fork: { url: '127.0.0.1:4444' } }, 'upstream: the address has no scheme: write http://127.0.0.1:4444 or https://127.0.0.1:4444'],
+    [{ mnemonic: 'one two' }, 'mnemonic: this has 2 words, a mnemonic has 12, 15, 18, 21 or 24'],
+  ]) {
+    await assert.rejects(createDevChain(options), { code: -32600, message });
+  }
+});

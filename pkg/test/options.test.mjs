@@ -13,6 +13,14 @@ test('transports refuse unknown options', () => {
   assert.ok(httpTransport('http://node.example', { timeout: 1, headers: undefined, timeuot: undefined }));
 });
 
+test('options that cannot be meant are told by name', async () => {
+  const open = async () => assert.fail('nothing is opened');
+  for (const signer of [{}, 'https://wallet.example', () => {}]) {
+    await assert.rejects(provide(open, { upstreams: 'http://node.example', signer }), { code: -32600, message: 'signer: give an EIP-1193 provider, such as window.ethereum' });
+  }
+  for (const none of [undefined, null, {}]) await assert.rejects(provide(open, none), { code: -32600, message: 'upstreams: at least one is needed' });
+});
+
 test('a change of upstreams refuses unknown limits, and the provider stays', async () => {
   const opened = [];
   const open = async (life, options) => (opened.push(options), { send: () => '{"jsonrpc":"2.0","id":1,"result":"0x1e"}', takeChanged: () => false });
