@@ -54,16 +54,11 @@ function isUnusable(message, answer, batchLimit) {
   }
 }
 
-/**
- * A server that is not listening yet.
- * @param {{access: ReturnType<typeof import('./access.js').accessOf>, batchLimit: number, callerOf: Function, answer: Function, health: () => Promise<object>}} service
- */
-export function httpServer({ access, batchLimit, callerOf, answer, health }) {
+/** What reads the bodies of a server's requests, which share their memory; `undefined` after one was refused. */
+function bodyReader() {
   let bodies = 0;
-
-  /** Reads a body; `undefined` after it was refused. */
-  function body(request, refuse) {
-    return new Promise((resolve) => {
+  return (request, refuse) =>
+    new Promise((resolve) => {
       const pieces = [];
       let size = 0;
       const release = () => {
@@ -95,7 +90,14 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
       });
       return undefined;
     });
-  }
+}
+
+/**
+ * A server that is not listening yet.
+ * @param {{access: ReturnType<typeof import('./access.js').accessOf>, batchLimit: number, callerOf: Function, answer: Function, health: () => Promise<object>}} service
+ */
+export function httpServer({ access, batchLimit, callerOf, answer, health }) {
+  const body = bodyReader();
 
   async function post(request, response, page, cors) {
     const refuse = (status, code, text) => send(response, status, cors, errorBody(code, text));

@@ -30,6 +30,69 @@ function refuse(stream, status, reason, text) {
   stream.end(`HTTP/1.1 ${status} ${reason}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
+/** Ends a connection whose client has gone without a word. */
+function endSilent(socket) {
+  let silent = 0;
+  const heard = () => (silent = 0);
+  const pinging = setInterval(() => {
+    silent += 1;
+    if (silent > SILENT_PINGS) socket.terminate();
+    else socket.ping();
+  }, PING);
+  socket.on('pong', heard);
+  socket.on('message', heard);
+  socket.on('close', () => clearInterval(pinging));
+}
+
+/**
+ * The subscriptions of a connection.
+ * @param {import('ws').WebSocket} socket
+ * @param {(message: string) => Promise<string | undefined>} ask
+ * @param {(text: string) => void} write
+ */
+function subscriptionsOf(socket, ask, write) {
+  const ids = new Set();
+  let closed = false;
+  const end = (id) => void Promise.resolve(ask(request('eth_unsubscribe', id))).catch(() => {});
+
+  /** Sends what is new of one subscription. What cannot be proven now comes later. */
+  async function tell(id) {
+    const { result, error } = JSON.parse(await ask(request('eth_getFilterChanges', id)));
+    // Something was missed: the client connects anew.
+    if (error?.code === NOT_FOUND && ids.has(id)) socket.close(TRY_LATER);
+    for (const news of result ?? []) {
+      if (ids.has(id)) write(JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: id, result: news } }));
+    }
+  }
+
+  let [looking, again] = [false, false];
+  return {
+    /** What the module tells of an answer that made or ended a filter. */
+    heard(id, made, isSubscription) {
+      if (!isSubscription) return;
+      if (!made) ids.delete(id);
+      // The answer came too late.
+      else if (closed) queueMicrotask(() => end(id));
+      else ids.add(id);
+    },
+    /** Looks for news, one look at a time. */
+    async look() {
+      again = true;
+      if (looking) return;
+      looking = true;
+      while (again && !closed) {
+        again = false;
+        for (const id of [...ids]) await tell(id).catch(() => {});
+      }
+      looking = false;
+    },
+    close() {
+      closed = true;
+      for (const id of ids) end(id);
+    },
+  };
+}
+
 /**
  * Serves WebSockets.
  * @param {{access: ReturnType<typeof import('./access.js').accessOf>, callerOf: Function, answer: Function}} service
@@ -40,29 +103,20 @@ export function webSockets({ access, callerOf, answer }) {
   const looks = new Map();
 
   function open(socket, caller) {
-    /** The ids of its subscriptions. */
-    const ids = new Set();
-    let [working, silent, closed] = [0, 0, false];
-    const end = (id) => void Promise.resolve(answer(caller, request('eth_unsubscribe', id))).catch(() => {});
-    const heard = (id, made, isSubscription) => {
-      if (!isSubscription) return;
-      if (!made) ids.delete(id);
-      // The answer came too late.
-      else if (closed) queueMicrotask(() => end(id));
-      else ids.add(id);
-    };
+    let [working, closed] = [0, false];
 
     function write(text) {
       if (socket.bufferedAmount > UNSENT) socket.terminate();
       else socket.send(text);
     }
 
+    const subscriptions = subscriptionsOf(socket, (...request) => answer(caller, ...request), write);
+
     async function take(data) {
-      silent = 0;
       working += 1;
       if (working >= AT_ONCE) socket.pause();
       try {
-        const text = await answer(caller, data.toString(), heard);
+        const text = await answer(caller, data.toString(), subscriptions.heard);
         if (text !== undefined && !closed) write(text);
       } catch {
         socket.close(GOING_AWAY);
@@ -71,44 +125,15 @@ export function webSockets({ access, callerOf, answer }) {
       if (!closed && working < AT_ONCE) socket.resume();
     }
 
-    /** Sends what is new of one subscription. What cannot be proven now comes later. */
-    async function tell(id) {
-      const { result, error } = JSON.parse(await answer(caller, request('eth_getFilterChanges', id)));
-      // Something was missed: the client connects anew.
-      if (error?.code === NOT_FOUND && ids.has(id)) socket.close(TRY_LATER);
-      for (const news of result ?? []) {
-        if (ids.has(id)) write(JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: id, result: news } }));
-      }
-    }
-
-    let [looking, again] = [false, false];
-    /** Looks for news, one look at a time. */
-    async function look() {
-      again = true;
-      if (looking) return;
-      looking = true;
-      while (again && !closed) {
-        again = false;
-        for (const id of [...ids]) await tell(id).catch(() => {});
-      }
-      looking = false;
-    }
-
-    const pinging = setInterval(() => {
-      silent += 1;
-      if (silent > SILENT_PINGS) socket.terminate();
-      else socket.ping();
-    }, PING);
-    looks.set(socket, look);
-    socket.on('pong', () => (silent = 0));
+    looks.set(socket, subscriptions.look);
     socket.on('message', take);
     socket.on('error', () => {});
     socket.on('close', () => {
       closed = true;
-      clearInterval(pinging);
       looks.delete(socket);
-      for (const id of ids) end(id);
+      subscriptions.close();
     });
+    endSilent(socket);
   }
 
   return {
