@@ -240,8 +240,8 @@ mod tests {
         let named_publicly = RequestSource { is_named_locally: false, ..direct.clone() };
         let beside_a_proxy = RequestSource { behind_proxies: true, ..direct.clone() };
         let operator = |profile, local_operator, source: &RequestSource| {
-            let entry = AdmissionRules { profile, local_operator, ..AdmissionRules::default() };
-            entry.is_operator(None, &HeaderMap::new(), source)
+            let rules = AdmissionRules { profile, local_operator, ..AdmissionRules::default() };
+            rules.is_operator(None, &HeaderMap::new(), source)
         };
         assert!(operator(Profile::Node, None, &direct));
         for source in [&beside_a_proxy, &named_publicly] {
@@ -260,13 +260,13 @@ mod tests {
 
     #[test]
     fn a_base_path_ends_at_a_segment() {
-        let entry = AdmissionRules { base_path: "/v1".into(), ..AdmissionRules::default() };
+        let rules = AdmissionRules { base_path: "/v1".into(), ..AdmissionRules::default() };
         assert_eq!(
-            (entry.below_base_path("/v1"), entry.below_base_path("/v1/KEY")),
+            (rules.below_base_path("/v1"), rules.below_base_path("/v1/KEY")),
             (Some(""), Some("/KEY"))
         );
-        for sanitize in ["/", "/v12", "/v", "", "/v2/KEY"] {
-            assert_eq!(entry.below_base_path(sanitize), None, "{sanitize}");
+        for outside in ["/", "/v12", "/v", "", "/v2/KEY"] {
+            assert_eq!(rules.below_base_path(outside), None, "{outside}");
         }
         assert_eq!(AdmissionRules::default().below_base_path("/any/path"), Some("/any/path"));
     }

@@ -120,7 +120,7 @@ async fn a_key_of_one_ipv6_address_is_for_that_address() {
     let keyed = keyed_with(|config| config.operations.proxies = proxies).await;
     let (key, id) = keyed.key(KeyChange::default());
     let path = format!("/{key}");
-    for (addresses, inside, sanitize) in [
+    for (addresses, inside, outside) in [
         (
             "2001:db8::7",
             &["2001:db8::7", "[2001:db8::7]:80"][..],
@@ -134,7 +134,7 @@ async fn a_key_of_one_ipv6_address_is_for_that_address() {
     ] {
         let change = KeyChange { addresses: Some(addresses.into()), ..KeyChange::default() };
         keyed.registry.limit(&id, &change).unwrap();
-        for (clients, status) in [(inside, 200), (sanitize, 403)] {
+        for (clients, status) in [(inside, 200), (outside, 403)] {
             for client in clients {
                 let seen = keyed.post_through(&path, client, &number()).await;
                 assert_eq!(seen.status, status, "{addresses}: {client}");
