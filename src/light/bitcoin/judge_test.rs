@@ -26,7 +26,7 @@ const BITS: u32 = 0x207f_ffff;
 
 /// A Rootstock chain and a Bitcoin chain, whose blocks need no links.
 #[derive(Clone)]
-struct World {
+struct ChainPair {
     rootstock: HeaderChain,
     blocks: Vec<BitcoinBlock>,
     coinbases: Coinbases,
@@ -35,18 +35,18 @@ struct World {
     gas_used: u64,
 }
 
-impl World {
+impl ChainPair {
     fn new() -> Self {
         Self::at(START)
     }
 
-    /// A world whose Rootstock chain starts at this block.
+    /// A pair whose Rootstock chain starts at this block.
     fn at(number: u64) -> Self {
         let rootstock = chain(easy_network(&[], &[]), number);
         let (blocks, proven, coinbases) = (Vec::new(), Vec::new(), Coinbases::default());
-        let mut world = Self { rootstock, blocks, coinbases, proven, gas_used: 0 };
-        world.bitcoin_block(None);
-        world
+        let mut chains = Self { rootstock, blocks, coinbases, proven, gas_used: 0 };
+        chains.bitcoin_block(None);
+        chains
     }
 
     fn tip(&self) -> BitcoinBlock {
@@ -140,8 +140,8 @@ fn proof_of(header: &SealedHeader, height: u32) -> ProvenCoinbase {
     proof.prove(height, header.bitcoin_header[..].try_into().unwrap()).unwrap()
 }
 
-fn weak(world: &World) -> WeakReason {
-    match world.verdict() {
+fn weak(chains: &ChainPair) -> WeakReason {
+    match chains.verdict() {
         BitcoinVerdict::Weak(reason) => reason,
         other => panic!("{other:?}"),
     }
@@ -149,10 +149,10 @@ fn weak(world: &World) -> WeakReason {
 
 #[test]
 fn an_honest_chain_is_held() {
-    let mut world = World::new();
-    world.run(90, 4, 3);
-    world.extend(1);
-    let (judge, report) = world.judge();
+    let mut chains = ChainPair::new();
+    chains.run(90, 4, 3);
+    chains.extend(1);
+    let (judge, report) = chains.judge();
     assert_eq!(report.verdict, BitcoinVerdict::Held);
     // The tip itself commits to the chain too, but has no block on top.
     assert_eq!((report.tags.own, report.tags.none, report.counts.recent), (24, 48, 24));
@@ -163,12 +163,12 @@ fn an_honest_chain_is_held() {
 /// Evidence is shown above the answer: a fork of the newest headers inherits all that is below it.
 #[test]
 fn evidence_is_counted_above_a_block() {
-    let mut world = World::new();
-    world.run(90, 4, 3);
-    world.run(2, 4, 9);
-    let (judge, report) = world.judge();
-    let evidence = |number| judge.evidence(number, &world.bitcoin(), &report, world.now());
-    let head = world.rootstock.head().number;
+    let mut chains = ChainPair::new();
+    chains.run(90, 4, 3);
+    chains.run(2, 4, 9);
+    let (judge, report) = chains.judge();
+    let evidence = |number| judge.evidence(number, &chains.bitcoin(), &report, chains.now());
+    let head = chains.rootstock.head().number;
     let first = evidence(START);
     assert_eq!((first.bitcoin_blocks, first.newest_height), (30, Some(LOWEST + 90)));
     assert_eq!(first.newest_age, Some(2 * 600 + 60));
@@ -182,11 +182,11 @@ fn evidence_is_counted_above_a_block() {
 
 #[test]
 fn the_cost_of_a_forgery_grows_with_depth() {
-    let mut world = World::new();
-    world.run(20, 4, 3);
+    let mut chains = ChainPair::new();
+    chains.run(20, 4, 3);
     let cost = |depth| {
-        let head = world.rootstock.head().number;
-        AttackCost::of(world.rootstock.view(), &world.bitcoin(), head - depth).unwrap()
+        let head = chains.rootstock.head().number;
+        AttackCost::of(chains.rootstock.view(), &chains.bitcoin(), head - depth).unwrap()
     };
     assert_eq!((cost(0).headers, cost(12).headers), (1, 13));
     assert!(cost(12).work > cost(11).work && cost(11).work > cost(0).work);
@@ -197,43 +197,43 @@ fn the_cost_of_a_forgery_grows_with_depth() {
 
 #[test]
 fn without_a_bitcoin_chain_nothing_is_said() {
-    let mut world = World::new();
-    world.run(20, 4, 3);
+    let mut chains = ChainPair::new();
+    chains.run(20, 4, 3);
     let chain = BitcoinChain::new(BitcoinNetwork::MAINNET);
     let judge = BitcoinJudge::new(0);
-    let report = judge.report(world.rootstock.view(), &chain, &world.coinbases, world.now());
+    let report = judge.report(chains.rootstock.view(), &chain, &chains.coinbases, chains.now());
     assert_eq!(report.verdict, BitcoinVerdict::Unavailable);
 }
 
 #[test]
 fn what_does_not_hold_is_named() {
-    let mut world = World::new();
-    world.run(12, 4, 3);
-    world.extend(1);
-    assert_eq!(weak(&world), WeakReason::FewBlocks(11));
-    world.run(70, 4, 3);
-    assert_eq!(world.verdict(), BitcoinVerdict::Held);
+    let mut chains = ChainPair::new();
+    chains.run(12, 4, 3);
+    chains.extend(1);
+    assert_eq!(weak(&chains), WeakReason::FewBlocks(11));
+    chains.run(70, 4, 3);
+    assert_eq!(chains.verdict(), BitcoinVerdict::Held);
 
     // Sources withhold the newest Bitcoin blocks.
-    let (judge, _) = world.judge();
-    let late = world.now() - 60 + MAX_TIP_AGE;
-    assert_eq!(world.report_of(&judge, late).verdict, BitcoinVerdict::Held);
+    let (judge, _) = chains.judge();
+    let late = chains.now() - 60 + MAX_TIP_AGE;
+    assert_eq!(chains.report_of(&judge, late).verdict, BitcoinVerdict::Held);
     let old = BitcoinVerdict::Weak(WeakReason::OldTip(MAX_TIP_AGE + 1));
-    assert_eq!(world.report_of(&judge, late + 1).verdict, old);
+    assert_eq!(chains.report_of(&judge, late + 1).verdict, old);
 
     // Upstreams withhold the newest headers.
-    let mut ahead = world.clone();
+    let mut ahead = chains.clone();
     (0..3).for_each(|_| ahead.bitcoin_block(None));
     assert_eq!(weak(&ahead), WeakReason::Lags(Some(4)));
 
     // A source withholds coinbases.
-    let mut withheld = world.clone();
+    let mut withheld = chains.clone();
     withheld.coinbases = Coinbases::default();
     assert_eq!(weak(&withheld), WeakReason::Tags(TagFault::Withheld));
 
     // Bitcoin is reorganised six blocks deep.
-    let (mut judge, _) = world.judge();
-    let mut other = world.clone();
+    let (mut judge, _) = chains.judge();
+    let mut other = chains.clone();
     other.blocks.iter_mut().rev().take(6).for_each(|block| block.hash = hash(7_000 + block.height));
     judge.follow(other.rootstock.view(), &other.bitcoin());
     let deep = BitcoinVerdict::Weak(WeakReason::Reorganised(6));
@@ -243,13 +243,13 @@ fn what_does_not_hold_is_named() {
 /// While neither upstreams nor sources respond, no report is made, and answers are given all the same.
 #[test]
 fn a_verdict_ages_by_the_clock_alone() {
-    let mut world = World::new();
-    world.run(90, 4, 3);
-    world.extend(1);
-    let mut follower = BitcoinFollower::resume(world.bitcoin());
-    world.proven.iter().for_each(|proven| follower.keep_coinbase(proven, None));
-    follower.follow(world.rootstock.view(), world.now());
-    let late = world.now() - 60 + MAX_TIP_AGE;
+    let mut chains = ChainPair::new();
+    chains.run(90, 4, 3);
+    chains.extend(1);
+    let mut follower = BitcoinFollower::resume(chains.bitcoin());
+    chains.proven.iter().for_each(|proven| follower.keep_coinbase(proven, None));
+    follower.follow(chains.rootstock.view(), chains.now());
+    let late = chains.now() - 60 + MAX_TIP_AGE;
     assert_eq!(follower.verdict(late), BitcoinVerdict::Held);
     let old = BitcoinVerdict::Weak(WeakReason::OldTip(MAX_TIP_AGE + 1));
     assert_eq!(follower.verdict(late + 1), old);
@@ -260,20 +260,20 @@ fn a_verdict_ages_by_the_clock_alone() {
 /// A page verifies a branch of Bitcoin's chain as a chain of its own, which takes the place of the one before.
 #[test]
 fn a_deep_reorganisation_is_seen_where_a_chain_is_replaced() {
-    let mut world = World::new();
-    world.run(90, 4, 3);
-    world.extend(1);
+    let mut chains = ChainPair::new();
+    chains.run(90, 4, 3);
+    chains.extend(1);
     for depth in [5, 6] {
-        let mut follower = BitcoinFollower::resume(world.bitcoin());
-        follower.follow(world.rootstock.view(), world.now());
-        let mut other = world.clone();
+        let mut follower = BitcoinFollower::resume(chains.bitcoin());
+        follower.follow(chains.rootstock.view(), chains.now());
+        let mut other = chains.clone();
         let newest = other.blocks.iter_mut().rev().take(depth);
         newest.for_each(|block| block.hash = hash(7_000 + block.height));
         follower.replace_chain(other.bitcoin());
-        assert!(follower.is_due(world.rootstock.view(), world.now()));
-        follower.follow(world.rootstock.view(), world.now());
+        assert!(follower.is_due(chains.rootstock.view(), chains.now()));
+        follower.follow(chains.rootstock.view(), chains.now());
         let deep = BitcoinVerdict::Weak(WeakReason::Reorganised(6));
-        let verdict = follower.verdict(world.now());
+        let verdict = follower.verdict(chains.now());
         assert_eq!(verdict == deep, depth == 6, "{verdict:?}");
     }
 }
@@ -281,32 +281,32 @@ fn a_deep_reorganisation_is_seen_where_a_chain_is_replaced() {
 /// Without an honest source, Bitcoin's chain may be false above an old block. It dates no window then.
 #[test]
 fn few_new_blocks_of_bitcoin_date_nothing() {
-    let mut world = World::new();
-    world.run(40, 4, 3);
-    world.extend(1);
-    let dated = |world: &World, millis| {
-        let follower = BitcoinFollower::resume(world.bitcoin());
-        let now = Now { unix: world.now(), millis };
-        BitcoinDates::since(Now::default()).judge(world.rootstock.view(), Some(&follower), now)
+    let mut chains = ChainPair::new();
+    chains.run(40, 4, 3);
+    chains.extend(1);
+    let dated = |chains: &ChainPair, millis| {
+        let follower = BitcoinFollower::resume(chains.bitcoin());
+        let now = Now { unix: chains.now(), millis };
+        BitcoinDates::since(Now::default()).judge(chains.rootstock.view(), Some(&follower), now)
     };
-    assert!(matches!(dated(&world, 20_000), WindowVerdict::Enough(_)));
-    world.blocks[0].time -= 60 * 24 * 3_600;
-    assert_eq!(dated(&world, 20_000), WindowVerdict::Unavailable);
-    assert_eq!(dated(&world, 0), WindowVerdict::Wait, "another source may come");
-    assert_eq!(weak(&world), WeakReason::SlowBitcoin);
+    assert!(matches!(dated(&chains, 20_000), WindowVerdict::Enough(_)));
+    chains.blocks[0].time -= 60 * 24 * 3_600;
+    assert_eq!(dated(&chains, 20_000), WindowVerdict::Unavailable);
+    assert_eq!(dated(&chains, 0), WindowVerdict::Wait, "another source may come");
+    assert_eq!(weak(&chains), WeakReason::SlowBitcoin);
 }
 
 /// A window that reaches back few Bitcoin blocks costs its makers less than the network's own numbers ask for.
 #[test]
 fn a_window_that_reaches_few_bitcoin_blocks_is_not_dated() {
     for (blocks, is_dated) in [(20, false), (34, false), (38, true)] {
-        let mut world = World::new();
-        (0..40).for_each(|_| world.bitcoin_block(None));
-        world.run(blocks, 4, 3);
-        world.extend(1);
-        let follower = BitcoinFollower::resume(world.bitcoin());
-        let now = Now { unix: world.now(), millis: 20_000 };
-        let dated = BitcoinDates::since(Now::default()).judge(world.rootstock.view(), Some(&follower), now);
+        let mut chains = ChainPair::new();
+        (0..40).for_each(|_| chains.bitcoin_block(None));
+        chains.run(blocks, 4, 3);
+        chains.extend(1);
+        let follower = BitcoinFollower::resume(chains.bitcoin());
+        let now = Now { unix: chains.now(), millis: 20_000 };
+        let dated = BitcoinDates::since(Now::default()).judge(chains.rootstock.view(), Some(&follower), now);
         assert_eq!(matches!(dated, WindowVerdict::Enough(_)), is_dated, "{blocks}: {dated:?}");
         assert_eq!(dated == WindowVerdict::Unavailable, !is_dated, "{blocks}: {dated:?}");
     }
@@ -316,12 +316,12 @@ fn a_window_that_reaches_few_bitcoin_blocks_is_not_dated() {
 #[test]
 fn a_longer_window_has_no_more_dated_work() {
     let dated = |blocks| {
-        let mut world = World::new();
-        world.run(blocks, 4, 3);
-        world.extend(1);
-        let follower = BitcoinFollower::resume(world.bitcoin());
-        let now = Now { unix: world.now(), millis: 20_000 };
-        BitcoinDates::since(Now::default()).judge(world.rootstock.view(), Some(&follower), now)
+        let mut chains = ChainPair::new();
+        chains.run(blocks, 4, 3);
+        chains.extend(1);
+        let follower = BitcoinFollower::resume(chains.bitcoin());
+        let now = Now { unix: chains.now(), millis: 20_000 };
+        BitcoinDates::since(Now::default()).judge(chains.rootstock.view(), Some(&follower), now)
     };
     let short = dated(80);
     assert!(matches!(short, WindowVerdict::Enough(_)), "{short:?}");
@@ -331,16 +331,16 @@ fn a_longer_window_has_no_more_dated_work() {
 /// Headers of a chain that nobody mines on Bitcoin's newest blocks any more.
 #[test]
 fn too_little_work_is_named() {
-    let mut world = World::new();
-    world.run(60, 8, 3);
-    let blocks = (0..24u32).map(|at| BitcoinBlock { bits: 0x1f7f_ffff, ..world.tip_after(at + 1) });
+    let mut chains = ChainPair::new();
+    chains.run(60, 8, 3);
+    let blocks = (0..24u32).map(|at| BitcoinBlock { bits: 0x1f7f_ffff, ..chains.tip_after(at + 1) });
     let blocks: Vec<BitcoinBlock> = blocks.collect();
-    world.blocks.extend(blocks);
-    world.extend(1);
-    assert!(matches!(weak(&world), WeakReason::LowWork(low) if low.blocks >= 12 && low.is_low()));
+    chains.blocks.extend(blocks);
+    chains.extend(1);
+    assert!(matches!(weak(&chains), WeakReason::LowWork(low) if low.blocks >= 12 && low.is_low()));
 }
 
-impl World {
+impl ChainPair {
     fn tip_after(&self, blocks: u32) -> BitcoinBlock {
         let BitcoinBlock { height, time, bits, .. } = self.tip();
         let height = height + blocks;
@@ -358,7 +358,7 @@ fn a_branch_with_fewer_tags_is_contested() {
 }
 
 fn contested(headers: u32) {
-    let mut honest = World::new();
+    let mut honest = ChainPair::new();
     honest.run(80, 4, 3);
     let fork = honest.rootstock.head().number;
     let mut shown = honest.rootstock.clone();
@@ -380,7 +380,7 @@ fn contested(headers: u32) {
             _ => None,
         };
         honest.bitcoin_block(tag);
-        forged = World { rootstock: shown.clone(), gas_used: 77, ..honest.clone() };
+        forged = ChainPair { rootstock: shown.clone(), gas_used: 77, ..honest.clone() };
     }
     let (_, report) = forged.judge();
     let BitcoinVerdict::Contested(range) = report.verdict else { panic!("{report:?}") };
@@ -397,31 +397,31 @@ fn contested(headers: u32) {
 #[test]
 fn tags_of_blocks_below_those_of_their_time_are_of_another_branch() {
     for number in [1_000, START as u32 + 64] {
-        let mut world = World::new();
-        world.run(16, 4, 90);
-        let equal = world.rootstock.view().fork_detection_after(&world.rootstock.head().hash()).unwrap();
+        let mut chains = ChainPair::new();
+        chains.run(16, 4, 90);
+        let equal = chains.rootstock.view().fork_detection_after(&chains.rootstock.head().hash()).unwrap();
         let cpv = core::array::from_fn(|step| equal[step]);
         for block in 0..78u8 {
-            let last = world.extend(4);
+            let last = chains.extend(4);
             match block % 6 {
-                0 => world.bitcoin_block(Some(&last)),
-                1 | 3 => world.tagged_block(Tag { hash20: [block; 20], cpv, uncles: 0, number }),
-                _ => world.bitcoin_block(None),
+                0 => chains.bitcoin_block(Some(&last)),
+                1 | 3 => chains.tagged_block(Tag { hash20: [block; 20], cpv, uncles: 0, number }),
+                _ => chains.bitcoin_block(None),
             }
         }
-        world.extend(1);
+        chains.extend(1);
         let mut judge = BitcoinJudge::new(START + 65);
-        judge.follow(world.rootstock.view(), &world.bitcoin());
-        let report = world.report_of(&judge, world.now());
-        assert_eq!(report.verdict, anywhere_below(&world), "{report:?}");
+        judge.follow(chains.rootstock.view(), &chains.bitcoin());
+        let report = chains.report_of(&judge, chains.now());
+        assert_eq!(report.verdict, anywhere_below(&chains), "{report:?}");
         assert_eq!((report.tags.own, report.tags.foreign), (12, 24));
         assert_eq!(report.hidden.map(|hidden| hidden.tags), Some(24));
     }
 }
 
 /// What is said of a branch that has no block in common with the chain.
-fn anywhere_below(world: &World) -> BitcoinVerdict {
-    let until = world.rootstock.head().number;
+fn anywhere_below(chains: &ChainPair) -> BitcoinVerdict {
+    let until = chains.rootstock.head().number;
     BitcoinVerdict::Contested(BranchRange { after: None, until })
 }
 
@@ -429,23 +429,23 @@ fn anywhere_below(world: &World) -> BitcoinVerdict {
 #[test]
 fn tags_of_blocks_far_above_those_of_their_time_are_of_another_branch() {
     let with_tags = |agreeing: bool| {
-        let mut world = World::new();
-        world.run(16, 4, 90);
+        let mut chains = ChainPair::new();
+        chains.run(16, 4, 90);
         for block in 0..78u8 {
-            let last = world.extend(4);
+            let last = chains.extend(4);
             let number = u32::try_from(last.number + 10_000).unwrap();
             let cpv = if agreeing { [9; 7] } else { [block; 7] };
             match block % 6 {
-                0 => world.bitcoin_block(Some(&last)),
-                1 | 3 => world.tagged_block(Tag { hash20: [block; 20], cpv, uncles: 0, number }),
-                _ => world.bitcoin_block(None),
+                0 => chains.bitcoin_block(Some(&last)),
+                1 | 3 => chains.tagged_block(Tag { hash20: [block; 20], cpv, uncles: 0, number }),
+                _ => chains.bitcoin_block(None),
             }
         }
-        world.extend(1);
-        (world.judge().1, world)
+        chains.extend(1);
+        (chains.judge().1, chains)
     };
-    let (report, world) = with_tags(true);
-    assert_eq!(report.verdict, anywhere_below(&world), "{report:?}");
+    let (report, chains) = with_tags(true);
+    assert_eq!(report.verdict, anywhere_below(&chains), "{report:?}");
     assert_eq!((report.tags.own, report.tags.foreign, report.tags.ahead), (12, 24, 0));
     // Garbage does not agree.
     let (report, _) = with_tags(false);
@@ -456,26 +456,26 @@ fn tags_of_blocks_far_above_those_of_their_time_are_of_another_branch() {
 /// A chain that upstreams cut off is not past Bitcoin's newest blocks, so that their tags may be of blocks on top of it.
 #[test]
 fn tags_of_blocks_that_are_withheld_are_ahead() {
-    let mut world = World::new();
-    world.run(90, 4, 3);
-    let number = world.rootstock.head().number as u32 + 5_000;
+    let mut chains = ChainPair::new();
+    chains.run(90, 4, 3);
+    let number = chains.rootstock.head().number as u32 + 5_000;
     for block in 0..3u8 {
-        world.tagged_block(Tag { hash20: [block; 20], cpv: [7; 7], uncles: 0, number });
+        chains.tagged_block(Tag { hash20: [block; 20], cpv: [7; 7], uncles: 0, number });
     }
-    let (_, report) = world.judge();
+    let (_, report) = chains.judge();
     assert_eq!((report.tags.ahead, report.tags.foreign, report.hidden), (2, 0, None), "{report:?}");
 }
 
 /// Tags of Bitcoin blocks from before the oldest header say nothing of the chain.
 #[test]
 fn tags_from_before_the_first_header_cannot_be_compared() {
-    let mut world = World::new();
+    let mut chains = ChainPair::new();
     for block in 0..36u8 {
-        world.tagged_block(Tag { hash20: [block; 20], cpv: [block; 7], uncles: 0, number: 4_000 });
+        chains.tagged_block(Tag { hash20: [block; 20], cpv: [block; 7], uncles: 0, number: 4_000 });
     }
-    world.run(40, 4, 3);
-    world.extend(1);
-    let (_, report) = world.judge();
+    chains.run(40, 4, 3);
+    chains.extend(1);
+    let (_, report) = chains.judge();
     assert_eq!(report.verdict, BitcoinVerdict::Held, "{report:?}");
     assert_eq!(report.tags.foreign, 0);
 }
@@ -483,103 +483,103 @@ fn tags_from_before_the_first_header_cannot_be_compared() {
 /// The first chain that a client follows may be a false one, of any numbers. What is said of the next one does not depend on it.
 #[test]
 fn a_chain_of_lower_numbers_is_judged_from_its_first_header() {
-    let (mut other, mut world) = (World::at(START + 20_000), World::new());
+    let (mut other, mut chains) = (ChainPair::at(START + 20_000), ChainPair::new());
     other.run(80, 4, 3);
-    world.run(80, 4, 3);
-    world.extend(1);
-    let mut follower = BitcoinFollower::resume(world.bitcoin());
-    follower.follow(other.rootstock.view(), world.now());
-    follower.follow(world.rootstock.view(), world.now());
+    chains.run(80, 4, 3);
+    chains.extend(1);
+    let mut follower = BitcoinFollower::resume(chains.bitcoin());
+    follower.follow(other.rootstock.view(), chains.now());
+    follower.follow(chains.rootstock.view(), chains.now());
     let report = follower.report().unwrap();
-    assert_eq!(report.dated, world.judge().1.dated);
-    let above = follower.evidence(START + 1, world.now()).unwrap();
+    assert_eq!(report.dated, chains.judge().1.dated);
+    let above = follower.evidence(START + 1, chains.now()).unwrap();
     assert_eq!(above.bitcoin_blocks, 26);
 }
 
 /// A pool with most of the tags leaves in one block. That is no attack, and the chain goes on.
 #[test]
 fn the_exit_of_a_large_pool_does_no_harm() {
-    let mut world = World::new();
-    world.run(72, 4, 2);
+    let mut chains = ChainPair::new();
+    chains.run(72, 4, 2);
     for block in 1..=72u32 {
-        let last = world.extend(1);
-        world.bitcoin_block(block.is_multiple_of(6).then_some(&last));
-        assert_eq!(world.verdict(), BitcoinVerdict::Held, "after {block}");
+        let last = chains.extend(1);
+        chains.bitcoin_block(block.is_multiple_of(6).then_some(&last));
+        assert_eq!(chains.verdict(), BitcoinVerdict::Held, "after {block}");
     }
 }
 
 /// An uncle that is itself a Bitcoin block counts once it is proven, for the blocks that it stands on.
 #[test]
 fn proven_uncles_are_own_and_count() {
-    let mut world = World::new();
-    world.run(80, 4, 3);
-    let parent = world.rootstock.head().hash();
-    world.gas_used = 5;
-    let uncle = world.mined(&parent, &[]);
-    world.gas_used = 0;
-    world.extend(1);
-    world.bitcoin_block(Some(&uncle));
-    world.bitcoin_block(None);
-    let header = world.mined(&world.rootstock.head().hash(), &[uncle.header().clone()]);
-    world.rootstock.insert(HeaderCandidate::from(header.clone()), None).unwrap();
+    let mut chains = ChainPair::new();
+    chains.run(80, 4, 3);
+    let parent = chains.rootstock.head().hash();
+    chains.gas_used = 5;
+    let uncle = chains.mined(&parent, &[]);
+    chains.gas_used = 0;
+    chains.extend(1);
+    chains.bitcoin_block(Some(&uncle));
+    chains.bitcoin_block(None);
+    let header = chains.mined(&chains.rootstock.head().hash(), &[uncle.header().clone()]);
+    chains.rootstock.insert(HeaderCandidate::from(header.clone()), None).unwrap();
 
-    let (mut judge, before) = world.judge();
+    let (mut judge, before) = chains.judge();
     assert!(before.tags.kin > 0);
     assert_eq!(judge.commitments().awaited(), 1);
-    world.rootstock.attach_uncles(&header.hash(), vec![uncle.header().clone()], None).unwrap();
-    judge.follow(world.rootstock.view(), &world.bitcoin());
-    let after = world.report_of(&judge, world.now());
+    chains.rootstock.attach_uncles(&header.hash(), vec![uncle.header().clone()], None).unwrap();
+    judge.follow(chains.rootstock.view(), &chains.bitcoin());
+    let after = chains.report_of(&judge, chains.now());
     assert_eq!(judge.commitments().awaited(), 0);
     assert_eq!((after.tags.own, after.tags.kin), (before.tags.own + 1, before.tags.kin - 1));
     assert_eq!(after.counts.recent, before.counts.recent + 1);
     // It stands behind its parent, not behind its sibling.
-    let evidence = |number| judge.evidence(number, &world.bitcoin(), &after, world.now()).bitcoin_blocks;
+    let evidence = |number| judge.evidence(number, &chains.bitcoin(), &after, chains.now()).bitcoin_blocks;
     assert_eq!((evidence(uncle.number - 1), evidence(uncle.number)), (1, 0));
 }
 
 /// Tags of uncles are kin until the uncles are proven.
 #[test]
 fn too_few_own_tags_may_wait_for_uncles() {
-    let mut world = World::new();
+    let mut chains = ChainPair::new();
     let mut blocks = Vec::new();
     for block in 0..80u32 {
-        let parent = world.rootstock.head().hash();
-        world.gas_used = 5;
-        let uncle = world.mined(&parent, &[]);
-        world.gas_used = 0;
-        world.extend(1);
-        let header = world.mined(&world.rootstock.head().hash(), &[uncle.header().clone()]);
-        world.rootstock.insert(HeaderCandidate::from(header.clone()), None).unwrap();
-        world.bitcoin_block(block.is_multiple_of(2).then_some(&uncle));
+        let parent = chains.rootstock.head().hash();
+        chains.gas_used = 5;
+        let uncle = chains.mined(&parent, &[]);
+        chains.gas_used = 0;
+        chains.extend(1);
+        let header = chains.mined(&chains.rootstock.head().hash(), &[uncle.header().clone()]);
+        chains.rootstock.insert(HeaderCandidate::from(header.clone()), None).unwrap();
+        chains.bitcoin_block(block.is_multiple_of(2).then_some(&uncle));
         blocks.push((header.hash(), uncle));
     }
-    let (mut judge, report) = world.judge();
+    let (mut judge, report) = chains.judge();
     assert_eq!(report.verdict, BitcoinVerdict::Weak(WeakReason::AwaitsUncles(80)));
     for (block, uncle) in blocks {
-        world.rootstock.attach_uncles(&block, vec![uncle.header().clone()], None).unwrap();
-        judge.follow(world.rootstock.view(), &world.bitcoin());
+        chains.rootstock.attach_uncles(&block, vec![uncle.header().clone()], None).unwrap();
+        judge.follow(chains.rootstock.view(), &chains.bitcoin());
     }
-    assert_eq!(world.report_of(&judge, world.now()).verdict, BitcoinVerdict::Held);
+    assert_eq!(chains.report_of(&judge, chains.now()).verdict, BitcoinVerdict::Held);
 }
 
 #[test]
 fn blocks_that_leave_the_chain_count_no_longer() {
-    let mut world = World::new();
-    world.run(80, 2, 3);
-    let fork = world.clone();
-    world.run(2, 1, 1);
-    let (mut judge, before) = world.judge();
-    let counted = judge.evidence(0, &world.bitcoin(), &before, world.now()).bitcoin_blocks;
+    let mut chains = ChainPair::new();
+    chains.run(80, 2, 3);
+    let fork = chains.clone();
+    chains.run(2, 1, 1);
+    let (mut judge, before) = chains.judge();
+    let counted = judge.evidence(0, &chains.bitcoin(), &before, chains.now()).bitcoin_blocks;
     // Another branch with more work on the same Bitcoin blocks.
-    let mut other = World { blocks: world.blocks.clone(), gas_used: 9, ..fork };
+    let mut other = ChainPair { blocks: chains.blocks.clone(), gas_used: 9, ..fork };
     for _ in 0..4 {
         let header = other.extend(1);
-        world.rootstock.insert(HeaderCandidate::from(header), None).unwrap();
+        chains.rootstock.insert(HeaderCandidate::from(header), None).unwrap();
     }
-    assert_eq!(world.rootstock.head().hash(), other.rootstock.head().hash());
-    judge.follow(world.rootstock.view(), &world.bitcoin());
-    let after = world.report_of(&judge, world.now());
-    let left = judge.evidence(0, &world.bitcoin(), &after, world.now()).bitcoin_blocks;
+    assert_eq!(chains.rootstock.head().hash(), other.rootstock.head().hash());
+    judge.follow(chains.rootstock.view(), &chains.bitcoin());
+    let after = chains.report_of(&judge, chains.now());
+    let left = judge.evidence(0, &chains.bitcoin(), &after, chains.now()).bitcoin_blocks;
     assert_eq!(left, counted - 1, "one of two is the tip, which never counted");
     assert_eq!(judge.dated().len(), other.judge().0.dated().len());
     assert_eq!(after.tags.own, before.tags.own - 1);
@@ -588,12 +588,12 @@ fn blocks_that_leave_the_chain_count_no_longer() {
 /// The four foreign headers of the recorded run state a target that they meet, of another chain.
 #[test]
 fn a_header_that_meets_its_own_target_is_not_a_bitcoin_block() {
-    let mut world = World::new();
-    let last = world.extend(1);
+    let mut chains = ChainPair::new();
+    let last = chains.extend(1);
     let own = BitcoinHeader::first_of(&last.bitcoin_header).unwrap();
-    assert_eq!(world.bitcoin().height_of(&own.hash()), None);
-    world.run(80, 4, 90);
-    assert_eq!(weak(&world), WeakReason::Tags(TagFault::Own));
-    let (_, report) = world.judge();
+    assert_eq!(chains.bitcoin().height_of(&own.hash()), None);
+    chains.run(80, 4, 90);
+    assert_eq!(weak(&chains), WeakReason::Tags(TagFault::Own));
+    let (_, report) = chains.judge();
     assert_eq!((report.counts.all, report.tags.own), (0, 0));
 }

@@ -25,13 +25,13 @@ use tokio_rustls::TlsAcceptor;
 const TIME: u64 = 1_800_000_000;
 
 /// A development chain whose blocks are mined on a Bitcoin chain, with servers of the latter.
-pub(crate) struct World {
+pub(crate) struct BitcoinFixture {
     node: DevNode,
     pub(crate) bitcoin: Arc<RegtestChain>,
     pub(crate) servers: BitcoinServers,
 }
 
-impl World {
+impl BitcoinFixture {
     pub(crate) async fn new(every: u32) -> Self {
         let bitcoin = Arc::new(RegtestChain::new(every));
         let entropy = Entropy::from_system().unwrap();
@@ -75,11 +75,11 @@ fn source(url: &str) -> BitcoinSource {
 
 #[tokio::test]
 async fn each_source_gives_the_bitcoin_chain_of_a_development_chain() {
-    let mut world = World::new(5).await;
-    world.mine(115);
-    let expected = world.bitcoin.headers(0, 100);
+    let mut fixture = BitcoinFixture::new(5).await;
+    fixture.mine(115);
+    let expected = fixture.bitcoin.headers(0, 100);
     assert_eq!(expected.len(), 24, "block 0, and one of five headers");
-    for source in world.sources() {
+    for source in fixture.sources() {
         assert_eq!(source.tip().await, Ok(23), "{source:?}");
         assert_eq!(source.headers(0, 2_016).await.as_deref(), Ok(&expected[..]), "{source:?}");
         for (from, count) in [(0, 1), (23, 1), (7, 10), (3, 11), (14, 500)] {
@@ -110,11 +110,11 @@ async fn each_source_gives_the_bitcoin_chain_of_a_development_chain() {
 /// Each block names the Bitcoin block that was the newest when it was mined.
 #[tokio::test]
 async fn parents_of_merge_mining_proofs_are_bitcoins_newest_blocks() {
-    let mut world = World::new(7).await;
-    world.mine(50);
-    let headers = world.bitcoin.headers(0, 100);
+    let mut fixture = BitcoinFixture::new(7).await;
+    fixture.mine(50);
+    let headers = fixture.bitcoin.headers(0, 100);
     let hashes: Vec<B256> = headers.iter().map(|header| BitcoinHeader::from(header).hash()).collect();
-    let view = world.node.chain().view();
+    let view = fixture.node.chain().view();
     for number in 1..=50_u64 {
         let header = view.headers().by_number(number).unwrap();
         let bitcoin = BitcoinHeader::first_of(&header.bitcoin_header).unwrap();
@@ -123,7 +123,7 @@ async fn parents_of_merge_mining_proofs_are_bitcoins_newest_blocks() {
         let is_block = number % 7 == 0;
         assert_eq!(hashes.contains(&bitcoin.hash()), is_block, "{number}");
         if is_block {
-            let tag = world.tag(parent as u32 + 1);
+            let tag = fixture.tag(parent as u32 + 1);
             assert_eq!(tag, header.hash_for_merged_mining().ok(), "{number}");
         }
     }
@@ -131,37 +131,37 @@ async fn parents_of_merge_mining_proofs_are_bitcoins_newest_blocks() {
 
 #[tokio::test]
 async fn reorganisations_are_seen_by_every_source() {
-    let mut world = World::new(5).await;
-    world.mine(50);
-    let sources = world.sources();
+    let mut fixture = BitcoinFixture::new(5).await;
+    fixture.mine(50);
+    let sources = fixture.sources();
     for source in &sources {
         assert_eq!(source.tip().await, Ok(10));
     }
-    let before = world.bitcoin.headers(0, 20);
-    assert!(world.mine_bitcoin(4, BitcoinTag::None, Some(6)).unwrap_err().contains("more work"));
-    assert_eq!(world.mine_bitcoin(5, BitcoinTag::None, Some(6)), Ok(11));
+    let before = fixture.bitcoin.headers(0, 20);
+    assert!(fixture.mine_bitcoin(4, BitcoinTag::None, Some(6)).unwrap_err().contains("more work"));
+    assert_eq!(fixture.mine_bitcoin(5, BitcoinTag::None, Some(6)), Ok(11));
     for source in &sources {
         assert_eq!(source.tip().await, Ok(11), "the connection of before is used");
         let headers = source.headers(0, 100).await.unwrap();
         assert_eq!(headers[..7], before[..7], "{source:?}");
         assert!((7..11).all(|height| headers[height] != before[height]), "{source:?}");
     }
-    world.mine(5);
+    fixture.mine(5);
     assert_eq!(sources[0].tip().await, Ok(12), "blocks are mined on the new branch");
 }
 
 #[tokio::test]
 async fn tags_of_every_kind_are_mined() {
-    let mut world = World::new(1_000).await;
-    world.mine(460);
+    let mut fixture = BitcoinFixture::new(1_000).await;
+    fixture.mine(460);
     let data = |hash: B256| (hash[..20].to_vec(), hash[20..27].to_vec(), hash[28..].to_vec());
     let mut mined = Vec::new();
     for tag in BitcoinTag::ALL {
-        let height = world.mine_bitcoin(2, tag, None).unwrap();
-        mined.push([height - 1, height].map(|height| world.tag(height)));
+        let height = fixture.mine_bitcoin(2, tag, None).unwrap();
+        mined.push([height - 1, height].map(|height| fixture.tag(height)));
     }
     assert_eq!(mined[0], [None, None]);
-    let head = world.node.chain().view().head().hash_for_merged_mining().unwrap();
+    let head = fixture.node.chain().view().head().hash_for_merged_mining().unwrap();
     assert_eq!(mined[1], [Some(head), Some(head)]);
     let (_, cpv, number) = data(head);
     assert_eq!(number, 460_u32.to_be_bytes());
@@ -174,9 +174,9 @@ async fn tags_of_every_kind_are_mined() {
         let expected: u32 = if kind == 2 { 1_461 } else { 461 };
         assert_eq!(first.2, expected.to_be_bytes());
     }
-    assert!(world.mine_bitcoin(0, BitcoinTag::None, None).is_err());
-    assert!(world.mine_bitcoin(2_017, BitcoinTag::None, None).is_err());
-    assert!(world.mine_bitcoin(1, BitcoinTag::None, Some(u32::MAX)).is_err());
+    assert!(fixture.mine_bitcoin(0, BitcoinTag::None, None).is_err());
+    assert!(fixture.mine_bitcoin(2_017, BitcoinTag::None, None).is_err());
+    assert!(fixture.mine_bitcoin(1, BitcoinTag::None, Some(u32::MAX)).is_err());
 }
 
 /// A server that sends these bytes to every connection after its first bytes have come, again and again if asked to, and
@@ -319,9 +319,9 @@ fn address_of(url: &str) -> SocketAddr {
 
 #[tokio::test]
 async fn a_source_whose_certificate_is_not_trusted_is_not_read() {
-    let world = World::new(1).await;
-    let [lines, messages] = world.servers.electrum();
-    for (plain, scheme) in [(world.servers.esplora(), "https"), (lines, "ssl"), (messages, "wss")] {
+    let fixture = BitcoinFixture::new(1).await;
+    let [lines, messages] = fixture.servers.electrum();
+    for (plain, scheme) in [(fixture.servers.esplora(), "https"), (lines, "ssl"), (messages, "wss")] {
         let proxy = tls_proxy(address_of(&plain), "server/tls/first.pem", "server/tls/first-key.pem").await;
         fails(&format!("{scheme}://{proxy}/electrum"), |error| matches!(error, UpstreamError::Transport(_)))
             .await;
@@ -341,12 +341,12 @@ async fn sources_are_read_over_tls() {
         }
         return;
     }
-    let mut world = World::new(1).await;
-    world.mine(3);
-    let [lines, messages] = world.servers.electrum();
+    let mut fixture = BitcoinFixture::new(1).await;
+    fixture.mine(3);
+    let [lines, messages] = fixture.servers.electrum();
     let mut urls = Vec::new();
     for (plain, scheme, path) in
-        [(world.servers.esplora(), "https", ""), (lines, "ssl", ""), (messages, "wss", "/electrum")]
+        [(fixture.servers.esplora(), "https", ""), (lines, "ssl", ""), (messages, "wss", "/electrum")]
     {
         let proxy =
             tls_proxy(address_of(&plain), "program/tls/server.pem", "program/tls/server-key.pem").await;
@@ -363,7 +363,7 @@ async fn sources_are_read_over_tls() {
 /// Sources that disagree each give their own chain: nothing is mixed, and the caller judges.
 #[tokio::test]
 async fn sources_that_disagree_are_told_apart() {
-    let (mut one, mut other) = (World::new(1).await, World::new(1).await);
+    let (mut one, mut other) = (BitcoinFixture::new(1).await, BitcoinFixture::new(1).await);
     one.mine(6);
     other.mine(4);
     assert!(other.mine_bitcoin(9, BitcoinTag::Foreign, Some(2)).is_ok());

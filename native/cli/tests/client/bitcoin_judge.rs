@@ -27,13 +27,13 @@ use tokio::net::TcpListener;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A development chain with its Bitcoin chain, one Bitcoin block for two of its blocks, and a server of each.
-struct World {
+struct JudgeFixture {
     node: Arc<LocalService>,
     servers: BitcoinServers,
     server: common::RunningServer,
 }
 
-impl World {
+impl JudgeFixture {
     async fn new() -> Self {
         let bitcoin = Arc::new(RegtestChain::new(2));
         let entropy = Entropy::from_system().unwrap();
@@ -161,9 +161,9 @@ async fn metrics_with(light: &Arc<LightService>, lines: &[&str]) {
 
 #[tokio::test]
 async fn bitcoins_blocks_support_the_chain_whose_headers_they_name() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let light = world.light(&[world.electrum()], None);
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let light = fixture.light(&[fixture.electrum()], None);
     let status = status(&light, "held").await;
     assert_eq!(status["tip"]["height"], 300, "{status:#}");
     assert_eq!((&status["tags"]["own"], &status["tags"]["withheld"]), (&json!(72), &json!(0)), "{status:#}");
@@ -182,13 +182,13 @@ async fn bitcoins_blocks_support_the_chain_whose_headers_they_name() {
 
 #[tokio::test]
 async fn without_coinbases_the_chain_is_weak_and_without_sources_nothing_is_said() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let light = world.light(&[world.servers.esplora()], None);
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let light = fixture.light(&[fixture.servers.esplora()], None);
     let status = status(&light, "weak").await;
     assert_eq!(status["tags"]["withheld"], 72, "{status:#}");
     assert!(status["reason"].as_str().unwrap().contains("coinbases"), "{status:#}");
-    let alone = world.light(&[], None);
+    let alone = fixture.light(&[], None);
     alone.settled(PATIENCE).await;
     let said = common::outcome(&alone, "rootlight_syncStatus", json!([])).await.unwrap();
     assert_eq!(said["bitcoin"], Value::Null);
@@ -196,15 +196,15 @@ async fn without_coinbases_the_chain_is_weak_and_without_sources_nothing_is_said
 
 #[tokio::test]
 async fn sources_that_do_not_answer_or_lie_do_not_hide_the_honest_one() {
-    let world = World::new().await;
-    world.mine(600).await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
     // Another Bitcoin chain of the same network, with less work.
-    let liar = World::new().await;
+    let liar = JudgeFixture::new().await;
     liar.mine(100).await;
-    let sources = ["tcp://127.0.0.1:1".into(), liar.electrum(), world.electrum()];
-    let light = world.light(&sources, None);
+    let sources = ["tcp://127.0.0.1:1".into(), liar.electrum(), fixture.electrum()];
+    let light = fixture.light(&sources, None);
     assert_eq!(status(&light, "held").await["tip"]["height"], 300);
-    let alone = world.light(&["tcp://127.0.0.1:1".into()], None);
+    let alone = fixture.light(&["tcp://127.0.0.1:1".into()], None);
     let none = status(&alone, "unavailable").await;
     assert_eq!(none["tip"], Value::Null);
 }
@@ -212,19 +212,19 @@ async fn sources_that_do_not_answer_or_lie_do_not_hide_the_honest_one() {
 /// Miners who leave the chain: Bitcoin blocks without tags, then tags of another branch.
 #[tokio::test]
 async fn miners_who_leave_the_chain_are_noticed() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let light = world.light(&[world.electrum()], None);
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let light = fixture.light(&[fixture.electrum()], None);
     status(&light, "held").await;
-    world.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
-    world.mine(8).await;
+    fixture.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
+    fixture.mine(8).await;
     let contested = status(&light, "contested").await;
     assert!(contested["hiddenBranch"]["tags"].as_u64().is_some_and(|tags| tags >= 60), "{contested:#}");
 }
 
 /// A light client that was shown Bitcoin's chain, and shows it to others.
-async fn served(world: &World) -> (Arc<LightService>, common::RunningServer) {
-    let light = Arc::new(world.light(&[world.electrum()], None));
+async fn served(fixture: &JudgeFixture) -> (Arc<LightService>, common::RunningServer) {
+    let light = Arc::new(fixture.light(&[fixture.electrum()], None));
     // Coinbases arrive in parts, and what is served later is asked for only later.
     status_where(&light, "held by 72 blocks", is_whole).await;
     let server = common::start_service(common::config(), light.clone()).await;
@@ -233,31 +233,31 @@ async fn served(world: &World) -> (Arc<LightService>, common::RunningServer) {
 
 #[tokio::test]
 async fn another_rootlight_is_source_enough() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let (_light, server) = served(&world).await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let (_light, server) = served(&fixture).await;
     for url in [server.url("/"), server.ws("/")] {
-        let other = world.light(&[format!("rootlight+{url}")], None);
+        let other = fixture.light(&[format!("rootlight+{url}")], None);
         let held = status(&other, "held").await;
         assert_eq!(held["tip"]["height"], 300, "{held:#}");
         assert_eq!((&held["tags"]["own"], &held["tags"]["withheld"]), (&json!(72), &json!(0)), "{held:#}");
         // And one more, which learns all from the one before.
         let last = common::start_service(common::config(), Arc::new(other)).await;
-        let other = world.light(&[format!("rootlight+{}", last.url("/"))], None);
+        let other = fixture.light(&[format!("rootlight+{}", last.url("/"))], None);
         assert_eq!(status(&other, "held").await["tags"]["own"], 72);
     }
 }
 
 #[tokio::test]
 async fn a_development_chain_serves_its_bitcoin_chain_to_light_clients() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let url = format!("rootlight+{}", world.server.url("/"));
-    let held = status(&world.light(std::slice::from_ref(&url), None), "held").await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let url = format!("rootlight+{}", fixture.server.url("/"));
+    let held = status(&fixture.light(std::slice::from_ref(&url), None), "held").await;
     assert_eq!(held["tip"]["height"], 300, "{held:#}");
     assert_eq!((&held["tags"]["own"], &held["tags"]["withheld"]), (&json!(72), &json!(0)), "{held:#}");
     let (source, direct) =
-        (BitcoinSource::open(&url).unwrap(), BitcoinSource::open(&world.electrum()).unwrap());
+        (BitcoinSource::open(&url).unwrap(), BitcoinSource::open(&fixture.electrum()).unwrap());
     for (from, count) in [(0, 2_016), (298, 9), (301, 9)] {
         assert_eq!(source.headers(from, count).await, direct.headers(from, count).await, "{from}");
     }
@@ -268,11 +268,11 @@ async fn a_development_chain_serves_its_bitcoin_chain_to_light_clients() {
 /// Blocks of before the light client's own start are asked for from the lowest that is held; new ones as they come.
 #[tokio::test]
 async fn what_another_rootlight_serves_is_bitcoins_chain_as_it_grows() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let (light, server) = served(&world).await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let (light, server) = served(&fixture).await;
     let source = BitcoinSource::open(&format!("rootlight+{}", server.url("/"))).unwrap();
-    let direct = BitcoinSource::open(&world.electrum()).unwrap();
+    let direct = BitcoinSource::open(&fixture.electrum()).unwrap();
     assert_eq!(source.tip().await, Ok(300));
     let headers = direct.headers(1, 400).await.unwrap();
     for (from, count, expected) in [(0, 2_016, 0..300), (1, 5, 0..5), (298, 9, 297..300), (301, 9, 0..0)] {
@@ -287,9 +287,9 @@ async fn what_another_rootlight_serves_is_bitcoins_chain_as_it_grows() {
         assert!(coinbase.proof.as_proof().prove(coinbase.height, header).unwrap().tag().is_some());
     }
     // A block without a tag, and one on top of it.
-    let other = world.light(&[format!("rootlight+{}", server.url("/"))], None);
+    let other = fixture.light(&[format!("rootlight+{}", server.url("/"))], None);
     status(&other, "held").await;
-    world.ask("rootlight_mineBitcoin", json!(["0x2"])).await;
+    fixture.ask("rootlight_mineBitcoin", json!(["0x2"])).await;
     let untagged = async {
         while status(&other, "held").await["tags"]["none"] != 1 {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -334,9 +334,9 @@ impl Service for Changing {
 
 #[tokio::test]
 async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let (light, honest) = served(&world).await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let (light, honest) = served(&fixture).await;
     // Letters of base64, so that the bytes are others.
     let changed = |text: &str| json!(text.replace('e', "f"));
     let (headers, tags) = ("rootlight_getBitcoinHeaders", "rootlight_getBitcoinTags");
@@ -358,7 +358,7 @@ async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
         let server = common::start_service(common::config(), liar.clone()).await;
         urls.push(format!("rootlight+{}", server.url("/")));
         servers.push(server);
-        let alone = world.light(&[urls.last().unwrap().clone()], None);
+        let alone = fixture.light(&[urls.last().unwrap().clone()], None);
         let twice = async {
             while liar.asked.load(Ordering::Relaxed) < 2 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -372,18 +372,18 @@ async fn rootlights_that_lie_or_are_silent_do_not_hide_the_honest_one() {
             _ => assert_eq!(status["tip"], Value::Null, "{status:#}"),
         }
     }
-    assert_eq!(status(&world.light(&urls[..1], None), "unavailable").await["tip"], Value::Null);
+    assert_eq!(status(&fixture.light(&urls[..1], None), "unavailable").await["tip"], Value::Null);
     urls.push(format!("rootlight+{}", honest.url("/")));
     // Some coinbases have none of the changed letters: the honest source fills in the others after them.
-    let all = world.light(&urls, None);
+    let all = fixture.light(&urls, None);
     assert_eq!(status_where(&all, "held by 72 blocks", is_whole).await["tip"]["height"], 300);
 }
 
 #[tokio::test]
 async fn operators_see_what_bitcoin_says() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let light = Arc::new(world.light(&["tcp://127.0.0.1:1".into(), world.electrum()], None));
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let light = Arc::new(fixture.light(&["tcp://127.0.0.1:1".into(), fixture.electrum()], None));
     let mut held = status(&light, "held").await;
     let (mut health, _) = observed(&light).await;
     for said in [&mut held, &mut health["bitcoin"]] {
@@ -400,14 +400,14 @@ async fn operators_see_what_bitcoin_says() {
         "sources_up 1",
     ];
     metrics_with(&light, &supported).await;
-    world.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
-    world.mine(8).await;
+    fixture.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
+    fixture.mine(8).await;
     let left = [r#"verdict{verdict="held"} 0"#, r#"verdict{verdict="contested"} 1"#, "tip_block 384"];
     metrics_with(&light, &left).await;
     let metrics = observed(&light).await.1;
     let hidden = metrics.lines().find_map(|line| line.strip_prefix("rootlight_bitcoin_hidden_branch_tags "));
     assert!(hidden.is_some_and(|tags| tags.parse::<u32>().unwrap() >= 60), "{metrics}");
-    let alone = Arc::new(world.light(&[], None));
+    let alone = Arc::new(fixture.light(&[], None));
     alone.settled(PATIENCE).await;
     let (health, metrics) = observed(&alone).await;
     assert!(health.get("bitcoin").is_none() && !metrics.contains("bitcoin"), "{health} {metrics}");
@@ -415,28 +415,29 @@ async fn operators_see_what_bitcoin_says() {
 
 #[tokio::test]
 async fn the_chain_of_an_earlier_run_is_continued() {
-    let world = World::new().await;
-    world.mine(600).await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
     // Each run has a folder of its own, because a run that was dropped may hold its files for a moment.
     let [first, second, third] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let file = |folder: &tempfile::TempDir| folder.path().join("bitcoin.headers");
-    let light = world.light(&[world.electrum()], Some(first.path()));
+    let light = fixture.light(&[fixture.electrum()], Some(first.path()));
     status(&light, "held").await;
     assert!(std::fs::metadata(file(&first)).unwrap().len() > 300 * 36);
     std::fs::copy(file(&first), file(&second)).unwrap();
-    let again = world.light(&["tcp://127.0.0.1:1".into()], Some(second.path()));
+    let again = fixture.light(&["tcp://127.0.0.1:1".into()], Some(second.path()));
     assert_eq!(status(&again, "weak").await["tip"]["height"], 300, "the coinbases are not stored");
     // So does a program that reads what another one stores; it writes nothing.
     let stored = std::fs::read(file(&second)).unwrap();
-    world.mine(4).await;
-    let reading = world.light_that_asks_for(None, &[world.electrum()], Some((second.path(), false)));
+    fixture.mine(4).await;
+    let reading = fixture.light_that_asks_for(None, &[fixture.electrum()], Some((second.path(), false)));
     assert_eq!(status(&reading, "held").await["tip"]["height"], 302);
     assert_eq!(std::fs::read(file(&second)).unwrap(), stored);
-    let alone = world.light_that_asks_for(None, &["tcp://127.0.0.1:1".into()], Some((second.path(), false)));
+    let alone =
+        fixture.light_that_asks_for(None, &["tcp://127.0.0.1:1".into()], Some((second.path(), false)));
     assert_eq!(status(&alone, "weak").await["tip"]["height"], 300);
     // A file that is damaged is not used.
     std::fs::write(file(&third), b"no headers").unwrap();
-    let afresh = world.light(&[world.electrum()], Some(third.path()));
+    let afresh = fixture.light(&[fixture.electrum()], Some(third.path()));
     assert_eq!(status(&afresh, "held").await["tip"]["height"], 302);
 }
 
@@ -459,21 +460,21 @@ async fn waits(light: &LightService, is_said: impl Fn(&Value) -> bool) {
 /// fewer blocks.
 #[tokio::test]
 async fn other_branches_are_followed_and_shorter_ones_are_heard() {
-    let world = World::new().await;
-    world.mine(600).await;
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
     let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let recording = first.path().join("recording");
     let config = BitcoinSourceConfig { records: true, ..BitcoinSourceConfig::default() };
-    let source = BitcoinSource::open_with(&world.electrum(), config).unwrap();
+    let source = BitcoinSource::open_with(&fixture.electrum(), config).unwrap();
     assert_eq!(source.headers(0, 2_016).await.unwrap().len(), 301);
     source.write_recording(&recording).unwrap();
-    let light = world.light(&[world.electrum()], Some(first.path()));
+    let light = fixture.light(&[fixture.electrum()], Some(first.path()));
     status(&light, "held").await;
     let file = |folder: &tempfile::TempDir| folder.path().join("bitcoin.headers");
     let before = std::fs::read(file(&first)).unwrap();
     // Ten blocks take the place of eight.
-    world.ask("rootlight_mineBitcoin", json!(["0xa", { "parent": 292 }])).await;
-    world.mine(1).await;
+    fixture.ask("rootlight_mineBitcoin", json!(["0xa", { "parent": 292 }])).await;
+    fixture.mine(1).await;
     let deep = |said: &Value| said["reason"] == "Bitcoin was reorganised 10 blocks deep";
     waits(&light, |said| said["tip"]["height"] == 302 && deep(said)).await;
     let stored = tokio::time::timeout(PATIENCE, async {
@@ -484,7 +485,7 @@ async fn other_branches_are_followed_and_shorter_ones_are_heard() {
     stored.await.expect("the other branch is stored");
     std::fs::copy(file(&first), file(&second)).unwrap();
     let shorter = Arc::new(BitcoinSource::replay(&recording).unwrap());
-    let again = world.light_that_hears(None, vec![shorter], Some((second.path(), true)));
+    let again = fixture.light_that_hears(None, vec![shorter], Some((second.path(), true)));
     waits(&again, deep).await;
 }
 
@@ -499,11 +500,11 @@ async fn response(light: &LightService, method: &str, block: Option<u64>) -> Val
 
 #[tokio::test]
 async fn answers_are_marked_or_where_bitcoin_is_asked_for_refused() {
-    let world = World::new().await;
-    world.mine(600).await;
-    let light = world.light(&[world.electrum()], None);
-    let strict = world.light_that_asks_for(Some(2), &[world.electrum()], None);
-    let weak = world.light(&[world.servers.esplora()], None);
+    let fixture = JudgeFixture::new().await;
+    fixture.mine(600).await;
+    let light = fixture.light(&[fixture.electrum()], None);
+    let strict = fixture.light_that_asks_for(Some(2), &[fixture.electrum()], None);
+    let weak = fixture.light(&[fixture.servers.esplora()], None);
     for (client, verdict) in [(&light, "held"), (&strict, "held"), (&weak, "weak")] {
         status(client, verdict).await;
     }
@@ -520,8 +521,8 @@ async fn answers_are_marked_or_where_bitcoin_is_asked_for_refused() {
         let told = block["error"]["code"] == -32002 && text.contains("ask for block 596 or an older one");
         assert_eq!(told, !given, "{block}");
     }
-    world.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
-    world.mine(8).await;
+    fixture.ask("rootlight_mineBitcoin", json!(["0x50", { "tag": "foreign" }])).await;
+    fixture.mine(8).await;
     for client in [&light, &strict] {
         status(client, "contested").await;
     }

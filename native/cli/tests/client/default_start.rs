@@ -38,13 +38,13 @@ impl Service for ChainServer {
 }
 
 /// A chain, its server, the file of its network, and a user's folder for caches.
-struct World {
+struct StartFixture {
     node: Arc<ChainUpstream>,
     server: RunningServer,
     home: tempfile::TempDir,
 }
 
-impl World {
+impl StartFixture {
     async fn new() -> Self {
         let node = ChainUpstream::behind(40);
         let server = start_service(config(), Arc::new(ChainServer(node.clone()))).await;
@@ -101,62 +101,62 @@ fn has_files(path: &Path) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_is_a_window_that_is_stored_for_the_next_run_and_read_by_a_second_program() {
-    let world = World::new().await;
-    let first = world.light(&["--bitcoin", "off"]).await;
+    let fixture = StartFixture::new().await;
+    let first = fixture.light(&["--bitcoin", "off"]).await;
     assert_eq!(first.head().await, FIRST + LENGTH - 41);
-    let asked = world.node.take().0;
+    let asked = fixture.node.take().0;
     assert!((UNDATED..7_500).contains(&asked), "{asked} headers");
     first.stop();
 
     // The program may have ended before the last headers were written.
-    let mut program = world.light(&["--bitcoin", "off"]).await;
+    let mut program = fixture.light(&["--bitcoin", "off"]).await;
     loop {
         program.head().await;
-        if world.node.take().0 < 600 {
+        if fixture.node.take().0 < 600 {
             break;
         }
         program.stop();
-        program = world.light(&["--bitcoin", "off"]).await;
+        program = fixture.light(&["--bitcoin", "off"]).await;
     }
-    assert!(world.file().exists());
+    assert!(fixture.file().exists());
 
-    world.node.head.store(LENGTH as usize - 1, Ordering::SeqCst);
-    let before = std::fs::read(world.file()).unwrap().len();
-    let second = world.light(&["--bitcoin", "off"]).await;
+    fixture.node.head.store(LENGTH as usize - 1, Ordering::SeqCst);
+    let before = std::fs::read(fixture.file()).unwrap().len();
+    let second = fixture.light(&["--bitcoin", "off"]).await;
     assert_eq!(second.head().await, FIRST + LENGTH - 1);
     // Both programs have asked for what is new.
-    let (asked, lowest, _) = world.node.take();
+    let (asked, lowest, _) = fixture.node.take();
     assert!(asked < 1_200 && lowest > FIRST + LENGTH - 700, "{asked} headers from {lowest}");
     let log = second.stop();
     assert!(log.contains("not stored in this run"), "{log}");
-    assert!(std::fs::read(world.file()).unwrap().len() >= before, "the first program's file is as it was");
+    assert!(std::fs::read(fixture.file()).unwrap().len() >= before, "the first program's file is as it was");
     let log = program.stop();
     assert!(!log.contains("not stored in this run") && !log.contains("unusable"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_stored_if_the_user_says_so() {
-    let world = World::new().await;
-    let program = world.light(&["--bitcoin", "off", "--data-dir", "none"]).await;
+    let fixture = StartFixture::new().await;
+    let program = fixture.light(&["--bitcoin", "off", "--data-dir", "none"]).await;
     assert_eq!(program.head().await, FIRST + LENGTH - 41);
     program.stop();
-    assert!(!has_files(&world.caches()));
+    assert!(!has_files(&fixture.caches()));
 }
 
 /// Sources that answer nothing hold a start up for some seconds, and no longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_source_of_bitcoin_that_answers_an_undated_window_starts() {
-    let world = World::new().await;
-    let program = world.light(&["--bitcoin", "tcp://127.0.0.1:1", "--bitcoin", "http://127.0.0.1:1"]).await;
+    let fixture = StartFixture::new().await;
+    let program = fixture.light(&["--bitcoin", "tcp://127.0.0.1:1", "--bitcoin", "http://127.0.0.1:1"]).await;
     assert_eq!(program.head().await, FIRST + LENGTH - 41);
-    assert!(world.node.take().0 >= UNDATED);
+    assert!(fixture.node.take().0 >= UNDATED);
     let status = program.0.ask("rootlight_syncStatus", json!([])).await;
     assert_eq!(status["result"]["bitcoin"]["verdict"], "unavailable", "{status}");
 }
 
 /// Runs the doctor; returns the outcomes of its steps about headers and the head, with the kind of start.
-async fn doctor(world: &World, more: &[&str]) -> Vec<(Value, Value)> {
-    let network = world.home.path().join("network.json");
+async fn doctor(fixture: &StartFixture, more: &[&str]) -> Vec<(Value, Value)> {
+    let network = fixture.home.path().join("network.json");
     let mut arguments = vec!["doctor".to_owned(), "--json".to_owned(), "--for".to_owned(), "600".to_owned()];
     arguments.extend(["--network".to_owned(), network.to_str().unwrap().to_owned()]);
     arguments.extend(more.iter().map(|text| (*text).to_owned()));
@@ -171,21 +171,21 @@ async fn doctor(world: &World, more: &[&str]) -> Vec<(Value, Value)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_tries_both_starts_and_replays_them_by_the_clock_of_the_report() {
-    let world = World::new().await;
-    let (url, file) = (world.server.url("/"), world.home.path().join("report.json"));
+    let fixture = StartFixture::new().await;
+    let (url, file) = (fixture.server.url("/"), fixture.home.path().join("report.json"));
     let file = file.to_str().unwrap();
-    let tried = doctor(&world, &["--upstream", &url, "--bitcoin", "off", "--report", file]).await;
+    let tried = doctor(&fixture, &["--upstream", &url, "--bitcoin", "off", "--report", file]).await;
     let of = |kind: &str, outcome: &str| (json!(kind), json!(outcome));
     let head = |outcome: &str| (Value::Null, json!(outcome));
     // No chain leads from block 0 to these headers.
     let expected = vec![of("window", "ok"), head("ok"), of("checkpoint", "failed")];
     assert_eq!(tried, expected);
-    assert_eq!(doctor(&world, &["--replay", file]).await, expected);
+    assert_eq!(doctor(&fixture, &["--replay", file]).await, expected);
 
     // To a clock of two hours before, the headers come from the future.
     let mut report: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     report["started"] = json!(report["started"].as_u64().unwrap() - 7_200);
     std::fs::write(file, report.to_string()).unwrap();
-    let early = doctor(&world, &["--replay", file]).await;
+    let early = doctor(&fixture, &["--replay", file]).await;
     assert!(!early.contains(&head("ok")), "{early:?}");
 }

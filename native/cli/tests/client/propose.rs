@@ -1,6 +1,6 @@
 //! Checkpoint proposals, of Rootstock's and of Bitcoin's chain, that several sources must confirm.
 
-use crate::bitcoin::World;
+use crate::bitcoin::BitcoinFixture;
 use crate::common::recording;
 
 use std::collections::BTreeMap;
@@ -124,13 +124,13 @@ async fn a_source_without_valid_headers_above_the_block_is_refused() {
 const BITCOIN_BLOCKS: u32 = 4_100;
 
 /// A Bitcoin chain whose first blocks mine so many blocks of a development chain.
-async fn bitcoin_world(blocks: u64) -> World {
-    let mut world = World::new(1).await;
-    world.mine(blocks);
-    while let left @ 1.. = BITCOIN_BLOCKS - world.bitcoin.tip().height {
-        world.mine_bitcoin(left.min(100).into(), BitcoinTag::None, None).unwrap();
+async fn bitcoin_fixture(blocks: u64) -> BitcoinFixture {
+    let mut fixture = BitcoinFixture::new(1).await;
+    fixture.mine(blocks);
+    while let left @ 1.. = BITCOIN_BLOCKS - fixture.bitcoin.tip().height {
+        fixture.mine_bitcoin(left.min(100).into(), BitcoinTag::None, None).unwrap();
     }
-    world
+    fixture
 }
 
 async fn ask_bitcoin(urls: &[String]) -> Result<rootlight_node::light::propose::BitcoinProposal, String> {
@@ -141,11 +141,11 @@ async fn ask_bitcoin(urls: &[String]) -> Result<rootlight_node::light::propose::
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_newest_deep_end_of_a_bitcoin_period_is_proposed() {
-    let mut world = bitcoin_world(1).await;
-    let [electrum, socket] = world.servers.electrum();
-    let urls = [world.servers.esplora(), electrum.clone(), "tcp://127.0.0.1:1".to_owned()];
+    let mut fixture = bitcoin_fixture(1).await;
+    let [electrum, socket] = fixture.servers.electrum();
+    let urls = [fixture.servers.esplora(), electrum.clone(), "tcp://127.0.0.1:1".to_owned()];
     let proposal = ask_bitcoin(&urls).await.unwrap();
-    let hash = |height: u32| BitcoinHeader::from(&world.bitcoin.headers(height, 1)[0]).hash();
+    let hash = |height: u32| BitcoinHeader::from(&fixture.bitcoin.headers(height, 1)[0]).hash();
     assert_eq!((proposal.checkpoint.height, proposal.checkpoint.hash), (2_016, hash(2_016)));
     assert_eq!((proposal.verified, proposal.sources), ((0, BITCOIN_BLOCKS), 2));
     assert!(proposal.failures[0].starts_with("tcp://127.0.0.1:1: "), "{:?}", proposal.failures);
@@ -155,7 +155,7 @@ async fn the_newest_deep_end_of_a_bitcoin_period_is_proposed() {
         hash(2_016)
     );
     assert!(proposal.to_string().starts_with(&expected), "{proposal}");
-    assert_eq!(proposal.checkpoint.time, BitcoinHeader::from(&world.bitcoin.headers(2_016, 1)[0]).time());
+    assert_eq!(proposal.checkpoint.time, BitcoinHeader::from(&fixture.bitcoin.headers(2_016, 1)[0]).time());
 
     // One source alone, however often it is named, confirms nothing.
     for urls in [&urls[1..], &[electrum.clone(), electrum.clone()]] {
@@ -164,20 +164,20 @@ async fn the_newest_deep_end_of_a_bitcoin_period_is_proposed() {
     }
 
     // Another chain, as heavy, that leaves this one below the end of the period.
-    let other = bitcoin_world(2).await;
+    let other = bitcoin_fixture(2).await;
     let error = ask_bitcoin(&[socket, other.servers.esplora()]).await.unwrap_err();
     assert!(error.starts_with("the sources of Bitcoin's chain do not agree about block 2016: "), "{error}");
 
     // One more period is needed for the next one.
-    world.mine_bitcoin(1, BitcoinTag::None, None).unwrap();
+    fixture.mine_bitcoin(1, BitcoinTag::None, None).unwrap();
     assert_eq!(ask_bitcoin(&urls).await.unwrap().checkpoint.height, 2_016);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_deep_end_of_a_period_the_built_in_bitcoin_checkpoint_stays() {
-    let mut world = World::new(1).await;
-    world.mine(30);
+    let mut fixture = BitcoinFixture::new(1).await;
+    fixture.mine(30);
     let proposal =
-        ask_bitcoin(&[world.servers.esplora(), world.servers.electrum()[0].clone()]).await.unwrap();
+        ask_bitcoin(&[fixture.servers.esplora(), fixture.servers.electrum()[0].clone()]).await.unwrap();
     assert_eq!((proposal.checkpoint, proposal.verified), (BitcoinNetwork::REGTEST.checkpoint, (0, 30)));
 }

@@ -131,32 +131,32 @@ impl SpreadFixture {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_upstreams_take_turns() {
-    let world = SpreadFixture::new().await;
-    world.ask_all(0..ACCOUNTS).await;
-    let [first, second] = world.proofs();
+    let fixture = SpreadFixture::new().await;
+    fixture.ask_all(0..ACCOUNTS).await;
+    let [first, second] = fixture.proofs();
     assert!(first >= 5 && second >= 5, "{first} and {second}");
-    assert_eq!(world.demerits(), [0, 0]);
+    assert_eq!(fixture.demerits(), [0, 0]);
 }
 
 /// Without a second upstream each message to the first would fail after its time.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_answered_while_one_upstream_hangs() {
-    let world = SpreadFixture::new().await;
-    world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
-    world.ask_all(0..ACCOUNTS).await;
-    let [hanging, other] = world.proofs();
+    let fixture = SpreadFixture::new().await;
+    fixture.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
+    fixture.ask_all(0..ACCOUNTS).await;
+    let [hanging, other] = fixture.proofs();
     assert!(hanging >= 5 && other >= 10, "{hanging} and {other}");
 }
 
 /// Otherwise half of all messages would wait for its usual time, which grows as it hangs.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_hangs_loses_its_turns() {
-    let world = SpreadFixture::new().await;
-    world.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
-    world.ask_all(0..ACCOUNTS).await;
-    let before = world.proofs();
-    world.ask_all(ACCOUNTS..2 * ACCOUNTS).await;
-    let after = world.proofs();
+    let fixture = SpreadFixture::new().await;
+    fixture.backends[0].delay.store(u64::MAX, Ordering::SeqCst);
+    fixture.ask_all(0..ACCOUNTS).await;
+    let before = fixture.proofs();
+    fixture.ask_all(ACCOUNTS..2 * ACCOUNTS).await;
+    let after = fixture.proofs();
     let [hanging, other] = [0, 1].map(|index| after[index] - before[index]);
     // It is asked still when the other is slow for once.
     assert!(other >= 10 && hanging * 3 <= other, "{hanging} and {other}");
@@ -165,29 +165,29 @@ async fn an_upstream_that_hangs_loses_its_turns() {
 /// Each of these would fail at the time limit of the message. The other one could lie, so nobody is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_are_sent_while_one_upstream_does_not_respond() {
-    let world = SpreadFixture::new().await;
-    world.backends[0].swallows.store(true, Ordering::SeqCst);
+    let fixture = SpreadFixture::new().await;
+    fixture.backends[0].swallows.store(true, Ordering::SeqCst);
     for nonce in 0..4 {
         let fields = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00", "nonce": format!("{nonce:#x}")}]);
-        let mut signed = ask(&*world.chain, "eth_signTransaction", fields).await["result"].take();
+        let mut signed = ask(&*fixture.chain, "eth_signTransaction", fields).await["result"].take();
         let raw = if signed["raw"].is_string() { signed["raw"].take() } else { signed };
-        let sent = ask(&world.light, "eth_sendRawTransaction", json!([raw])).await;
+        let sent = ask(&fixture.light, "eth_sendRawTransaction", json!([raw])).await;
         assert!(sent["result"].is_string(), "{sent}");
     }
-    assert_eq!(world.demerits(), [0, 0]);
+    assert_eq!(fixture.demerits(), [0, 0]);
 }
 
 /// The slow upstream is asked when the spare one is refuted, and only the liar is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_false_answer_of_the_spare_is_its_own() {
-    let world = SpreadFixture::new().await;
-    world.backends[0].delay.store(400, Ordering::SeqCst);
-    world.backends[1].lies.store(true, Ordering::SeqCst);
+    let fixture = SpreadFixture::new().await;
+    fixture.backends[0].delay.store(400, Ordering::SeqCst);
+    fixture.backends[1].lies.store(true, Ordering::SeqCst);
     // The liar is the spare of some of these, and asked first by the others, until it rests.
     for account in 0..6 {
-        let proven = ask(&world.light, "eth_getBalance", json!([address(account), "latest"])).await;
+        let proven = ask(&fixture.light, "eth_getBalance", json!([address(account), "latest"])).await;
         assert_eq!(proven["result"], "0x1", "{proven}");
     }
-    let [slow, liar] = world.demerits();
+    let [slow, liar] = fixture.demerits();
     assert!(slow == 0 && liar > 0, "{slow} and {liar}");
 }

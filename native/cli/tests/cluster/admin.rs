@@ -116,13 +116,13 @@ fn assert_careful(headers: &HeaderMap) {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_operator_is_answered() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = AdminFixture::start(&servers, "admin-guard").await else { return };
-    let url = |path: &str| format!("{}{path}", world.url);
+    let Some(fixture) = AdminFixture::start(&servers, "admin-guard").await else { return };
+    let url = |path: &str| format!("{}{path}", fixture.url);
     let path = "/api/overview";
-    assert_eq!(world.ask(path, json!({})).await.0, 200);
+    assert_eq!(fixture.ask(path, json!({})).await.0, 200);
     let own = |request: RequestBuilder| async move { answer(request.send().await.unwrap()).await.0 };
-    let full = || world.request(path, &json!({}));
-    let bare = || world.client.post(url(path)).header(CONTENT_TYPE, "application/json").body("{}");
+    let full = || fixture.request(path, &json!({}));
+    let bare = || fixture.client.post(url(path)).header(CONTENT_TYPE, "application/json").body("{}");
     assert_eq!(own(bare()).await, 401, "no token");
     for header in [format!("Basic {TOKEN}"), TOKEN.to_owned(), format!("Bearer{TOKEN}"), "Bearer".into()] {
         assert_eq!(own(bare().header(AUTHORIZATION, &header)).await, 401, "{header}");
@@ -134,33 +134,33 @@ async fn only_the_operator_is_answered() {
     let twice = full().header(AUTHORIZATION, format!("Bearer {TOKEN}"));
     assert_eq!(own(twice).await, 401, "two tokens");
     // In an address, where logs and histories keep it, the token is worth nothing.
-    let place = |address: String| world.client.post(url(&address)).header(CONTENT_TYPE, "application/json");
+    let place = |address: String| fixture.client.post(url(&address)).header(CONTENT_TYPE, "application/json");
     assert_eq!(own(place(format!("{path}?token={TOKEN}")).body("{}")).await, 400);
     assert_eq!(own(place(format!("{path}?{TOKEN}")).body("{}")).await, 400);
     assert_eq!(own(place(format!("/{TOKEN}{path}")).body("{}")).await, 404);
-    assert_eq!(own(world.request(&format!("{path}?x=1"), &json!({}))).await, 400, "no parameters at all");
+    assert_eq!(own(fixture.request(&format!("{path}?x=1"), &json!({}))).await, 400, "no parameters at all");
 
     for origin in ["http://evil.example", "null", "http://127.0.0.1:1", "http://localhost"] {
         assert_eq!(own(full().header(ORIGIN, origin)).await, 403, "{origin}");
     }
-    assert_eq!(own(full().header(ORIGIN, &world.url)).await, 200, "the page itself");
+    assert_eq!(own(full().header(ORIGIN, &fixture.url)).await, 200, "the page itself");
     for host in ["evil.example", "127.0.0.1.evil.example", "10.0.0.1"] {
         assert_eq!(own(full().header(HOST, host)).await, 403, "{host}");
-        assert_eq!(own(world.client.get(url("/")).header(HOST, host)).await, 403, "{host}");
+        assert_eq!(own(fixture.client.get(url("/")).header(HOST, host)).await, 403, "{host}");
     }
-    let preflight = world.client.request(reqwest::Method::OPTIONS, url(path)).send().await.unwrap();
+    let preflight = fixture.client.request(reqwest::Method::OPTIONS, url(path)).send().await.unwrap();
     assert!(preflight.headers().keys().all(|name| !name.as_str().starts_with("access-control")));
     assert!(!preflight.status().is_success());
 
-    let plain = world.client.post(url(path)).header(AUTHORIZATION, format!("Bearer {TOKEN}")).body("{}");
+    let plain = fixture.client.post(url(path)).header(AUTHORIZATION, format!("Bearer {TOKEN}")).body("{}");
     assert_eq!(own(plain).await, 415, "what a form of another page could send");
     for body in [json!({"x": 1}), json!([1]), json!("x")] {
-        assert_eq!(own(world.request(path, &body)).await, 400, "{body}");
+        assert_eq!(own(fixture.request(path, &body)).await, 400, "{body}");
     }
-    let long = world.request("/api/keys/create", &json!({"change": {"name": "x".repeat(2_000_000)}}));
+    let long = fixture.request("/api/keys/create", &json!({"change": {"name": "x".repeat(2_000_000)}}));
     let long = long.send().await;
     assert!(long.is_err() || long.unwrap().status() == 413);
-    let page = world.client.get(url("/")).send().await.unwrap();
+    let page = fixture.client.get(url("/")).send().await.unwrap();
     assert_eq!(page.status(), 200);
     assert_careful(page.headers());
     assert!(!page.text().await.unwrap().contains(TOKEN));
@@ -169,9 +169,9 @@ async fn only_the_operator_is_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_wrong_tokens_are_not_looked_at() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = AdminFixture::start(&servers, "admin-attempts").await else { return };
+    let Some(fixture) = AdminFixture::start(&servers, "admin-attempts").await else { return };
     let guess = async |token: &str| {
-        let request = world.client.post(format!("{}/api/overview", world.url));
+        let request = fixture.client.post(format!("{}/api/overview", fixture.url));
         let request = request.header(CONTENT_TYPE, "application/json").body("{}");
         let response = request.header(AUTHORIZATION, format!("Bearer {token}")).send().await.unwrap();
         let retry = response.headers().get("retry-after").is_some();
@@ -194,24 +194,24 @@ async fn many_wrong_tokens_are_not_looked_at() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_made_here_work_at_once_and_revoked_ones_stop() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = AdminFixture::start(&servers, "admin-keys").await else { return };
+    let Some(fixture) = AdminFixture::start(&servers, "admin-keys").await else { return };
     let change = json!({"name": HOSTILE, "perSecond": 1_000, "methods": "eth_chainId"});
-    let made = world.done("/api/keys/create", json!({"change": change})).await;
+    let made = fixture.done("/api/keys/create", json!({"change": change})).await;
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     for front_end in 0..2 {
-        assert_eq!(world.call(front_end, key, "eth_chainId").await, 200);
-        assert_eq!(world.call(front_end, key, "eth_blockNumber").await, 403);
+        assert_eq!(fixture.call(front_end, key, "eth_chainId").await, 200);
+        assert_eq!(fixture.call(front_end, key, "eth_blockNumber").await, 403);
     }
-    let raw = world.request("/api/keys/list", &json!({})).send().await.unwrap().text().await.unwrap();
+    let raw = fixture.request("/api/keys/list", &json!({})).send().await.unwrap().text().await.unwrap();
     assert!(!raw.contains(&key[9..]), "the secret is not shown again");
     let listed: Value = serde_json::from_str(&raw).unwrap();
     assert_eq!((&listed["keys"][0]["name"], listed["keys"].as_array().unwrap().len()), (&json!(HOSTILE), 1));
     assert!(listed["keys"][0].get("hash").is_none());
 
-    let changed = world.done("/api/keys/limit", json!({"id": id, "change": {"methods": ""}})).await;
+    let changed = fixture.done("/api/keys/limit", json!({"id": id, "change": {"methods": ""}})).await;
     assert_eq!((&changed["rules"]["methods"], &changed["rules"]["perSecond"]), (&json!([]), &json!(1_000)));
     for front_end in 0..2 {
-        wait_until("the change", || async { world.call(front_end, key, "eth_blockNumber").await == 200 })
+        wait_until("the change", || async { fixture.call(front_end, key, "eth_blockNumber").await == 200 })
             .await;
     }
     for (body, status) in [
@@ -221,26 +221,26 @@ async fn keys_made_here_work_at_once_and_revoked_ones_stop() {
         (json!({"id": "aaaaaaaa", "change": {}}), 404),
         (json!({"id": key, "change": {}}), 404),
     ] {
-        let (found, answer) = world.ask("/api/keys/limit", body.clone()).await;
+        let (found, answer) = fixture.ask("/api/keys/limit", body.clone()).await;
         assert_eq!(found, status, "{body}: {answer}");
         assert!(!answer.to_string().contains(&key[9..]), "a whole key is not repeated");
     }
 
-    let revoked = world.done("/api/keys/revoke", json!({"id": id})).await;
+    let revoked = fixture.done("/api/keys/revoke", json!({"id": id})).await;
     assert!(revoked["revoked"].is_u64());
     for front_end in 0..2 {
-        wait_until("the revocation", || async { world.call(front_end, key, "eth_chainId").await == 401 })
+        wait_until("the revocation", || async { fixture.call(front_end, key, "eth_chainId").await == 401 })
             .await;
     }
-    assert_eq!(world.ask("/api/keys/limit", json!({"id": id, "change": {}})).await.0, 409);
-    used(&world, id).await;
+    assert_eq!(fixture.ask("/api/keys/limit", json!({"id": id, "change": {}})).await.0, 409);
+    used(&fixture, id).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_change_nothing() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = AdminFixture::start(&servers, "admin-members").await else { return };
-    let made = world.done("/api/keys/create", json!({"change": {"name": "shop", "perSecond": 5}})).await;
+    let Some(fixture) = AdminFixture::start(&servers, "admin-members").await else { return };
+    let made = fixture.done("/api/keys/create", json!({"change": {"name": "shop", "perSecond": 5}})).await;
     let id = made["id"].as_str().unwrap();
     let changes = [
         json!({"per_second": 5}),
@@ -259,7 +259,7 @@ async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_c
             ("/api/keys/create", json!({"change": change})),
             ("/api/keys/limit", json!({"id": id, "change": change})),
         ] {
-            let (status, answer) = world.ask(path, body).await;
+            let (status, answer) = fixture.ask(path, body).await;
             assert_eq!(status, 400, "{path}: {answer}");
             assert!(answer.to_string().len() < 1_000, "what came is not repeated at length");
         }
@@ -277,12 +277,12 @@ async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_c
         ("/api/overview", json!([])),
         ("/api/overview", json!({"x": 1})),
     ] {
-        assert_eq!(world.ask(path, body.clone()).await.0, 400, "{path} {body}");
+        assert_eq!(fixture.ask(path, body.clone()).await.0, 400, "{path} {body}");
     }
-    let twice = world.request("/api/keys/limit", &json!({}));
+    let twice = fixture.request("/api/keys/limit", &json!({}));
     let twice = twice.body(format!(r#"{{"id":"{id}","change":{{"perSecond":7,"perSecond":9}}}}"#));
     assert_eq!(twice.send().await.unwrap().status(), 400, "a member twice");
-    let listed = world.done("/api/keys/list", json!({})).await;
+    let listed = fixture.done("/api/keys/list", json!({})).await;
     assert_eq!(listed["keys"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(
         (&listed["keys"][0]["name"], &listed["keys"][0]["rules"]["perSecond"]),
@@ -295,38 +295,38 @@ async fn a_member_that_does_not_exist_and_a_list_for_an_object_are_refused_and_c
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_secret_is_refused_after_the_same_look_ups_as_an_unknown_id() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = AdminFixture::start(&servers, "admin-secrets").await else { return };
-    let made = world.done("/api/keys/create", json!({"change": {}})).await;
+    let Some(fixture) = AdminFixture::start(&servers, "admin-secrets").await else { return };
+    let made = fixture.done("/api/keys/create", json!({"change": {}})).await;
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     let secret = |text: &str| format!("{text}.{}", "A".repeat(43));
-    let metrics = world.service.front_ends[0].metrics();
+    let metrics = fixture.service.front_ends[0].metrics();
     let asked = || metrics.lookups(Level::Database) + metrics.lookups(Level::Absent);
     // The front end remembers the key.
-    assert_eq!(world.call(0, key, "eth_chainId").await, 200);
+    assert_eq!(fixture.call(0, key, "eth_chainId").await, 200);
     for (text, refused) in [(id, true), ("aaaaaaaa", true), (id, false), ("aaaaaaaa", false)] {
         let before = asked();
-        assert_eq!(world.call(0, &secret(text), "eth_chainId").await, 401);
+        assert_eq!(fixture.call(0, &secret(text), "eth_chainId").await, 401);
         // What was refused a moment ago may be remembered, on a machine that is not too busy.
         let looked_up = asked() - before;
         assert!(looked_up == 1 || (!refused && looked_up == 0), "{text}: {looked_up} look-ups");
     }
-    assert_eq!(world.call(0, key, "eth_chainId").await, 200, "the owner is not disturbed");
+    assert_eq!(fixture.call(0, key, "eth_chainId").await, 200, "the owner is not disturbed");
 }
 
 /// The usage of the only key is that of the service.
-async fn used(world: &AdminFixture, id: &str) {
-    for access in &world.service.front_ends {
+async fn used(fixture: &AdminFixture, id: &str) {
+    for access in &fixture.service.front_ends {
         access.flush().await.unwrap();
     }
-    let of_key = world.done("/api/usage", json!({"id": id, "days": 7})).await;
-    let all = world.done("/api/usage", json!({"days": u32::MAX})).await;
+    let of_key = fixture.done("/api/usage", json!({"id": id, "days": 7})).await;
+    let all = fixture.done("/api/usage", json!({"days": u32::MAX})).await;
     assert_eq!(of_key["days"], all["days"]);
     let requests = all["days"][0]["requests"].as_u64().unwrap();
     // Two calls of eth_chainId, and two of eth_blockNumber at least.
     assert!(requests >= 4, "{all}");
     assert_eq!(all["classes"], json!({"eth": requests}));
-    assert_eq!(world.done("/api/usage", json!({"id": "aaaaaaaa"})).await["days"], json!([]));
-    let overview = world.done("/api/overview", json!({})).await;
+    assert_eq!(fixture.done("/api/usage", json!({"id": "aaaaaaaa"})).await["days"], json!([]));
+    let overview = fixture.done("/api/overview", json!({})).await;
     let methods = overview["methods"].as_array().unwrap();
     let called = methods.iter().find(|each| each["method"] == "eth_chainId").unwrap();
     assert!(called["answered"].as_u64().unwrap() >= 2, "{called}");
@@ -337,10 +337,11 @@ async fn used(world: &AdminFixture, id: &str) {
 }
 
 /// All ids of a search, page by page.
-async fn search(world: &AdminFixture, text: &str, most: u64) -> Vec<String> {
+async fn search(fixture: &AdminFixture, text: &str, most: u64) -> Vec<String> {
     let (mut ids, mut after) = (Vec::new(), Value::Null);
     loop {
-        let page = world.done("/api/keys/list", json!({"search": text, "after": after, "most": most})).await;
+        let page =
+            fixture.done("/api/keys/list", json!({"search": text, "after": after, "most": most})).await;
         let keys = page["keys"].as_array().unwrap();
         assert!(keys.len() as u64 <= most.min(MAX_PAGE.into()));
         ids.extend(keys.iter().map(|key| key["id"].as_str().unwrap().to_owned()));
@@ -355,8 +356,8 @@ async fn search(world: &AdminFixture, text: &str, most: u64) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_listed_and_searched_in_pages() {
     let Some(servers) = cluster() else { return };
-    let Some(world) = AdminFixture::start(&servers, "admin-list").await else { return };
-    let client = world.service.database.connect().await.unwrap();
+    let Some(fixture) = AdminFixture::start(&servers, "admin-list").await else { return };
+    let client = fixture.service.database.connect().await.unwrap();
     // Ids such as wwwwwwwx; names such as "Key 12", "SHOP 12" and "w 12".
     let insert = "INSERT INTO service.keys (id, name, hash, created, rules) \
         SELECT translate(lpad(to_hex(n), 8, '0'), '0189', 'wxyz'), \
@@ -390,18 +391,18 @@ async fn keys_are_listed_and_searched_in_pages() {
         ("a\u{0}b", 10, "false"),
         (long.as_str(), 10, "false"),
     ] {
-        let found = search(&world, text, most).await;
+        let found = search(&fixture, text, most).await;
         let known: BTreeSet<String> = found.iter().cloned().collect();
         assert_eq!(known.len(), found.len(), "{text:?}: none twice");
         assert_eq!(known, ids(query).await, "{text:?}");
     }
-    let first = world.done("/api/keys/list", json!({"search": "w", "most": 2})).await;
+    let first = fixture.done("/api/keys/list", json!({"search": "w", "most": 2})).await;
     assert_eq!(first["keys"][0]["name"], "w 1001", "names first");
     for place in ["", "x", "name.", "name.aaaaaaaa", "id.aaaaaaaa' OR true", "aaaaaaaa"] {
-        let (status, answer) = world.ask("/api/keys/list", json!({"search": "key", "after": place})).await;
+        let (status, answer) = fixture.ask("/api/keys/list", json!({"search": "key", "after": place})).await;
         assert!(status == 200 && answer["keys"] == json!([]), "{place}: {answer}");
     }
-    assert_eq!(world.ask("/api/keys/list", json!({"after": "aaaaaaaa"})).await.0, 404);
+    assert_eq!(fixture.ask("/api/keys/list", json!({"after": "aaaaaaaa"})).await.0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,20 +410,20 @@ async fn the_page_tells_that_store_and_database_are_away() {
     let Some(servers) = Servers::single(&[]) else { return };
     let Some(postgres) = PostgresServer::start(&[]).map(Arc::new) else { return };
     let Some(service) = Service::with(postgres.clone(), &servers, "admin-away", 1).await else { return };
-    let world = AdminFixture::of(service, &servers, "admin-away").await;
+    let fixture = AdminFixture::of(service, &servers, "admin-away").await;
     let health = async || {
-        let overview = world.done("/api/overview", json!({})).await;
+        let overview = fixture.done("/api/overview", json!({})).await;
         (overview["store"]["up"] == true, overview["database"]["report"].is_object())
     };
     assert_eq!(health().await, (true, true));
     servers.kill(0);
     wait_until("the store is away", || async { health().await == (false, true) }).await;
     // A key can be made and revoked while the store is away.
-    let made = world.done("/api/keys/create", json!({"change": {}})).await;
-    world.done("/api/keys/revoke", json!({"id": made["id"]})).await;
+    let made = fixture.done("/api/keys/create", json!({"change": {}})).await;
+    fixture.done("/api/keys/revoke", json!({"id": made["id"]})).await;
     postgres.end("QUIT");
     wait_until("the database is away", || async { health().await == (false, false) }).await;
-    let (status, answer) = world.ask("/api/keys/list", json!({})).await;
+    let (status, answer) = fixture.ask("/api/keys/list", json!({})).await;
     assert!(status == 503 && answer["error"].is_string(), "{answer}");
     postgres.run();
     servers.run(0);

@@ -93,31 +93,31 @@ impl AdminProgramFixture {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_makes_a_token_and_tells_the_health_of_its_backends() {
-    let Some(mut world) = AdminProgramFixture::start().await else { return };
-    assert_eq!(world.token().len(), 43);
-    assert!(world.page.starts_with("http://127.0.0.1:"), "{}", world.page);
-    let healthy = async |world: &AdminProgramFixture| {
-        let overview = world.ask("api/overview", json!({})).await;
+    let Some(mut fixture) = AdminProgramFixture::start().await else { return };
+    assert_eq!(fixture.token().len(), 43);
+    assert!(fixture.page.starts_with("http://127.0.0.1:"), "{}", fixture.page);
+    let healthy = async |fixture: &AdminProgramFixture| {
+        let overview = fixture.ask("api/overview", json!({})).await;
         let backends = overview["backends"].as_array().unwrap();
         backends.iter().filter(|backend| backend["healthy"] == true).count()
     };
     wait_until("the chain", || async {
-        world.ask("api/overview", json!({})).await["chain"]["health"]["ready"] == true
+        fixture.ask("api/overview", json!({})).await["chain"]["health"]["ready"] == true
     })
     .await;
-    assert_eq!(healthy(&world).await, 2);
-    drop(world.backends.pop());
-    wait_until("a backend that is left alone", || async { healthy(&world).await == 1 }).await;
-    assert_eq!(world.ask("api/overview", json!({})).await["chain"]["health"]["ready"], true);
+    assert_eq!(healthy(&fixture).await, 2);
+    drop(fixture.backends.pop());
+    wait_until("a backend that is left alone", || async { healthy(&fixture).await == 1 }).await;
+    assert_eq!(fixture.ask("api/overview", json!({})).await["chain"]["health"]["ready"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_others_can_read_is_refused_at_the_start() {
-    let Some(world) = AdminProgramFixture::start().await else { return };
-    let token = world.folder.path().join("readable");
+    let Some(fixture) = AdminProgramFixture::start().await else { return };
+    let token = fixture.folder.path().join("readable");
     fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
     fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let output = serve(&world.place, &token).output().unwrap();
+    let output = serve(&fixture.place, &token).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("chmod 600"), "{text}");
     let mut alone = Command::new(env!("CARGO_BIN_EXE_rootlight"));
@@ -136,14 +136,14 @@ INSERT INTO service.usage_class_totals VALUES ('eth', 24123456), ('rsk', 512345)
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Node.js, Chromium and the packages of www: run by `cargo xtask test --full`"]
 async fn the_page_works_in_a_browser() {
-    let world = AdminProgramFixture::start().await.expect("a store and PostgreSQL");
+    let fixture = AdminProgramFixture::start().await.expect("a store and PostgreSQL");
     // Something for the charts to show.
-    let client = database(&world.place[1]).connect().await.unwrap();
+    let client = database(&fixture.place[1]).connect().await.unwrap();
     client.batch_execute(USED).await.unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut node = Command::new("node");
     node.args(["--test", "--test-timeout=120000", "test/admin/admin.test.mjs"]).current_dir(root.join("www"));
-    node.env("ADMIN_URL", &world.page).env("ADMIN_TOKEN", world.token());
+    node.env("ADMIN_URL", &fixture.page).env("ADMIN_TOKEN", fixture.token());
     // What cargo and the test program set for themselves.
     let output = tokio::task::spawn_blocking(move || node.output().unwrap()).await.unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

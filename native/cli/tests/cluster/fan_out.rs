@@ -8,38 +8,39 @@ use crate::common::outcome;
 use crate::front_ends::FrontEndsFixture;
 
 /// The front end that has the lead, when exactly one has it.
-async fn lead(world: &FrontEndsFixture) -> usize {
-    let count = world.front_ends.len();
-    let leads = || (0..count).filter(|at| world.metric(*at, "fan_out_lead") == 1).collect::<Vec<_>>();
-    world.until("one lead", async || leads().len() == 1).await;
+async fn lead(fixture: &FrontEndsFixture) -> usize {
+    let count = fixture.front_ends.len();
+    let leads = || (0..count).filter(|at| fixture.metric(*at, "fan_out_lead") == 1).collect::<Vec<_>>();
+    fixture.until("one lead", async || leads().len() == 1).await;
     leads()[0]
 }
 
 /// Mines a block with a log, and waits until all front ends have its contents.
-async fn one_block(world: &FrontEndsFixture) -> serde_json::Value {
-    let count = world.front_ends.len();
-    let known =
-        |at: usize| world.metric(at, "fan_out_contents_told") + world.metric(at, "fan_out_contents_taken");
+async fn one_block(fixture: &FrontEndsFixture) -> serde_json::Value {
+    let count = fixture.front_ends.len();
+    let known = |at: usize| {
+        fixture.metric(at, "fan_out_contents_told") + fixture.metric(at, "fan_out_contents_taken")
+    };
     let before: Vec<u64> = (0..count).map(known).collect();
-    world.log().await;
-    world.reached().await;
-    world.until("the contents", async || (0..count).all(|at| known(at) > before[at])).await;
-    world.ask("eth_getBlockByNumber", json!(["latest", false])).await
+    fixture.log().await;
+    fixture.reached().await;
+    fixture.until("the contents", async || (0..count).all(|at| known(at) > before[at])).await;
+    fixture.ask("eth_getBlockByNumber", json!(["latest", false])).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_front_end_asks_for_the_contents_of_new_blocks() {
-    let Some(mut world) = FrontEndsFixture::new("fan-out", 3).await else { return };
-    let leader = lead(&world).await;
-    let asked = |world: &FrontEndsFixture| -> Vec<usize> {
-        world.asked.iter().map(|asked| asked.load(Ordering::SeqCst)).collect()
+    let Some(mut fixture) = FrontEndsFixture::new("fan-out", 3).await else { return };
+    let leader = lead(&fixture).await;
+    let asked = |fixture: &FrontEndsFixture| -> Vec<usize> {
+        fixture.asked.iter().map(|asked| asked.load(Ordering::SeqCst)).collect()
     };
-    let before = asked(&world);
-    let headers: Vec<u64> = (0..3).map(|at| world.metric(at, "fan_out_headers_taken")).collect();
+    let before = asked(&fixture);
+    let headers: Vec<u64> = (0..3).map(|at| fixture.metric(at, "fan_out_headers_taken")).collect();
     let blocks = 6;
     for _ in 0..blocks {
-        let block = one_block(&world).await;
-        for front_end in &world.front_ends {
+        let block = one_block(&fixture).await;
+        for front_end in &fixture.front_ends {
             let logs =
                 outcome(&**front_end, "eth_getLogs", json!([{"blockHash": block["hash"]}])).await.unwrap();
             assert_eq!(logs.as_array().unwrap().len(), 1);
@@ -48,10 +49,10 @@ async fn one_front_end_asks_for_the_contents_of_new_blocks() {
             assert_eq!(receipts.as_array().unwrap().len(), 2);
         }
     }
-    let after = asked(&world);
+    let after = asked(&fixture);
     for at in 0..3 {
         let requests = after[at] - before[at];
-        let taken = world.metric(at, "fan_out_headers_taken") - headers[at];
+        let taken = fixture.metric(at, "fan_out_headers_taken") - headers[at];
         if at == leader {
             assert_eq!(requests, 2 * blocks, "each receipt once");
         } else {
@@ -59,20 +60,20 @@ async fn one_front_end_asks_for_the_contents_of_new_blocks() {
         }
     }
     // The others go on without the one that had the lead.
-    drop(world.front_ends.remove(leader));
-    lead(&world).await;
-    let block = one_block(&world).await;
-    let logs = world.ask("eth_getLogs", json!([{"blockHash": block["hash"]}])).await;
+    drop(fixture.front_ends.remove(leader));
+    lead(&fixture).await;
+    let block = one_block(&fixture).await;
+    let logs = fixture.ask("eth_getLogs", json!([{"blockHash": block["hash"]}])).await;
     assert_eq!(logs.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unsealed_announcements_of_blocks_are_ignored() {
-    let Some(world) = FrontEndsFixture::new("fan-out-forged", 2).await else { return };
-    let leader = lead(&world).await;
-    one_block(&world).await;
-    let taken = world.metric(1 - leader, "fan_out_headers_taken");
-    let store = world.servers.connect(&world.prefix).await;
+    let Some(fixture) = FrontEndsFixture::new("fan-out-forged", 2).await else { return };
+    let leader = lead(&fixture).await;
+    one_block(&fixture).await;
+    let taken = fixture.metric(1 - leader, "fan_out_headers_taken");
+    let store = fixture.servers.connect(&fixture.prefix).await;
     for message in [&b""[..], b"h", &[0; 32], &[b'h'; 200], &[b'c'; 65]] {
         store.publish("blocks:33", message).await.unwrap();
     }
@@ -84,17 +85,17 @@ async fn unsealed_announcements_of_blocks_are_ignored() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     });
-    world.until("no lead", async || (0..2).all(|at| world.metric(at, "fan_out_lead") == 0)).await;
+    fixture.until("no lead", async || (0..2).all(|at| fixture.metric(at, "fan_out_lead") == 0)).await;
     for _ in 0..3 {
-        world.log().await;
-        world.reached().await;
-        let block = world.ask("eth_getBlockByNumber", json!(["latest", false])).await;
-        for front_end in &world.front_ends {
+        fixture.log().await;
+        fixture.reached().await;
+        let block = fixture.ask("eth_getBlockByNumber", json!(["latest", false])).await;
+        for front_end in &fixture.front_ends {
             let logs =
                 outcome(&**front_end, "eth_getLogs", json!([{"blockHash": block["hash"]}])).await.unwrap();
             assert_eq!(logs.as_array().unwrap().len(), 1);
         }
     }
-    assert_eq!(world.metric(1 - leader, "fan_out_headers_taken"), taken);
+    assert_eq!(fixture.metric(1 - leader, "fan_out_headers_taken"), taken);
     pretender.abort();
 }

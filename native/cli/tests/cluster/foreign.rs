@@ -63,19 +63,19 @@ async fn a_store_key_of_another_type_is_removed_by_scripts_and_commands() {
 }
 
 /// Sends a transaction of this nonce, and returns its hash.
-async fn send(world: &FrontEndsFixture, nonce: u64) -> Value {
+async fn send(fixture: &FrontEndsFixture, nonce: u64) -> Value {
     let transaction = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208",
         "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);
-    let raw = world.of_chain("eth_signTransaction", transaction).await;
-    world.ask("eth_sendRawTransaction", json!([raw])).await
+    let raw = fixture.of_chain("eth_signTransaction", transaction).await;
+    fixture.ask("eth_sendRawTransaction", json!([raw])).await
 }
 
 /// Polls a filter of pending transactions until it tells of one.
-async fn told(world: &FrontEndsFixture, filter: &Value, hash: &Value, what: &str) {
+async fn told(fixture: &FrontEndsFixture, filter: &Value, hash: &Value, what: &str) {
     let mut found = Vec::new();
-    world
+    fixture
         .until(what, async || {
-            let polled = world.ask("eth_getFilterChanges", json!([filter])).await;
+            let polled = fixture.ask("eth_getFilterChanges", json!([filter])).await;
             found.extend(polled.as_array().unwrap().clone());
             found.contains(hash)
         })
@@ -86,12 +86,12 @@ async fn told(world: &FrontEndsFixture, filter: &Value, hash: &Value, what: &str
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_transactions_are_reported_after_their_stream_was_replaced() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = FrontEndsFixture::with(Arc::new(servers), "foreign-sent", 2).await;
-    world.of_chain("evm_setAutomine", json!([false])).await;
-    let old = world.ask("eth_newPendingTransactionFilter", json!([])).await;
-    let first = send(&world, 1).await;
-    told(&world, &old, &first, "the first").await;
-    let (store, now) = (&world.stores[0], world.stores[0].time().await.unwrap().as_millis());
+    let fixture = FrontEndsFixture::with(Arc::new(servers), "foreign-sent", 2).await;
+    fixture.of_chain("evm_setAutomine", json!([false])).await;
+    let old = fixture.ask("eth_newPendingTransactionFilter", json!([])).await;
+    let first = send(&fixture, 1).await;
+    told(&fixture, &old, &first, "the first").await;
+    let (store, now) = (&fixture.stores[0], fixture.stores[0].time().await.unwrap().as_millis());
     let sealed: Vec<(String, Vec<Vec<u8>>)> =
         store.command("XRANGE", "sent:33", &["-", "+"].map(|end| end.into())).await.unwrap();
     let sealed = sealed[0].1[1].clone();
@@ -112,38 +112,38 @@ async fn pending_transactions_are_reported_after_their_stream_was_replaced() {
         store.command::<String>("XADD", "sent:33", &entry).await.unwrap();
         // Time for the front ends to read it.
         tokio::time::sleep(Duration::from_millis(1_200)).await;
-        let new = world.ask("eth_newPendingTransactionFilter", json!([])).await;
-        let hash = send(&world, nonce).await;
+        let new = fixture.ask("eth_newPendingTransactionFilter", json!([])).await;
+        let hash = send(&fixture, nonce).await;
         nonce += 1;
-        told(&world, &new, &hash, &what).await;
-        told(&world, &old, &hash, &what).await;
+        told(&fixture, &new, &hash, &what).await;
+        told(&fixture, &old, &hash, &what).await;
         let left: Vec<(String, Vec<Vec<u8>>)> =
             store.command("XRANGE", "sent:33", &["-", "+"].map(|end| end.into())).await.unwrap();
         assert!(left.iter().all(|(_, fields)| fields[1].len() == sealed.len()), "{what}: it is removed");
     }
     for kind in &KINDS[..4] {
         put(store, "sent:33", kind).await;
-        let hash = send(&world, nonce).await;
+        let hash = send(&fixture, nonce).await;
         nonce += 1;
-        told(&world, &old, &hash, kind[0]).await;
+        told(&fixture, &old, &hash, kind[0]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_work_after_the_list_of_their_owner_was_replaced() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = FrontEndsFixture::with(Arc::new(servers), "foreign-own", 2).await;
-    let (store, own) = (&world.stores[0], "own:33:7f000001");
-    let kept = world.ask("eth_newBlockFilter", json!([])).await;
+    let fixture = FrontEndsFixture::with(Arc::new(servers), "foreign-own", 2).await;
+    let (store, own) = (&fixture.stores[0], "own:33:7f000001");
+    let kept = fixture.ask("eth_newBlockFilter", json!([])).await;
     assert_eq!(store.command::<u64>("HLEN", own, &[]).await.unwrap(), 1);
     let huge = "9".repeat(400);
     for value in
         [format!("1 {huge}"), format!("{huge} 1"), format!("{huge} {huge}"), "x".into(), "nan inf".into()]
     {
         store.command::<u64>("HSET", own, &[b"f".to_vec(), value.clone().into_bytes()]).await.unwrap();
-        let id = world.ask("eth_newBlockFilter", json!([])).await;
+        let id = fixture.ask("eth_newBlockFilter", json!([])).await;
         for id in [&id, &kept] {
-            assert_eq!(world.ask("eth_getFilterChanges", json!([id])).await, json!([]), "{value}");
+            assert_eq!(fixture.ask("eth_getFilterChanges", json!([id])).await, json!([]), "{value}");
         }
     }
     // More than any front end writes.
@@ -155,8 +155,8 @@ async fn filters_work_after_the_list_of_their_owner_was_replaced() {
         if let Some(kind) = kind {
             put(store, own, kind).await;
         }
-        let id = world.ask("eth_newBlockFilter", json!([])).await;
-        assert_eq!(world.ask("eth_getFilterChanges", json!([id])).await, json!([]), "{kind:?}");
+        let id = fixture.ask("eth_newBlockFilter", json!([])).await;
+        assert_eq!(fixture.ask("eth_getFilterChanges", json!([id])).await, json!([]), "{kind:?}");
         let length = store.command::<u64>("HLEN", own, &[]).await.unwrap();
         assert!(length < 20, "{length} filters, {kind:?}");
     }
@@ -165,24 +165,24 @@ async fn filters_work_after_the_list_of_their_owner_was_replaced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_learn_nothing_of_the_store_when_it_refuses() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = FrontEndsFixture::with(Arc::new(servers), "foreign-text", 1).await;
-    let filter = world.ask("eth_newBlockFilter", json!([])).await;
+    let fixture = FrontEndsFixture::with(Arc::new(servers), "foreign-text", 1).await;
+    let filter = fixture.ask("eth_newBlockFilter", json!([])).await;
     for setting in ["min-replicas-to-write 1", "maxmemory 1"] {
         let (name, _) = setting.split_once(' ').unwrap();
-        assert_eq!(world.servers.ask(0, &format!("CONFIG SET {setting}")), "OK");
+        assert_eq!(fixture.servers.ask(0, &format!("CONFIG SET {setting}")), "OK");
         for (method, params) in [("eth_newBlockFilter", json!([])), ("eth_getFilterChanges", json!([filter]))]
         {
             // The head is not agreed on either, so the light client says so first if its time has come.
-            let refused = outcome(&*world.front_ends[0], method, params).await.unwrap_err();
+            let refused = outcome(&*fixture.front_ends[0], method, params).await.unwrap_err();
             let text = refused["message"].as_str().unwrap().to_lowercase();
             let inside = ["noreplicas", "oom", "store", "redis", "script", "rootlight", "foreign", "command"];
             assert!(refused["code"] == -32002, "{refused}");
             assert!(inside.iter().all(|word| !text.contains(word)), "{setting} {method}: {text}");
         }
-        assert_eq!(world.servers.ask(0, &format!("CONFIG SET {name} 0")), "OK");
-        world
+        assert_eq!(fixture.servers.ask(0, &format!("CONFIG SET {name} 0")), "OK");
+        fixture
             .until("the store again", async || {
-                outcome(&*world.front_ends[0], "eth_newBlockFilter", json!([])).await.is_ok()
+                outcome(&*fixture.front_ends[0], "eth_newBlockFilter", json!([])).await.is_ok()
             })
             .await;
     }

@@ -113,7 +113,7 @@ impl FrontEndsFixture {
         let prefix = format!("front-ends-{name}");
         let next = AtomicUsize::new(0);
         let (asked, before_proof, stores) = (Vec::new(), BeforeProof::default(), Vec::new());
-        let mut world = Self {
+        let mut fixture = Self {
             chain,
             servers,
             front_ends: Vec::new(),
@@ -125,14 +125,14 @@ impl FrontEndsFixture {
             prefix,
         };
         for number in 0..front_ends {
-            world.add(&format!("f{number}")).await;
+            fixture.add(&format!("f{number}")).await;
         }
-        for front_end in &world.front_ends {
-            world
+        for front_end in &fixture.front_ends {
+            fixture
                 .until("a head", async || outcome(&**front_end, "eth_blockNumber", json!([])).await.is_ok())
                 .await;
         }
-        world
+        fixture
     }
 
     async fn add(&mut self, name: &str) {
@@ -212,7 +212,7 @@ pub(crate) fn number(value: &Value) -> u64 {
 /// earlier block than one that any caller had before the message was sent. Returns how many answers there were, and how often
 /// the head was another one.
 async fn watch_head(
-    world: Arc<FrontEndsFixture>,
+    fixture: Arc<FrontEndsFixture>,
     key: Option<u32>,
     seen: Arc<AtomicU64>,
     (last, store_fails): (u64, bool),
@@ -224,10 +224,10 @@ async fn watch_head(
         for (method, params) in
             [("eth_blockNumber", json!([])), ("eth_getBlockByNumber", json!(["latest", false]))]
         {
-            let turn = world.next.fetch_add(1, Ordering::Relaxed) % world.front_ends.len();
+            let turn = fixture.next.fetch_add(1, Ordering::Relaxed) % fixture.front_ends.len();
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             let floor = seen.load(Ordering::SeqCst);
-            let answer = world.front_ends[turn]
+            let answer = fixture.front_ends[turn]
                 .answer_message(&caller, common::read_message(message.to_string().as_bytes()))
                 .await;
             let answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
@@ -254,18 +254,18 @@ const CALLERS: [Option<u32>; 6] = [None, None, None, Some(1), Some(1), Some(2)];
 
 /// Watches the head by all callers while blocks are mined and something else goes on, which may be that the store fails.
 async fn watch(
-    world: FrontEndsFixture,
+    fixture: FrontEndsFixture,
     (blocks, pause): (u64, Duration),
     store_fails: bool,
     mut before_block: impl AsyncFnMut(&FrontEndsFixture, u64),
 ) {
-    let (world, seen) = (Arc::new(world), Arc::<AtomicU64>::default());
-    let last = number(&world.of_chain("eth_blockNumber", json!([])).await) + blocks;
+    let (fixture, seen) = (Arc::new(fixture), Arc::<AtomicU64>::default());
+    let last = number(&fixture.of_chain("eth_blockNumber", json!([])).await) + blocks;
     let callers =
-        CALLERS.map(|key| tokio::spawn(watch_head(world.clone(), key, seen.clone(), (last, store_fails))));
+        CALLERS.map(|key| tokio::spawn(watch_head(fixture.clone(), key, seen.clone(), (last, store_fails))));
     for block in 0..blocks {
-        before_block(&world, block).await;
-        world.of_chain("evm_mine", json!([])).await;
+        before_block(&fixture, block).await;
+        fixture.of_chain("evm_mine", json!([])).await;
         tokio::time::sleep(pause).await;
     }
     for caller in callers {
@@ -277,13 +277,13 @@ async fn watch(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_back() {
-    let Some(world) = FrontEndsFixture::new("head", 3).await else { return };
-    watch(world, (40, Duration::from_millis(60)), false, async |world, block| {
+    let Some(fixture) = FrontEndsFixture::new("head", 3).await else { return };
+    watch(fixture, (40, Duration::from_millis(60)), false, async |fixture, block| {
         if block == 21 {
             // The store forgets everything.
-            let key = format!("{}:heads:33", world.prefix);
-            let server = world.servers.server_of(&key);
-            assert_eq!(world.servers.ask(server, &format!("DEL {key}")), "1");
+            let key = format!("{}:heads:33", fixture.prefix);
+            let server = fixture.servers.server_of(&key);
+            assert_eq!(fixture.servers.ask(server, &format!("DEL {key}")), "1");
         }
     })
     .await;
@@ -293,18 +293,18 @@ async fn a_client_that_asks_one_front_end_after_another_never_sees_the_head_go_b
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
     let Some(servers) = Servers::single(&[]) else { return };
-    let world = FrontEndsFixture::with(Arc::new(servers), "ends", 3).await;
-    watch(world, (60, Duration::from_millis(80)), true, async |world, block| {
-        let key = format!("{}:heads:33", world.prefix);
+    let fixture = FrontEndsFixture::with(Arc::new(servers), "ends", 3).await;
+    watch(fixture, (60, Duration::from_millis(80)), true, async |fixture, block| {
+        let key = format!("{}:heads:33", fixture.prefix);
         match block % 12 {
             1 => {
-                world.servers.signal(0, "STOP");
+                fixture.servers.signal(0, "STOP");
                 tokio::time::sleep(Duration::from_millis(2_000)).await;
-                world.servers.signal(0, "CONT");
+                fixture.servers.signal(0, "CONT");
             }
-            4 => drop(world.servers.ask(0, &format!("HDEL {key} m:f0 m:f1"))),
-            6 => drop(world.servers.ask(0, &format!("HDEL {key} m:f2"))),
-            9 => drop(world.servers.ask(0, "FLUSHALL")),
+            4 => drop(fixture.servers.ask(0, &format!("HDEL {key} m:f0 m:f1"))),
+            6 => drop(fixture.servers.ask(0, &format!("HDEL {key} m:f2"))),
+            9 => drop(fixture.servers.ask(0, "FLUSHALL")),
             _ => {}
         }
     })
@@ -313,29 +313,29 @@ async fn the_head_does_not_go_back_when_reports_end_and_the_store_is_emptied() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_is_shown_by_all_front_ends_at_once() {
-    let Some(world) = FrontEndsFixture::new("reorganisation", 3).await else { return };
-    let before = world.of_chain("evm_snapshot", json!([])).await;
+    let Some(fixture) = FrontEndsFixture::new("reorganisation", 3).await else { return };
+    let before = fixture.of_chain("evm_snapshot", json!([])).await;
     for _ in 0..3 {
-        world.of_chain("evm_mine", json!([])).await;
+        fixture.of_chain("evm_mine", json!([])).await;
     }
-    world.reached().await;
-    let old = world.ask("eth_getBlockByNumber", json!(["latest", false])).await;
-    world.of_chain("evm_revert", json!([before])).await;
+    fixture.reached().await;
+    let old = fixture.ask("eth_getBlockByNumber", json!(["latest", false])).await;
+    fixture.of_chain("evm_revert", json!([before])).await;
     for _ in 0..5 {
-        world.log().await;
+        fixture.log().await;
     }
     // From the first answer on the new branch on, no front end shows the old one.
     let mut turned = false;
     let started = Instant::now();
-    let head = world.of_chain("eth_blockNumber", json!([])).await;
+    let head = fixture.of_chain("eth_blockNumber", json!([])).await;
     loop {
-        let front_end = &world.front_ends[world.next.fetch_add(1, Ordering::Relaxed) % 3];
+        let front_end = &fixture.front_ends[fixture.next.fetch_add(1, Ordering::Relaxed) % 3];
         let block = outcome(&**front_end, "eth_getBlockByNumber", json!([old["number"], false])).await;
         // The chain forgets blocks that it reverts, so that a front end that shows one cannot prove its transactions.
         let is_new = block.is_ok_and(|block| block["hash"] != old["hash"]);
         assert!(is_new || !turned, "an earlier branch after a later one");
         turned |= is_new;
-        if turned && world.ask("eth_blockNumber", json!([])).await == head {
+        if turned && fixture.ask("eth_blockNumber", json!([])).await == head {
             break;
         }
         assert!(started.elapsed() < PATIENCE, "the new branch is not shown");
@@ -344,64 +344,65 @@ async fn a_reorganisation_is_shown_by_all_front_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_is_polled_at_any_front_end_and_outlives_the_one_that_made_it() {
-    let Some(mut world) = FrontEndsFixture::new("filters", 3).await else { return };
-    let logs = world.ask("eth_newFilter", json!([{"address": world.contract}])).await;
-    let blocks = world.ask("eth_newBlockFilter", json!([])).await;
-    assert_eq!(world.ask("eth_getFilterChanges", json!([logs])).await, json!([]));
-    assert_eq!(world.metric(0, "store_up"), 1);
+    let Some(mut fixture) = FrontEndsFixture::new("filters", 3).await else { return };
+    let logs = fixture.ask("eth_newFilter", json!([{"address": fixture.contract}])).await;
+    let blocks = fixture.ask("eth_newBlockFilter", json!([])).await;
+    assert_eq!(fixture.ask("eth_getFilterChanges", json!([logs])).await, json!([]));
+    assert_eq!(fixture.metric(0, "store_up"), 1);
     let (mut found, mut hashes) = (Vec::new(), Vec::new());
     for round in 0..12 {
-        world.log().await;
+        fixture.log().await;
         if round == 5 {
             // The front end that made the first filter goes away.
-            drop(world.front_ends.remove(0));
+            drop(fixture.front_ends.remove(0));
         }
-        found.extend(world.ask("eth_getFilterChanges", json!([logs])).await.as_array().unwrap().clone());
-        hashes.extend(world.ask("eth_getFilterChanges", json!([blocks])).await.as_array().unwrap().clone());
+        found.extend(fixture.ask("eth_getFilterChanges", json!([logs])).await.as_array().unwrap().clone());
+        hashes.extend(fixture.ask("eth_getFilterChanges", json!([blocks])).await.as_array().unwrap().clone());
     }
-    world.reached().await;
-    found.extend(world.ask("eth_getFilterChanges", json!([logs])).await.as_array().unwrap().clone());
-    hashes.extend(world.ask("eth_getFilterChanges", json!([blocks])).await.as_array().unwrap().clone());
+    fixture.reached().await;
+    found.extend(fixture.ask("eth_getFilterChanges", json!([logs])).await.as_array().unwrap().clone());
+    hashes.extend(fixture.ask("eth_getFilterChanges", json!([blocks])).await.as_array().unwrap().clone());
     let numbers: Vec<u64> = found.iter().map(|log| number(&log["blockNumber"])).collect();
     assert_eq!(numbers, (2..14).collect::<Vec<_>>(), "each log once");
     for (at, hash) in hashes.iter().enumerate() {
-        let block = world.of_chain("eth_getBlockByNumber", json!([format!("{:#x}", at + 2), false])).await;
+        let block = fixture.of_chain("eth_getBlockByNumber", json!([format!("{:#x}", at + 2), false])).await;
         assert_eq!(block["hash"], *hash);
     }
     assert_eq!(hashes.len(), 12);
-    assert_eq!(world.ask("eth_uninstallFilter", json!([logs])).await, true);
+    assert_eq!(fixture.ask("eth_uninstallFilter", json!([logs])).await, true);
     for _ in 0..2 {
-        assert_eq!(world.ask("eth_uninstallFilter", json!([logs])).await, false);
+        assert_eq!(fixture.ask("eth_uninstallFilter", json!([logs])).await, false);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_of_one_filter_at_the_same_time_report_everything_once() {
-    let Some(world) = FrontEndsFixture::new("polls", 3).await else { return };
-    let world = Arc::new(world);
-    let id = world.ask("eth_newBlockFilter", json!([])).await;
+    let Some(fixture) = FrontEndsFixture::new("polls", 3).await else { return };
+    let fixture = Arc::new(fixture);
+    let id = fixture.ask("eth_newBlockFilter", json!([])).await;
     let polls = (0..6).map(|_| {
-        let (world, id) = (world.clone(), id.clone());
+        let (fixture, id) = (fixture.clone(), id.clone());
         tokio::spawn(async move {
             let mut found = Vec::new();
             for _ in 0..15 {
-                found
-                    .extend(world.ask("eth_getFilterChanges", json!([id])).await.as_array().unwrap().clone());
+                found.extend(
+                    fixture.ask("eth_getFilterChanges", json!([id])).await.as_array().unwrap().clone(),
+                );
             }
             found
         })
     });
     let polls: Vec<_> = polls.collect();
     for _ in 0..10 {
-        world.of_chain("evm_mine", json!([])).await;
+        fixture.of_chain("evm_mine", json!([])).await;
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     let mut found = Vec::new();
     for poll in polls {
         found.extend(poll.await.unwrap());
     }
-    world.reached().await;
-    found.extend(world.ask("eth_getFilterChanges", json!([id])).await.as_array().unwrap().clone());
+    fixture.reached().await;
+    found.extend(fixture.ask("eth_getFilterChanges", json!([id])).await.as_array().unwrap().clone());
     let mut once = found.clone();
     once.sort_by_key(ToString::to_string);
     once.dedup();
@@ -410,20 +411,20 @@ async fn polls_of_one_filter_at_the_same_time_report_everything_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_sent_at_one_front_end_are_pending_at_all() {
-    let Some(world) = FrontEndsFixture::new("sent", 3).await else { return };
-    let polled = world.ask("eth_newPendingTransactionFilter", json!([])).await;
-    world.of_chain("evm_setAutomine", json!([false])).await;
+    let Some(fixture) = FrontEndsFixture::new("sent", 3).await else { return };
+    let polled = fixture.ask("eth_newPendingTransactionFilter", json!([])).await;
+    fixture.of_chain("evm_setAutomine", json!([false])).await;
     let mut sent = Vec::new();
     for nonce in 1..4 {
         let signed = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);
-        let raw = world.of_chain("eth_signTransaction", signed).await;
-        sent.push(world.ask("eth_sendRawTransaction", json!([raw])).await);
+        let raw = fixture.of_chain("eth_signTransaction", signed).await;
+        sent.push(fixture.ask("eth_sendRawTransaction", json!([raw])).await);
     }
     let mut found = Vec::new();
     let started = Instant::now();
     while found.len() < 3 && started.elapsed() < PATIENCE {
-        found.extend(world.ask("eth_getFilterChanges", json!([polled])).await.as_array().unwrap().clone());
+        found.extend(fixture.ask("eth_getFilterChanges", json!([polled])).await.as_array().unwrap().clone());
     }
     assert_eq!(found, sent);
-    assert_eq!(world.ask("eth_getFilterChanges", json!([polled])).await, json!([]));
+    assert_eq!(fixture.ask("eth_getFilterChanges", json!([polled])).await, json!([]));
 }

@@ -49,21 +49,21 @@ impl HeadsFixture {
         let servers = cluster()?;
         let store = servers.connect(&format!("heads-{name}")).await;
         let script = Script::new(include_str!("../../../cluster/src/serve/heads.lua"));
-        let world = Self { store, script, _servers: servers };
+        let fixture = Self { store, script, _servers: servers };
         for name in ["a", "b"] {
-            world.report(name, "", (0, false), ONE).await;
+            fixture.report(name, "", (0, false), ONE).await;
         }
         // The agreement began long ago.
         let born = [b"born".to_vec(), b"1".to_vec()];
-        world.store.command::<u64>("HSET", KEY, &born).await.unwrap();
-        let round = world.report("a", "", (0, false), ONE).await.round;
+        fixture.store.command::<u64>("HSET", KEY, &born).await.unwrap();
+        let round = fixture.report("a", "", (0, false), ONE).await.round;
         for name in ["a", "b"] {
-            world.report(name, "", (round, true), ONE).await;
+            fixture.report(name, "", (round, true), ONE).await;
         }
         for name in ["a", "b"] {
-            assert_eq!(world.report(name, "a:1", (0, false), ONE).await.shown, "a:1");
+            assert_eq!(fixture.report(name, "a:1", (0, false), ONE).await.shown, "a:1");
         }
-        Some(world)
+        Some(fixture)
     }
 
     /// A report: the shown block that is known, the round of the stop and whether messages are kept out, the blocks.
@@ -152,45 +152,45 @@ async fn pause() {
 async fn a_front_end_that_is_left_out_holds_up_the_next_block_until_it_has_learned_of_it() {
     // Whether the report of the other one or its own leaves it out.
     for own in [false, true] {
-        let Some(world) = HeadsFixture::new(&format!("left-out-{own}")).await else { return };
-        world.report("b", "a:1", (0, false), TWO).await;
+        let Some(fixture) = HeadsFixture::new(&format!("left-out-{own}")).await else { return };
+        fixture.report("b", "a:1", (0, false), TWO).await;
         pause().await;
         if own {
-            assert_ne!(world.report("a", "a:1", (0, false), ONE).await.part, "member");
+            assert_ne!(fixture.report("a", "a:1", (0, false), ONE).await.part, "member");
         }
-        let mut told = world.report("b", "a:1", (0, false), TWO).await;
+        let mut told = fixture.report("b", "a:1", (0, false), TWO).await;
         if told.next.is_empty() {
-            told = world.report("b", "a:1", (0, false), TWO).await;
+            told = fixture.report("b", "a:1", (0, false), TWO).await;
         }
         assert_eq!(told.next, "b:2");
         // This answer is lost, so that it still lets messages in.
-        assert_ne!(world.report("a", "a:1", (0, false), ONE).await.part, "member");
+        assert_ne!(fixture.report("a", "a:1", (0, false), ONE).await.part, "member");
         for _ in 0..3 {
-            let told = world.report("b", "a:1", (told.round, true), TWO).await;
+            let told = fixture.report("b", "a:1", (told.round, true), TWO).await;
             assert_eq!(
                 (told.next.as_str(), told.shown.as_str()),
                 ("b:2", "a:1"),
                 "left out by itself: {own}"
             );
         }
-        assert_ne!(world.report("a", "a:1", (0, true), ONE).await.part, "member");
-        assert_eq!(world.report("b", "a:1", (told.round, true), TWO).await.shown, "b:2");
+        assert_ne!(fixture.report("a", "a:1", (0, true), ONE).await.part, "member");
+        assert_eq!(fixture.report("b", "a:1", (told.round, true), TWO).await.shown, "b:2");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
-    let Some(world) = HeadsFixture::new("clock").await else { return };
+    let Some(fixture) = HeadsFixture::new("clock").await else { return };
     // The clock goes back by an hour. A front end that reports no more is waited for no longer than before.
     let soon = |name: &'static str| (name, "300", "0");
     for name in ["a", "b"] {
-        world.report_with(soon(name), "a:1", (0, false), ONE).await;
+        fixture.report_with(soon(name), "a:1", (0, false), ONE).await;
     }
-    world.move_times(3_600_000).await;
+    fixture.move_times(3_600_000).await;
     let mut shown = String::new();
     for _ in 0..100 {
-        let told = world.report_with(soon("b"), "a:1", (0, false), TWO).await;
-        shown = world.report_with(soon("b"), "a:1", (told.round, true), TWO).await.shown;
+        let told = fixture.report_with(soon("b"), "a:1", (0, false), TWO).await;
+        shown = fixture.report_with(soon("b"), "a:1", (told.round, true), TWO).await.shown;
         if shown == "b:2" {
             break;
         }
@@ -199,12 +199,12 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     assert_eq!(shown, "b:2", "the store's clock went back");
 
     // It goes forward by an hour. A front end that has just reported still counts.
-    let Some(world) = HeadsFixture::new("clock-forward").await else { return };
-    world.report("b", "a:1", (0, false), TWO).await;
-    world.move_times(-3_600_000).await;
+    let Some(fixture) = HeadsFixture::new("clock-forward").await else { return };
+    fixture.report("b", "a:1", (0, false), TWO).await;
+    fixture.move_times(-3_600_000).await;
     let patient = ("b", LIFETIME, "3000000");
     for _ in 0..3 {
-        let told = world.report_with(patient, "a:1", (0, false), TWO).await;
+        let told = fixture.report_with(patient, "a:1", (0, false), TWO).await;
         assert_eq!((told.next.as_str(), told.shown.as_str()), ("", "a:1"), "the store's clock went forward");
     }
 }
@@ -249,25 +249,25 @@ async fn foreign_values_in_the_store_delay_the_head_only_briefly() {
     .into_iter()
     .enumerate()
     {
-        let Some(mut world) = HeadsFixture::new(&format!("forged-{number}")).await else { return };
+        let Some(mut fixture) = HeadsFixture::new(&format!("forged-{number}")).await else { return };
         let fields_of_hash = fields.map(|text| text.as_bytes().to_vec());
-        world.store.command::<i64>("HSET", KEY, &fields_of_hash).await.unwrap();
-        assert_eq!(world.shows(TWO).await, "b:2", "{fields:?}");
+        fixture.store.command::<i64>("HSET", KEY, &fields_of_hash).await.unwrap();
+        assert_eq!(fixture.shows(TWO).await, "b:2", "{fields:?}");
     }
-    let Some(mut world) = HeadsFixture::new("forged-type").await else { return };
-    world.store.set(KEY, b"text", Duration::from_secs(600)).await.unwrap();
-    assert_eq!(world.shows(TWO).await, "b:2");
-    let Some(mut world) = HeadsFixture::new("forged-many").await else { return };
+    let Some(mut fixture) = HeadsFixture::new("forged-type").await else { return };
+    fixture.store.set(KEY, b"text", Duration::from_secs(600)).await.unwrap();
+    assert_eq!(fixture.shows(TWO).await, "b:2");
+    let Some(mut fixture) = HeadsFixture::new("forged-many").await else { return };
     let many = "for at = 1, 5000 do redis.call('HSET', KEYS[1], 'm:' .. at, 'x') end return 1";
-    assert_eq!(world.store.script::<u8>(&Script::new(many), KEY, &[]).await.unwrap(), 1);
-    assert_eq!(world.shows(TWO).await, "b:2");
-    assert!(world.store.command::<u64>("HLEN", KEY, &[]).await.unwrap() < 20);
+    assert_eq!(fixture.store.script::<u8>(&Script::new(many), KEY, &[]).await.unwrap(), 1);
+    assert_eq!(fixture.shows(TWO).await, "b:2");
+    assert!(fixture.store.command::<u64>("HLEN", KEY, &[]).await.unwrap() < 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lead_and_a_filter_taken_without_an_expiry_are_released() {
-    let Some(world) = HeadsFixture::new("taken").await else { return };
-    let store = &world.store;
+    let Some(fixture) = HeadsFixture::new("taken").await else { return };
+    let store = &fixture.store;
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
     let script = Script::new(include_str!("../../../cluster/src/serve/lead.lua"));
     let lead = async |name: &str| {

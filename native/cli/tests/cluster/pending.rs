@@ -17,14 +17,14 @@ pub(crate) fn caller(key: u32, rights: u64) -> Caller {
 
 /// What a front end answers to a caller: a result or an error.
 pub(crate) async fn ask(
-    world: &FrontEndsFixture,
+    fixture: &FrontEndsFixture,
     at: usize,
     caller: &Caller,
     method: &str,
     params: Value,
 ) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = world.front_ends[at]
+    let answer = fixture.front_ends[at]
         .answer_message(caller, common::read_message(message.to_string().as_bytes()))
         .await;
     let mut answer: Value = serde_json::from_str(&answer.into_text().unwrap()).unwrap();
@@ -42,12 +42,12 @@ struct Listener {
 }
 
 impl Listener {
-    async fn new(world: &FrontEndsFixture, key: u32) -> Self {
+    async fn new(fixture: &FrontEndsFixture, key: u32) -> Self {
         let caller = caller(key, 0);
-        let filter = ask(world, 0, &caller, "eth_newPendingTransactionFilter", json!([])).await;
+        let filter = ask(fixture, 0, &caller, "eth_newPendingTransactionFilter", json!([])).await;
         let mut subscriptions = Vec::new();
-        for at in 0..world.front_ends.len() {
-            let id = ask(world, at, &caller, "eth_subscribe", json!(["newPendingTransactions"])).await;
+        for at in 0..fixture.front_ends.len() {
+            let id = ask(fixture, at, &caller, "eth_subscribe", json!(["newPendingTransactions"])).await;
             subscriptions.push(u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap());
         }
         let by_subscription = vec![Vec::new(); subscriptions.len()];
@@ -55,11 +55,11 @@ impl Listener {
     }
 
     /// Asks for the news of all, the filter at this front end.
-    async fn poll(&mut self, world: &FrontEndsFixture, at: usize) {
-        let found = ask(world, at, &self.caller, "eth_getFilterChanges", json!([self.filter])).await;
+    async fn poll(&mut self, fixture: &FrontEndsFixture, at: usize) {
+        let found = ask(fixture, at, &self.caller, "eth_getFilterChanges", json!([self.filter])).await;
         self.by_filter.extend(found.as_array().unwrap_or_else(|| panic!("{found}")).clone());
         for (at, subscription) in self.subscriptions.iter().enumerate() {
-            let news = world.front_ends[at].notifications(&self.caller, *subscription).await.0;
+            let news = fixture.front_ends[at].notifications(&self.caller, *subscription).await.0;
             assert!(!news.is_gone);
             let read =
                 |text: &String| serde_json::from_str::<Value>(text).unwrap()["params"]["result"].take();
@@ -70,17 +70,17 @@ impl Listener {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_transactions_are_announced_at_all_front_ends_once_and_to_their_sender_only() {
-    let Some(world) = FrontEndsFixture::new("pending", 3).await else { return };
-    world.of_chain("evm_setAutomine", json!([false])).await;
-    let mut listeners = [Listener::new(&world, 1).await, Listener::new(&world, 2).await];
+    let Some(fixture) = FrontEndsFixture::new("pending", 3).await else { return };
+    fixture.of_chain("evm_setAutomine", json!([false])).await;
+    let mut listeners = [Listener::new(&fixture, 1).await, Listener::new(&fixture, 2).await];
     let mut sent = [Vec::new(), Vec::new()];
     for nonce in 1..=6_usize {
         let transaction = json!([{"from": ALICE, "to": ALICE, "value": "0x1", "gas": "0x5208",
             "gasPrice": "0x3938700", "nonce": format!("{nonce:#x}")}]);
-        let raw = world.of_chain("eth_signTransaction", transaction).await;
+        let raw = fixture.of_chain("eth_signTransaction", transaction).await;
         let sender = nonce % 2;
         let hash =
-            ask(&world, nonce % 3, &listeners[sender].caller, "eth_sendRawTransaction", json!([raw])).await;
+            ask(&fixture, nonce % 3, &listeners[sender].caller, "eth_sendRawTransaction", json!([raw])).await;
         assert!(hash.is_string(), "{hash}");
         sent[sender].push(hash);
     }
@@ -89,11 +89,11 @@ async fn pending_transactions_are_announced_at_all_front_ends_once_and_to_their_
         listener.by_filter.len() >= sent.len()
             && listener.by_subscription.iter().all(|told| told.len() >= sent.len())
     };
-    world
+    fixture
         .until("the announcements", async || {
             at = (at + 1) % 3;
             for listener in &mut listeners {
-                listener.poll(&world, at).await;
+                listener.poll(&fixture, at).await;
             }
             listeners.iter().zip(&sent).all(|(listener, sent)| all(listener, sent))
         })
@@ -101,7 +101,7 @@ async fn pending_transactions_are_announced_at_all_front_ends_once_and_to_their_
     // Nothing is told twice, at any front end.
     for at in 0..3 {
         for listener in &mut listeners {
-            listener.poll(&world, at).await;
+            listener.poll(&fixture, at).await;
         }
     }
     for (listener, sent) in listeners.iter().zip(&sent) {

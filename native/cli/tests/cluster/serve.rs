@@ -51,12 +51,12 @@ impl ServeFixture {
         let index = postgres.database().await;
         let client = common::client();
         let (key, programs, next) = (String::new(), Vec::new(), AtomicUsize::new(0));
-        let mut world = Self { backends, servers, _postgres: postgres, index, key, programs, next, client };
-        world.key = world.keys(&["create", "--name", "shop"]).trim().to_owned();
+        let mut fixture = Self { backends, servers, _postgres: postgres, index, key, programs, next, client };
+        fixture.key = fixture.keys(&["create", "--name", "shop"]).trim().to_owned();
         for _ in 0..3 {
-            world.add().await;
+            fixture.add().await;
         }
-        Some(world)
+        Some(fixture)
     }
 
     /// Runs `rootlight keys`.
@@ -129,20 +129,20 @@ fn number(value: &Value) -> u64 {
 
 /// The numbers of all new heads that a client learns of which connects to the next front end whenever its connection
 /// breaks, and then fetches what it has missed.
-async fn follow(world: Arc<ServeFixture>, last: u64) -> Vec<u64> {
-    let mut heads = vec![number(&world.ask("eth_blockNumber", json!([])).await)];
+async fn follow(fixture: Arc<ServeFixture>, last: u64) -> Vec<u64> {
+    let mut heads = vec![number(&fixture.ask("eth_blockNumber", json!([])).await)];
     let started = Instant::now();
     while heads.last().is_none_or(|head| *head < last) {
         assert!(started.elapsed() < PATIENCE, "{heads:?}");
-        let turn = world.next.fetch_add(1, Ordering::Relaxed) % world.programs.len();
-        let url = format!("{}{}", world.programs[turn].http.replace("http", "ws"), world.key);
+        let turn = fixture.next.fetch_add(1, Ordering::Relaxed) % fixture.programs.len();
+        let url = format!("{}{}", fixture.programs[turn].http.replace("http", "ws"), fixture.key);
         let Ok((mut socket, _)) = tokio_tungstenite::connect_async(url).await else { continue };
         let subscribe = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
         if socket.send(Message::text(subscribe)).await.is_err() || socket.next().await.is_none() {
             continue;
         }
         // Heads that came between two connections; the subscription tells of all later ones.
-        let now = number(&world.ask("eth_blockNumber", json!([])).await);
+        let now = number(&fixture.ask("eth_blockNumber", json!([])).await);
         let known = *heads.last().unwrap();
         heads.extend(known + 1..=now);
         while heads.last().is_some_and(|head| *head < last) {
@@ -162,37 +162,38 @@ async fn follow(world: Arc<ServeFixture>, last: u64) -> Vec<u64> {
 }
 
 /// Takes contracts from the key: a filter that it has open does not exist any more, at any front end.
-async fn narrow(world: &ServeFixture, id: &str) {
-    let open = world.ask("eth_newFilter", json!([{}])).await;
+async fn narrow(fixture: &ServeFixture, id: &str) {
+    let open = fixture.ask("eth_newFilter", json!([{}])).await;
     let shop = "0x00000000000000000000000000000000000000aa";
-    world.keys(&["limit", id, "--contracts", shop]);
-    for program in &world.programs[1..] {
-        let url = format!("{}{}", program.http, world.key);
-        let poll =
-            async |filter: &Value| world.post(&url, "eth_getFilterChanges", &json!([filter])).await.unwrap();
+    fixture.keys(&["limit", id, "--contracts", shop]);
+    for program in &fixture.programs[1..] {
+        let url = format!("{}{}", program.http, fixture.key);
+        let poll = async |filter: &Value| {
+            fixture.post(&url, "eth_getFilterChanges", &json!([filter])).await.unwrap()
+        };
         wait_until("the rights", || async { poll(&open).await["error"]["code"] == -32000 }).await;
-        let own = world.post(&url, "eth_newFilter", &json!([{"address": shop}])).await.unwrap();
+        let own = fixture.post(&url, "eth_newFilter", &json!([{"address": shop}])).await.unwrap();
         assert_eq!(poll(&own["result"]).await["result"], json!([]), "{own}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked() {
-    let Some(mut world) = ServeFixture::start().await else { return };
-    let filter = world.ask("eth_newBlockFilter", json!([])).await;
-    let killed = world.programs[0].program.child.id().to_string();
-    world.next.store(1, Ordering::Relaxed);
-    let world_now = Arc::new(world);
+    let Some(mut fixture) = ServeFixture::start().await else { return };
+    let filter = fixture.ask("eth_newBlockFilter", json!([])).await;
+    let killed = fixture.programs[0].program.child.id().to_string();
+    fixture.next.store(1, Ordering::Relaxed);
+    let fixture_now = Arc::new(fixture);
     let last = 25;
-    let follower = tokio::spawn(follow(world_now.clone(), last));
+    let follower = tokio::spawn(follow(fixture_now.clone(), last));
     let done = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..3)
         .map(|_| {
-            let (world, done) = (world_now.clone(), done.clone());
+            let (fixture, done) = (fixture_now.clone(), done.clone());
             tokio::spawn(async move {
                 let (mut head, mut asked) = (0, 0);
                 while !done.load(Ordering::Relaxed) {
-                    let now = number(&world.ask("eth_blockNumber", json!([])).await);
+                    let now = number(&fixture.ask("eth_blockNumber", json!([])).await);
                     assert!(now >= head, "block {head}, then {now}");
                     (head, asked) = (now, asked + 1);
                 }
@@ -202,11 +203,13 @@ async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked
         .collect();
     let mut told = Vec::new();
     for block in 1..=last {
-        world_now.of_chain("evm_mine", json!([])).await;
+        fixture_now.of_chain("evm_mine", json!([])).await;
         if block == 10 {
             assert!(Command::new("kill").args(["-9", &killed]).status().unwrap().success());
         }
-        told.extend(world_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
+        told.extend(
+            fixture_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone(),
+        );
         tokio::time::sleep(Duration::from_millis(40)).await;
     }
     let heads = follower.await.unwrap();
@@ -215,25 +218,25 @@ async fn three_programs_are_one_service_while_one_is_killed_and_a_key_is_revoked
     for client in clients {
         assert!(client.await.unwrap() > 10);
     }
-    told.extend(world_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
+    told.extend(fixture_now.ask("eth_getFilterChanges", json!([filter])).await.as_array().unwrap().clone());
     let mut expected = Vec::new();
     for block in 1..=last {
-        let block = world_now.of_chain("eth_getBlockByNumber", json!([format!("{block:#x}"), false])).await;
+        let block = fixture_now.of_chain("eth_getBlockByNumber", json!([format!("{block:#x}"), false])).await;
         expected.push(block["hash"].clone());
     }
     assert_eq!(told, expected, "each block once, in order");
 
-    world = Arc::into_inner(world_now).expect("all clients have ended");
-    let metrics = world.client.get(&world.programs[1].metrics).send().await.unwrap();
+    fixture = Arc::into_inner(fixture_now).expect("all clients have ended");
+    let metrics = fixture.client.get(&fixture.programs[1].metrics).send().await.unwrap();
     // Messages are counted by who decided about a limit, and this key has none.
     let without_samples = ["rootlight_keys_messages_total"];
     common::check_dashboard("service", &metrics.text().await.unwrap(), &without_samples);
-    let id = world.key.split('.').next().unwrap().to_owned();
-    narrow(&world, &id).await;
-    world.keys(&["revoke", &id]);
-    for program in &world.programs[1..] {
+    let id = fixture.key.split('.').next().unwrap().to_owned();
+    narrow(&fixture, &id).await;
+    fixture.keys(&["revoke", &id]);
+    for program in &fixture.programs[1..] {
         wait_until("the revocation", || async {
-            let post = world.client.post(format!("{}{}", program.http, world.key)).body("{}");
+            let post = fixture.client.post(format!("{}{}", program.http, fixture.key)).body("{}");
             post.send().await.unwrap().status() == 401
         })
         .await;

@@ -155,26 +155,26 @@ async fn load(chain: &Arc<LocalService>, database: &Database, start: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_of_older_blocks_are_those_of_the_chain() {
-    let Some(world) = IndexedChain::new().await else { return };
+    let Some(fixture) = IndexedChain::new().await else { return };
     for block in 0..=BUSY {
         let at = json!([format!("{block:#x}")]);
-        let (given, truth) = world.both("trace_block", at.clone()).await;
+        let (given, truth) = fixture.both("trace_block", at.clone()).await;
         assert_eq!((&given["result"], &given["level"]), (&truth, &json!("unproven")), "block {block}");
-        let hash = world.both("eth_getBlockByNumber", json!([at[0], false])).await.1["hash"].clone();
-        let (given, truth) = world.both("trace_block", json!([hash])).await;
+        let hash = fixture.both("eth_getBlockByNumber", json!([at[0], false])).await.1["hash"].clone();
+        let (given, truth) = fixture.both("trace_block", json!([hash])).await;
         assert_eq!((&given["result"], &given["level"]), (&truth, &json!("unproven")), "{hash}");
         for (method, params) in [
             ("eth_getUncleCountByBlockNumber", at.clone()),
             ("eth_getUncleCountByBlockHash", json!([hash])),
             ("eth_getUncleByBlockNumberAndIndex", json!([at[0], "0x0"])),
         ] {
-            let (given, truth) = world.both(method, params).await;
+            let (given, truth) = fixture.both(method, params).await;
             assert_eq!((&given["result"], &given["level"]), (&truth, &json!("unproven")), "{method} {block}");
         }
     }
     let mut kinds = std::collections::BTreeSet::new();
-    for hash in &world.hashes {
-        let (given, truth) = world.both("trace_transaction", json!([hash])).await;
+    for hash in &fixture.hashes {
+        let (given, truth) = fixture.both("trace_transaction", json!([hash])).await;
         assert_eq!((&given["result"], &given["level"]), (&truth, &json!("unproven")), "{hash}");
         for trace in truth.as_array().unwrap() {
             let failed = !trace["error"].is_null();
@@ -187,7 +187,7 @@ async fn traces_of_older_blocks_are_those_of_the_chain() {
     }
     assert!(kinds.len() >= 6, "the chain has traces of few kinds: {kinds:?}");
     // Blocks that are proven here are executed here.
-    let (given, truth) = world.both("trace_block", json!([format!("{START:#x}")])).await;
+    let (given, truth) = fixture.both("trace_block", json!([format!("{START:#x}")])).await;
     assert_eq!((&given["result"], &given["level"]), (&truth, &Value::Null));
 }
 
@@ -195,13 +195,13 @@ async fn traces_of_older_blocks_are_those_of_the_chain() {
 #[test]
 fn filters_of_traces_give_what_the_chain_gives() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let Some(world) = runtime.block_on(IndexedChain::new()) else { return };
-    let head = runtime.block_on(world.head());
+    let Some(fixture) = runtime.block_on(IndexedChain::new()) else { return };
+    let head = runtime.block_on(fixture.head());
     let zero = json!("0x0000000000000000000000000000000000000000");
     let remasc = json!("0x0000000000000000000000000000000001000008");
-    let senders: Vec<Value> = world.accounts.iter().cloned().chain([zero]).collect();
+    let senders: Vec<Value> = fixture.accounts.iter().cloned().chain([zero]).collect();
     let receivers: Vec<Value> =
-        world.contracts.iter().chain(&world.accounts[3..]).cloned().chain([remasc]).collect();
+        fixture.contracts.iter().chain(&fixture.accounts[3..]).cloned().chain([remasc]).collect();
     let some = |list: Vec<Value>| prop_oneof![2 => Just(Vec::new()), 1 => proptest::sample::subsequence(list.clone(), 1..=list.len().min(3))];
     let page = (
         prop_oneof![Just(None), (0..60_u64).prop_map(Some)],
@@ -223,31 +223,31 @@ fn filters_of_traces_give_what_the_chain_gives() {
                     filter[name] = json!(given);
                 }
             }
-            let (given, truth) = runtime.block_on(world.both("trace_filter", json!([filter])));
+            let (given, truth) = runtime.block_on(fixture.both("trace_filter", json!([filter])));
             prop_assert_eq!((&given["result"], &given["level"]), (&truth, &json!("unproven")), "{}", filter);
             found.set(found.get() + u32::from(truth != json!([])));
             Ok(())
         })
         .unwrap();
     assert!(found.get() > 20, "only {} filters select traces", found.get());
-    runtime.block_on(pages_and_newer_blocks(&world));
+    runtime.block_on(pages_and_newer_blocks(&fixture));
 }
 
 /// The newest blocks are not in the index yet: the client executes them, and pages go over both.
-async fn pages_and_newer_blocks(world: &IndexedChain) {
+async fn pages_and_newer_blocks(fixture: &IndexedChain) {
     for turn in 0..3 {
-        let call = json!([{ "from": world.accounts[turn], "to": world.contracts[1], "gas": "0x30d40", "gasPrice": "0x3938700" }]);
-        outcome(&*world.chain, "eth_sendTransaction", call).await.unwrap();
+        let call = json!([{ "from": fixture.accounts[turn], "to": fixture.contracts[1], "gas": "0x30d40", "gasPrice": "0x3938700" }]);
+        outcome(&*fixture.chain, "eth_sendTransaction", call).await.unwrap();
     }
-    world.reached().await;
-    let to = json!({ "toAddress": world.contracts[1] });
-    let all = world.both("trace_filter", json!([to])).await;
+    fixture.reached().await;
+    let to = json!({ "toAddress": fixture.contracts[1] });
+    let all = fixture.both("trace_filter", json!([to])).await;
     assert_eq!((&all.0["result"], &all.0["level"]), (&all.1, &json!("unproven")));
     let count = all.1.as_array().unwrap().len();
     for (after, most) in [(0, count - 2), (3, count), (count - 4, 3), (count - 1, 1), (count, 5), (0, 0)] {
         let mut page = to.clone();
         (page["after"], page["count"]) = (json!(after), json!(most));
-        let (given, truth) = world.both("trace_filter", json!([page])).await;
+        let (given, truth) = fixture.both("trace_filter", json!([page])).await;
         assert_eq!((&given["result"], &given["level"]), (&truth, &json!("unproven")), "{page}");
     }
     // Ranges and pages beyond the limits are refused as by the chain.
@@ -256,8 +256,8 @@ async fn pages_and_newer_blocks(world: &IndexedChain) {
         (json!({ "count": 10_001 }), "Count value too big"),
         (json!({ "after": 10_001 }), "After value too big"),
     ] {
-        let refused = outcome(&world.front, "trace_filter", json!([filter])).await.unwrap_err();
-        let truth = outcome(&*world.chain, "trace_filter", json!([filter])).await.unwrap_err();
+        let refused = outcome(&fixture.front, "trace_filter", json!([filter])).await.unwrap_err();
+        let truth = outcome(&*fixture.chain, "trace_filter", json!([filter])).await.unwrap_err();
         assert_eq!(refused, truth);
         assert!(
             refused["message"].as_str().unwrap().to_lowercase().contains(&text.to_lowercase()),
@@ -265,17 +265,17 @@ async fn pages_and_newer_blocks(world: &IndexedChain) {
         );
     }
     // Traces that the index lacks are named.
-    let client = world.database.connect().await.unwrap();
+    let client = fixture.database.connect().await.unwrap();
     client.batch_execute("UPDATE rootlight.ranges SET traces_next = 20 WHERE first_block = 0").await.unwrap();
     let lacks =
-        outcome(&world.front, "trace_filter", json!([{ "fromBlock": "0x5", "toBlock": "0x16" }])).await;
+        outcome(&fixture.front, "trace_filter", json!([{ "fromBlock": "0x5", "toBlock": "0x16" }])).await;
     let lacks = lacks.unwrap_err();
     assert!(lacks["message"].as_str().unwrap().contains("no complete traces of blocks 5 to 22"), "{lacks}");
-    let lacks = outcome(&world.front, "trace_block", json!(["0x14"])).await.unwrap_err();
+    let lacks = outcome(&fixture.front, "trace_block", json!(["0x14"])).await.unwrap_err();
     assert!(lacks["message"].as_str().unwrap().contains("older than"), "{lacks}");
     // The next run of the indexer cannot store what is there.
     client.batch_execute("DELETE FROM rootlight.traces WHERE block_number BETWEEN 20 AND 149").await.unwrap();
-    load(&world.chain, &world.database, &world.start).await;
-    let again = world.both("trace_filter", json!([to])).await;
+    load(&fixture.chain, &fixture.database, &fixture.start).await;
+    let again = fixture.both("trace_filter", json!([to])).await;
     assert_eq!(again.0["result"], again.1);
 }

@@ -14,10 +14,10 @@ use crate::clients::{self, Limited, TestClient};
 use crate::conditions::Conditions;
 use crate::faults::Striker;
 use crate::report::{KeyUse, ServiceReport};
+use crate::running_service::RunningService;
 use crate::settings::Settings;
 use crate::tally::CALM;
 use crate::view::View;
-use crate::world::RunningService;
 
 /// Longest wait for the end of the clients.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -36,19 +36,19 @@ struct Load {
 }
 
 impl Load {
-    fn start(world: &RunningService, settings: &Settings) -> Self {
+    fn start(service: &RunningService, settings: &Settings) -> Self {
         let conditions = Arc::new(Conditions::default());
-        let key = world.key(&["--name", "clients"]);
+        let key = service.key(&["--name", "clients"]);
         let client = |key: &Arc<UsedKey>, millis| TestClient {
-            balancer: world.balancer.clone(),
-            chain: world.chain.clone(),
+            balancer: service.balancer.clone(),
+            chain: service.chain.clone(),
             conditions: conditions.clone(),
             key: key.clone(),
             pause: settings.pause(millis),
         };
         let (mut tasks, mut views, mut limited) = (Vec::new(), Vec::new(), Vec::new());
         let mut view = |name, may_repeat| {
-            let view = View::new(name, &world.chain, &world.tally, &conditions, may_repeat);
+            let view = View::new(name, &service.chain, &service.tally, &conditions, may_repeat);
             views.push(view.clone());
             view
         };
@@ -63,7 +63,7 @@ impl Load {
         }
         for (per_second, burst) in LIMITS {
             let (rps, at_once) = (per_second.to_string(), burst.to_string());
-            let key = world.key(&["--name", "limited", "--rps", &rps, "--burst", &at_once]);
+            let key = service.key(&["--name", "limited", "--rps", &rps, "--burst", &at_once]);
             let quota = Limited::new(per_second, burst);
             for _ in 0..2 {
                 // Both together send twice what is admitted, whatever the rate of the other clients is.
@@ -73,16 +73,16 @@ impl Load {
             }
             limited.push(quota);
         }
-        tasks.push(tokio::spawn(mine(world.chain.clone(), conditions.clone(), settings.block)));
-        let accounts = world.chain.accounts.iter().take(2);
+        tasks.push(tokio::spawn(mine(service.chain.clone(), conditions.clone(), settings.block)));
+        let accounts = service.chain.accounts.iter().take(2);
         let senders =
             accounts.map(|account| tokio::spawn(clients::send(client(&key, 250), account.clone()))).collect();
         Self { conditions, views, limited, tasks, senders, key }
     }
 
     /// Waits until all clients have been told of all blocks.
-    async fn settle(&self, world: &RunningService) {
-        let last = world.chain.head().number;
+    async fn settle(&self, service: &RunningService) {
+        let last = service.chain.head().number;
         futures::future::join_all(self.views.iter().map(|view| view.settle(last))).await;
     }
 
@@ -110,23 +110,23 @@ async fn mine(chain: Arc<crate::chain::ServiceChain>, conditions: Arc<Conditions
 /// Runs the whole check; `None` if a server is not installed.
 pub(crate) async fn run(settings: Settings) -> Option<ServiceReport> {
     println!("ROOTLIGHT_SERVICE_SEED={}", settings.seed);
-    let mut world = RunningService::start().await?;
-    let mut load = Load::start(&world, &settings);
-    let (started, first) = (Instant::now(), world.chain.head().number);
-    world.healthy(&load.key).await;
-    let left_out = strike_all(&mut world, &load, &settings).await;
-    load.settle(&world).await;
+    let mut service = RunningService::start().await?;
+    let mut load = Load::start(&service, &settings);
+    let (started, first) = (Instant::now(), service.chain.head().number);
+    service.healthy(&load.key).await;
+    let left_out = strike_all(&mut service, &load, &settings).await;
+    load.settle(&service).await;
     let transactions = load.end().await;
-    world.healthy(&load.key).await;
-    let (seconds, blocks) = (started.elapsed().as_secs(), world.chain.head().number - first);
-    let memory = world.memory.usage();
-    let index_is_right = index_is_right(&world).await;
-    for program in &mut world.front_ends {
+    service.healthy(&load.key).await;
+    let (seconds, blocks) = (started.elapsed().as_secs(), service.chain.head().number - first);
+    let memory = service.memory.usage();
+    let index_is_right = index_is_right(&service).await;
+    for program in &mut service.front_ends {
         let status = program.end().await;
         assert!(status.success(), "a front end ends with {status}: {}", program.said());
     }
-    let usage = usage(&world).await;
-    let (by_fault, examples) = world.tally.end();
+    let usage = usage(&service).await;
+    let (by_fault, examples) = service.tally.end();
     Some(ServiceReport {
         seed: settings.seed,
         seconds,
@@ -143,35 +143,35 @@ pub(crate) async fn run(settings: Settings) -> Option<ServiceReport> {
 }
 
 /// Lets one fault after another happen; returns those that cannot happen here.
-async fn strike_all(world: &mut RunningService, load: &Load, settings: &Settings) -> Vec<String> {
+async fn strike_all(service: &mut RunningService, load: &Load, settings: &Settings) -> Vec<String> {
     let (mut random, mut left_out) = (Rng::with_seed(settings.seed), Vec::new());
     let count = settings.faults.len();
     for (number, fault) in settings.faults.iter().enumerate() {
         let began = Instant::now();
-        if let Some(lack) = fault.lacks(world) {
+        if let Some(lack) = fault.lacks(service) {
             left_out.push(format!("{}: {lack}", fault.name()));
             continue;
         }
-        world.tally.begin(fault.name());
+        service.tally.begin(fault.name());
         if fault.is_of_store() {
             load.conditions.store_fails();
         }
-        let mut striker = Striker { world, random: &mut random, length: settings.length };
+        let mut striker = Striker { service, random: &mut random, length: settings.length };
         striker.strike(*fault).await;
         let struck = began.elapsed();
-        world.healthy(&load.key).await;
+        service.healthy(&load.key).await;
         let healthy = began.elapsed();
         load.conditions.store_is_well();
-        load.settle(world).await;
+        load.settle(service).await;
         let well = began.elapsed();
         let name = fault.name();
         println!(
             "{} of {count}: {name} for {struck:.1?}, healthy after {healthy:.1?}, events after {well:.1?}",
             number + 1
         );
-        world.tally.begin(CALM);
+        service.tally.begin(CALM);
         while began.elapsed() < settings.interval {
-            world.memory.sample(&world.front_ends);
+            service.memory.sample(&service.front_ends);
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
@@ -179,20 +179,20 @@ async fn strike_all(world: &mut RunningService, load: &Load, settings: &Settings
 }
 
 /// Whether the index has the blocks of the chain.
-async fn index_is_right(world: &RunningService) -> bool {
-    let (first, last) = (world.chain.oldest(), world.chain.head().number);
-    let client = Database::parse(&world.index, client_config()).unwrap().connect().await.unwrap();
+async fn index_is_right(service: &RunningService) -> bool {
+    let (first, last) = (service.chain.oldest(), service.chain.head().number);
+    let client = Database::parse(&service.index, client_config()).unwrap().connect().await.unwrap();
     let query = "SELECT '0x' || encode(hash, 'hex') FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 ORDER BY number";
     let rows = client.query(query, &[&(first as i64), &(last as i64)]).await.unwrap();
     let found: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let expected: Vec<String> =
-        (first..=last).filter_map(|at| Some(world.chain.canonical(at)?.hash.clone())).collect();
+        (first..=last).filter_map(|at| Some(service.chain.canonical(at)?.hash.clone())).collect();
     found == expected
 }
 
 /// How the keys were used, as the clients and the database say.
-async fn usage(world: &RunningService) -> Vec<KeyUse> {
-    let keys = world.balancer.keys.lock().unwrap().clone();
+async fn usage(service: &RunningService) -> Vec<KeyUse> {
+    let keys = service.balancer.keys.lock().unwrap().clone();
     let mut usage = Vec::new();
     for key in keys {
         let id = key.id();
@@ -204,7 +204,7 @@ async fn usage(world: &RunningService) -> Vec<KeyUse> {
             answered: key.answered.load(Ordering::SeqCst),
             unknown: key.unknown.load(Ordering::SeqCst),
             unwritten: key.unwritten.load(Ordering::SeqCst),
-            counted: world.number(&query).await.unwrap() as u64,
+            counted: service.number(&query).await.unwrap() as u64,
         });
     }
     usage

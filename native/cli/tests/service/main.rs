@@ -15,13 +15,13 @@ mod memory;
 mod programs;
 mod report;
 // The tests of a service on many machines use more of it.
+mod running_service;
 #[allow(dead_code)]
 #[path = "../cluster/servers.rs"]
 mod servers;
 mod settings;
 mod tally;
 mod view;
-mod world;
 
 use settings::Settings;
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::TestClient;
 use crate::balancer::CallFailure;
 use crate::conditions::Conditions;
-use crate::world::FRONT_ENDS;
+use crate::running_service::FRONT_ENDS;
 
 /// What a key with a limit was admitted.
 #[derive(Debug, Clone, Default, Serialize)]

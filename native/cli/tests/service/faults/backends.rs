@@ -15,9 +15,9 @@ impl Striker<'_> {
     }
 
     async fn let_be(&mut self, number: usize, mode: Mode) {
-        self.world.backends[number].set(mode);
+        self.service.backends[number].set(mode);
         self.last().await;
-        self.world.backends[number].set(Mode::Honest);
+        self.service.backends[number].set(Mode::Honest);
     }
 
     pub(super) async fn let_backend_lie(&mut self) {
@@ -25,13 +25,13 @@ impl Striker<'_> {
     }
 
     pub(super) async fn let_backend_lag(&mut self) {
-        let head = self.world.chain.head().number;
+        let head = self.service.chain.head().number;
         let number = self.any_backend();
         self.let_be(number, Mode::Lags(head)).await;
     }
 
     pub(super) async fn let_backend_fork(&mut self) {
-        let branch = Arc::new(self.world.chain.fork().await);
+        let branch = Arc::new(self.service.chain.fork().await);
         self.let_be(DISHONEST, Mode::Forks(branch)).await;
     }
 
@@ -42,13 +42,13 @@ impl Striker<'_> {
 
     pub(super) async fn stop_backend(&mut self) {
         let number = self.any_backend();
-        let backend: &ServiceBackend = &self.world.backends[number];
+        let backend: &ServiceBackend = &self.service.backends[number];
         backend.go_away().await;
         self.last().await;
         backend.come_back().await;
     }
 
     pub(super) async fn reorganise(&mut self) {
-        self.world.chain.reorganise(self.length / 3).await;
+        self.service.chain.reorganise(self.length / 3).await;
     }
 }

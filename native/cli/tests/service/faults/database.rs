@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::Striker;
 use crate::chain::FINAL;
 use crate::programs::Program;
+use crate::running_service::number_at;
 use crate::tally::Bad;
-use crate::world::number_at;
 
 /// Blocks of the questions that only the index answers without reading headers.
 const RANGE: u64 = 100;
 
 impl Striker<'_> {
     pub(super) async fn restart_database(&mut self) {
-        let (length, postgres) = (self.length, self.world.postgres.clone());
+        let (length, postgres) = (self.length, self.service.postgres.clone());
         let restart = move || {
             postgres.end("QUIT");
             std::thread::sleep(length);
@@ -23,21 +23,21 @@ impl Striker<'_> {
     }
 
     pub(super) async fn fill_database(&mut self) {
-        self.world.postgres.fill_disk(true);
+        self.service.postgres.fill_disk(true);
         self.last().await;
-        self.world.postgres.fill_disk(false);
+        self.service.postgres.fill_disk(false);
     }
 
     /// A front end alone reads the index of a replica that does not hear of new blocks. A front end that shares keys
     /// cannot use one.
     pub(super) async fn let_replica_lag(&mut self) {
-        if self.world.replica.is_none() {
-            let primary = self.world.postgres.clone();
+        if self.service.replica.is_none() {
+            let primary = self.service.postgres.clone();
             let replica = tokio::task::spawn_blocking(move || primary.replica()).await.unwrap();
-            self.world.replica = Some(replica);
+            self.service.replica = Some(replica);
         }
-        let replica = self.world.replica.as_ref().expect("just started");
-        let database = self.world.index.rsplit('/').next().expect("an address has a database");
+        let replica = self.service.replica.as_ref().expect("just started");
+        let database = self.service.index.rsplit('/').next().expect("an address has a database");
         let address = replica.address(database);
         self.replayed(&address).await;
         replica.execute(database, "SELECT pg_wal_replay_pause()").await;
@@ -60,9 +60,9 @@ impl Striker<'_> {
     }
 
     async fn refuses_keys(&self, address: &str) {
-        let mut command = self.world.serve();
-        command.args(["--keys", "--http-port", "0"]).args(self.world.shared(address));
-        let log = self.world.log("on-replica");
+        let mut command = self.service.serve();
+        command.args(["--keys", "--http-port", "0"]).args(self.service.shared(address));
+        let log = self.service.log("on-replica");
         let mut program = Program::start(command, &log);
         let status = program.ended().await;
         let said = program.said();
@@ -70,16 +70,16 @@ impl Striker<'_> {
     }
 
     async fn answers_from(&self, address: &str) {
-        let mut command = self.world.serve();
+        let mut command = self.service.serve();
         let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         command.args(["--http-port", &port.to_string(), "--index", address]);
-        let mut program = Program::start(command, &self.world.log("on-replica"));
+        let mut program = Program::start(command, &self.service.log("on-replica"));
         program.listening().await;
-        let head = self.world.chain.head().number;
+        let head = self.service.chain.head().number;
         let last = head - FINAL;
-        let first = last.saturating_sub(RANGE).max(self.world.chain.oldest());
+        let first = last.saturating_sub(RANGE).max(self.service.chain.oldest());
         let (from, to) = (format!("{first:#x}"), format!("{last:#x}"));
-        let range = json!([{"address": self.world.chain.contract, "fromBlock": from, "toBlock": to}]);
+        let range = json!([{"address": self.service.chain.contract, "fromBlock": from, "toBlock": to}]);
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": range});
         let post = crate::common::client().post(format!("http://127.0.0.1:{port}/"));
         let post = post.header("content-type", "application/json").body(message.to_string());
@@ -91,10 +91,10 @@ impl Striker<'_> {
                 .map(|log| format!("{} {}", log["blockHash"], log["data"]))
                 .collect()
         };
-        let expected = data(&self.world.chain.ask("eth_getLogs", range).await);
+        let expected = data(&self.service.chain.ask("eth_getLogs", range).await);
         if expected.is_empty() || data(&answer["result"]) != expected {
             let text = format!("logs of blocks {first} to {last} from a replica: {answer:.300}");
-            self.world.tally.bad(Bad::Wrong, 1, &text);
+            self.service.tally.bad(Bad::Wrong, 1, &text);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::world::{RunningService, faketime};
+use crate::running_service::{RunningService, faketime};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -82,9 +82,9 @@ impl Fault {
     }
 
     /// Whether the machine lacks what the fault needs.
-    pub(crate) fn lacks(self, world: &RunningService) -> Option<&'static str> {
+    pub(crate) fn lacks(self, service: &RunningService) -> Option<&'static str> {
         match self {
-            Self::DatabaseFull if !world.small_disk => Some("file systems cannot be mounted here"),
+            Self::DatabaseFull if !service.small_disk => Some("file systems cannot be mounted here"),
             Self::ClocksDiffer if faketime().is_none() => Some("libfaketime is not installed"),
             _ => None,
         }
@@ -92,7 +92,7 @@ impl Fault {
 }
 
 pub(crate) struct Striker<'a> {
-    pub(crate) world: &'a mut RunningService,
+    pub(crate) service: &'a mut RunningService,
     pub(crate) random: &'a mut Rng,
     /// How long a fault lasts.
     pub(crate) length: Duration,

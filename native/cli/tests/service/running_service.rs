@@ -114,7 +114,7 @@ impl RunningService {
         let balancer = Arc::new(Balancer::new(ports.clone(), tally.clone()));
         let place = IndexerPlace { index: &index, backends: &backends, chain: &chain };
         let indexer = Program::start(place.indexer(), &logs.file("indexer"));
-        let mut world = Self {
+        let mut service = Self {
             chain,
             servers,
             postgres,
@@ -130,15 +130,15 @@ impl RunningService {
             ports,
             logs,
         };
-        world.indexed().await;
+        service.indexed().await;
         for turn in 0..FRONT_ENDS {
-            let program = Program::start(world.front_end(turn), &world.log(&format!("front-end-{turn}")));
-            world.front_ends.push(program);
+            let program = Program::start(service.front_end(turn), &service.log(&format!("front-end-{turn}")));
+            service.front_ends.push(program);
         }
-        for program in &mut world.front_ends {
+        for program in &mut service.front_ends {
             program.listening().await;
         }
-        Some(world)
+        Some(service)
     }
 
     /// The file of a program's log.
