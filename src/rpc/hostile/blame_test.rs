@@ -37,9 +37,9 @@ fn requests_about_side_blocks_blame_no_upstream() {
     let top = chains.mine(side, Wish { count: Some(1 << 20), ..Wish::default() });
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
     let balances = [side, top].map(|hash| (BlockSelector::Hash(hash), chains.block(&hash).facts.balance));
-    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let data = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let upstreams = vec![honest(&chain), honest(&chain)];
-    let mut play = Play::new(stage, upstreams, ClientConfig::default(), time);
+    let mut play = Play::new(data, upstreams, ClientConfig::default(), time);
     assert!(play.sync(60_000));
     for (at, balance) in balances {
         let (method, params) = Probe::Balance(at).call();
@@ -68,9 +68,9 @@ fn a_false_proof_of_a_side_block_is_blamed() {
     }
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
     let balance = chains.block(&side).facts.balance;
-    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let data = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let liar = SimulatedUpstream { tricks: vec![UpstreamTrick::OldState], latency: 1, ..honest(&chain) };
-    let mut play = Play::new(stage, vec![liar, honest(&chain)], ClientConfig::default(), time);
+    let mut play = Play::new(data, vec![liar, honest(&chain)], ClientConfig::default(), time);
     assert!(play.sync(60_000));
     let (method, params) = Probe::Balance(BlockSelector::Hash(side)).call();
     assert_eq!(play.send(method, &params)["result"], format!("{balance:#x}"));
@@ -104,11 +104,11 @@ fn incomplete_uncles_of_another_block_blame_no_upstream() {
     }
     assert_eq!(chains.block(&last).uncles.as_ref().map(Vec::len), Some(1));
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
-    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let data = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
     // A node without checks serves the uncle as a block; then all upstreams are asked for its own uncles, by hash and
     // by number.
     let careless = SimulatedUpstream { forger: true, latency: 1, ..honest(&chain) };
-    let mut play = Play::new(stage, vec![careless, honest(&chain)], ClientConfig::default(), time);
+    let mut play = Play::new(data, vec![careless, honest(&chain)], ClientConfig::default(), time);
     assert!(play.sync(60_000));
     play.run(20_000);
     let (method, params) = Probe::Uncle(BlockSelector::Hash(main), 0).call();
@@ -132,11 +132,11 @@ fn a_false_location_in_a_young_block_hides_no_transaction() {
     let (chain, apart) = (chains.branch(main), chains.branch(other));
     for first in [
         SimulatedUpstream { latency: 1, ..honest(&apart) },
-        SimulatedUpstream { latency: 1, tricks: vec![UpstreamTrick::NewPlace], ..honest(&chain) },
+        SimulatedUpstream { latency: 1, tricks: vec![UpstreamTrick::NewLocation], ..honest(&chain) },
     ] {
-        let stage = ScenarioData { chains: chains.clone(), foreign: Vec::new(), false_tops: Vec::new() };
+        let data = ScenarioData { chains: chains.clone(), foreign: Vec::new(), false_tops: Vec::new() };
         let config = ClientConfig { min_depth: 1, ..ClientConfig::default() };
-        let mut play = Play::new(stage, vec![first, honest(&chain)], config, time);
+        let mut play = Play::new(data, vec![first, honest(&chain)], config, time);
         assert!(play.sync(60_000));
         play.run(20_000);
         assert_eq!(play.head(), Some(main));
@@ -161,9 +161,9 @@ fn an_upstream_on_a_longer_but_lighter_branch_is_asked_last() {
     }
     let time = chains.block(&other).header.timestamp;
     let (chain, longer) = (chains.branch(main), chains.branch(other));
-    let stage = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let data = ScenarioData { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let upstreams = vec![SimulatedUpstream { latency: 1, ..honest(&longer) }, honest(&chain)];
-    let mut play = Play::new(stage, upstreams, ClientConfig::default(), time);
+    let mut play = Play::new(data, upstreams, ClientConfig::default(), time);
     assert!(play.sync(60_000));
     play.run(20_000);
     assert_eq!((play.head(), play.client.sync().roster()), (Some(main), vec![1, 0]));

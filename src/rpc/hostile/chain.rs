@@ -299,8 +299,8 @@ impl Chains {
     pub(super) fn draft(&mut self, parent: B256, wish: &Wish) -> (Header, Facts, Vec<Receipt>) {
         let above = self.block(&parent).clone();
         let mut nonces = above.facts.nonces.clone();
-        for place in &wish.transactions {
-            let sent = &signed()[*place];
+        for position in &wish.transactions {
+            let sent = &signed()[*position];
             nonces.insert(sent.sender, sent.nonce + 1);
         }
         let receipts = receipts(&wish.transactions);
@@ -315,7 +315,7 @@ impl Chains {
         header.gas_used = receipts.iter().map(|receipt| receipt.gas_used).sum();
         header.logs_bloom = receipts.iter().fold(Bloom::ZERO, |all, receipt| all | receipt.logs_bloom);
         let transactions: Vec<Transaction> =
-            wish.transactions.iter().map(|place| signed()[*place].transaction.clone()).collect();
+            wish.transactions.iter().map(|position| signed()[*position].transaction.clone()).collect();
         let empty = transactions.is_empty();
         header.transactions_root =
             if empty { EMPTY_ROOT } else { transactions_root(&transactions, NodeFormat::Rskip107) };
@@ -359,11 +359,11 @@ impl Chains {
     pub(super) fn transactions(&self, parent: B256, random: &mut Rng, most: u64) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
         for _ in 0..random.u64(..most + 1) {
-            let place = random.usize(..signed().len());
-            let sent = &signed()[place];
+            let position = random.usize(..signed().len());
+            let sent = &signed()[position];
             let twice = chosen.iter().any(|other| signed()[*other].sender == sent.sender);
             if !twice && self.nonce(parent, &sent.sender) == sent.nonce {
-                chosen.push(place);
+                chosen.push(position);
             }
         }
         chosen
@@ -379,9 +379,9 @@ pub(super) fn uncle_work(block: &ScenarioBlock) -> Option<U256> {
 /// One receipt for each transaction, with a log that contains the transaction's hash.
 fn receipts(transactions: &[usize]) -> Vec<Receipt> {
     let mut gas = 0;
-    let mut receipt = |place: &usize| {
+    let mut receipt = |position: &usize| {
         gas += 30_000;
-        let topics = vec![B256::repeat_byte(0x77), signed()[*place].hash];
+        let topics = vec![B256::repeat_byte(0x77), signed()[*position].hash];
         let log = Log { address: CONTRACT, topics, data: Bytes::new() };
         Receipt::new(true, gas, 30_000, vec![log])
     };

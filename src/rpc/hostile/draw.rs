@@ -49,8 +49,8 @@ pub(super) struct Drawn {
 }
 
 /// The upstreams of a scenario.
-pub(super) struct Cast {
-    pub(super) stage: ScenarioData,
+pub(super) struct ScenarioUpstreams {
+    pub(super) data: ScenarioData,
     pub(super) upstreams: Vec<SimulatedUpstream>,
     pub(super) honest: bool,
 }
@@ -193,9 +193,9 @@ pub(super) fn store(random: &mut Rng, chains: &mut Chains, drawn: &mut Drawn) ->
     let hand = *random.choice(&HANDS).unwrap();
     let branch = chains.branch(drawn.attack.filter(|_| random.u64(..100) < 40).unwrap_or(drawn.main));
     // The newest block is left out, so that headers written on top weigh less than the honest chain.
-    let place = (branch.len() as u64 - 1).saturating_sub(1 + random.u64(..3)).max(1);
+    let position = (branch.len() as u64 - 1).saturating_sub(1 + random.u64(..3)).max(1);
     drawn.hand = Some(hand);
-    let pages = written(hand, chains, branch[place as usize], random);
+    let pages = written(hand, chains, branch[position as usize], random);
     // The headers written on top may have as much work as the honest chain.
     let most = chains.all().map(|block| chains.work(block.hash())).max().unwrap();
     while chains.work(drawn.main) < most {
@@ -261,16 +261,16 @@ fn false_tops(random: &mut Rng, chains: &Chains, tip: B256, easy: bool) -> Vec<S
 }
 
 /// Draws the upstreams, of which some may be honest.
-pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast {
+pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> ScenarioUpstreams {
     let foreign = foreign(random, &mut chains, drawn);
     let long = matches!(drawn.setting, ScenarioKind::Long | ScenarioKind::Eclipsed);
     let least = if drawn.setting == ScenarioKind::Unsynced { 2 } else { 1 };
     let count = least + random.u64(..4 - least);
     let honest = drawn.setting == ScenarioKind::Long || random.u64(..100) < 65;
-    let place = random.u64(..count);
+    let position = random.u64(..count);
     let mut tops = Vec::new();
     let upstreams = (0..count).map(|index| {
-        let honest = honest && (index == place || random.u64(..100) < 15);
+        let honest = honest && (index == position || random.u64(..100) < 15);
         let binary = match random.u64(..4) {
             0 => Some(true),
             // Without the uncles that the response should contain.
@@ -280,7 +280,7 @@ pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast 
         let mut tricks = Vec::new();
         if !honest {
             tricks.extend((0..random.u64(..3)).map(|_| *random.choice(&TRICKS).unwrap()));
-            tricks.extend((random.u64(..100) < 6).then_some(UpstreamTrick::NewPlace));
+            tricks.extend((random.u64(..100) < 6).then_some(UpstreamTrick::NewLocation));
         }
         let tip = match drawn.attack {
             Some(attack) if !honest && random.u64(..100) < 60 => attack,
@@ -306,11 +306,11 @@ pub(super) fn cast(random: &mut Rng, mut chains: Chains, drawn: &Drawn) -> Cast 
     // An upstream on the honest chain without any trick is honest too.
     let useful = |upstream: &SimulatedUpstream| upstream.is_honest() && upstream.latency <= TIMELY;
     let honest = upstreams.iter().any(|who| useful(who) && who.chain.last() == Some(&drawn.main));
-    Cast { stage: ScenarioData { chains, foreign, false_tops: tops }, upstreams, honest }
+    ScenarioUpstreams { data: ScenarioData { chains, foreign, false_tops: tops }, upstreams, honest }
 }
 
-fn at(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> BlockSelector {
-    let chains = &stage.chains;
+fn at(random: &mut Rng, data: &ScenarioData, drawn: &Drawn) -> BlockSelector {
+    let chains = &data.chains;
     let branch = chains.branch(drawn.main);
     let hash = |random: &mut Rng| match random.u64(..20) {
         0..7 => *random.choice(&branch).unwrap(),
@@ -320,7 +320,7 @@ fn at(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> BlockSelector {
             if off.is_empty() { drawn.main } else { *random.choice(&off).unwrap() }
         }
         7..14 => drawn.attack.unwrap_or(drawn.main),
-        14..18 => random.choice(&stage.foreign).unwrap().header.hash(),
+        14..18 => random.choice(&data.foreign).unwrap().header.hash(),
         18 => random.choice(&chains.below).unwrap().hash(),
         _ => B256::repeat_byte(0x98),
     };
@@ -337,10 +337,10 @@ fn at(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> BlockSelector {
 }
 
 /// Draws a request about the scenario.
-pub(super) fn probe(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> Probe {
-    let chains = &stage.chains;
-    let at = at(random, stage, drawn);
-    let place = match random.u64(..100) < 70 {
+pub(super) fn probe(random: &mut Rng, data: &ScenarioData, drawn: &Drawn) -> Probe {
+    let chains = &data.chains;
+    let at = at(random, data, drawn);
+    let position = match random.u64(..100) < 70 {
         // Mostly a transaction that some block contains.
         true => {
             let mut mined: Vec<usize> = chains.all().flat_map(|block| block.transactions.clone()).collect();
@@ -357,7 +357,7 @@ pub(super) fn probe(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> Pr
         },
         4..7 => Probe::Balance(at),
         7..9 => Probe::Cell(at),
-        9 => Probe::Nonce(at, place),
+        9 => Probe::Nonce(at, position),
         10..13 => {
             let top = match at {
                 BlockSelector::Hash(hash) | BlockSelector::Map(hash, _) => {
@@ -372,8 +372,8 @@ pub(super) fn probe(random: &mut Rng, stage: &ScenarioData, drawn: &Drawn) -> Pr
         14 => Probe::Uncle(at, random.usize(..3)),
         15 => Probe::TransactionCount(at),
         16..18 => Probe::Verification(at),
-        18..20 => Probe::Transaction(place, random.u64(..100) < 40),
-        20..22 => Probe::Receipt(place, random.u64(..100) < 40),
+        18..20 => Probe::Transaction(position, random.u64(..100) < 40),
+        20..22 => Probe::Receipt(position, random.u64(..100) < 40),
         22 => Probe::UnknownTransaction,
         23 => {
             let head = chains.block(&drawn.main).number();

@@ -18,7 +18,7 @@ use fastrand::Rng;
 use serde_json::json;
 
 use self::{
-    draw::{Cast, Drawn, ScenarioKind},
+    draw::{Drawn, ScenarioKind, ScenarioUpstreams},
     oracle::{ClientKnowledge, Probe, Verdict},
     play::Play,
     store::Hand,
@@ -82,7 +82,7 @@ impl ScenarioRun<'_> {
     /// upstream.
     fn check_head(&self) {
         let Some(head) = self.play.head() else { return };
-        if !self.closed && self.play.stage.chains.get(&head).is_none_or(|block| !block.shows_work) {
+        if !self.closed && self.play.data.chains.get(&head).is_none_or(|block| !block.shows_work) {
             self.fail(&format!("the head {head} was not mined"));
         }
         if self.honest && !self.closed && head != self.drawn.main {
@@ -91,7 +91,7 @@ impl ScenarioRun<'_> {
     }
 
     fn ask(&mut self, probe: Probe) {
-        let chains = &self.play.stage.chains;
+        let chains = &self.play.data.chains;
         let Some(head) = self
             .play
             .head()
@@ -112,7 +112,7 @@ impl ScenarioRun<'_> {
         let answer = self.play.send(method, &params);
         let took = self.play.now - began;
         let seen = ClientKnowledge {
-            stage: &self.play.stage,
+            data: &self.play.data,
             branch,
             closed: self.closed,
             min_depth: self.config.min_depth,
@@ -138,7 +138,7 @@ impl ScenarioRun<'_> {
 
     fn ask_some(&mut self, count: u64) {
         for _ in 0..count {
-            let probe = draw::probe(&mut self.random, &self.play.stage, &self.drawn);
+            let probe = draw::probe(&mut self.random, &self.play.data, &self.drawn);
             self.ask(probe);
         }
     }
@@ -146,11 +146,11 @@ impl ScenarioRun<'_> {
     /// Extends the honest chain, perhaps by replacing its last blocks. Upstreams on that chain follow.
     fn grow(&mut self) {
         let filter = self.play.send("eth_newBlockFilter", &json!([]));
-        let before = self.play.stage.chains.branch(self.drawn.main);
+        let before = self.play.data.chains.branch(self.drawn.main);
         let back = if self.random.u64(..100) < 30 { self.random.usize(..3) } else { 0 };
-        let chains = &mut self.play.stage.chains;
-        let place = before.len().saturating_sub(1 + back).max(1).min(before.len() - 1);
-        let (old, mut tip) = (self.drawn.main, before[place]);
+        let chains = &mut self.play.data.chains;
+        let position = before.len().saturating_sub(1 + back).max(1).min(before.len() - 1);
+        let (old, mut tip) = (self.drawn.main, before[position]);
         while tip == old || chains.work(tip) <= chains.work(old) {
             tip = draw::block(&mut self.random, chains, tip);
         }
@@ -168,10 +168,10 @@ impl ScenarioRun<'_> {
         let depth = self.config.min_depth as usize;
         let known = self.honest && back == 0 && before.len() > depth;
         if known {
-            let told = self.play.send("eth_getFilterChanges", &json!([filter["result"]]));
+            let changes = self.play.send("eth_getFilterChanges", &json!([filter["result"]]));
             let expected = &after[before.len() - depth..after.len() - depth];
-            if told["result"] != json!(expected) {
-                self.fail(&format!("filter {filter} tells {told} instead of {expected:?}"));
+            if changes["result"] != json!(expected) {
+                self.fail(&format!("filter {filter} reports {changes} instead of {expected:?}"));
             }
         }
     }
@@ -198,11 +198,11 @@ fn scenario(seed: u64, tally: &mut ScenarioTally) {
     let (mut chains, mut drawn) = draw::draw(&mut random);
     let pages = draw::store(&mut random, &mut chains, &mut drawn);
     let config = draw::config(&mut random, drawn.setting);
-    let Cast { stage, upstreams, honest } = draw::cast(&mut random, chains, &drawn);
-    let time = stage.chains.all().map(|block| block.header.timestamp).max().unwrap();
+    let ScenarioUpstreams { data, upstreams, honest } = draw::cast(&mut random, chains, &drawn);
+    let time = data.chains.all().map(|block| block.header.timestamp).max().unwrap();
     let late =
         if drawn.setting == ScenarioKind::Stale { config.max_age + 1 + random.u64(..10_000) } else { 0 };
-    let play = Play::new(stage, upstreams, config.clone(), time + late);
+    let play = Play::new(data, upstreams, config.clone(), time + late);
     let mut run = ScenarioRun { seed, play, random, drawn, config, closed: true, honest, tally };
     if let Some(pages) = &pages {
         let outcome = run.play.restore(pages);

@@ -60,8 +60,8 @@ pub(super) enum Probe {
 
 impl Probe {
     pub(super) fn call(&self) -> (&'static str, Value) {
-        let raw = |place: usize, whole: bool| {
-            let sent = &signed()[place];
+        let raw = |position: usize, whole: bool| {
+            let sent = &signed()[position];
             match whole {
                 true => json!([sent.hash, hex::encode_prefixed(sent.transaction.encode())]),
                 false => json!([sent.hash]),
@@ -73,8 +73,8 @@ impl Probe {
             Self::BlockByHash(hash) => ("eth_getBlockByHash", json!([hash, false])),
             Self::Balance(at) => ("eth_getBalance", json!([RICH, at.to_json()])),
             Self::Cell(at) => ("eth_getStorageAt", json!([CONTRACT, "0x0", at.to_json()])),
-            Self::Nonce(at, place) => {
-                ("eth_getTransactionCount", json!([signed()[place].sender, at.to_json()]))
+            Self::Nonce(at, position) => {
+                ("eth_getTransactionCount", json!([signed()[position].sender, at.to_json()]))
             }
             Self::CallHash(at, number) => {
                 let call = json!({ "to": CONTRACT, "data": format!("{:#066x}", U256::from(number)) });
@@ -93,8 +93,8 @@ impl Probe {
             }
             Self::TransactionCount(at) => ("eth_getBlockTransactionCountByNumber", json!([at.to_json()])),
             Self::Verification(at) => ("rootlight_verification", json!([at.to_json()])),
-            Self::Transaction(place, whole) => ("eth_getTransactionByHash", raw(place, whole)),
-            Self::Receipt(place, whole) => ("eth_getTransactionReceipt", raw(place, whole)),
+            Self::Transaction(position, whole) => ("eth_getTransactionByHash", raw(position, whole)),
+            Self::Receipt(position, whole) => ("eth_getTransactionReceipt", raw(position, whole)),
             Self::UnknownTransaction => ("eth_getTransactionByHash", json!([B256::repeat_byte(0x99)])),
             Self::Logs(from, to) => {
                 ("eth_getLogs", json!([{ "fromBlock": from.to_json(), "toBlock": to.to_json() }]))
@@ -122,7 +122,7 @@ pub(super) enum Verdict {
 
 /// What the client can know when it answers.
 pub(super) struct ClientKnowledge<'a> {
-    pub(super) stage: &'a ScenarioData,
+    pub(super) data: &'a ScenarioData,
     /// The client's chain, from the checkpoint to its head.
     pub(super) branch: Vec<B256>,
     /// Whether the gate must refuse every request.
@@ -149,15 +149,15 @@ enum SelectedBlock<'a> {
 
 impl<'a> ClientKnowledge<'a> {
     fn head(&self) -> &'a ScenarioBlock {
-        self.stage.chains.block(self.branch.last().unwrap())
+        self.data.chains.block(self.branch.last().unwrap())
     }
 
     fn at(&self, number: u64) -> SelectedBlock<'a> {
-        match number.checked_sub(START).map(|place| self.branch.get(place as usize)) {
-            Some(Some(hash)) => SelectedBlock::Block(self.stage.chains.block(hash)),
+        match number.checked_sub(START).map(|position| self.branch.get(position as usize)) {
+            Some(Some(hash)) => SelectedBlock::Block(self.data.chains.block(hash)),
             Some(None) => SelectedBlock::Nothing,
             None => {
-                let mut below = self.stage.chains.below.iter();
+                let mut below = self.data.chains.below.iter();
                 below
                     .find(|header| header.number == number)
                     .map_or(SelectedBlock::Unproven, SelectedBlock::Below)
@@ -166,8 +166,8 @@ impl<'a> ClientKnowledge<'a> {
     }
 
     fn by_hash(&self, hash: B256) -> SelectedBlock<'a> {
-        let mut below = self.stage.chains.below.iter();
-        match (self.stage.chains.get(&hash), below.find(|header| header.hash() == hash)) {
+        let mut below = self.data.chains.below.iter();
+        match (self.data.chains.get(&hash), below.find(|header| header.hash() == hash)) {
             (Some(block), _) => SelectedBlock::Block(block),
             (None, Some(header)) => SelectedBlock::Below(header),
             (None, None) => SelectedBlock::Unproven,
@@ -205,9 +205,9 @@ impl<'a> ClientKnowledge<'a> {
     fn logs(block: &ScenarioBlock) -> Vec<Value> {
         let mut index = 0;
         let mut all = Vec::new();
-        for (place, receipt) in block.transactions.iter().zip(&block.receipts) {
+        for (position, receipt) in block.transactions.iter().zip(&block.receipts) {
             for _ in &receipt.logs {
-                all.push(json!([block.hash(), signed()[*place].hash, format!("{index:#x}")]));
+                all.push(json!([block.hash(), signed()[*position].hash, format!("{index:#x}")]));
                 index += 1;
             }
         }
@@ -228,8 +228,8 @@ impl<'a> ClientKnowledge<'a> {
             return allowed;
         }
         match *probe {
-            Probe::Transaction(place, _) | Probe::Receipt(place, _) => {
-                return self.judge_transaction(place, result, level);
+            Probe::Transaction(position, _) | Probe::Receipt(position, _) => {
+                return self.judge_transaction(position, result, level);
             }
             Probe::UnknownTransaction => {
                 let marked = result.is_null() && level == Some("unproven-absence");
@@ -267,7 +267,7 @@ impl<'a> ClientKnowledge<'a> {
                 }
                 SelectedBlock::Block(block) if level == Some("unproven-absence") => {
                     // If no upstream serves it, all upstreams report that a side block does not exist.
-                    let shown = self.honest && self.stage.chains.is_valid(block.hash());
+                    let shown = self.honest && self.data.chains.is_valid(block.hash());
                     let gone = is_none(result) && !shown;
                     return if gone { Verdict::Marked } else { Verdict::Wrong("reported as absent") };
                 }
@@ -291,15 +291,15 @@ impl<'a> ClientKnowledge<'a> {
             _ if self.closed => false,
             Probe::Height => true,
             Probe::Trace(_) | Probe::UnknownTransaction => false,
-            Probe::Transaction(place, _) | Probe::Receipt(place, _) => {
-                self.mined(place).is_some_and(|block| self.depth(block) >= self.min_depth)
+            Probe::Transaction(position, _) | Probe::Receipt(position, _) => {
+                self.mined(position).is_some_and(|block| self.depth(block) >= self.min_depth)
             }
             Probe::Logs(from, to) => {
                 let open = |at| matches!(self.find(at), SelectedBlock::Block(_));
                 open(from) && open(to)
             }
             Probe::CallHash(at, number) => {
-                let far = number < START - self.stage.chains.below.len() as u64;
+                let far = number < START - self.data.chains.below.len() as u64;
                 !far && matches!(self.find(at), SelectedBlock::Block(block) if self.reachable(block))
             }
             _ => match probe.at().map(|at| self.find(at)) {
@@ -330,23 +330,23 @@ impl<'a> ClientKnowledge<'a> {
 
     /// Whether a block is on the chain, or on a branch short enough to be connected to it.
     fn reachable(&self, block: &ScenarioBlock) -> bool {
-        if !self.branch.contains(&block.hash()) && !self.stage.chains.is_valid(block.hash()) {
+        if !self.branch.contains(&block.hash()) && !self.data.chains.is_valid(block.hash()) {
             return false;
         }
-        let branch = self.stage.chains.branch(block.hash());
+        let branch = self.data.chains.branch(block.hash());
         branch.iter().filter(|hash| !self.branch.contains(hash)).count() <= crate::light::MAX_BRANCH
     }
 
-    fn mined(&self, place: usize) -> Option<&'a ScenarioBlock> {
-        let mut blocks = self.branch.iter().map(|hash| &**self.stage.chains.block(hash));
-        blocks.find(|block| block.transactions.contains(&place))
+    fn mined(&self, position: usize) -> Option<&'a ScenarioBlock> {
+        let mut blocks = self.branch.iter().map(|hash| &**self.data.chains.block(hash));
+        blocks.find(|block| block.transactions.contains(&position))
     }
 
-    fn judge_transaction(&self, place: usize, result: &Value, level: Option<&str>) -> Verdict {
-        let sent = &signed()[place];
+    fn judge_transaction(&self, position: usize, result: &Value, level: Option<&str>) -> Verdict {
+        let sent = &signed()[position];
         let marked = level == Some("unproven-absence");
         let absent = result.is_null() || result["blockHash"].is_null();
-        match self.mined(place) {
+        match self.mined(position) {
             Some(block) if absent => {
                 let deep = self.depth(block) >= self.min_depth;
                 match marked {
@@ -358,7 +358,7 @@ impl<'a> ClientKnowledge<'a> {
                 }
             }
             Some(block) => {
-                let index = block.transactions.iter().position(|other| *other == place).unwrap();
+                let index = block.transactions.iter().position(|other| *other == position).unwrap();
                 let deep = self.depth(block) >= self.min_depth;
                 let hash = result.get("hash").or(result.get("transactionHash"));
                 let logs = result.get("logs").is_none_or(|logs| {
@@ -376,7 +376,7 @@ impl<'a> ClientKnowledge<'a> {
             }
             None if !absent => Verdict::Wrong("mined nowhere"),
             None => {
-                let next = self.stage.chains.nonce(self.head().hash(), &sent.sender);
+                let next = self.data.chains.nonce(self.head().hash(), &sent.sender);
                 // Once the nonce is used, nothing proves whether the transaction is mined.
                 match marked || next <= sent.nonce {
                     true => Verdict::Right,
@@ -393,10 +393,10 @@ impl<'a> ClientKnowledge<'a> {
         };
         let deepest = self.head().number().saturating_sub(self.min_depth);
         let (from, to) = (number(from), number(to).min(deepest));
-        let blocks = self.branch.iter().map(|hash| self.stage.chains.block(hash));
+        let blocks = self.branch.iter().map(|hash| self.data.chains.block(hash));
         let within = blocks.filter(|block| (from..=to).contains(&block.number()));
         let expected: Vec<Value> = within.flat_map(|block| Self::logs(block)).collect();
-        told_logs(result) == expected
+        answered_logs(result) == expected
     }
 
     fn judge_block(&self, probe: &Probe, block: &ScenarioBlock, result: &Value) -> Verdict {
@@ -405,20 +405,20 @@ impl<'a> ClientKnowledge<'a> {
             Probe::Block(_) | Probe::BlockByHash(_) => self.is_block(block, result),
             Probe::Balance(_) => *result == json!(format!("{:#x}", facts.balance)),
             Probe::Cell(_) => {
-                let told = result.as_str().and_then(|text| text.parse::<U256>().ok());
-                told == Some(facts.cell)
+                let answer = result.as_str().and_then(|text| text.parse::<U256>().ok());
+                answer == Some(facts.cell)
             }
-            Probe::Nonce(_, place) => {
-                let nonce = self.stage.chains.nonce(block.hash(), &signed()[place].sender);
+            Probe::Nonce(_, position) => {
+                let nonce = self.data.chains.nonce(block.hash(), &signed()[position].sender);
                 *result == json!(format!("{nonce:#x}"))
             }
             Probe::CallHash(_, number) => {
-                let own = self.stage.chains.branch(block.hash());
-                let above = number.checked_sub(START).map(|place| own.get(place as usize).copied());
+                let own = self.data.chains.branch(block.hash());
+                let above = number.checked_sub(START).map(|position| own.get(position as usize).copied());
                 let hash = match above {
                     Some(hash) => hash,
                     None => {
-                        let mut below = self.stage.chains.below.iter();
+                        let mut below = self.data.chains.below.iter();
                         below.find(|header| header.number == number).map(|header| header.hash())
                     }
                 };
@@ -435,7 +435,7 @@ impl<'a> ClientKnowledge<'a> {
             },
             Probe::TransactionCount(_) => *result == json!(format!("{:#x}", block.transactions.len())),
             Probe::Verification(_) => self.is_verification(block, result),
-            Probe::LogsOf(_) => told_logs(result) == Self::logs(block),
+            Probe::LogsOf(_) => answered_logs(result) == Self::logs(block),
             Probe::Trace(_) => true,
             _ => unreachable!("{probe:?}"),
         };
@@ -445,8 +445,9 @@ impl<'a> ClientKnowledge<'a> {
     fn is_block(&self, block: &ScenarioBlock, shown: &Value) -> bool {
         let uncles: Option<Vec<B256>> =
             block.uncles.as_ref().map(|uncles| uncles.iter().map(SealedHeader::hash).collect());
-        let transactions: Vec<B256> = block.transactions.iter().map(|place| signed()[*place].hash).collect();
-        let total = self.stage.chains.total(block.hash()).map(|total| json!(format!("{total:#x}")));
+        let transactions: Vec<B256> =
+            block.transactions.iter().map(|position| signed()[*position].hash).collect();
+        let total = self.data.chains.total(block.hash()).map(|total| json!(format!("{total:#x}")));
         let total_fits =
             shown["totalDifficulty"].is_null() || Some(&shown["totalDifficulty"]) == total.as_ref();
         let none = ["CoinbaseTransaction", "MerkleProof"]
@@ -458,20 +459,20 @@ impl<'a> ClientKnowledge<'a> {
             && total_fits
     }
 
-    fn is_verification(&self, block: &ScenarioBlock, told: &Value) -> bool {
+    fn is_verification(&self, block: &ScenarioBlock, answer: &Value) -> bool {
         let canonical = self.branch.contains(&block.hash());
-        let chains = &self.stage.chains;
+        let chains = &self.data.chains;
         let on_top = chains.work(self.head().hash()).saturating_sub(chains.work(block.hash()));
         let at_most = |value: &Value, most: U256| {
             value.as_str().is_none_or(|text| text.parse::<U256>().is_ok_and(|work| work <= most))
         };
-        told["blockHash"] == json!(block.hash())
-            && told["level"] == "verified"
-            && told["canonical"] == json!(canonical)
-            && told["depth"] == json!(format!("{:#x}", self.depth(block)))
-            && (canonical || told["workOnTop"].is_null())
-            && at_most(&told["workOnTop"], on_top)
-            && at_most(&told["headerWork"], chains.work(block.hash()))
+        answer["blockHash"] == json!(block.hash())
+            && answer["level"] == "verified"
+            && answer["canonical"] == json!(canonical)
+            && answer["depth"] == json!(format!("{:#x}", self.depth(block)))
+            && (canonical || answer["workOnTop"].is_null())
+            && at_most(&answer["workOnTop"], on_top)
+            && at_most(&answer["headerWork"], chains.work(block.hash()))
     }
 }
 
@@ -528,7 +529,7 @@ fn is_none(result: &Value) -> bool {
     result.is_null() || *result == json!([])
 }
 
-fn told_logs(result: &Value) -> Vec<Value> {
+fn answered_logs(result: &Value) -> Vec<Value> {
     let logs = result.as_array().into_iter().flatten();
     logs.map(|log| json!([log["blockHash"], log["transactionHash"], log["logIndex"]])).collect()
 }

@@ -17,14 +17,14 @@ const TIMEOUT: u64 = 10_000;
 
 pub(super) struct Play {
     pub(super) client: Client,
-    pub(super) stage: ScenarioData,
+    pub(super) data: ScenarioData,
     pub(super) upstreams: Vec<SimulatedUpstream>,
     /// Milliseconds since the start.
     pub(super) now: u64,
     /// Wall clock at the start, in seconds.
     pub(super) epoch: u64,
     /// The last wall-clock time that was passed to the client, in seconds.
-    pub(super) told: u64,
+    pub(super) last_unix: u64,
     due: Vec<(u64, Option<Vec<UpstreamRequest>>)>,
     /// Whether an upstream got a request while the client's head was not its own.
     apart: Vec<bool>,
@@ -32,7 +32,7 @@ pub(super) struct Play {
 
 impl Play {
     pub(super) fn new(
-        stage: ScenarioData,
+        data: ScenarioData,
         upstreams: Vec<SimulatedUpstream>,
         config: ClientConfig,
         epoch: u64,
@@ -40,12 +40,12 @@ impl Play {
         let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
         let config = ClientConfig { version: "Rootlight/test".into(), upstreams: names, ..config };
         let network = super::chain::network().clone();
-        let checkpoint = stage.chains.checkpoint();
+        let checkpoint = data.chains.checkpoint();
         let options = SyncOptions { backfill: super::chain::BELOW, ..SyncOptions::default() };
         let client = Client::with_upstreams(network, checkpoint, config, options);
         let due = upstreams.iter().map(|_| (0, None)).collect();
         let apart = vec![false; upstreams.len()];
-        Self { client, stage, upstreams, now: 0, epoch, told: 0, due, apart }
+        Self { client, data, upstreams, now: 0, epoch, last_unix: 0, due, apart }
     }
 
     pub(super) fn restore(&mut self, pages: &[Vec<u8>]) -> Result<Option<u64>, HeaderStoreFault> {
@@ -64,8 +64,8 @@ impl Play {
     }
 
     fn moment(&mut self) -> Now {
-        self.told = self.epoch + self.now / 1_000;
-        Now { unix: self.told, millis: self.now }
+        self.last_unix = self.epoch + self.now / 1_000;
+        Now { unix: self.last_unix, millis: self.now }
     }
 
     fn ask(&mut self, upstream: usize, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
@@ -74,7 +74,7 @@ impl Play {
             let late = || Err(RequestFailure::Transport("timed out".into()));
             return calls.iter().map(|_| late()).collect();
         }
-        calls.iter().map(|call| who.answer(&self.stage, call)).collect()
+        calls.iter().map(|call| who.answer(&self.data, call)).collect()
     }
 
     /// Lets the next of the first `among` upstreams take its turn. Returns `false` past the limit.

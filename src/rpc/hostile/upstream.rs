@@ -31,11 +31,11 @@ pub(super) enum UpstreamTrick {
     /// Reports that mined transactions are pending.
     SaysPending,
     /// Reports transactions in a block below the checkpoint.
-    OldPlace,
+    OldLocation,
     /// Reports transactions in the block before theirs.
-    WrongPlace,
+    WrongLocation,
     /// Reports transactions in its newest block.
-    NewPlace,
+    NewLocation,
     /// Shows replaced transactions as pending.
     ShowsReplaced,
     /// Reports that blocks requested by hash do not exist.
@@ -70,8 +70,8 @@ pub(super) const TRICKS: [UpstreamTrick; 20] = [
     UpstreamTrick::Digits(30),
     UpstreamTrick::NoTransactions,
     UpstreamTrick::SaysPending,
-    UpstreamTrick::OldPlace,
-    UpstreamTrick::WrongPlace,
+    UpstreamTrick::OldLocation,
+    UpstreamTrick::WrongLocation,
     UpstreamTrick::ShowsReplaced,
     UpstreamTrick::NoBlocks,
     UpstreamTrick::HidesUncles,
@@ -141,7 +141,7 @@ impl SimulatedUpstream {
         self.tricks.contains(&trick)
     }
 
-    pub(super) fn answer(&mut self, stage: &ScenarioData, call: &UpstreamRequest) -> UpstreamResponse {
+    pub(super) fn answer(&mut self, data: &ScenarioData, call: &UpstreamRequest) -> UpstreamResponse {
         for trick in self.tricks.clone() {
             match trick {
                 UpstreamTrick::Silent => return failed("timed out"),
@@ -152,15 +152,15 @@ impl SimulatedUpstream {
             }
         }
         let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
-        let value = self.says(stage, call.method, &params)?;
+        let value = self.response(data, call.method, &params)?;
         let mut text = value.to_string();
         for trick in self.tricks.clone() {
             match trick {
                 UpstreamTrick::Truncated if self.random.u64(..100) < 40 => text.truncate(text.len() / 2),
                 UpstreamTrick::Digits(percent) if self.random.u64(..100) < percent => {
-                    let place = self.random.usize(..text.len());
-                    let digit = if text.as_bytes()[place] == b'1' { "2" } else { "1" };
-                    text.replace_range(place..=place, digit);
+                    let index = self.random.usize(..text.len());
+                    let digit = if text.as_bytes()[index] == b'1' { "2" } else { "1" };
+                    text.replace_range(index..=index, digit);
                 }
                 _ => {}
             }
@@ -169,59 +169,59 @@ impl SimulatedUpstream {
     }
 
     /// Its block at a height.
-    fn at<'a>(&self, stage: &'a ScenarioData, number: u64) -> Option<&'a ScenarioBlock> {
-        let first = stage.chains.base.number();
-        let place = usize::try_from(number.checked_sub(first)?).ok()?;
-        self.chain.get(place).map(|hash| &**stage.chains.block(hash))
+    fn at<'a>(&self, data: &'a ScenarioData, number: u64) -> Option<&'a ScenarioBlock> {
+        let first = data.chains.base.number();
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.chain.get(index).map(|hash| &**data.chains.block(hash))
     }
 
     /// Its header at a height, also below the checkpoint and above the mined blocks.
-    fn header_at(&self, stage: &ScenarioData, number: u64) -> Option<SealedHeader> {
-        let header = match self.at(stage, number) {
+    fn header_at(&self, data: &ScenarioData, number: u64) -> Option<SealedHeader> {
+        let header = match self.at(data, number) {
             Some(block) => block.header.clone(),
-            None if number < stage.chains.base.number() => {
-                stage.chains.below.iter().find(|header| header.number == number)?.clone()
+            None if number < data.chains.base.number() => {
+                data.chains.below.iter().find(|header| header.number == number)?.clone()
             }
-            None => self.false_top(stage, number)?.clone(),
+            None => self.false_top(data, number)?.clone(),
         };
-        Some(self.shown(stage, header))
+        Some(self.shown(data, header))
     }
 
-    fn false_top<'a>(&self, stage: &'a ScenarioData, number: u64) -> Option<&'a SealedHeader> {
+    fn false_top<'a>(&self, data: &'a ScenarioData, number: u64) -> Option<&'a SealedHeader> {
         let tops = self.does(UpstreamTrick::NoWork) || self.does(UpstreamTrick::EasyWork);
         let parent = |header: &&SealedHeader| {
             let below = |hash: &B256| *hash == header.parent_hash;
             header.number == number
                 && (self.chain.last().is_some_and(below)
-                    || stage.false_tops.iter().any(|top| below(&top.hash())))
+                    || data.false_tops.iter().any(|top| below(&top.hash())))
         };
-        stage.false_tops.iter().find(parent).filter(|_| tops)
+        data.false_tops.iter().find(parent).filter(|_| tops)
     }
 
     /// The header as it serves it; fields that the hash does not cover may be changed.
-    fn shown(&self, stage: &ScenarioData, header: SealedHeader) -> SealedHeader {
-        if !self.does(UpstreamTrick::SwapsEvidence) || header.number > stage.chains.base.number() {
+    fn shown(&self, data: &ScenarioData, header: SealedHeader) -> SealedHeader {
+        if !self.does(UpstreamTrick::SwapsEvidence) || header.number > data.chains.base.number() {
             return header;
         }
         swapped(&header)
     }
 
     /// Returns the block with this hash, whether it is on the chain of this upstream or not.
-    fn by_hash(&self, stage: &ScenarioData, hash: B256) -> Option<SealedHeader> {
+    fn by_hash(&self, data: &ScenarioData, hash: B256) -> Option<SealedHeader> {
         if self.does(UpstreamTrick::NoBlocks) {
             return None;
         }
-        let foreign = stage.foreign.iter().find(|foreign| foreign.header.hash() == hash);
-        let below = stage.chains.below.iter().find(|header| header.hash() == hash);
-        let block = stage.chains.get(&hash).filter(|_| !self.is_honest() || stage.chains.is_valid(hash));
+        let foreign = data.foreign.iter().find(|foreign| foreign.header.hash() == hash);
+        let below = data.chains.below.iter().find(|header| header.hash() == hash);
+        let block = data.chains.get(&hash).filter(|_| !self.is_honest() || data.chains.is_valid(hash));
         let own = block.map(|block| &block.header).or(below);
         own.or(foreign.filter(|_| self.forger).map(|foreign| &foreign.header))
-            .map(|header| self.shown(stage, header.clone()))
+            .map(|header| self.shown(data, header.clone()))
     }
 
-    fn says(
+    fn response(
         &mut self,
-        stage: &ScenarioData,
+        data: &ScenarioData,
         method: &str,
         params: &[Value],
     ) -> Result<Value, RequestFailure> {
@@ -229,61 +229,61 @@ impl SimulatedUpstream {
         Ok(match method {
             "eth_blockNumber" => {
                 let tops =
-                    (0..).take_while(|more| self.false_top(stage, self.height(stage) + 1 + more).is_some());
-                let boast = if self.does(UpstreamTrick::Boasts) { 1_000_000 } else { 0 };
-                json!(format!("{:#x}", self.height(stage) + tops.count() as u64 + boast))
+                    (0..).take_while(|more| self.false_top(data, self.height(data) + 1 + more).is_some());
+                let claimed = if self.does(UpstreamTrick::Boasts) { 1_000_000 } else { 0 };
+                json!(format!("{:#x}", self.height(data) + tops.count() as u64 + claimed))
             }
-            "rootlight_getHeaders" => return self.headers(stage, params),
+            "rootlight_getHeaders" => return self.headers(data, params),
             "eth_getBlockByNumber" => {
-                let header = number_of(&first).and_then(|number| self.header_at(stage, number));
-                block_json(stage, header, params.get(1) == Some(&json!(true)))
+                let header = number_of(&first).and_then(|number| self.header_at(data, number));
+                block_json(data, header, params.get(1) == Some(&json!(true)))
             }
             "eth_getBlockByHash" => {
-                let header = hash_of(&first).and_then(|hash| self.by_hash(stage, hash));
-                block_json(stage, header, params.get(1) == Some(&json!(true)))
+                let header = hash_of(&first).and_then(|hash| self.by_hash(data, hash));
+                block_json(data, header, params.get(1) == Some(&json!(true)))
             }
             "rsk_getRawBlockHeaderByNumber" => {
-                raw(number_of(&first).and_then(|number| self.header_at(stage, number)))
+                raw(number_of(&first).and_then(|number| self.header_at(data, number)))
             }
             "rsk_getRawBlockHeaderByHash" => {
                 let hash = hash_of(&first).unwrap_or_default();
-                let mut uncles = stage.chains.all().flat_map(|block| block.uncles.iter().flatten());
+                let mut uncles = data.chains.all().flat_map(|block| block.uncles.iter().flatten());
                 let uncle = uncles.find(|uncle| uncle.hash() == hash).cloned();
-                raw(self.by_hash(stage, hash).or(uncle))
+                raw(self.by_hash(data, hash).or(uncle))
             }
             "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
                 let block = match hash_of(&first) {
-                    Some(hash) => stage.chains.get(&hash).map(|block| &**block),
-                    None => number_of(&first).and_then(|number| self.at(stage, number)),
+                    Some(hash) => data.chains.get(&hash).map(|block| &**block),
+                    None => number_of(&first).and_then(|number| self.at(data, number)),
                 };
-                self.uncle(stage, block, number_of(&params[1]).unwrap_or(99) as usize)
+                self.uncle(data, block, number_of(&params[1]).unwrap_or(99) as usize)
             }
-            "eth_getTransactionReceipt" => self.receipt(stage, hash_of(&first).unwrap_or_default()),
+            "eth_getTransactionReceipt" => self.receipt(data, hash_of(&first).unwrap_or_default()),
             "rsk_getRawTransactionReceiptByHash" => {
                 let hash = hash_of(&first).unwrap_or_default();
-                match self.place(stage, hash).filter(|_| !self.does(UpstreamTrick::OmitsLogs)) {
+                match self.location(data, hash).filter(|_| !self.does(UpstreamTrick::OmitsLogs)) {
                     Some((block, index)) => json!(hex::encode_prefixed(block.receipts[index].encode())),
                     None => Value::Null,
                 }
             }
-            "eth_getTransactionByHash" => self.transaction(stage, hash_of(&first).unwrap_or_default()),
-            "eth_getProof" => return self.proof(stage, params),
-            "eth_getCode" | "rsk_getStorageBytesAt" => return self.value(stage, method, params),
+            "eth_getTransactionByHash" => self.transaction(data, hash_of(&first).unwrap_or_default()),
+            "eth_getProof" => return self.proof(data, params),
+            "eth_getCode" | "rsk_getStorageBytesAt" => return self.value(data, method, params),
             _ => return unknown(),
         })
     }
 
-    fn height(&self, stage: &ScenarioData) -> u64 {
-        stage.chains.base.number() + self.chain.len() as u64 - 1
+    fn height(&self, data: &ScenarioData) -> u64 {
+        data.chains.base.number() + self.chain.len() as u64 - 1
     }
 
-    fn headers(&self, stage: &ScenarioData, params: &[Value]) -> Result<Value, RequestFailure> {
+    fn headers(&self, data: &ScenarioData, params: &[Value]) -> Result<Value, RequestFailure> {
         let Some(uncles) = self.binary else { return unknown() };
         let (first, count) = (number_of(&params[0]).unwrap_or(0), number_of(&params[1]).unwrap_or(0));
         let mut all = Vec::new();
         for number in first..first + count.min(600) {
-            let Some(header) = self.header_at(stage, number) else { continue };
-            let list = self.at(stage, number).and_then(|block| block.uncles.clone()).unwrap_or_default();
+            let Some(header) = self.header_at(data, number) else { continue };
+            let list = self.at(data, number).and_then(|block| block.uncles.clone()).unwrap_or_default();
             let list = if !uncles || self.does(UpstreamTrick::HidesUncles) { Vec::new() } else { list };
             all.push((header, list));
         }
@@ -291,62 +291,62 @@ impl SimulatedUpstream {
         Ok(json!(encode_headers(list)))
     }
 
-    fn uncle(&self, stage: &ScenarioData, block: Option<&ScenarioBlock>, index: usize) -> Value {
+    fn uncle(&self, data: &ScenarioData, block: Option<&ScenarioBlock>, index: usize) -> Value {
         let Some(block) = block.filter(|_| !self.does(UpstreamTrick::HidesUncles)) else {
             return Value::Null;
         };
         let uncles = block.uncles.as_deref().unwrap_or_default();
         let uncle = match self.does(UpstreamTrick::FalseUncles) {
-            true if index < uncles.len() => Some(&stage.chains.base.header),
+            true if index < uncles.len() => Some(&data.chains.base.header),
             _ => uncles.get(index),
         };
         uncle.map_or(Value::Null, |uncle| json!(RpcBlock::uncle(uncle, None, None, None)))
     }
 
     /// The location of a transaction on its chain.
-    fn place<'a>(&self, stage: &'a ScenarioData, hash: B256) -> Option<(&'a ScenarioBlock, usize)> {
-        let place = signed().iter().position(|sent| sent.hash == hash)?;
+    fn location<'a>(&self, data: &'a ScenarioData, hash: B256) -> Option<(&'a ScenarioBlock, usize)> {
+        let position = signed().iter().position(|sent| sent.hash == hash)?;
         self.chain.iter().find_map(|block| {
-            let block = stage.chains.block(block);
-            Some((&**block, block.transactions.iter().position(|other| *other == place)?))
+            let block = data.chains.block(block);
+            Some((&**block, block.transactions.iter().position(|other| *other == position)?))
         })
     }
 
-    fn receipt(&self, stage: &ScenarioData, hash: B256) -> Value {
+    fn receipt(&self, data: &ScenarioData, hash: B256) -> Value {
         if self.does(UpstreamTrick::NoTransactions) || self.does(UpstreamTrick::SaysPending) {
             return Value::Null;
         }
-        let Some((block, index)) = self.place(stage, hash) else { return Value::Null };
+        let Some((block, index)) = self.location(data, hash) else { return Value::Null };
         let sent = &signed()[block.transactions[index]];
         let at = Location { block_hash: block.hash(), block_number: block.number(), index: index as u64 };
         let before: usize = block.receipts[..index].iter().map(|receipt| receipt.logs.len()).sum();
         let receipt = &block.receipts[index];
-        let mut told =
+        let mut object =
             json!(RpcReceipt::new(receipt, &sent.transaction, hash, sent.sender, &at, before as u64));
-        let before = self.at(stage, block.number() - 1).filter(|_| self.does(UpstreamTrick::WrongPlace));
-        let other = match self.does(UpstreamTrick::OldPlace) {
-            true => Some((stage.chains.base.number() - 200, B256::repeat_byte(0x55))),
-            false if self.does(UpstreamTrick::NewPlace) => {
-                self.chain.last().map(|hash| (self.height(stage), *hash))
+        let before = self.at(data, block.number() - 1).filter(|_| self.does(UpstreamTrick::WrongLocation));
+        let other = match self.does(UpstreamTrick::OldLocation) {
+            true => Some((data.chains.base.number() - 200, B256::repeat_byte(0x55))),
+            false if self.does(UpstreamTrick::NewLocation) => {
+                self.chain.last().map(|hash| (self.height(data), *hash))
             }
             false => before.map(|block| (block.number(), block.hash())),
         };
         if let Some((number, hash)) = other {
-            (told["blockNumber"], told["blockHash"]) = (json!(format!("{number:#x}")), json!(hash));
+            (object["blockNumber"], object["blockHash"]) = (json!(format!("{number:#x}")), json!(hash));
         }
         if self.does(UpstreamTrick::OmitsLogs) {
-            told["logs"] = json!([]);
+            object["logs"] = json!([]);
         }
-        told
+        object
     }
 
-    fn transaction(&self, stage: &ScenarioData, hash: B256) -> Value {
+    fn transaction(&self, data: &ScenarioData, hash: B256) -> Value {
         let Some(sent) = signed().iter().find(|sent| sent.hash == hash) else { return Value::Null };
         if self.does(UpstreamTrick::NoTransactions) {
             return Value::Null;
         }
-        let place = self.place(stage, hash).filter(|_| !self.does(UpstreamTrick::SaysPending));
-        let at = place.map(|(block, index)| Location {
+        let location = self.location(data, hash).filter(|_| !self.does(UpstreamTrick::SaysPending));
+        let at = location.map(|(block, index)| Location {
             block_hash: block.hash(),
             block_number: block.number(),
             index: index as u64,
@@ -359,44 +359,44 @@ impl SimulatedUpstream {
     }
 
     /// The state root of a block by number or hash.
-    fn root(&self, stage: &ScenarioData, block: &Value) -> Option<B256> {
+    fn root(&self, data: &ScenarioData, block: &Value) -> Option<B256> {
         let header = match hash_of(block) {
-            Some(hash) => self.by_hash(stage, hash)?,
+            Some(hash) => self.by_hash(data, hash)?,
             None => {
                 let foreign = |number: u64| {
-                    let found = stage.foreign.iter().find(|foreign| foreign.header.number == number);
+                    let found = data.foreign.iter().find(|foreign| foreign.header.number == number);
                     found.filter(|_| self.forger).map(|foreign| foreign.header.clone())
                 };
                 let number = number_of(block)?;
-                self.header_at(stage, number).or_else(|| foreign(number))?
+                self.header_at(data, number).or_else(|| foreign(number))?
             }
         };
         let old = self.does(UpstreamTrick::OldState);
-        let parent = stage.chains.get(&header.parent_hash).filter(|_| old);
+        let parent = data.chains.get(&header.parent_hash).filter(|_| old);
         Some(parent.map_or(header.state_root, |parent| parent.header.state_root))
     }
 
-    fn proof(&self, stage: &ScenarioData, params: &[Value]) -> Result<Value, RequestFailure> {
+    fn proof(&self, data: &ScenarioData, params: &[Value]) -> Result<Value, RequestFailure> {
         if self.does(UpstreamTrick::NoProofs) {
             return unknown();
         }
         let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
         let other = if address == RICH { CONTRACT } else { RICH };
         let address = if self.does(UpstreamTrick::OtherAccount) { other } else { address };
-        let Some(root) = self.root(stage, &params[2]) else { return Ok(Value::Null) };
-        let way = |key: &[u8]| -> Vec<String> {
-            let nodes = trie::prove(&stage.chains.nodes, root, key).unwrap_or_default();
+        let Some(root) = self.root(data, &params[2]) else { return Ok(Value::Null) };
+        let proof = |key: &[u8]| -> Vec<String> {
+            let nodes = trie::prove(&data.chains.nodes, root, key).unwrap_or_default();
             nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect()
         };
         let slots = params[1].as_array().into_iter().flatten().map(|slot| {
             let slot: U256 = slot.as_str().unwrap_or_default().parse().unwrap_or_default();
-            json!({ "key": format!("{slot:#x}"), "value": "0x0", "proof": way(&keys::slot_key(&address, &slot)) })
+            json!({ "key": format!("{slot:#x}"), "value": "0x0", "proof": proof(&keys::slot_key(&address, &slot)) })
         });
         let slots: Vec<Value> = slots.collect();
-        Ok(json!({ "accountProof": way(&keys::account_key(&address)), "storageProof": slots }))
+        Ok(json!({ "accountProof": proof(&keys::account_key(&address)), "storageProof": slots }))
     }
 
-    fn value(&self, stage: &ScenarioData, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
+    fn value(&self, data: &ScenarioData, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
         let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
         let (key, block) = match method {
             "eth_getCode" => (keys::code_key(&address).to_vec(), &params[1]),
@@ -405,8 +405,8 @@ impl SimulatedUpstream {
                 (keys::slot_key(&address, &slot), &params[2])
             }
         };
-        let root = self.root(stage, block);
-        let value = root.and_then(|root| trie::lookup_value(&stage.chains.nodes, root, &key).ok()?);
+        let root = self.root(data, block);
+        let value = root.and_then(|root| trie::lookup_value(&data.chains.nodes, root, &key).ok()?);
         Ok(value.map_or(Value::Null, |value| json!(hex::encode_prefixed(value))))
     }
 }
@@ -424,23 +424,23 @@ fn raw(header: Option<SealedHeader>) -> Value {
 }
 
 /// A block object as nodes return it.
-fn block_json(stage: &ScenarioData, header: Option<SealedHeader>, full: bool) -> Value {
+fn block_json(data: &ScenarioData, header: Option<SealedHeader>, full: bool) -> Value {
     let Some(header) = header else { return Value::Null };
-    let block = stage.chains.get(&header.hash());
-    let places = block.map_or(&[][..], |block| &block.transactions);
+    let block = data.chains.get(&header.hash());
+    let positions = block.map_or(&[][..], |block| &block.transactions);
     let transactions = if full {
         let location = |index: usize| Location {
             block_hash: header.hash(),
             block_number: header.number,
             index: index as u64,
         };
-        let shown = places.iter().enumerate().map(|(index, place)| {
-            let sent = &signed()[*place];
+        let shown = positions.iter().enumerate().map(|(index, position)| {
+            let sent = &signed()[*position];
             RpcTransaction::new(&sent.transaction, sent.hash, sent.sender, Some(&location(index)))
         });
         RpcTransactions::Full(shown.collect())
     } else {
-        RpcTransactions::Hashes(places.iter().map(|place| signed()[*place].hash).collect())
+        RpcTransactions::Hashes(positions.iter().map(|position| signed()[*position].hash).collect())
     };
     let uncles = block.and_then(|block| block.uncles.as_deref()).unwrap_or_default();
     let parts = BlockParts { transactions, uncles: Some(uncles), total_difficulty: None, size: None };
