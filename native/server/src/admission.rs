@@ -1,4 +1,4 @@
-//! Who may enter: the base path, the profile, and API keys in the path.
+//! Admission of requests: the base path, the profile, and API keys in the path.
 
 use axum::http::{HeaderMap, HeaderName, header};
 
@@ -14,7 +14,8 @@ use crate::service::Caller;
 /// First segments of paths that the server uses itself or may use. They are reserved, and never API keys.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
 
-/// Who may enter a server, and what they are served. By default everybody, at any path, under the profile of a node.
+/// Which requests a server admits, and with which methods and rights. By default it admits all, at any path, under the profile
+/// of a node.
 #[derive(Debug, Clone, Default)]
 pub struct AdmissionRules {
     /// The profile.
@@ -23,9 +24,9 @@ pub struct AdmissionRules {
     pub base_path: String,
     /// The API keys; `None` if the service needs none.
     pub keys: Option<KeyAccess>,
-    /// Whether programs of this machine are the operator without a key. By default they are under the profile of a node,
-    /// unless a proxy is configured or the service has a public name: the request of anybody could come from this machine
-    /// then.
+    /// Whether programs of this machine are the operator without a key. `None`: they are under the profile of a node, unless
+    /// a proxy is configured or the request names another host than this machine. Behind a proxy, requests of all clients
+    /// come from this machine.
     pub local_operator: Option<bool>,
 }
 
@@ -36,7 +37,7 @@ impl AdmissionRules {
         (rest.is_empty() || rest.starts_with('/')).then_some(rest)
     }
 
-    /// The refusal of a path at which there is no service, with the one at which it is.
+    /// The refusal of an unknown path; it names the path of the service.
     fn not_found(&self) -> RequestRefusal {
         let key = if self.keys.is_some() { "/API_KEY" } else { "" };
         let path = format!("{}{key}", self.base_path);
@@ -72,7 +73,7 @@ impl AdmissionRules {
         };
         let key = KeyText::parse(segment).ok_or(RequestRefusal::Invalid)?;
         let record = access.keys.find(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
-        // An unknown id and a wrong secret take the same way.
+        // `refuse` makes a wrong secret take as long as an unknown id, so that timing does not reveal which ids exist.
         let known = key.has(record.as_ref().map(|record| &record.hash));
         if record.is_some() && !known {
             access.keys.refuse(key.id()).await.map_err(|_| RequestRefusal::Unavailable)?;
@@ -121,7 +122,7 @@ impl AdmissionRules {
 }
 
 /// Headers that proxies add. A request with one of them is not of this machine, even if its connection is: the proxy
-/// passes on the request of somebody else.
+/// passes on a request of another machine.
 pub(super) static OF_PROXIES: [HeaderName; 4] = [
     header::FORWARDED,
     header::VIA,
@@ -134,7 +135,7 @@ fn is_direct(headers: &HeaderMap, source: &RequestSource) -> bool {
     source.is_local() && !headers.keys().any(|name| OF_PROXIES.contains(name))
 }
 
-/// No service is at a path.
+/// The path is neither the service's nor that of a key.
 #[derive(Debug, PartialEq, Eq)]
 struct NoService;
 
