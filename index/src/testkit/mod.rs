@@ -2,6 +2,7 @@
 
 mod chain;
 mod server;
+mod small_disk;
 
 pub use chain::{LogsByTransaction, Maker};
 pub use server::{PostgresServer, client_config, own_processor_time, postgres};

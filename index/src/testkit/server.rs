@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 
+use super::small_disk::{MountHolder, small_folder};
 use crate::connect::Database;
 
 /// How long the server may take to start or to end.
@@ -21,13 +22,13 @@ const USER: &str = "postgres";
 /// A running server. Dropping it ends it and removes its files.
 #[derive(Debug)]
 pub struct PostgresServer {
+    /// The file system of [`Self::small_database`]; dropped before the folder in which it is mounted.
+    small_disk: Option<MountHolder>,
     folder: TempDir,
     programs: PathBuf,
     settings: Vec<String>,
     running: Mutex<Option<Child>>,
     databases: AtomicU32,
-    /// A process whose mount namespace has a file system of its own for [`Self::small_database`].
-    small: Option<Mutex<Child>>,
     /// The port, which is also part of the name of the socket file.
     port: u16,
 }
@@ -114,7 +115,8 @@ impl PostgresServer {
             return None;
         }
         let mut server = Self::prepare(&[], PORT)?;
-        server.small = Some(Mutex::new(server.mount(mebibytes)));
+        let user = other_user().expect("checked above");
+        server.small_disk = Some(MountHolder::start(server.folder.path(), mebibytes, user));
         server.run();
         Some(server)
     }
@@ -154,7 +156,7 @@ impl PostgresServer {
     /// The copy cannot be made, or its server does not start.
     pub fn replica(&self) -> Self {
         let replica = Self::without_data(self.programs.clone(), &[], PORT);
-        let small = |server: &Self| server.folder.path().join("small").display().to_string();
+        let small = |server: &Self| small_folder(server.folder.path()).display().to_string();
         let output = replica
             .command("pg_basebackup")
             .args([
@@ -165,6 +167,7 @@ impl PostgresServer {
                 "-U",
                 USER,
             ])
+            // Without effect on a server that has no tablespace there.
             .arg(format!("--tablespace-mapping={}={}", small(self), small(&replica)))
             .args(["-p", &self.port.to_string(), "-h"])
             .arg(self.folder.path())
@@ -210,7 +213,7 @@ impl PostgresServer {
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             running: Mutex::new(None),
             databases: AtomicU32::new(0),
-            small: None,
+            small_disk: None,
             port,
         }
     }
@@ -236,15 +239,16 @@ impl PostgresServer {
     /// It does not answer in time.
     pub fn run(&self) {
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log file");
-        let mut command = match &self.small {
+        let postgres = self.programs.join("postgres");
+        let mut command = match &self.small_disk {
             None => self.command("postgres"),
-            Some(holder) => self.on_small_disk(holder),
+            Some(disk) => disk.command(&postgres, other_user().expect("the disk is mounted by root")),
         };
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
-        // A crash of the machine is not what the tests are about.
-        let own = ["listen_addresses=", "fsync=off", "max_connections=60", "timezone=UTC"];
+        // fsync is off: no test crashes the machine.
+        let defaults = ["listen_addresses=", "fsync=off", "max_connections=60", "timezone=UTC"];
         command.arg("-p").arg(self.port.to_string());
-        for setting in own.into_iter().chain(self.settings.iter().map(String::as_str)) {
+        for setting in defaults.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
         let errors = log.try_clone().expect("a second handle");
@@ -257,63 +261,23 @@ impl PostgresServer {
         }
     }
 
-    /// Starts a process with a mount namespace of its own, in which `small` is a file system in memory. It holds the file
-    /// system while the server restarts.
-    fn mount(&self, mebibytes: u32) -> Child {
-        let (user, group) = other_user().expect("checked before");
-        let script = format!(
-            "mkdir -p small && mount -t tmpfs -o size={mebibytes}m,uid={user},gid={group},mode=700 tmpfs small && \
-             echo mounted && exec cat"
-        );
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script]).current_dir(self.folder.path()).process_group(0);
-        // It ends with its input, so that it does not outlive a test that is killed.
-        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
-        let mut line = [0; 8];
-        let output = holder.stdout.as_mut().expect("a pipe");
-        std::io::Read::read_exact(output, &mut line).expect("the file system is mounted");
-        holder
-    }
-
-    /// The server in the namespace with the small file system.
-    fn on_small_disk(&self, holder: &Mutex<Child>) -> Command {
-        let (user, group) = other_user().expect("checked before");
-        let id = holder.lock().unwrap_or_else(PoisonError::into_inner).id();
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--mount=/proc/{id}/ns/mnt")).args(["setpriv", "--clear-groups"]);
-        command.args(["--reuid", &user.to_string(), "--regid", &group.to_string()]);
-        command.arg(self.programs.join("postgres"));
-        command.current_dir(self.folder.path()).stdin(Stdio::null()).process_group(0);
-        command
-    }
-
     /// Makes a database on the small file system; returns its address.
     ///
     /// # Panics
     /// The server refuses.
     pub async fn small_database(&self) -> String {
-        let place = self.folder.path().join("small").display().to_string();
-        self.execute("postgres", &format!("CREATE TABLESPACE small LOCATION '{place}'")).await;
+        let location = small_folder(self.folder.path()).display().to_string();
+        self.execute("postgres", &format!("CREATE TABLESPACE small LOCATION '{location}'")).await;
         self.execute("postgres", "CREATE DATABASE small TABLESPACE small").await;
         self.address("small")
     }
 
-    /// Fills the small file system to the last block, or makes room again.
+    /// Fills the small file system to the last block, or empties it again.
     ///
     /// # Panics
     /// The server was not started by [`Self::start_with_small_disk`].
     pub fn fill_disk(&self, full: bool) {
-        let holder = self.small.as_ref().expect("started with a small disk");
-        // The namespace of the holder, as /proc shows it.
-        let root = format!("/proc/{}/root", holder.lock().unwrap_or_else(PoisonError::into_inner).id());
-        let file = format!("{root}{}/filler", self.folder.path().join("small").display());
-        if !full {
-            std::fs::remove_file(file).expect("the filler is there");
-            return;
-        }
-        let mut filler = std::fs::File::create(file).expect("root may");
-        let zeros = vec![0_u8; 64 * 1024];
-        while std::io::Write::write_all(&mut filler, &zeros).is_ok() {}
+        self.small_disk.as_ref().expect("started with a small disk").fill(full);
     }
 
     fn is_ready(&self) -> bool {
@@ -393,7 +357,7 @@ pub fn own_processor_time() -> Duration {
     Times::of(Path::new("/proc/self/stat")).map_or(Duration::ZERO, |times| times.own)
 }
 
-/// What /proc tells about a process.
+/// The times of a process in /proc.
 struct Times {
     id: u32,
     parent: u32,
@@ -414,7 +378,7 @@ impl Times {
         Some(Self { id, parent, own: ticks(11)?, children: ticks(13)? })
     }
 
-    /// What counts for the server with this process.
+    /// This process's part of the server's time: all of the main process with its ended children, or that of a child of it.
     fn of_server(&self, server: u32) -> Duration {
         match (self.id == server, self.parent == server) {
             (true, _) => self.own + self.children,
@@ -432,10 +396,5 @@ fn encoded(path: &Path) -> String {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.end("QUIT");
-        if let Some(holder) = &mut self.small {
-            let holder = holder.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let _ = holder.kill();
-            let _ = holder.wait();
-        }
     }
 }
