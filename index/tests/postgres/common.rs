@@ -15,9 +15,9 @@ pub(crate) const PARTITION: u64 = 100;
 
 /// A database of its own on the shared server.
 pub(crate) struct TestDatabase {
-    /// Ends with the last place on it.
+    /// Ends with the last database on it.
     _server: Arc<PostgresServer>,
-    pub(crate) database: Database,
+    pub(crate) address: Database,
 }
 
 impl TestDatabase {
@@ -32,12 +32,12 @@ impl TestDatabase {
     }
 
     pub(crate) fn at(server: Arc<PostgresServer>, url: &str) -> Self {
-        let database = Database::parse(url, client_config()).unwrap();
-        Self { _server: server, database }
+        let address = Database::parse(url, client_config()).unwrap();
+        Self { _server: server, address }
     }
 
     pub(crate) async fn open(&self, setup: &Setup) -> Result<Writer, IndexError> {
-        Writer::open(&self.database, &network(), setup).await
+        Writer::open(&self.address, &network(), setup).await
     }
 
     pub(crate) async fn writer(&self) -> Writer {
@@ -45,16 +45,16 @@ impl TestDatabase {
     }
 
     pub(crate) async fn reader(&self) -> IndexReader {
-        IndexReader::open(&self.database, Arc::new(network()), &ReaderOptions::default()).await.unwrap()
+        IndexReader::open(&self.address, Arc::new(network()), &ReaderOptions::default()).await.unwrap()
     }
 
     pub(crate) async fn sql(&self, statement: &str) {
-        self.database.connect().await.unwrap().batch_execute(statement).await.unwrap();
+        self.address.connect().await.unwrap().batch_execute(statement).await.unwrap();
     }
 
     /// The only number that a query gives.
     pub(crate) async fn number(&self, query: &str) -> i64 {
-        let client = self.database.connect().await.unwrap();
+        let client = self.address.connect().await.unwrap();
         client.query_one(query, &[]).await.unwrap().get(0)
     }
 

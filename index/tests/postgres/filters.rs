@@ -62,13 +62,13 @@ fn rows(logs: Vec<IndexedLog>) -> Vec<ScannedLog> {
 #[test]
 fn filters_give_what_a_scan_gives() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let Some(place) = runtime.block_on(TestDatabase::new()) else { return };
+    let Some(database) = runtime.block_on(TestDatabase::new()) else { return };
     let mut runner = TestRunner::new(Config { cases: 1, ..Config::default() });
     let contents = contents().new_tree(&mut runner).unwrap().current();
     let maker = Maker::new(network(), 0);
     let blocks = maker.chain(0, BLOCKS - 1, B256::ZERO, |number| contents[number as usize].clone());
     let reader = runtime.block_on(async {
-        let writer = place.writer().await;
+        let writer = database.writer().await;
         let ranges = writer.prepare(BLOCKS).await.unwrap();
         for part in blocks.chunks(64) {
             writer.append(part).await.unwrap();
@@ -76,7 +76,7 @@ fn filters_give_what_a_scan_gives() {
         for range in &ranges {
             writer.make_searchable(range.first).await.unwrap();
         }
-        place.reader().await
+        database.reader().await
     });
     let (some, cases) = (std::cell::Cell::new(0), 300);
     let mut runner = TestRunner::new(Config { cases, ..Config::default() });
@@ -94,13 +94,13 @@ fn filters_give_what_a_scan_gives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let writer = place.writer().await;
+    let Some(database) = TestDatabase::new().await else { return };
+    let writer = database.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = Maker::new(network(), 0).chain(0, 150, B256::ZERO, |_| vec![vec![log(1, &[1])]]);
     writer.append(&blocks).await.unwrap();
     writer.make_searchable(0).await.unwrap();
-    let reader = place.reader().await;
+    let reader = database.reader().await;
     let any = LogFilter::default();
     assert_eq!(reader.logs(&any, 0, 99).all().await.unwrap().len(), 100);
     for (from, to) in [(0, 100), (100, 100), (150, 160)] {
@@ -120,18 +120,18 @@ async fn a_range_that_is_not_loaded_or_not_indexed_has_no_answer() {
 #[tokio::test]
 async fn long_logs_come_in_short_pieces() {
     const LENGTH: usize = 200_000;
-    let Some(place) = TestDatabase::new().await else { return };
+    let Some(database) = TestDatabase::new().await else { return };
     let long = |number: u64| match number {
         // Short logs first, so that many rows are fetched at a time.
         0..20 => vec![vec![log_of(1, &[]); 20]],
         _ => vec![vec![Log { data: vec![7; LENGTH].into(), ..log_of(1, &[]) }]],
     };
     let blocks = Maker::new(network(), 0).chain(0, 79, B256::ZERO, long);
-    let writer = place.writer().await;
+    let writer = database.writer().await;
     let first = writer.prepare(79).await.unwrap()[0].first;
     writer.append(&blocks).await.unwrap();
     writer.make_searchable(first).await.unwrap();
-    let mut found = place.reader().await.logs(&LogFilter::default(), 20, 79);
+    let mut found = database.reader().await.logs(&LogFilter::default(), 20, 79);
     let (mut pieces, mut count) = (0, 0);
     while let Some(piece) = found.next().await {
         let piece = piece.unwrap();
@@ -140,6 +140,6 @@ async fn long_logs_come_in_short_pieces() {
         (pieces, count) = (pieces + 1, count + piece.len());
     }
     assert!(count == 60 && pieces > 6, "{count} logs in {pieces} pieces");
-    let all = place.reader().await.logs(&LogFilter::default(), 0, 79).all().await.unwrap();
+    let all = database.reader().await.logs(&LogFilter::default(), 0, 79).all().await.unwrap();
     assert_eq!(all.len(), 460);
 }

@@ -86,9 +86,9 @@ pub(crate) fn options(once: bool) -> LoaderOptions {
     }
 }
 
-pub(crate) fn loader(place: &TestDatabase, source: Arc<MemorySource>, options: LoaderOptions) -> Loader {
+pub(crate) fn loader(database: &TestDatabase, source: Arc<MemorySource>, options: LoaderOptions) -> Loader {
     Loader {
-        database: place.database.clone(),
+        database: database.address.clone(),
         network: network(),
         // The lock of a connection that was just dropped may still be held.
         setup: Setup { wait: true, ..setup() },
@@ -99,14 +99,14 @@ pub(crate) fn loader(place: &TestDatabase, source: Arc<MemorySource>, options: L
 }
 
 /// Waits until the index has exactly the chain of a source.
-async fn until_equal(place: &TestDatabase, source: &MemorySource) {
-    let reader = place.reader().await;
+async fn until_equal(database: &TestDatabase, source: &MemorySource) {
+    let reader = database.reader().await;
     for _ in 0..2_000 {
         let head = source.head();
         let number = head.block.header().number;
         let covered = reader.status().await.map(|status| status.covered).unwrap_or_default();
         if covered == [(0, number)] && reader.block_with_hash(&hash(&head)).await.unwrap().is_some() {
-            assert_eq!(place.counts().await, counts_of(number + 1));
+            assert_eq!(database.counts().await, counts_of(number + 1));
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -115,8 +115,8 @@ async fn until_equal(place: &TestDatabase, source: &MemorySource) {
 }
 
 /// The hashes of all blocks are those of the source, in order.
-pub(crate) async fn check_hashes(place: &TestDatabase, source: &MemorySource) {
-    let client = place.database.connect().await.unwrap();
+pub(crate) async fn check_hashes(database: &TestDatabase, source: &MemorySource) {
+    let client = database.address.connect().await.unwrap();
     let rows = client.query("SELECT hash FROM rootlight.blocks ORDER BY number", &[]).await.unwrap();
     let stored: Vec<B256> = rows.iter().map(|row| B256::from_slice(row.get::<_, &[u8]>(0))).collect();
     let expected: Vec<B256> = source.chain.lock().unwrap().iter().map(hash).collect();
@@ -125,18 +125,18 @@ pub(crate) async fn check_hashes(place: &TestDatabase, source: &MemorySource) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_is_loaded_in_parallel_once_and_no_block_twice() {
-    let Some(place) = TestDatabase::new().await else { return };
+    let Some(database) = TestDatabase::new().await else { return };
     let source = Arc::new(MemorySource::of(chain(0, 0, 730, B256::ZERO)));
     let events = Arc::new(Mutex::new(Vec::new()));
     let (seen, options) = (events.clone(), options(true));
     let observed = Loader {
         observer: Arc::new(move |event| seen.lock().unwrap().push(event)),
-        ..loader(&place, source.clone(), options.clone())
+        ..loader(&database, source.clone(), options.clone())
     };
     observed.run().await.unwrap();
-    assert_eq!(place.counts().await, counts_of(731));
-    check_hashes(&place, &source).await;
-    assert_eq!(place.reader().await.status().await.unwrap().covered, [(0, 730)]);
+    assert_eq!(database.counts().await, counts_of(731));
+    check_hashes(&database, &source).await;
+    assert_eq!(database.reader().await.status().await.unwrap().covered, [(0, 730)]);
     let events = std::mem::take(&mut *events.lock().unwrap());
     assert_eq!(events[..2], [LoadEvent::Opened, LoadEvent::Planned { missing: 731, head: 730 }]);
     let stored = events.iter().map(|event| match event {
@@ -151,39 +151,39 @@ async fn a_source_is_loaded_in_parallel_once_and_no_block_twice() {
     assert!(events.contains(&LoadEvent::AtHead(730)));
     // A second run asks for nothing.
     let asked = source.answers.load(Ordering::Relaxed);
-    loader(&place, source.clone(), options).run().await.unwrap();
+    loader(&database, source.clone(), options).run().await.unwrap();
     assert_eq!(source.answers.load(Ordering::Relaxed), asked);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reorganisations_of_the_source_are_followed() {
     for knows_hashes in [true, false] {
-        let Some(place) = TestDatabase::new().await else { return };
+        let Some(database) = TestDatabase::new().await else { return };
         let source =
             Arc::new(MemorySource { knows_hashes, ..MemorySource::of(chain(0, 0, 230, B256::ZERO)) });
-        let running = loader(&place, source.clone(), options(false));
-        drop(place.writer().await);
+        let running = loader(&database, source.clone(), options(false));
+        drop(database.writer().await);
         let task = tokio::spawn(async move { running.run().await });
-        until_equal(&place, &source).await;
+        until_equal(&database, &source).await;
         // One block, a few, over the border of a partition; then blocks without a reorganisation.
         for (salt, from, head) in [(1, 230, 231), (2, 220, 233), (3, 190, 240), (4, 241, 320)] {
             source.reorganise(salt, from, head);
-            until_equal(&place, &source).await;
+            until_equal(&database, &source).await;
         }
-        check_hashes(&place, &source).await;
+        check_hashes(&database, &source).await;
         // A source that knows its hashes tells of a branch that is not longer, too.
         if knows_hashes {
             source.reorganise(5, 310, 320);
-            until_equal(&place, &source).await;
+            until_equal(&database, &source).await;
             source.reorganise(6, 310, 312);
             source.reorganise(7, 305, 319);
             for _ in 0..2_000 {
-                if place.counts().await == counts_of(320) {
+                if database.counts().await == counts_of(320) {
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            check_hashes(&place, &source).await;
+            check_hashes(&database, &source).await;
         }
         task.abort();
     }
@@ -191,25 +191,25 @@ async fn reorganisations_of_the_source_are_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_partitions_are_dropped_while_the_chain_grows() {
-    let Some(place) = TestDatabase::new().await else { return };
+    let Some(database) = TestDatabase::new().await else { return };
     let source = Arc::new(MemorySource::of(chain(0, 0, 380, B256::ZERO)));
     let keep = LoaderOptions { retain: Some(150), ..options(true) };
     // A new index does not load what it would drop.
-    loader(&place, source.clone(), keep.clone()).run().await.unwrap();
-    assert_eq!(place.reader().await.status().await.unwrap().covered, [(200, 380)]);
+    loader(&database, source.clone(), keep.clone()).run().await.unwrap();
+    assert_eq!(database.reader().await.status().await.unwrap().covered, [(200, 380)]);
     source.reorganise(0, 381, 620);
-    loader(&place, source.clone(), keep).run().await.unwrap();
-    let status = place.reader().await.status().await.unwrap();
+    loader(&database, source.clone(), keep).run().await.unwrap();
+    let status = database.reader().await.status().await.unwrap();
     assert_eq!((status.floor, status.covered), (400, vec![(400, 620)]));
-    assert_eq!(place.counts().await, counts_of(221));
+    assert_eq!(database.counts().await, counts_of(221));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_loader_ends_with_a_clear_error() {
-    let Some(place) = TestDatabase::new().await else { return };
+    let Some(database) = TestDatabase::new().await else { return };
     let source = Arc::new(MemorySource::of(chain(0, 0, 30, B256::ZERO)));
-    let first = place.open(&Setup { name: "the other machine".into(), ..setup() }).await.unwrap();
-    let second = Loader { setup: setup(), ..loader(&place, source, options(true)) };
+    let first = database.open(&Setup { name: "the other machine".into(), ..setup() }).await.unwrap();
+    let second = Loader { setup: setup(), ..loader(&database, source, options(true)) };
     let ended = second.run().await.unwrap_err();
     assert!(matches!(ended, LoadError::Index(IndexError::Locked { .. })), "{ended}");
     assert!(ended.to_string().contains("the other machine"), "{ended}");
@@ -221,14 +221,14 @@ async fn a_second_loader_ends_with_a_clear_error() {
 async fn loading_goes_on_after_restarts_of_the_server() {
     let Some(server) = PostgresServer::start(&[]) else { return };
     let server = Arc::new(server);
-    let place = TestDatabase::on(server.clone()).await;
-    drop(place.writer().await);
+    let database = TestDatabase::on(server.clone()).await;
+    drop(database.writer().await);
     let pause = Duration::from_millis(8);
     let source = Arc::new(MemorySource { pause, ..MemorySource::of(chain(0, 0, 2_000, B256::ZERO)) });
-    let running = loader(&place, source.clone(), LoaderOptions { batch: 8, ..options(false) });
+    let running = loader(&database, source.clone(), LoaderOptions { batch: 8, ..options(false) });
     let task = tokio::spawn(async move { running.run().await });
     // A loader that cannot begin ends with the reason.
-    let reader = place.reader().await;
+    let reader = database.reader().await;
     while reader.status().await.unwrap().covered.is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -244,57 +244,60 @@ async fn loading_goes_on_after_restarts_of_the_server() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(!task.is_finished(), "{:?}", task.await);
     }
-    until_equal(&place, &source).await;
-    check_hashes(&place, &source).await;
+    until_equal(&database, &source).await;
+    check_hashes(&database, &source).await;
     task.abort();
 }
 
 /// Tasks are dropped at any point, which closes their connections in the middle of a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loader_that_is_dropped_at_any_moment_leaves_whole_batches() {
-    let Some(place) = TestDatabase::new().await else { return };
-    drop(place.writer().await);
+    let Some(database) = TestDatabase::new().await else { return };
+    drop(database.writer().await);
     let source = Arc::new(MemorySource::of(chain(0, 0, 900, B256::ZERO)));
     for round in 0..12_u64 {
         // Partitions are filled in parallel, or one after the other.
         let settled = if round % 2 == 0 { 50 } else { 10_000 };
-        let running = loader(&place, source.clone(), LoaderOptions { settled, ..options(true) });
+        let running = loader(&database, source.clone(), LoaderOptions { settled, ..options(true) });
         let task = tokio::spawn(async move { running.run().await });
         tokio::time::sleep(Duration::from_millis(20 + 13 * round)).await;
         task.abort();
         let _ = task.await;
-        let loaded = place
+        let loaded = database
             .number("SELECT coalesce(sum(next_block - first_block), 0)::bigint FROM rootlight.ranges")
             .await;
         // A batch may be committed between the two questions.
-        let counts = place.counts().await;
+        let counts = database.counts().await;
         assert!(
             counts[0] >= loaded && counts[1] >= 2 * loaded && counts[3] >= 3 * loaded,
             "{loaded} {counts:?}"
         );
         assert_eq!((counts[1], counts[2]), (2 * counts[0], 2 * counts[0]));
     }
-    loader(&place, source.clone(), LoaderOptions { settled: 10_000, ..options(true) }).run().await.unwrap();
-    assert_eq!(place.counts().await, counts_of(901));
-    assert_eq!(place.reader().await.status().await.unwrap().covered, [(0, 900)]);
-    check_hashes(&place, &source).await;
+    loader(&database, source.clone(), LoaderOptions { settled: 10_000, ..options(true) })
+        .run()
+        .await
+        .unwrap();
+    assert_eq!(database.counts().await, counts_of(901));
+    assert_eq!(database.reader().await.status().await.unwrap().covered, [(0, 900)]);
+    check_hashes(&database, &source).await;
 }
 
 /// Partitions that were filled in parallel, with a gap, are followed by a run that appends blocks in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gap_below_loaded_partitions_is_filled() {
-    let Some(place) = TestDatabase::new().await else { return };
+    let Some(database) = TestDatabase::new().await else { return };
     let blocks = chain(0, 0, 900, B256::ZERO);
-    let writer = place.writer().await;
+    let writer = database.writer().await;
     writer.prepare(900).await.unwrap();
     writer.append(&blocks[..288]).await.unwrap();
     writer.append(&blocks[300..448]).await.unwrap();
     drop(writer);
     let source = Arc::new(MemorySource::of(blocks));
-    let running = loader(&place, source.clone(), LoaderOptions { settled: 10_000, ..options(true) });
+    let running = loader(&database, source.clone(), LoaderOptions { settled: 10_000, ..options(true) });
     tokio::time::timeout(Duration::from_secs(60), running.run()).await.expect("it ends").unwrap();
-    assert_eq!(place.counts().await, counts_of(901));
-    check_hashes(&place, &source).await;
+    assert_eq!(database.counts().await, counts_of(901));
+    check_hashes(&database, &source).await;
 }
 
 /// While the disk is full nothing is stored and the loader tries again; with room it goes on.
@@ -302,8 +305,8 @@ async fn a_gap_below_loaded_partitions_is_filled() {
 async fn a_full_disk_holds_loading_up_and_loses_nothing() {
     let Some(server) = PostgresServer::start_with_small_disk(64) else { return };
     let server = Arc::new(server);
-    let place = TestDatabase::at(server.clone(), &server.small_database().await);
-    drop(place.writer().await);
+    let database = TestDatabase::at(server.clone(), &server.small_database().await);
+    drop(database.writer().await);
     server.fill_disk(true);
     let source = Arc::new(MemorySource::of(chain(0, 0, 400, B256::ZERO)));
     let opened = Arc::new(AtomicU64::new(0));
@@ -311,33 +314,33 @@ async fn a_full_disk_holds_loading_up_and_loses_nothing() {
     let observer = move |event| {
         sessions.fetch_add(u64::from(event == LoadEvent::Opened), Ordering::Relaxed);
     };
-    let running = Loader { observer: Arc::new(observer), ..loader(&place, source.clone(), options(true)) };
+    let running = Loader { observer: Arc::new(observer), ..loader(&database, source.clone(), options(true)) };
     let task = tokio::spawn(async move { running.run().await });
     while opened.load(Ordering::Relaxed) < 3 {
         assert!(!task.is_finished(), "{:?}", task.await);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let loaded = place.counts().await;
+    let loaded = database.counts().await;
     assert!(loaded[0] < 401, "the disk was not full");
     assert_eq!(loaded, counts_of(loaded[0] as u64));
     assert!(server.log().contains("No space left on device"), "{}", server.log());
     server.fill_disk(false);
     task.await.unwrap().unwrap();
-    assert_eq!(place.counts().await, counts_of(401));
-    check_hashes(&place, &source).await;
+    assert_eq!(database.counts().await, counts_of(401));
+    check_hashes(&database, &source).await;
 }
 
 /// An earlier process ended between the last block of a partition and its indexes.
 #[tokio::test(flavor = "multi_thread")]
 async fn full_partitions_without_indexes_get_them_at_the_next_start() {
     for settled in [50, 10_000] {
-        let Some(place) = TestDatabase::new().await else { return };
+        let Some(database) = TestDatabase::new().await else { return };
         let source = Arc::new(MemorySource::of(chain(0, 0, 250, B256::ZERO)));
-        let writer = place.writer().await;
+        let writer = database.writer().await;
         writer.prepare(250).await.unwrap();
         writer.append(&source.blocks(0, 220).await.unwrap()).await.unwrap();
         drop(writer);
-        loader(&place, source, LoaderOptions { settled, ..options(true) }).run().await.unwrap();
-        assert_eq!(place.reader().await.status().await.unwrap().covered, [(0, 250)]);
+        loader(&database, source, LoaderOptions { settled, ..options(true) }).run().await.unwrap();
+        assert_eq!(database.reader().await.status().await.unwrap().covered, [(0, 250)]);
     }
 }

@@ -14,15 +14,15 @@ use crate::common::{TestDatabase, network};
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// An index of ten blocks whose only connection waits for statements without limit.
-async fn reader(place: &TestDatabase) -> IndexReader {
-    let writer = place.writer().await;
+async fn reader(database: &TestDatabase) -> IndexReader {
+    let writer = database.writer().await;
     let ranges = writer.prepare(10).await.unwrap();
     writer.append(&Maker::new(network(), 0).chain(0, 9, B256::ZERO, |_| Vec::new())).await.unwrap();
     for range in &ranges {
         writer.make_searchable(range.first).await.unwrap();
     }
     let options = ReaderOptions { connections: 1, timeout: TIMEOUT };
-    IndexReader::open(&place.database, Arc::new(network()), &options).await.unwrap()
+    IndexReader::open(&database.address, Arc::new(network()), &options).await.unwrap()
 }
 
 /// Whether a question that needs no lock is answered, at least after a long while.
@@ -31,27 +31,27 @@ async fn answers(reader: &IndexReader) -> bool {
 }
 
 /// Waits until this many statements wait for a lock.
-async fn waiting(place: &TestDatabase, count: i64) {
+async fn waiting(database: &TestDatabase, count: i64) {
     let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while place.number(query).await != count {
+    while database.number(query).await != count {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[tokio::test]
 async fn a_dropped_question_ends_its_statement_and_frees_its_connection() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let reader = reader(&place).await;
+    let Some(database) = TestDatabase::new().await else { return };
+    let reader = reader(&database).await;
     // Questions about logs wait for this lock, the status does not.
-    let holder = place.database.connect().await.unwrap();
+    let holder = database.address.connect().await.unwrap();
     holder.batch_execute("BEGIN; LOCK TABLE rootlight.logs IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let filter = LogFilter::default();
     for round in 0..3 {
         let logs = reader.logs(&filter, 0, 9);
-        waiting(&place, 1).await;
+        waiting(&database, 1).await;
         drop(logs);
         assert!(answers(&reader).await, "round {round}");
-        waiting(&place, 0).await;
+        waiting(&database, 0).await;
     }
     holder.batch_execute("ROLLBACK").await.unwrap();
     assert!(reader.logs(&filter, 0, 9).all().await.unwrap().is_empty());

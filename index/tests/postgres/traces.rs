@@ -19,8 +19,8 @@ use crate::loading::{MemorySource, loader, options};
 const TRACES: &str = "SELECT count(*) FROM rootlight.traces";
 
 /// Which blocks have traces, by partition.
-async fn progress(place: &TestDatabase) -> Vec<(u64, u64)> {
-    let client = place.database.connect().await.unwrap();
+async fn progress(database: &TestDatabase) -> Vec<(u64, u64)> {
+    let client = database.address.connect().await.unwrap();
     let sql = "SELECT first_block, traces_next FROM rootlight.ranges ORDER BY 1";
     let rows = client.query(sql, &[]).await.unwrap();
     rows.iter().map(|row| (row.get::<_, i64>(0) as u64, row.get::<_, i64>(1) as u64)).collect()
@@ -32,17 +32,17 @@ fn whole(from: u64, to: u64) -> TraceRange {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_are_read_back_as_they_were() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let writer = place.writer().await;
+    let Some(database) = TestDatabase::new().await else { return };
+    let writer = database.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = traced(chain(0, 0, 150, B256::ZERO));
     for part in [&blocks[..60], &blocks[60..130], &blocks[130..]] {
         let traced = part.len() as u64;
         assert_eq!(writer.append(part).await.unwrap(), Appended::Stored { removed: 0, traced });
     }
-    assert_eq!(place.number(TRACES).await, traces_before(151));
-    assert_eq!(progress(&place).await, [(0, 100), (100, 151), (200, 200)]);
-    let reader = place.reader().await;
+    assert_eq!(database.number(TRACES).await, traces_before(151));
+    assert_eq!(progress(&database).await, [(0, 100), (100, 151), (200, 200)]);
+    let reader = database.reader().await;
     assert_eq!(reader.traces_of(Traced::Number(3)).await.unwrap(), None, "it cannot be searched yet");
     for first in [0, 100] {
         writer.make_searchable(first).await.unwrap();
@@ -62,7 +62,7 @@ async fn traces_are_read_back_as_they_were() {
     for absent in [Traced::Number(151), Traced::Hash(B256::ZERO), Traced::Transaction(B256::ZERO)] {
         assert_eq!(reader.traces_of(absent).await.unwrap(), None);
     }
-    place.sql("UPDATE rootlight.traces SET kind = 'jump' WHERE block_number = 5").await;
+    database.sql("UPDATE rootlight.traces SET kind = 'jump' WHERE block_number = 5").await;
     let damaged = reader.traces_of(Traced::Number(5)).await.unwrap_err();
     assert!(matches!(damaged, IndexError::Damaged { number: 5, what: "a trace" }), "{damaged}");
 }
@@ -105,12 +105,12 @@ fn uncles_that_do_not_match_the_header_are_refused() {
 fn filters_and_pages_give_what_a_scan_gives() {
     const LAST: u64 = 330;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let Some(place) = runtime.block_on(TestDatabase::new()) else { return };
+    let Some(database) = runtime.block_on(TestDatabase::new()) else { return };
     let blocks = traced(chain(0, 0, LAST, B256::ZERO));
     // Rows of transactions get other senders and recipients: what is compared is the question.
     let address = |number: u64| Address::repeat_byte((number % 5) as u8 + 1);
     let reader = runtime.block_on(async {
-        let writer = place.writer().await;
+        let writer = database.writer().await;
         let ranges = writer.prepare(LAST).await.unwrap();
         for part in blocks.chunks(64) {
             writer.append(part).await.unwrap();
@@ -120,10 +120,10 @@ fn filters_and_pages_give_what_a_scan_gives() {
         }
         let bytes = |what: &str| format!("decode(repeat(lpad(to_hex({what} % 5 + 1), 2, '0'), 20), 'hex')");
         let (sender, recipient) = (bytes("block_number"), bytes("(block_number / 5 + transaction_index)"));
-        place
+        database
             .sql(&format!("UPDATE rootlight.transactions SET sender = {sender}, recipient = {recipient}"))
             .await;
-        place.reader().await
+        database.reader().await
     });
     let scan = |filter: &TraceFilter, from: u64, to: u64| {
         let wanted = |list: &[Address], one| list.is_empty() || list.contains(&one);
@@ -172,8 +172,8 @@ fn filters_and_pages_give_what_a_scan_gives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_without_traces_has_no_answer() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let writer = place.writer().await;
+    let Some(database) = TestDatabase::new().await else { return };
+    let writer = database.writer().await;
     writer.prepare(150).await.unwrap();
     let blocks = chain(0, 0, 150, B256::ZERO);
     writer.append(&traced(blocks[..100].to_vec())).await.unwrap();
@@ -184,7 +184,7 @@ async fn a_range_without_traces_has_no_answer() {
     for first in [0, 100] {
         writer.make_searchable(first).await.unwrap();
     }
-    let reader = place.reader().await;
+    let reader = database.reader().await;
     let any = TraceFilter::default();
     let found = reader.traces(&any, &TraceRange { least: 90, ..whole(0, 130) }).await.unwrap();
     let FoundTraces::All { traces, last: 99, .. } = found else { panic!("{found:?}") };
@@ -205,15 +205,15 @@ async fn a_range_without_traces_has_no_answer() {
     writer.append_traces(100, &traced(blocks[100..].to_vec())).await.unwrap();
     let twice = writer.append_traces(100, &traced(blocks[100..].to_vec())).await;
     assert!(matches!(twice, Err(IndexError::Progress { next: 151, .. })), "{twice:?}");
-    assert_eq!(place.number(TRACES).await, traces_before(151));
+    assert_eq!(database.number(TRACES).await, traces_before(151));
     assert_eq!(reader.traces(&any, &whole(0, 150)).await.map(|_| ()).unwrap(), ());
 }
 
 /// The traces of one block are too long; only questions about its transactions suffer.
 #[tokio::test(flavor = "multi_thread")]
 async fn too_long_traces_of_a_block_are_named() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let writer = place.writer().await;
+    let Some(database) = TestDatabase::new().await else { return };
+    let writer = database.writer().await;
     writer.prepare(50).await.unwrap();
     let mut blocks = traced(chain(0, 0, 20, B256::ZERO));
     let long = vec![0; 7_000_000];
@@ -223,7 +223,7 @@ async fn too_long_traces_of_a_block_are_named() {
     blocks[12].traces = Some(BlockTraces::check(&blocks[12].block, traces).unwrap());
     writer.append(&blocks).await.unwrap();
     writer.make_searchable(0).await.unwrap();
-    let reader = place.reader().await;
+    let reader = database.reader().await;
     let any = TraceFilter::default();
     assert!(reader.traces(&any, &whole(0, 11)).await.is_ok());
     let refused = reader.traces(&any, &whole(0, 12)).await.unwrap_err();
@@ -237,26 +237,26 @@ async fn too_long_traces_of_a_block_are_named() {
     let remasc = TraceFilter { recipients: vec![REMASC_ADDRESS], ..any };
     let found = reader.traces(&remasc, &whole(0, 30)).await.unwrap();
     assert!(matches!(found, FoundTraces::All { traces, .. } if traces.len() as i64 == traces_before(31)));
-    assert_eq!(place.number(TRACES).await, traces_before(31));
+    assert_eq!(database.number(TRACES).await, traces_before(31));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reorganisations_and_retention_remove_traces() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let writer = place.writer().await;
+    let Some(database) = TestDatabase::new().await else { return };
+    let writer = database.writer().await;
     writer.prepare(320).await.unwrap();
     let blocks = traced(chain(0, 0, 320, B256::ZERO));
     writer.append(&blocks).await.unwrap();
     let new = traced(chain(1, 195, 210, hash(&blocks[194])));
     let stored = writer.append(&new).await.unwrap();
     assert_eq!(stored, Appended::Stored { removed: 126, traced: 16 });
-    assert_eq!(progress(&place).await, [(0, 100), (100, 200), (200, 211), (300, 300), (400, 400)]);
-    assert_eq!(place.number(TRACES).await, traces_before(211));
+    assert_eq!(progress(&database).await, [(0, 100), (100, 200), (200, 211), (300, 300), (400, 400)]);
+    assert_eq!(database.number(TRACES).await, traces_before(211));
     writer.drop_below(150).await.unwrap();
-    assert_eq!(place.number(TRACES).await, traces_before(211) - traces_before(100));
+    assert_eq!(database.number(TRACES).await, traces_before(211) - traces_before(100));
     // Blocks without traces replace some that had them.
     writer.append(&chain(2, 205, 215, hash(&new[9]))).await.unwrap();
-    assert_eq!(progress(&place).await, [(100, 200), (200, 205), (300, 300), (400, 400)]);
+    assert_eq!(progress(&database).await, [(100, 200), (200, 205), (300, 300), (400, 400)]);
 }
 
 /// An index without traces gets them while the chain grows and is reorganised, and the server restarts.
@@ -264,14 +264,14 @@ async fn reorganisations_and_retention_remove_traces() {
 async fn traces_can_be_switched_on_later() {
     let Some(server) = PostgresServer::start(&[]) else { return };
     let server = Arc::new(server);
-    let place = TestDatabase::on(server.clone()).await;
+    let database = TestDatabase::on(server.clone()).await;
     let source = Arc::new(MemorySource::of(chain(0, 0, 640, B256::ZERO)));
-    loader(&place, source.clone(), options(true)).run().await.unwrap();
-    assert_eq!(place.number(TRACES).await, 0);
+    loader(&database, source.clone(), options(true)).run().await.unwrap();
+    assert_eq!(database.number(TRACES).await, 0);
 
     source.traces.store(true, Ordering::Relaxed);
     let with_traces = LoaderOptions { traces: true, batch: 8, ..options(false) };
-    let running = loader(&place, source.clone(), with_traces.clone());
+    let running = loader(&database, source.clone(), with_traces.clone());
     let task = tokio::spawn(async move { running.run().await });
     for (salt, from, head) in [(1, 630, 650), (2, 590, 660), (3, 661, 720)] {
         source.reorganise(salt, from, head);
@@ -286,7 +286,7 @@ async fn traces_can_be_switched_on_later() {
     }
     let all = traces_before(721);
     for _ in 0..2_000 {
-        if place.number(TRACES).await == all && place.counts().await == counts_of(721) {
+        if database.number(TRACES).await == all && database.counts().await == counts_of(721) {
             break;
         }
         assert!(!task.is_finished(), "{:?}", task.await);
@@ -294,29 +294,29 @@ async fn traces_can_be_switched_on_later() {
     }
     task.abort();
     let _ = task.await;
-    let ends: Vec<u64> = progress(&place).await.iter().map(|(_, next)| *next).collect();
+    let ends: Vec<u64> = progress(&database).await.iter().map(|(_, next)| *next).collect();
     assert_eq!(ends, [100, 200, 300, 400, 500, 600, 700, 721, 800]);
-    assert_eq!(place.number(TRACES).await, all, "no trace twice");
+    assert_eq!(database.number(TRACES).await, all, "no trace twice");
     let of_branch = "SELECT count(*) FROM rootlight.traces t JOIN rootlight.transactions x USING (block_number, transaction_index)";
-    assert_eq!(place.number(of_branch).await, all);
+    assert_eq!(database.number(of_branch).await, all);
 
     // A run that ends at the head fills what is missing, and a source without traces is told so.
-    place.sql("DELETE FROM rootlight.traces WHERE block_number BETWEEN 250 AND 299").await;
-    place.sql("UPDATE rootlight.ranges SET traces_next = 250 WHERE first_block = 200").await;
+    database.sql("DELETE FROM rootlight.traces WHERE block_number BETWEEN 250 AND 299").await;
+    database.sql("UPDATE rootlight.ranges SET traces_next = 250 WHERE first_block = 200").await;
     source.traces.store(false, Ordering::Relaxed);
     let once = LoaderOptions { once: true, ..with_traces };
-    let ended = loader(&place, source.clone(), once.clone()).run().await.unwrap_err().to_string();
+    let ended = loader(&database, source.clone(), once.clone()).run().await.unwrap_err().to_string();
     assert!(ended.contains("no traces of block 250"), "{ended}");
     source.traces.store(true, Ordering::Relaxed);
-    loader(&place, source, once).run().await.unwrap();
-    assert_eq!(place.number(TRACES).await, all);
+    loader(&database, source, once).run().await.unwrap();
+    assert_eq!(database.number(TRACES).await, all);
 }
 
 /// An index that the program before made: its blocks stay, and traces and uncles come with new ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_version_of_the_schema_is_brought_forward() {
-    let Some(place) = TestDatabase::new().await else { return };
-    let mut client = place.database.connect().await.unwrap();
+    let Some(database) = TestDatabase::new().await else { return };
+    let mut client = database.address.connect().await.unwrap();
     client.batch_execute("CREATE SCHEMA rootlight").await.unwrap();
     let first = include_str!("../../migrations/V1__blocks_and_logs.sql");
     let migration = refinery::Migration::unapplied("V1__blocks_and_logs", first).unwrap();
@@ -353,20 +353,20 @@ async fn the_first_version_of_the_schema_is_brought_forward() {
             .unwrap();
     }
     drop(client);
-    let writer = place.open(&Setup { wait: true, ..setup() }).await.unwrap();
+    let writer = database.open(&Setup { wait: true, ..setup() }).await.unwrap();
     writer.prepare(150).await.unwrap();
     let blocks: Vec<SourceBlock> = traced(chain(0, 0, 150, B256::ZERO));
     writer.append(&blocks).await.unwrap();
     writer.make_searchable(100).await.unwrap();
     let indexes = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'rootlight' AND indexname IN ('traces_000000000000_sender', 'traces_000000000000_recipient', 'traces_000000000100_sender', 'traces_000000000100_recipient')";
-    assert_eq!(place.number(indexes).await, 4);
-    let reader = place.reader().await;
+    assert_eq!(database.number(indexes).await, 4);
+    let reader = database.reader().await;
     let found = reader.traces(&TraceFilter::default(), &whole(0, 150)).await.unwrap();
     assert!(matches!(found, FoundTraces::All { traces, .. } if traces.len() as i64 == traces_before(151)));
     let block = reader.block(7).await.unwrap().unwrap();
     assert_eq!((block.proof, block.uncles), (Proof::Verified, Some(Vec::new())));
-    place.sql("UPDATE rootlight.blocks SET uncles = NULL WHERE number = 7").await;
+    database.sql("UPDATE rootlight.blocks SET uncles = NULL WHERE number = 7").await;
     assert_eq!(reader.block(7).await.unwrap().unwrap().uncles, None);
     writer.drop_below(200).await.unwrap();
-    assert_eq!(place.number(TRACES).await, 0);
+    assert_eq!(database.number(TRACES).await, 0);
 }
