@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use alloy_primitives::{Address, B256};
 use rootlight::types::{HeaderForm, RawUint, Transaction, encode_uncles};
-use tokio_postgres::Transaction as Batch;
+use tokio_postgres::Transaction as DatabaseTransaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
@@ -16,21 +16,24 @@ use crate::trace::{BlockTraces, Trace};
 
 /// Opens a COPY, gives each block's rows to it, and ends it.
 macro_rules! copy {
-    ($batch:expr, $table:literal ( $($column:literal $kind:ident),* ), |$writer:ident| $rows:block) => {{
+    ($database:expr, $table:literal ( $($column:literal $kind:ident),* ), |$writer:ident| $rows:block) => {{
         let columns = [$($column),*].join(",");
         let sql = format!(concat!("COPY rootlight.", $table, "({}) FROM STDIN BINARY"), columns);
-        let sink = $batch.copy_in(&sql).await?;
+        let sink = $database.copy_in(&sql).await?;
         let mut $writer = pin!(BinaryCopyInWriter::new(sink, &[$(Type::$kind),*]));
         $rows
         $writer.finish().await?;
     }};
 }
 
-pub(crate) async fn write(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
-    headers(batch, blocks).await?;
-    transactions(batch, blocks).await?;
-    receipts(batch, blocks).await?;
-    logs(batch, blocks).await
+pub(crate) async fn write(
+    database: &DatabaseTransaction<'_>,
+    blocks: &[SourceBlock],
+) -> Result<(), IndexError> {
+    headers(database, blocks).await?;
+    transactions(database, blocks).await?;
+    receipts(database, blocks).await?;
+    logs(database, blocks).await
 }
 
 /// An `integer`; an index of a transaction or log, which a block has far fewer of.
@@ -42,9 +45,9 @@ fn address(address: Option<&Address>) -> Option<&[u8]> {
     address.map(|address| address.as_slice())
 }
 
-async fn headers(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+async fn headers(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     copy!(
-        batch,
+        database,
         "blocks"(
             "number" INT8, "hash" BYTEA, "parent_hash" BYTEA, "timestamp" INT8, "miner" BYTEA, "gas_limit" NUMERIC,
             "gas_used" INT8, "minimum_gas_price" NUMERIC, "difficulty" NUMERIC, "transaction_count" INT4,
@@ -83,9 +86,9 @@ fn bytes(number: &RawUint) -> i32 {
     i32::try_from(number.len()).unwrap_or(i32::MAX)
 }
 
-async fn transactions(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+async fn transactions(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     copy!(
-        batch,
+        database,
         "transactions"(
             "block_number" INT8, "transaction_index" INT4, "hash" BYTEA, "sender" BYTEA, "recipient" BYTEA,
             "created_contract" BYTEA, "value" NUMERIC, "nonce" NUMERIC, "gas_limit" NUMERIC, "gas_price" NUMERIC,
@@ -127,9 +130,9 @@ async fn transactions(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), I
     Ok(())
 }
 
-async fn receipts(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+async fn receipts(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     copy!(
-        batch,
+        database,
         "receipts"(
             "block_number" INT8, "transaction_index" INT4, "transaction_hash" BYTEA, "success" BOOL, "gas_used" INT8,
             "cumulative_gas_used" INT8, "first_log_index" INT4, "log_count" INT4
@@ -160,9 +163,9 @@ async fn receipts(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), Index
     Ok(())
 }
 
-async fn logs(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
+async fn logs(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     copy!(
-        batch,
+        database,
         "logs"(
             "block_number" INT8, "log_index" INT4, "transaction_index" INT4, "transaction_hash" BYTEA,
             "address" BYTEA, "topic0" BYTEA, "topic1" BYTEA, "topic2" BYTEA, "topic3" BYTEA, "data" BYTEA
@@ -199,10 +202,13 @@ async fn logs(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<(), IndexErro
 }
 
 /// Writes the rows of the traces of blocks, and which blocks have too long ones. Returns the number of traces.
-pub(crate) async fn traces(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<u64, IndexError> {
+pub(crate) async fn traces(
+    database: &DatabaseTransaction<'_>,
+    blocks: &[SourceBlock],
+) -> Result<u64, IndexError> {
     let mut count = 0_u64;
     copy!(
-        batch,
+        database,
         "traces"(
             "block_number" INT8, "transaction_index" INT4, "trace_index" INT4, "trace_address" INT4_ARRAY,
             "subtraces" INT4, "kind" TEXT, "sender" BYTEA, "recipient" BYTEA, "value" NUMERIC, "gas" INT8,
@@ -243,7 +249,7 @@ pub(crate) async fn traces(batch: &Batch<'_>, blocks: &[SourceBlock]) -> Result<
     for block in blocks {
         if block.traces.as_ref().is_some_and(|traces| traces.traces().is_none()) {
             let sql = "INSERT INTO rootlight.untraced (block_number) VALUES ($1)";
-            batch.execute(sql, &[&int8(block.block.header().number)]).await?;
+            database.execute(sql, &[&int8(block.block.header().number)]).await?;
         }
     }
     Ok(count)

@@ -42,9 +42,9 @@ fn key(table: &str) -> &'static str {
 
 /// Makes the partitions of a range, and its row. Attaching a finished table takes a weaker lock than making a partition
 /// in place, so that readers go on.
-pub(crate) async fn create(batch: &Transaction<'_>, range: &PartitionRange) -> Result<(), IndexError> {
+pub(crate) async fn create(transaction: &Transaction<'_>, range: &PartitionRange) -> Result<(), IndexError> {
     let (first, end) = (range.first, range.end);
-    batch.batch_execute(LOCK_TIMEOUT).await?;
+    transaction.batch_execute(LOCK_TIMEOUT).await?;
     for table in TABLES {
         let partition = name(table, first);
         let key = key(table);
@@ -52,26 +52,26 @@ pub(crate) async fn create(batch: &Transaction<'_>, range: &PartitionRange) -> R
             "CREATE TABLE rootlight.{partition} (LIKE rootlight.{table} INCLUDING ALL, CHECK ({key} >= {first} AND {key} < {end}));
              ALTER TABLE rootlight.{table} ATTACH PARTITION rootlight.{partition} FOR VALUES FROM ({first}) TO ({end});"
         );
-        batch.batch_execute(&sql).await?;
+        transaction.batch_execute(&sql).await?;
     }
     let row = "INSERT INTO rootlight.ranges (first_block, end_block, next_block, traces_next) VALUES ($1, $2, $1, $1)";
-    batch.execute(row, &[&int8(first), &int8(end)]).await?;
+    transaction.execute(row, &[&int8(first), &int8(end)]).await?;
     Ok(())
 }
 
 /// Makes the secondary indexes of a range, and marks it searchable.
-pub(crate) async fn index(batch: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
-    batch.batch_execute(SORT_MEMORY).await?;
+pub(crate) async fn index(transaction: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
+    transaction.batch_execute(SORT_MEMORY).await?;
     for (table, index, columns) in INDEXES {
         let partition = name(table, first);
         let sql = format!("CREATE INDEX {partition}_{index} ON rootlight.{partition} {columns}");
-        batch.batch_execute(&sql).await?;
+        transaction.batch_execute(&sql).await?;
     }
     for table in TABLES {
-        batch.batch_execute(&format!("ANALYZE rootlight.{}", name(table, first))).await?;
+        transaction.batch_execute(&format!("ANALYZE rootlight.{}", name(table, first))).await?;
     }
     let sql = "UPDATE rootlight.ranges SET searchable = true WHERE first_block = $1";
-    batch.execute(sql, &[&int8(first)]).await?;
+    transaction.execute(sql, &[&int8(first)]).await?;
     Ok(())
 }
 
@@ -84,9 +84,9 @@ pub(crate) async fn existing(client: &impl GenericClient) -> Result<Vec<u64>, In
 }
 
 /// Drops the partitions that begin at this block.
-pub(crate) async fn remove(batch: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
-    batch.batch_execute(LOCK_TIMEOUT).await?;
+pub(crate) async fn remove(transaction: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
+    transaction.batch_execute(LOCK_TIMEOUT).await?;
     let names: Vec<String> = TABLES.iter().map(|table| format!("rootlight.{}", name(table, first))).collect();
-    batch.batch_execute(&format!("DROP TABLE IF EXISTS {}", names.join(", "))).await?;
+    transaction.batch_execute(&format!("DROP TABLE IF EXISTS {}", names.join(", "))).await?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::state::{int8, uint};
 /// Writes the traces of blocks that are stored in the same transaction, as far as they continue the traces of their
 /// partitions. Returns the number of blocks whose traces were written.
 pub(crate) async fn with_blocks(
-    batch: &Transaction<'_>,
+    transaction: &Transaction<'_>,
     blocks: &[SourceBlock],
     from: u64,
     last: u64,
@@ -21,12 +21,12 @@ pub(crate) async fn with_blocks(
     let sql = "SELECT first_block, end_block, traces_next FROM rootlight.ranges
                WHERE end_block > $1 AND first_block <= $2 ORDER BY first_block";
     let mut written = 0_u64;
-    for row in batch.query(sql, &[&int8(from), &int8(last)]).await? {
+    for row in transaction.query(sql, &[&int8(from), &int8(last)]).await? {
         let (first, end, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?), uint(row.try_get(2)?));
         let run = run(blocks, from, next, end);
         // Otherwise blocks below have no traces yet, and all get them later in their order.
         if !run.is_empty() {
-            write(batch, first, next, run).await?;
+            write(transaction, first, next, run).await?;
             written = written.saturating_add(run.len() as u64);
         }
     }
@@ -45,14 +45,14 @@ fn run(blocks: &[SourceBlock], from: u64, next: u64, end: u64) -> &[SourceBlock]
 
 /// Writes the traces of blocks of one partition, and the progress.
 pub(crate) async fn write(
-    batch: &Transaction<'_>,
+    transaction: &Transaction<'_>,
     first: u64,
     from: u64,
     run: &[SourceBlock],
 ) -> Result<(), IndexError> {
-    copy::traces(batch, run).await?;
+    copy::traces(transaction, run).await?;
     let next = from.saturating_add(run.len() as u64);
     let sql = "UPDATE rootlight.ranges SET traces_next = $2 WHERE first_block = $1";
-    batch.execute(sql, &[&int8(first), &int8(next)]).await?;
+    transaction.execute(sql, &[&int8(first), &int8(next)]).await?;
     Ok(())
 }

@@ -21,11 +21,11 @@ impl Writer {
     pub async fn append_traces(&self, first: u64, blocks: &[SourceBlock]) -> Result<u64, IndexError> {
         let Some(from) = blocks.first().map(|block| block.block.header().number) else { return Ok(0) };
         let mut client = self.pool.get().await?;
-        let batch = (**client).transaction().await?;
-        batch.batch_execute("SET LOCAL synchronous_commit = off").await?;
-        self.fence(&batch).await?;
+        let transaction = (**client).transaction().await?;
+        transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
+        self.fence(&transaction).await?;
         let sql = "SELECT next_block, traces_next FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
-        let row = batch.query_opt(sql, &[&int8(first)]).await?;
+        let row = transaction.query_opt(sql, &[&int8(first)]).await?;
         let Some(row) = row else { return Err(IndexError::Progress { from, next: 0 }) };
         let (stored, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?));
         let after = from.saturating_add(blocks.len() as u64);
@@ -34,13 +34,13 @@ impl Writer {
         }
         // Traces belong to the branch that the index has.
         for (block, number) in blocks.iter().zip(from..) {
-            let found: Option<B256> = hash(&batch, number).await?;
+            let found: Option<B256> = hash(&transaction, number).await?;
             if block.block.header().number != number || found != Some(block.block.header().hash()) {
                 return Err(IndexError::OtherBranch { number });
             }
         }
-        write(&batch, first, from, blocks).await?;
-        batch.commit().await?;
+        write(&transaction, first, from, blocks).await?;
+        transaction.commit().await?;
         Ok(blocks.len() as u64)
     }
 }

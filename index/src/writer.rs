@@ -41,7 +41,7 @@ pub struct Setup {
 /// Default number of blocks of a partition: five weeks of mainnet.
 pub const PARTITION_BLOCKS: u64 = 100_000;
 
-/// What became of a batch.
+/// Whether [`Writer::append`] has stored the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
     /// The blocks are stored.
@@ -143,11 +143,11 @@ impl Writer {
             }
             let first = number.saturating_mul(size).max(floor);
             let mut client = self.pool.get().await?;
-            let batch = (**client).transaction().await?;
-            self.fence(&batch).await?;
+            let transaction = (**client).transaction().await?;
+            self.fence(&transaction).await?;
             let range = PartitionRange { first, end, next: first, searchable: false, traced: first };
-            partition::create(&batch, &range).await?;
-            batch.commit().await?;
+            partition::create(&transaction, &range).await?;
+            transaction.commit().await?;
         }
         self.ranges().await
     }
@@ -164,26 +164,26 @@ impl Writer {
             return Ok(Appended::Stored { removed: 0, traced: 0 });
         };
         let mut client = self.pool.get().await?;
-        let batch = (**client).transaction().await?;
+        let transaction = (**client).transaction().await?;
         // A batch that a crash of the server loses is lost with its progress, and loaded again.
-        batch.batch_execute("SET LOCAL synchronous_commit = off").await?;
-        self.fence(&batch).await?;
-        let place = place(&batch, from, last).await?;
+        transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
+        self.fence(&transaction).await?;
+        let place = place(&transaction, from, last).await?;
         let parent = blocks.first().map(|first| first.block.header().parent_hash);
-        match (parent, hash(&batch, from.saturating_sub(1)).await?) {
+        match (parent, hash(&transaction, from.saturating_sub(1)).await?) {
             (Some(parent), Some(before)) if from > 0 && parent != before => return Ok(Appended::OtherParent),
             (_, None) if from > place.first => {
                 return Err(IndexError::Damaged { what: "a missing row", number: from.saturating_sub(1) });
             }
             _ => {}
         }
-        let removed = if from < place.next { remove_from(&batch, from).await? } else { 0 };
-        copy::write(&batch, blocks).await?;
+        let removed = if from < place.next { remove_from(&transaction, from).await? } else { 0 };
+        copy::write(&transaction, blocks).await?;
         let sql = "UPDATE rootlight.ranges SET next_block = least(end_block, $2::bigint + 1)
                    WHERE end_block > $1 AND first_block <= $2";
-        batch.execute(sql, &[&int8(from), &int8(last)]).await?;
-        let traced = trace_rows::with_blocks(&batch, blocks, from, last).await?;
-        batch.commit().await?;
+        transaction.execute(sql, &[&int8(from), &int8(last)]).await?;
+        let traced = trace_rows::with_blocks(&transaction, blocks, from, last).await?;
+        transaction.commit().await?;
         Ok(Appended::Stored { removed, traced })
     }
 
@@ -193,13 +193,13 @@ impl Writer {
     /// [`IndexError::Fenced`] and those of the database.
     pub async fn make_searchable(&self, first: u64) -> Result<(), IndexError> {
         let mut client = self.pool.get().await?;
-        let batch = (**client).transaction().await?;
-        self.fence(&batch).await?;
+        let transaction = (**client).transaction().await?;
+        self.fence(&transaction).await?;
         let sql = "SELECT searchable FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
-        let searchable: bool = batch.query_one(sql, &[&int8(first)]).await?.try_get(0)?;
+        let searchable: bool = transaction.query_one(sql, &[&int8(first)]).await?.try_get(0)?;
         if !searchable {
-            partition::index(&batch, first).await?;
-            batch.commit().await?;
+            partition::index(&transaction, first).await?;
+            transaction.commit().await?;
         }
         Ok(())
     }
@@ -231,10 +231,10 @@ impl Writer {
     ) -> Result<Option<(u64, B256)>, IndexError> {
         let mut client = self.pool.get().await?;
         let (first, last) = (range.first, range.next.saturating_sub(1));
-        let batch = (**client).transaction().await?;
-        self.fence(&batch).await?;
+        let transaction = (**client).transaction().await?;
+        self.fence(&transaction).await?;
         if let Some(expected) = proven {
-            match hash(&batch, last).await? {
+            match hash(&transaction, last).await? {
                 Some(found) if found != expected => {
                     return Err(IndexError::NotAncestors { first, last, found, expected });
                 }
@@ -244,13 +244,14 @@ impl Writer {
             }
         }
         let sql = "SELECT max(number) FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 AND proof = 1";
-        let highest: Option<i64> = batch.query_one(sql, &[&int8(first), &int8(last)]).await?.try_get(0)?;
+        let highest: Option<i64> =
+            transaction.query_one(sql, &[&int8(first), &int8(last)]).await?.try_get(0)?;
         let Some(top) = proven.map(|_| int8(last)).or(highest) else { return Ok(None) };
         let sql = "UPDATE rootlight.blocks SET proof = 1 WHERE number BETWEEN $1 AND $2 AND proof = 0";
-        batch.execute(sql, &[&int8(first), &top]).await?;
+        transaction.execute(sql, &[&int8(first), &top]).await?;
         let sql = "SELECT parent_hash FROM rootlight.blocks WHERE number = $1";
-        let parent = batch.query_opt(sql, &[&int8(first)]).await?;
-        batch.commit().await?;
+        let parent = transaction.query_opt(sql, &[&int8(first)]).await?;
+        transaction.commit().await?;
         let parent = parent.map(|row| row.try_get::<_, &[u8]>(0).map(B256::try_from)).transpose()?;
         Ok(parent.and_then(Result::ok).map(|parent| (first, parent)))
     }
@@ -263,30 +264,35 @@ impl Writer {
         let floor = part(block, self.partition_blocks).saturating_mul(self.partition_blocks);
         if floor > self.floor() {
             let mut client = self.pool.get().await?;
-            let batch = (**client).transaction().await?;
-            self.fence(&batch).await?;
-            batch.execute("DELETE FROM rootlight.ranges WHERE end_block <= $1", &[&int8(floor)]).await?;
-            batch.execute("DELETE FROM rootlight.untraced WHERE block_number < $1", &[&int8(floor)]).await?;
-            batch.execute("UPDATE rootlight.state SET floor_block = $1", &[&int8(floor)]).await?;
-            batch.commit().await?;
+            let transaction = (**client).transaction().await?;
+            self.fence(&transaction).await?;
+            transaction
+                .execute("DELETE FROM rootlight.ranges WHERE end_block <= $1", &[&int8(floor)])
+                .await?;
+            transaction
+                .execute("DELETE FROM rootlight.untraced WHERE block_number < $1", &[&int8(floor)])
+                .await?;
+            transaction.execute("UPDATE rootlight.state SET floor_block = $1", &[&int8(floor)]).await?;
+            transaction.commit().await?;
             self.floor.store(floor, Ordering::Relaxed);
         }
         let mut client = self.pool.get().await?;
         let old = partition::existing(&**client).await?;
         let mut dropped = 0_usize;
         for first in old.into_iter().filter(|first| *first < self.floor()) {
-            let batch = (**client).transaction().await?;
-            self.fence(&batch).await?;
-            partition::remove(&batch, first).await?;
-            batch.commit().await?;
+            let transaction = (**client).transaction().await?;
+            self.fence(&transaction).await?;
+            partition::remove(&transaction, first).await?;
+            transaction.commit().await?;
             dropped = dropped.saturating_add(1);
         }
         Ok(dropped)
     }
 
     /// Refuses to write if a newer indexer has taken over, and keeps one from doing so until the transaction ends.
-    pub(crate) async fn fence(&self, batch: &Transaction<'_>) -> Result<(), IndexError> {
-        let found = batch.query_one("SELECT epoch FROM rootlight.state FOR SHARE", &[]).await?.try_get(0)?;
+    pub(crate) async fn fence(&self, transaction: &Transaction<'_>) -> Result<(), IndexError> {
+        let found =
+            transaction.query_one("SELECT epoch FROM rootlight.state FOR SHARE", &[]).await?.try_get(0)?;
         if found == self.epoch { Ok(()) } else { Err(IndexError::Fenced { own: self.epoch, found }) }
     }
 }
@@ -377,10 +383,10 @@ fn connected(blocks: &[SourceBlock]) -> Result<Option<(u64, u64)>, IndexError> {
 
 /// The range of the first block of a batch. The ranges of the batch are locked; each beyond the first must be empty,
 /// unless a reorganisation empties it.
-async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<PartitionRange, IndexError> {
+async fn place(transaction: &Transaction<'_>, from: u64, last: u64) -> Result<PartitionRange, IndexError> {
     let sql = "SELECT first_block, end_block, next_block FROM rootlight.ranges
                WHERE end_block > $1 AND first_block <= $2 ORDER BY first_block FOR UPDATE";
-    let rows = batch.query(sql, &[&int8(from), &int8(last)]).await?;
+    let rows = transaction.query(sql, &[&int8(from), &int8(last)]).await?;
     let mut place: Option<PartitionRange> = None;
     let mut end = from;
     for row in &rows {
@@ -401,9 +407,9 @@ async fn place(batch: &Transaction<'_>, from: u64, last: u64) -> Result<Partitio
 }
 
 /// Removes all blocks from this one on; returns how many.
-async fn remove_from(batch: &Transaction<'_>, from: u64) -> Result<u64, IndexError> {
+async fn remove_from(transaction: &Transaction<'_>, from: u64) -> Result<u64, IndexError> {
     let sql = "SELECT coalesce(sum(next_block - greatest(first_block, $1)), 0)::bigint FROM rootlight.ranges WHERE next_block > $1";
-    let depth = uint(batch.query_one(sql, &[&int8(from)]).await?.try_get(0)?);
+    let depth = uint(transaction.query_one(sql, &[&int8(from)]).await?.try_get(0)?);
     if depth > MAX_REORGANISATION {
         return Err(IndexError::TooDeep { depth, most: MAX_REORGANISATION });
     }
@@ -416,11 +422,11 @@ async fn remove_from(batch: &Transaction<'_>, from: u64) -> Result<u64, IndexErr
         ("transactions", "block_number"),
         ("blocks", "number"),
     ] {
-        batch.batch_execute(&format!("DELETE FROM rootlight.{table} WHERE {key} >= {from}")).await?;
+        transaction.batch_execute(&format!("DELETE FROM rootlight.{table} WHERE {key} >= {from}")).await?;
     }
     let sql = "UPDATE rootlight.ranges SET next_block = greatest(first_block, $1),
                traces_next = least(traces_next, greatest(first_block, $1)) WHERE next_block > $1";
-    batch.execute(sql, &[&int8(from)]).await?;
+    transaction.execute(sql, &[&int8(from)]).await?;
     Ok(depth)
 }
 
