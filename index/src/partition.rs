@@ -3,7 +3,7 @@
 use tokio_postgres::{GenericClient, Transaction};
 
 use crate::error::IndexError;
-use crate::state::{PartitionRange, int8};
+use crate::state::int8;
 
 /// The partitioned tables.
 const TABLES: [&str; 5] = ["blocks", "transactions", "receipts", "logs", "traces"];
@@ -15,7 +15,7 @@ const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'";
 const SORT_MEMORY: &str = "SET LOCAL maintenance_work_mem = '256MB'";
 
 /// Secondary indexes: table, name, columns and condition. The indexes of topics leave out logs without that topic.
-/// Entries of equal keys are stored once with a list of rows, in the order of the blocks.
+/// PostgreSQL stores equal keys once with the list of their rows, so frequent keys cost little.
 const INDEXES: [(&str, &str, &str); 12] = [
     ("blocks", "hash", "(hash)"),
     ("blocks", "stated", "(number) WHERE proof = 0"),
@@ -40,10 +40,9 @@ fn key(table: &str) -> &'static str {
     if table == "blocks" { "number" } else { "block_number" }
 }
 
-/// Makes the partitions of a range, and its row. Attaching a finished table takes a weaker lock than making a partition
+/// Makes the partitions of the blocks from `first` to the one before `end`, and their row in `ranges`. Attaching a finished table takes a weaker lock than making a partition
 /// in place, so that readers go on.
-pub(crate) async fn create(transaction: &Transaction<'_>, range: &PartitionRange) -> Result<(), IndexError> {
-    let (first, end) = (range.first, range.end);
+pub(crate) async fn create(transaction: &Transaction<'_>, first: u64, end: u64) -> Result<(), IndexError> {
     transaction.batch_execute(LOCK_TIMEOUT).await?;
     for table in TABLES {
         let partition = name(table, first);

@@ -51,7 +51,7 @@ pub enum Appended {
         /// Number of blocks whose traces were stored with them.
         traced: u64,
     },
-    /// Nothing was stored: the first block is not a child of the block before it, which was replaced too.
+    /// Nothing was stored: the stored block below is not the parent, so the reorganisation goes deeper.
     OtherParent,
 }
 
@@ -130,7 +130,7 @@ impl Writer {
         hash(&**self.pool.get().await?, number).await
     }
 
-    /// Makes the partitions that are missing for blocks up to this one, and one more.
+    /// Makes the partitions that are missing for blocks up to this one, and one ahead, so that the loader never waits for it.
     pub async fn prepare(&self, head: u64) -> Result<Vec<PartitionRange>, IndexError> {
         let size = self.partition_blocks;
         let have: Vec<u64> = self.ranges().await?.iter().map(|range| range.end).collect();
@@ -145,8 +145,7 @@ impl Writer {
             let mut client = self.pool.get().await?;
             let transaction = (**client).transaction().await?;
             self.fence(&transaction).await?;
-            let range = PartitionRange { first, end, next: first, searchable: false, traced: first };
-            partition::create(&transaction, &range).await?;
+            partition::create(&transaction, first, end).await?;
             transaction.commit().await?;
         }
         self.ranges().await
@@ -168,16 +167,16 @@ impl Writer {
         // A batch that a crash of the server loses is lost with its progress, and loaded again.
         transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
         self.fence(&transaction).await?;
-        let place = place(&transaction, from, last).await?;
+        let range = lock_ranges(&transaction, from, last).await?;
         let parent = blocks.first().map(|first| first.block.header().parent_hash);
         match (parent, hash(&transaction, from.saturating_sub(1)).await?) {
             (Some(parent), Some(before)) if from > 0 && parent != before => return Ok(Appended::OtherParent),
-            (_, None) if from > place.first => {
+            (_, None) if from > range.first => {
                 return Err(IndexError::Damaged { what: "a missing row", number: from.saturating_sub(1) });
             }
             _ => {}
         }
-        let removed = if from < place.next { remove_from(&transaction, from).await? } else { 0 };
+        let removed = if from < range.next { remove_from(&transaction, from).await? } else { 0 };
         copy::write(&transaction, blocks).await?;
         let sql = "UPDATE rootlight.ranges SET next_block = least(end_block, $2::bigint + 1)
                    WHERE end_block > $1 AND first_block <= $2";
@@ -381,25 +380,31 @@ fn connected(blocks: &[SourceBlock]) -> Result<Option<(u64, u64)>, IndexError> {
     Ok(first.zip(before.map(|(last, _)| last)))
 }
 
-/// The range of the first block of a batch. The ranges of the batch are locked; each beyond the first must be empty,
-/// unless a reorganisation empties it.
-async fn place(transaction: &Transaction<'_>, from: u64, last: u64) -> Result<PartitionRange, IndexError> {
+/// Blocks of one partition, and how many of them are loaded.
+#[derive(Debug, Clone, Copy)]
+struct LoadedRange {
+    first: u64,
+    /// The first block that is not loaded.
+    next: u64,
+}
+
+/// Locks the ranges of these blocks and returns the first. Later ones must be empty, or are emptied by this reorganisation.
+async fn lock_ranges(transaction: &Transaction<'_>, from: u64, last: u64) -> Result<LoadedRange, IndexError> {
     let sql = "SELECT first_block, end_block, next_block FROM rootlight.ranges
                WHERE end_block > $1 AND first_block <= $2 ORDER BY first_block FOR UPDATE";
     let rows = transaction.query(sql, &[&int8(from), &int8(last)]).await?;
-    let mut place: Option<PartitionRange> = None;
+    let mut lowest: Option<LoadedRange> = None;
     let mut end = from;
     for row in &rows {
         let (first, until, next) = (uint(row.try_get(0)?), uint(row.try_get(1)?), uint(row.try_get(2)?));
-        let replaces = place.is_some_and(|place| from < place.next);
-        if place.is_some() && first != next && !replaces {
+        let replaces = lowest.is_some_and(|lowest| from < lowest.next);
+        if lowest.is_some() && first != next && !replaces {
             return Err(IndexError::Progress { from: first, next });
         }
         end = until;
-        let range = PartitionRange { first, end: until, next, searchable: false, traced: first };
-        place = place.or(Some(range));
+        lowest = lowest.or(Some(LoadedRange { first, next }));
     }
-    match place {
+    match lowest {
         Some(range) if range.first <= from && from <= range.next && last < end => Ok(range),
         Some(range) => Err(IndexError::Progress { from, next: range.next }),
         None => Err(IndexError::Progress { from, next: 0 }),
