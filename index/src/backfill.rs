@@ -13,15 +13,15 @@ use crate::state::PartitionRange;
 /// The ranges that are left.
 pub(crate) struct Backfill {
     ranges: SyncMutex<VecDeque<PartitionRange>>,
-    /// Proofs are passed down by one task at a time.
-    linking: Mutex<()>,
+    /// One task at a time marks ancestors as proven.
+    marking: Mutex<()>,
 }
 
 impl Backfill {
     /// Fills these ranges as far as they are not. They are in ascending order.
     pub(crate) fn new(ranges: Vec<PartitionRange>) -> Self {
         let left = ranges.into_iter().filter(|range| !range.is_full() || !range.searchable);
-        Self { ranges: SyncMutex::new(left.rev().collect()), linking: Mutex::new(()) }
+        Self { ranges: SyncMutex::new(left.rev().collect()), marking: Mutex::new(()) }
     }
 
     fn take(&self) -> Option<PartitionRange> {
@@ -34,8 +34,8 @@ pub(crate) async fn fill(step: LoaderContext, backfill: Arc<Backfill>, batch: u6
     while let Some(range) = backfill.take() {
         fill_range(&step, range, batch).await?;
         step.writer.make_searchable(range.first).await?;
-        let _turn = backfill.linking.lock().await;
-        step.writer.link().await?;
+        let _turn = backfill.marking.lock().await;
+        step.writer.mark_ancestors_proven().await?;
     }
     Ok(())
 }

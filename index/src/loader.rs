@@ -68,7 +68,7 @@ impl Loader {
         let size = self.setup.partition_blocks.unwrap_or(crate::writer::PARTITION_BLOCKS).max(1);
         let kept = self.options.retain.map_or(0, |retain| head.saturating_add(1).saturating_sub(retain));
         let kept = kept.checked_div(size).unwrap_or(0).saturating_mul(size);
-        let setup = Setup { new_first_block: kept, ..self.setup.clone() };
+        let setup = Setup { default_first_block: kept, ..self.setup.clone() };
         let writer = Arc::new(Writer::open(&self.database, &self.network, &setup).await?);
         *opened = true;
         (self.observer)(LoadEvent::Opened);
@@ -98,7 +98,7 @@ impl Loader {
             }
         }
         // What was loaded last may be what proves the rest.
-        writer.link().await?;
+        writer.mark_ancestors_proven().await?;
         if self.options.traces {
             traced::fill(&step, self.options.batch).await?;
         }

@@ -18,6 +18,7 @@ const SORT_MEMORY: &str = "SET LOCAL maintenance_work_mem = '256MB'";
 /// PostgreSQL stores equal keys once with the list of their rows, so frequent keys cost little.
 const INDEXES: [(&str, &str, &str); 12] = [
     ("blocks", "hash", "(hash)"),
+    // Blocks of `Proof::Stated`. The names of indexes are in stored databases, so they stay.
     ("blocks", "stated", "(number) WHERE proof = 0"),
     ("transactions", "hash", "(hash)"),
     ("transactions", "sender", "(sender, block_number)"),
@@ -59,7 +60,7 @@ pub(crate) async fn create(transaction: &Transaction<'_>, first: u64, end: u64) 
 }
 
 /// Makes the secondary indexes of a range, and marks it searchable.
-pub(crate) async fn index(transaction: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
+pub(crate) async fn make_searchable(transaction: &Transaction<'_>, first: u64) -> Result<(), IndexError> {
     transaction.batch_execute(SORT_MEMORY).await?;
     for (table, index, columns) in INDEXES {
         let partition = name(table, first);

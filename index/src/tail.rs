@@ -148,7 +148,7 @@ impl Tail {
         let range = ranges.iter().find(|range| range.first <= newest && newest < range.end);
         if let Some(range) = range.filter(|range| self.searchable != Some(range.first)) {
             self.step.writer.make_searchable(range.first).await?;
-            self.step.writer.link().await?;
+            self.step.writer.mark_ancestors_proven().await?;
             self.searchable = Some(range.first);
             self.retain(head).await?;
         }

@@ -9,6 +9,7 @@ use rootlight::consensus::Network;
 use tokio_postgres::{Client, GenericClient, Transaction};
 use tracing::info;
 
+use crate::block::Proof;
 use crate::connect::Database;
 use crate::error::IndexError;
 use crate::source::SourceBlock;
@@ -26,10 +27,11 @@ pub const MAX_REORGANISATION: u64 = 10_000;
 pub struct Setup {
     /// Number of blocks of a partition, for a new index; `None` takes that of the index, or the default.
     pub partition_blocks: Option<u64>,
-    /// The first block, for a new index; `None` takes that of the index, or `new_first_block`.
+    /// The first block, for a new index; `None` takes that of the index, or
+    /// `default_first_block`.
     pub first_block: Option<u64>,
     /// The first block of a new index if none is asked for.
-    pub new_first_block: u64,
+    pub default_first_block: u64,
     /// Whether to wait for the end of another indexer.
     pub wait: bool,
     /// Number of connections beside the one that holds the lock.
@@ -197,7 +199,7 @@ impl Writer {
         let sql = "SELECT searchable FROM rootlight.ranges WHERE first_block = $1 FOR UPDATE";
         let searchable: bool = transaction.query_one(sql, &[&int8(first)]).await?.try_get(0)?;
         if !searchable {
-            partition::index(&transaction, first).await?;
+            partition::make_searchable(&transaction, first).await?;
             transaction.commit().await?;
         }
         Ok(())
@@ -209,21 +211,21 @@ impl Writer {
     ///
     /// # Errors
     /// [`IndexError::NotAncestors`] if the source gave other blocks, [`IndexError::Fenced`], and those of the database.
-    pub async fn link(&self) -> Result<(), IndexError> {
+    pub async fn mark_ancestors_proven(&self) -> Result<(), IndexError> {
         let mut child: Option<(u64, B256)> = None;
         let ranges = self.ranges().await?;
-        // Without its indexes a partition would be read from end to end. It is linked when it has them.
+        // Without its indexes a partition would be read from end to end. Its blocks are marked when it has them.
         let ready = |range: &&PartitionRange| range.searchable && range.next > range.first;
         for range in ranges.iter().rev().filter(ready) {
             let proven = child.filter(|(number, _)| *number == range.next).map(|(_, parent)| parent);
-            child = self.link_range(range, proven).await?;
+            child = self.mark_range_proven(range, proven).await?;
         }
         Ok(())
     }
 
     /// Marks the blocks of one range. `proven` is the hash of its last block, if a proven child names it. Returns the
     /// first block and its parent's hash if all blocks are proven.
-    async fn link_range(
+    async fn mark_range_proven(
         &self,
         range: &PartitionRange,
         proven: Option<B256>,
@@ -242,12 +244,18 @@ impl Writer {
                 Some(_) => {}
             }
         }
-        let sql = "SELECT max(number) FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 AND proof = 1";
+        // The codes are written into the text, so that PostgreSQL uses the partial index.
+        let (stated, verified) = (Proof::Stated.code(), Proof::Verified.code());
+        let sql = format!(
+            "SELECT max(number) FROM rootlight.blocks WHERE number BETWEEN $1 AND $2 AND proof = {verified}"
+        );
         let highest: Option<i64> =
-            transaction.query_one(sql, &[&int8(first), &int8(last)]).await?.try_get(0)?;
+            transaction.query_one(&sql, &[&int8(first), &int8(last)]).await?.try_get(0)?;
         let Some(top) = proven.map(|_| int8(last)).or(highest) else { return Ok(None) };
-        let sql = "UPDATE rootlight.blocks SET proof = 1 WHERE number BETWEEN $1 AND $2 AND proof = 0";
-        transaction.execute(sql, &[&int8(first), &top]).await?;
+        let sql = format!(
+            "UPDATE rootlight.blocks SET proof = {verified} WHERE number BETWEEN $1 AND $2 AND proof = {stated}"
+        );
+        transaction.execute(&sql, &[&int8(first), &top]).await?;
         let sql = "SELECT parent_hash FROM rootlight.blocks WHERE number = $1";
         let parent = transaction.query_opt(sql, &[&int8(first)]).await?;
         transaction.commit().await?;
@@ -344,7 +352,7 @@ fn same_layout(layout: IndexLayout, setup: &Setup) -> Result<IndexLayout, IndexE
 
 async fn first_layout(client: &Client, network: &Network, setup: &Setup) -> Result<IndexLayout, IndexError> {
     let partition_blocks = setup.partition_blocks.unwrap_or(PARTITION_BLOCKS).max(1);
-    let floor = setup.first_block.unwrap_or(setup.new_first_block);
+    let floor = setup.first_block.unwrap_or(setup.default_first_block);
     let sql = "INSERT INTO rootlight.state (network, chain_id, genesis_hash, partition_blocks, floor_block)
                VALUES ($1, $2, $3, $4, $5)";
     let genesis = network.genesis_hash;

@@ -76,7 +76,7 @@ pub(crate) fn setup() -> Setup {
     Setup {
         partition_blocks: Some(PARTITION),
         first_block: None,
-        new_first_block: 0,
+        default_first_block: 0,
         wait: false,
         connections: 4,
         name: "a test".into(),

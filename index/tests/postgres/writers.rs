@@ -182,14 +182,14 @@ async fn ancestors_of_proven_blocks_become_proven_and_other_blocks_are_refused()
     for first in [0, 100, 200] {
         writer.make_searchable(first).await.unwrap();
     }
-    writer.link().await.unwrap();
+    writer.mark_ancestors_proven().await.unwrap();
     // The part between is not loaded, so nothing is known of the first blocks.
     assert_eq!(database.number(stated).await, 90);
     writer.append(&blocks[90..100]).await.unwrap();
     let mut wrong = chain(7, 100, 199, hash(&blocks[99]));
     wrong.iter_mut().for_each(|block| block.proof = Proof::Stated);
     writer.append(&wrong).await.unwrap();
-    let refused = writer.link().await.unwrap_err();
+    let refused = writer.mark_ancestors_proven().await.unwrap_err();
     assert!(matches!(refused, IndexError::NotAncestors { first: 100, last: 199, .. }), "{refused}");
     assert_eq!(database.number(stated).await, 200);
 }
@@ -208,11 +208,11 @@ async fn a_whole_index_below_a_proven_block_becomes_proven() {
         writer.make_searchable(first).await.unwrap();
     }
     let stated = "SELECT count(*) FROM rootlight.blocks WHERE proof = 0";
-    writer.link().await.unwrap();
+    writer.mark_ancestors_proven().await.unwrap();
     // The range between has no indexes yet, and what is above it says nothing of what is below.
     assert_eq!(database.number(stated).await, 200);
     writer.make_searchable(100).await.unwrap();
-    writer.link().await.unwrap();
+    writer.mark_ancestors_proven().await.unwrap();
     assert_eq!(database.number(stated).await, 0);
     assert_eq!(database.counts().await, counts_of(251));
 }

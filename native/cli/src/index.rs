@@ -100,7 +100,7 @@ fn setup(args: &IndexArgs) -> Setup {
     Setup {
         partition_blocks: args.partition_blocks,
         first_block: args.first_block,
-        new_first_block: 0,
+        default_first_block: 0,
         wait: args.wait,
         // Each job stores and fetches at a time; the newest blocks and retention need some more.
         connections: usize::from(args.jobs).saturating_add(4),

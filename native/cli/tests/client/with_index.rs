@@ -148,7 +148,7 @@ async fn load(server: &PostgresServer, recorded: SharedUpstream, traces: bool) {
     let setup = Setup {
         partition_blocks: Some(200),
         first_block: None,
-        new_first_block: 0,
+        default_first_block: 0,
         wait: false,
         connections: 6,
         name: "test".into(),
