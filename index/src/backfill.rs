@@ -30,36 +30,40 @@ impl Backfill {
 }
 
 /// Fills ranges until none is left.
-pub(crate) async fn fill(step: LoaderContext, backfill: Arc<Backfill>, batch: u64) -> Result<(), LoadError> {
+pub(crate) async fn fill(
+    context: LoaderContext,
+    backfill: Arc<Backfill>,
+    batch: u64,
+) -> Result<(), LoadError> {
     while let Some(range) = backfill.take() {
-        fill_range(&step, range, batch).await?;
-        step.writer.make_searchable(range.first).await?;
+        fill_range(&context, range, batch).await?;
+        context.writer.make_searchable(range.first).await?;
         let _turn = backfill.marking.lock().await;
-        step.writer.mark_ancestors_proven().await?;
+        context.writer.mark_ancestors_proven().await?;
     }
     Ok(())
 }
 
 /// Loads the blocks of a range. The next batch is fetched while one is stored.
-async fn fill_range(step: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
+async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
     let last = range.end.saturating_sub(1);
     let until = |next: u64| last.min(next.saturating_add(batch.max(1)).saturating_sub(1));
     let mut next = range.next;
     if next > last {
         return Ok(());
     }
-    let mut blocks = step.source.blocks(next, until(next)).await?;
+    let mut blocks = context.source.blocks(next, until(next)).await?;
     loop {
         let after = blocks.last().map(|block| block.block.header().number.saturating_add(1));
         let Some(after) = after.filter(|after| *after > next && *after <= range.end) else {
             return Err(SourceError::Permanent(format!("the source gave no block {next}")).into());
         };
-        let stored = async { step.store(&blocks).await.map_err(LoadError::from) };
+        let stored = async { context.store(&blocks).await.map_err(LoadError::from) };
         let ahead = async {
             if after > last {
                 Ok(Vec::new())
             } else {
-                step.source.blocks(after, until(after)).await.map_err(LoadError::from)
+                context.source.blocks(after, until(after)).await.map_err(LoadError::from)
             }
         };
         let (stored, ahead) = tokio::join!(stored, ahead);

@@ -72,16 +72,16 @@ impl Loader {
         let writer = Arc::new(Writer::open(&self.database, &self.network, &setup).await?);
         *opened = true;
         (self.observer)(LoadEvent::Opened);
-        let step = LoaderContext {
+        let context = LoaderContext {
             writer: writer.clone(),
             source: self.source.clone(),
             observer: self.observer.clone(),
         };
-        let mut tail = Tail::new(step.clone(), &self.options);
+        let mut tail = Tail::new(context.clone(), &self.options);
         tail.retain(head).await?;
         let (filled, newest) = self.parts(writer.prepare(head).await?, head);
         self.report_plan(&filled, &newest, head);
-        let mut jobs = self.jobs(&step, filled);
+        let mut jobs = self.jobs(&context, filled);
         let following = tail.run(&newest);
         tokio::pin!(following);
         let mut at_head = false;
@@ -100,7 +100,7 @@ impl Loader {
         // What was loaded last may be what proves the rest.
         writer.mark_ancestors_proven().await?;
         if self.options.traces {
-            traced::fill(&step, self.options.batch).await?;
+            traced::fill(&context, self.options.batch).await?;
         }
         Ok(())
     }
@@ -117,14 +117,14 @@ impl Loader {
     }
 
     /// Starts what runs beside the head.
-    fn jobs(&self, step: &LoaderContext, filled: Vec<PartitionRange>) -> JoinSet<Result<(), LoadError>> {
+    fn jobs(&self, context: &LoaderContext, filled: Vec<PartitionRange>) -> JoinSet<Result<(), LoadError>> {
         let backfill = Arc::new(Backfill::new(filled));
         let mut jobs = JoinSet::new();
         for _ in 0..self.options.jobs.max(1) {
-            jobs.spawn(fill(step.clone(), backfill.clone(), self.options.batch));
+            jobs.spawn(fill(context.clone(), backfill.clone(), self.options.batch));
         }
         if self.options.traces && !self.options.once {
-            jobs.spawn(traced::follow(step.clone(), self.options.batch, self.options.poll));
+            jobs.spawn(traced::follow(context.clone(), self.options.batch, self.options.poll));
         }
         jobs
     }

@@ -77,7 +77,7 @@ pub(crate) fn traced(ranges: &[PartitionRange]) -> Vec<(u64, u64)> {
     runs(ranges, |range| range.traced)
 }
 
-/// Runs of searchable blocks up to the block before a place in each range.
+/// Runs of searchable blocks, in each range up to the block before `next`.
 fn runs(ranges: &[PartitionRange], next: impl Fn(&PartitionRange) -> u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for range in ranges.iter().filter(|range| range.searchable && next(range) > range.first) {

@@ -15,7 +15,7 @@ const FIRST_REWIND: u64 = 8;
 
 /// Follows the head of a source.
 pub(crate) struct Tail {
-    step: LoaderContext,
+    context: LoaderContext,
     batch: u64,
     retain: Option<u64>,
     poll: Duration,
@@ -30,9 +30,9 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn new(step: LoaderContext, options: &LoaderOptions) -> Self {
+    pub(crate) fn new(context: LoaderContext, options: &LoaderOptions) -> Self {
         Self {
-            step,
+            context,
             batch: options.batch.max(1),
             retain: options.retain,
             poll: options.poll,
@@ -48,7 +48,7 @@ impl Tail {
     pub(crate) async fn run(&mut self, newest: &[PartitionRange]) -> Result<(), LoadError> {
         // An earlier run may have ended between the last batch of a partition and its indexes.
         for range in newest.iter().filter(|range| range.is_full() && !range.searchable) {
-            self.step.writer.make_searchable(range.first).await?;
+            self.context.writer.make_searchable(range.first).await?;
         }
         let Some(range) = newest.iter().find(|range| !range.is_full()).or(newest.last()) else {
             return Err(
@@ -59,7 +59,7 @@ impl Tail {
         self.prepared = range.end;
         self.searchable = range.searchable.then_some(range.first);
         loop {
-            let head = self.step.source.head().await?;
+            let head = self.context.source.head().await?;
             self.find_fork(head).await?;
             if self.next > head {
                 self.at_head(head).await?;
@@ -67,7 +67,7 @@ impl Tail {
                     return Ok(());
                 }
                 tokio::time::sleep(self.poll).await;
-                if !self.step.writer.holds_lock() {
+                if !self.context.writer.holds_lock() {
                     return Err(
                         IndexError::Pool("the connection that holds the lock has ended".into()).into()
                     );
@@ -82,22 +82,22 @@ impl Tail {
     async fn advance(&mut self, head: u64) -> Result<(), LoadError> {
         let next = self.next;
         if head >= self.prepared {
-            let ranges = self.step.writer.prepare(head).await?;
+            let ranges = self.context.writer.prepare(head).await?;
             self.prepared = ranges.last().map_or(self.prepared, |range| range.end);
         }
         let last = head.min(next.saturating_add(self.batch).saturating_sub(1));
-        let blocks = self.step.source.blocks(next, last).await?;
+        let blocks = self.context.source.blocks(next, last).await?;
         if blocks.is_empty() {
             return Err(SourceError::Transient(format!("the source gave no block {next}")).into());
         }
-        match self.step.store(&blocks).await? {
+        match self.context.store(&blocks).await? {
             Some(after) => {
                 self.next = after;
                 self.rewind = FIRST_REWIND;
                 self.finish_full(next).await?;
             }
             None => {
-                self.next = next.saturating_sub(self.rewind).max(self.step.writer.floor());
+                self.next = next.saturating_sub(self.rewind).max(self.context.writer.floor());
                 self.rewind = self.rewind.saturating_mul(2);
             }
         }
@@ -106,15 +106,15 @@ impl Tail {
 
     /// Makes a partition searchable that the last batch filled.
     async fn finish_full(&mut self, before: u64) -> Result<(), IndexError> {
-        let size = self.step.writer.partition_blocks();
+        let size = self.context.writer.partition_blocks();
         let part = |block: u64| block.checked_div(size);
         if part(before) == part(self.next) {
             return Ok(());
         }
-        let ranges = self.step.writer.ranges().await?;
+        let ranges = self.context.writer.ranges().await?;
         for range in ranges.iter().filter(|range| range.first <= self.next && before < range.end) {
             if range.is_full() && !range.searchable {
-                self.step.writer.make_searchable(range.first).await?;
+                self.context.writer.make_searchable(range.first).await?;
             }
         }
         Ok(())
@@ -122,13 +122,13 @@ impl Tail {
 
     /// Goes back to the newest block that the source's chain still has, as far as the source knows its hashes.
     async fn find_fork(&mut self, head: u64) -> Result<(), LoadError> {
-        let floor = self.step.writer.floor();
+        let floor = self.context.writer.floor();
         let top = self.next.saturating_sub(1).min(head);
         let lowest = top.saturating_sub(MAX_REORGANISATION);
         let mut number = top;
         while number >= floor && number > lowest {
-            let Some(theirs) = self.step.source.hash(number) else { break };
-            match self.step.writer.hash(number).await? {
+            let Some(theirs) = self.context.source.hash(number) else { break };
+            match self.context.writer.hash(number).await? {
                 Some(ours) if ours != theirs => {}
                 _ => break,
             }
@@ -144,25 +144,25 @@ impl Tail {
     /// Makes the newest partition searchable, and drops old ones.
     async fn at_head(&mut self, head: u64) -> Result<(), LoadError> {
         let newest = self.next.saturating_sub(1);
-        let ranges = self.step.writer.ranges().await?;
+        let ranges = self.context.writer.ranges().await?;
         let range = ranges.iter().find(|range| range.first <= newest && newest < range.end);
         if let Some(range) = range.filter(|range| self.searchable != Some(range.first)) {
-            self.step.writer.make_searchable(range.first).await?;
-            self.step.writer.mark_ancestors_proven().await?;
+            self.context.writer.make_searchable(range.first).await?;
+            self.context.writer.mark_ancestors_proven().await?;
             self.searchable = Some(range.first);
             self.retain(head).await?;
         }
-        (self.step.observer)(LoadEvent::AtHead(newest));
+        (self.context.observer)(LoadEvent::AtHead(newest));
         Ok(())
     }
 
     /// Drops the partitions that are older than the setting. Readers may hold one up; it is dropped later then.
     pub(crate) async fn retain(&self, head: u64) -> Result<(), LoadError> {
         let Some(retain) = self.retain else { return Ok(()) };
-        match self.step.writer.drop_below(head.saturating_add(1).saturating_sub(retain)).await {
+        match self.context.writer.drop_below(head.saturating_add(1).saturating_sub(retain)).await {
             Ok(0) => Ok(()),
             Ok(dropped) => {
-                (self.step.observer)(LoadEvent::Dropped(dropped));
+                (self.context.observer)(LoadEvent::Dropped(dropped));
                 Ok(())
             }
             Err(error) if error.is_transient() => {

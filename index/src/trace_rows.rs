@@ -36,8 +36,8 @@ pub(crate) async fn with_blocks(
 /// The blocks of a batch, which begins at a height, from the first one without stored traces to the end of its partition, as
 /// far as they have traces.
 fn run(blocks: &[SourceBlock], from: u64, next: u64, end: u64) -> &[SourceBlock] {
-    let place = |number: u64| number.checked_sub(from).and_then(|at| usize::try_from(at).ok());
-    let (Some(start), Some(stop)) = (place(next), place(end)) else { return &[] };
+    let offset = |number: u64| number.checked_sub(from).and_then(|at| usize::try_from(at).ok());
+    let (Some(start), Some(stop)) = (offset(next), offset(end)) else { return &[] };
     let rest = blocks.get(start..stop.min(blocks.len())).unwrap_or_default();
     let count = rest.iter().take_while(|block| block.traces.is_some()).count();
     rest.get(..count).unwrap_or_default()

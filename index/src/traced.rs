@@ -46,34 +46,34 @@ impl Writer {
 }
 
 /// Gives stored blocks their traces, as long as any has none, newest partitions first.
-pub(crate) async fn fill(step: &LoaderContext, batch: u64) -> Result<(), LoadError> {
+pub(crate) async fn fill(context: &LoaderContext, batch: u64) -> Result<(), LoadError> {
     let gaps: Vec<PartitionRange> =
-        step.writer.ranges().await?.into_iter().filter(|range| range.traced < range.next).rev().collect();
+        context.writer.ranges().await?.into_iter().filter(|range| range.traced < range.next).rev().collect();
     let missing = gaps.iter().map(|range| range.next.saturating_sub(range.traced));
     let missing = missing.fold(0, u64::saturating_add);
     if missing > 0 {
-        (step.observer)(LoadEvent::TracesPlanned(missing));
+        (context.observer)(LoadEvent::TracesPlanned(missing));
     }
     for range in gaps {
-        fill_range(step, range, batch).await?;
+        fill_range(context, range, batch).await?;
     }
     Ok(())
 }
 
-async fn fill_range(step: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
+async fn fill_range(context: &LoaderContext, range: PartitionRange, batch: u64) -> Result<(), LoadError> {
     let mut next = range.traced;
     while next < range.next {
         let last = range.next.min(next.saturating_add(batch.max(1))).saturating_sub(1);
-        let blocks = step.source.blocks(next, last).await?;
+        let blocks = context.source.blocks(next, last).await?;
         if blocks.first().is_none_or(|block| block.traces.is_none()) {
             return Err(SourceError::Permanent(format!("the source gave no traces of block {next}")).into());
         }
         let within =
             blocks.len().min(usize::try_from(last.saturating_sub(next)).unwrap_or(0).saturating_add(1));
         let blocks = blocks.get(..within).unwrap_or_default();
-        match step.writer.append_traces(range.first, blocks).await {
+        match context.writer.append_traces(range.first, blocks).await {
             Ok(written) => {
-                (step.observer)(LoadEvent::Traced(written));
+                (context.observer)(LoadEvent::Traced(written));
                 next = next.saturating_add(written);
             }
             // A reorganisation replaced the blocks meanwhile; what is left is planned anew.
@@ -85,9 +85,9 @@ async fn fill_range(step: &LoaderContext, range: PartitionRange, batch: u64) -> 
 }
 
 /// As [`fill`], again and again.
-pub(crate) async fn follow(step: LoaderContext, batch: u64, poll: Duration) -> Result<(), LoadError> {
+pub(crate) async fn follow(context: LoaderContext, batch: u64, poll: Duration) -> Result<(), LoadError> {
     loop {
-        fill(&step, batch).await?;
+        fill(&context, batch).await?;
         tokio::time::sleep(poll).await;
     }
 }
