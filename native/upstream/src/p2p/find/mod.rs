@@ -1,11 +1,11 @@
-//! Nodes that nobody named: found over UDP, remembered, chosen, and replaced.
+//! Peers that the operator did not name: discovered over UDP, remembered, chosen, and replaced.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `finder`, `boot`, `state_servers` | discovery over a socket; addresses of boot hosts and of state servers |
 //! | `book`, `known`, `node_file` | the nodes that answered, what is known of each, and the file they are kept in |
 //! | `choose` | which node is dialled next |
-//! | `slots`, `slot`, `shared` | a fixed number of upstreams that take one node after another |
+//! | `slots`, `slot_context` | a fixed number of upstreams that take one node after another; their settings |
 //! | `crawl` | one dial to every node that is found |
 
 mod book;
@@ -15,8 +15,7 @@ mod crawl;
 mod finder;
 mod known;
 mod node_file;
-mod shared;
-mod slot;
+mod slot_context;
 mod slots;
 mod state_servers;
 
@@ -26,6 +25,5 @@ pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl, visit};
 pub use finder::{Finder, FinderOptions};
 pub use known::{Caught, KnownNode};
 pub use node_file::{FILE, read as read_kept};
-pub use shared::SlotOptions;
-pub use slot::PeerSlot;
-pub use slots::start_slots;
+pub use slot_context::SlotOptions;
+pub use slots::{PeerSlot, start_slots};

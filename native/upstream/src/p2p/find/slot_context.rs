@@ -1,4 +1,4 @@
-//! What the slots of a light client share.
+//! The node book and the settings that the slots of a light client share.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::finder::Finder;
 use super::known::peer_address;
 use crate::p2p::{Identity, PeerUpstream, Reach, StateNodes};
 
-/// What the slots of a light client need.
+/// Settings of the slots of a light client.
 pub struct SlotOptions {
     /// Number of slots.
     pub count: usize,
@@ -25,7 +25,7 @@ pub struct SlotOptions {
     pub nodes: Arc<StateNodes>,
 }
 
-/// What the slots share. The finder lives as long as one of them.
+/// The node book and the settings of all slots. The finder lives as long as one of them.
 pub(super) struct SlotContext {
     pub(super) book: Arc<NodeBook>,
     options: SlotOptions,
