@@ -7,7 +7,7 @@ use rootlight_limits::sanitize::cell;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_p2p::session::Capability;
 use rootlight_upstream::p2p::Identity;
-use rootlight_upstream::p2p::find::{self, CrawlOptions, KnownNode, Visit, Visited};
+use rootlight_upstream::p2p::find::{self, CrawlOptions, KnownNode, NodeVisit, VisitReport};
 use serde_json::{Value, json};
 
 use super::error::CommandError;
@@ -27,7 +27,7 @@ pub(super) fn peers(args: &PeersArgs) -> Result<(), CommandError> {
         )));
     }
     let failed = |error| CommandError::failed(format!("{}: {error}", path.display()));
-    let mut nodes = find::read_kept(&args.data_dir, peers.id).map_err(failed)?;
+    let mut nodes = find::read_node_file(&args.data_dir, peers.id).map_err(failed)?;
     nodes.sort_by_key(|known| std::cmp::Reverse(known.seen));
     for known in &nodes {
         match args.json {
@@ -81,7 +81,7 @@ pub(super) fn crawl(args: &CrawlArgs) -> Result<(), CommandError> {
     let (mut answered, mut refused) = (0usize, 0usize);
     let found = runtime()?.block_on(async {
         let finder = discovery::start(&args.finding, &network, args.data_dir.as_deref()).await?;
-        let print = |visited: Visited| {
+        let print = |visited: NodeVisit| {
             *if visited.outcome.is_ok() { &mut answered } else { &mut refused } += 1;
             match args.json {
                 true => say!("{}", visited_json(&visited)),
@@ -100,12 +100,12 @@ pub(super) fn crawl(args: &CrawlArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn capabilities(visit: &Visit) -> Vec<String> {
+fn capabilities(visit: &VisitReport) -> Vec<String> {
     let name = |one: &Capability| format!("{}/{}", one.name, one.version);
     visit.hello.capabilities.iter().map(name).collect()
 }
 
-fn visited_text(visited: &Visited) -> String {
+fn visited_text(visited: &NodeVisit) -> String {
     let place = format!("{}@{}", visited.node.id, visited.node.address);
     match &visited.outcome {
         Err(error) => format!("{place}\n    {}", cell(error)),
@@ -122,7 +122,7 @@ fn visited_text(visited: &Visited) -> String {
     }
 }
 
-fn visited_json(visited: &Visited) -> Value {
+fn visited_json(visited: &NodeVisit) -> Value {
     let mut object = json!({ "id": visited.node.id.to_string(), "address": visited.node.address });
     let said = match &visited.outcome {
         Err(error) => json!({ "error": error.to_string() }),

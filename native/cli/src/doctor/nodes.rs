@@ -9,7 +9,8 @@ use futures::future::join_all;
 use rootlight_limits::sanitize::{cell, sanitize};
 use rootlight_p2p::discovery::canonical;
 use rootlight_upstream::p2p::find::{
-    BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeBook, Visit, addresses_of, crawl, visit,
+    BootHost, CrawlOptions, Finder, FinderOptions, LookupError, NodeBook, VisitReport, addresses_of, crawl,
+    visit,
 };
 use rootlight_upstream::p2p::{Identity, PeerError, Reach};
 use serde_json::json;
@@ -150,7 +151,7 @@ async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Ve
     nodes
 }
 
-fn dialled(place: String, outcome: Result<Visit, PeerError>) -> DialledNode {
+fn dialled(place: String, outcome: Result<VisitReport, PeerError>) -> DialledNode {
     match outcome {
         Err(error) => DialledNode {
             place,

@@ -15,7 +15,7 @@ use rootlight_p2p::discovery::{Datagram, Endpoint, MessageId, Packet};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_p2p::rlpx::{NodeId, NodeKey};
 use rootlight_upstream::p2p::find::{
-    CrawlOptions, Finder, FinderOptions, NodeBook, SlotOptions, Visited, crawl, read_kept, start_slots,
+    CrawlOptions, Finder, FinderOptions, NodeBook, NodeVisit, SlotOptions, crawl, read_node_file, start_slots,
 };
 use rootlight_upstream::p2p::{Identity, PeerAddress, StateNodes};
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ async fn a_light_client_finds_its_peers_and_keeps_them() {
     drop(known);
 
     // The next start needs no boot host.
-    until("the list is kept", async || read_kept(folder.path(), network_id()).unwrap().len() == 3).await;
+    until("the list is kept", async || read_node_file(folder.path(), network_id()).unwrap().len() == 3).await;
     let again = light(roam(&[], book(Some(folder.path()))).await, 2, genesis);
     until("it reaches the head by kept nodes", async || {
         ask(&again, "eth_blockNumber", json!([])).await["result"] == "0x3c"
@@ -195,7 +195,7 @@ async fn a_liar_is_named_and_an_honest_node_takes_its_place() {
     assert_eq!(upstream["lies"], 0, "{upstream}");
     assert!(!upstream["name"].as_str().unwrap().starts_with(&liar.id.to_string()), "{upstream}");
     // The verdict survives a restart.
-    let kept = read_kept(folder.path(), network_id()).unwrap();
+    let kept = read_node_file(folder.path(), network_id()).unwrap();
     let what = kept.iter().find(|node| node.node.id == liar.id).unwrap().caught.clone().unwrap().what;
     assert!(what.contains("a header of the peer has the hash"), "{what}");
 }
@@ -238,7 +238,7 @@ async fn a_crawl_asks_every_node_once() {
         let _ = told.send(visited);
     });
     let both = async {
-        let both: [Visited; 2] = [visits.recv().await.unwrap(), visits.recv().await.unwrap()];
+        let both: [NodeVisit; 2] = [visits.recv().await.unwrap(), visits.recv().await.unwrap()];
         // Nobody is visited twice.
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(visits.try_recv().is_err());

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use super::choose::choose;
-use super::known::{Caught, KnownNode, MAX_NODES, short};
+use super::known::{KnownNode, MAX_NODES, Misbehaviour, short};
 use super::node_file;
 
 /// Most nodes of one /16 of IPv4, or /32 of IPv6, as in the table of discovery.
@@ -52,7 +52,7 @@ impl NodeBook {
     pub fn open(network: u64, allow_private: bool, folder: Option<&Path>) -> Self {
         let mut pages = BookState::default();
         if let Some(folder) = folder {
-            match node_file::read(folder, network) {
+            match node_file::read_node_file(folder, network) {
                 Ok(nodes) => {
                     let nodes = nodes.into_iter().filter(|known| allowed(known.node.address, allow_private));
                     nodes.for_each(|known| pages.insert(known, unix_time()));
@@ -179,7 +179,7 @@ impl NodeBook {
 
     /// A node said what no honest node says. It is left alone for a day, and so are others at its address.
     pub(super) fn caught(&self, id: &NodeId, what: &str) {
-        let caught = Caught { at: unix_time(), what: short(what) };
+        let caught = Misbehaviour { at: unix_time(), what: short(what) };
         self.change(id, |known| known.caught = Some(caught));
     }
 

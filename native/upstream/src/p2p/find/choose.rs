@@ -71,7 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::p2p::find::known::Caught;
+    use crate::p2p::find::known::Misbehaviour;
     use rootlight_p2p::rlpx::NodeId;
 
     fn node(number: u8, address: &str) -> KnownNode {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_liar_and_its_neighbours_at_one_address_stay_away_for_a_day() {
         let mut all = [node(1, "8.8.8.8:5050"), node(2, "8.8.8.8:5051"), node(3, "9.9.9.9:5050")];
-        all[0].caught = Some(Caught { at: 1_000, what: String::new() });
+        all[0].caught = Some(Misbehaviour { at: 1_000, what: String::new() });
         let at = |now| {
             let pick = |_| choose(all.iter(), &[], |_| true, now).map(|node| node.id.as_bytes()[0]);
             (0..64).filter_map(pick).collect::<BTreeSet<u8>>()

@@ -40,7 +40,7 @@ pub struct CrawlOptions {
 
 /// What a node said of itself. Nothing proves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Visit {
+pub struct VisitReport {
     /// Its HELLO.
     pub hello: Hello,
     /// Hash of its best block.
@@ -62,16 +62,16 @@ pub struct SnapOffer {
 
 /// A node that was dialled.
 #[derive(Debug)]
-pub struct Visited {
+pub struct NodeVisit {
     /// Id and address.
     pub node: NodeRecord,
     /// What it said, or why it said nothing.
-    pub outcome: Result<Visit, PeerError>,
+    pub outcome: Result<VisitReport, PeerError>,
 }
 
 /// Dials every node that the finder finds once, 8 at a time and one at each public address, and passes on what they say.
 /// Returns the number of nodes that were found.
-pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnMut(Visited)) -> usize {
+pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnMut(NodeVisit)) -> usize {
     let book = finder.book().clone();
     let reach = Reach::Found { private: book.allows_private() };
     let end = Instant::now().checked_add(options.duration).unwrap_or_else(Instant::now);
@@ -86,7 +86,7 @@ pub async fn crawl(finder: &Finder, options: CrawlOptions, mut visited: impl FnM
                     let identity = options.identity.clone();
                     dials.spawn(async move {
                         let outcome = visit(&identity, &peer_address(&known.node), reach).await;
-                        Visited { node: known.node, outcome }
+                        NodeVisit { node: known.node, outcome }
                     });
                 }
             }
@@ -122,7 +122,7 @@ impl Dialled {
     }
 }
 
-/// A host that takes no notice.
+/// The handler of a visit: it ignores all that the node sends unasked.
 struct Visitor(SourceQuota);
 
 impl PeerHandler for Visitor {
@@ -137,17 +137,25 @@ impl PeerHandler for Visitor {
 ///
 /// # Errors
 /// It cannot be dialled, or it speaks another protocol or of another chain.
-pub async fn visit(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+pub async fn visit(
+    identity: &Identity,
+    address: &PeerAddress,
+    reach: Reach,
+) -> Result<VisitReport, PeerError> {
     let visit = timeout(VISIT_TIMEOUT, visit_once(identity, address, reach)).await;
     visit.unwrap_or(Err(PeerError::NoResponse(VISIT_TIMEOUT)))
 }
 
-async fn visit_once(identity: &Identity, address: &PeerAddress, reach: Reach) -> Result<Visit, PeerError> {
+async fn visit_once(
+    identity: &Identity,
+    address: &PeerAddress,
+    reach: Reach,
+) -> Result<VisitReport, PeerError> {
     let visitor = Visitor(SourceQuota::of_peer(identity.limits()));
     let link = node::dial(identity, address, reach, Arc::new(visitor)).await?;
     let said = &link.peer;
     let snap = if said.hello.serves_snap() { snap_offer(&link).await } else { None };
-    Ok(Visit {
+    Ok(VisitReport {
         hello: said.hello.clone(),
         best_hash: said.status.best_hash,
         total_difficulty: said.status.total_difficulty,

@@ -27,9 +27,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(30);
 /// Longest pause between two tries of a node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// A lie of a node.
+/// A lie with which a node was caught.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Caught {
+pub struct Misbehaviour {
     /// When, in seconds since 1970.
     pub at: u64,
     /// What it said, and which rule that breaks.
@@ -48,7 +48,7 @@ pub struct KnownNode {
     /// Whether it serves state chunks; `None` until it was connected.
     pub snap: Option<bool>,
     /// The latest lie, if it was caught with one.
-    pub caught: Option<Caught>,
+    pub caught: Option<Misbehaviour>,
     /// Failures since it was of use last.
     pub failures: u32,
     /// Whether the network's data names it as a state server.
@@ -141,7 +141,7 @@ pub(super) struct StoredNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snap: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    caught: Option<Caught>,
+    caught: Option<Misbehaviour>,
 }
 
 impl From<&KnownNode> for StoredNode {
@@ -162,7 +162,7 @@ impl StoredNode {
     pub(super) fn known(self) -> Option<KnownNode> {
         let id: NodeId = self.id.parse().ok()?;
         let address = rootlight_p2p::discovery::canonical(self.address);
-        let caught = self.caught.map(|caught| Caught { at: caught.at, what: short(&caught.what) });
+        let caught = self.caught.map(|caught| Misbehaviour { at: caught.at, what: short(&caught.what) });
         let node = NodeRecord { id, address };
         Some(KnownNode {
             client: short(&self.client),

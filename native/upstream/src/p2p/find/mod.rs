@@ -21,9 +21,9 @@ mod state_servers;
 
 pub use book::NodeBook;
 pub use boot::{BootHost, BootHostError, LookupError, addresses_of};
-pub use crawl::{CrawlOptions, SnapOffer, Visit, Visited, crawl, visit};
+pub use crawl::{CrawlOptions, NodeVisit, SnapOffer, VisitReport, crawl, visit};
 pub use finder::{Finder, FinderOptions};
-pub use known::{Caught, KnownNode};
-pub use node_file::{FILE, read as read_kept};
+pub use known::{KnownNode, Misbehaviour};
+pub use node_file::{FILE, read_node_file};
 pub use slot_context::SlotOptions;
 pub use slots::{PeerSlot, start_slots};

@@ -29,7 +29,7 @@ struct NodeFile {
 ///
 /// # Errors
 /// The file cannot be read, is damaged, or has nodes of another network.
-pub fn read(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
+pub fn read_node_file(folder: &Path, network: u64) -> io::Result<Vec<KnownNode>> {
     let bytes = match files::read(&folder.join(FILE), MAX_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         bytes => bytes?,
