@@ -1,5 +1,5 @@
-// Words for the faults of an upstream: the cause, and what to do. The name before them has no more of its address than
-// scheme, host and port. docs/errors.md lists the same words, and the program has them in native/upstream/src/words.rs.
+// Error texts about an upstream: the cause, and what to do. The name before them has no more of its address than
+// scheme, host and port. docs/errors.md lists the same texts, and the program has them in native/upstream/src/words.rs.
 import { failure } from './life.js';
 import { INVALID_REQUEST } from './message.js';
 
@@ -67,5 +67,5 @@ export async function foreignNetworks(expected, upstreams) {
   const foreign = known.filter(({ id }) => BigInt(id) !== BigInt(expected));
   if (foreign.length === 0) return undefined;
   const words = foreign.map(({ name, id }) => `${name}: it is of the network with chain id ${BigInt(id)}, not ${BigInt(expected)}`);
-  return { words: `${words.join('; ')}: give an upstream of the network, or the network of the upstream`, isAll: foreign.length === known.length };
+  return { words: `${words.join('; ')}: use an upstream of the expected network, or select the network of the upstream`, isAll: foreign.length === known.length };
 }

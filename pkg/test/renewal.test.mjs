@@ -125,7 +125,7 @@ test('a server that turns to another network is told with both ids, and connects
       checkWords('other network', 'upstream 0', message);
       assert.match(message, /chain id 30, not 33/);
       const balance = light.request({ method: 'eth_getBalance', params: [`0x${'22'.repeat(20)}`, 'latest'] });
-      await assert.rejects(balance, /chain id 30, not 33: give an upstream of the network/);
+      await assert.rejects(balance, /chain id 30, not 33: use an upstream of the expected network/);
       isForeign = false;
       await mine(chain, 1);
       await until(() => told.length === 3, 'connect');

@@ -115,7 +115,7 @@ mod tests {
             let request = UpstreamRequest::new("eth_blockNumber", "[]".into());
             let error = upstream.request(vec![request]).await.remove(0).err();
             told_ids
-                .push(error.map(|error| error.to_string().contains("chain id 30, not 33: give an upstream")));
+                .push(error.map(|error| error.to_string().contains("chain id 30, not 33: use an upstream")));
         }
         assert_eq!(told_ids, [Some(true), None, Some(true), None, None, None]);
         assert_eq!(*told.asked.lock().unwrap(), 4, "not asked again once it is of the network");

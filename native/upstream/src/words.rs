@@ -1,6 +1,6 @@
-//! Words for the faults of an upstream: the cause, and what to do. The upstream's name stands before them.
+//! Error texts about an upstream: cause and advice. The caller puts the upstream's name in front.
 //!
-//! `docs/errors.md` lists the same words, and `pkg/upstream-words.js` has them for the npm package. Tests of both compare them.
+//! `docs/errors.md` lists the same texts, and `pkg/upstream-words.js` has them for the npm package. Tests compare all of them.
 
 use std::error::Error;
 use std::io;
@@ -32,8 +32,8 @@ pub(crate) fn status(status: u16) -> String {
 /// The node is of the network with the chain id `found`.
 pub(crate) fn other_network(found: u64, expected: u64) -> String {
     format!(
-        "it is of the network with chain id {found}, not {expected}: give an upstream of the network, or the network of the \
-         upstream"
+        "it is of the network with chain id {found}, not {expected}: use an upstream of the expected network, or select the \
+         network of the upstream"
     )
 }
 
@@ -48,14 +48,14 @@ pub(crate) fn unopened(failure: &(dyn Error + 'static)) -> String {
         cause = error.source();
     }
     let text = describe(failure);
-    match is_about_names(&text) {
+    match is_name_lookup_failure(&text) {
         true => NO_HOST.to_owned(),
         false => format!("{text}: start the node, or check its address"),
     }
 }
 
-/// Whether a failure is one of the resolver, for which the standard library has no kind.
-fn is_about_names(text: &str) -> bool {
+/// Whether the host's name could not be resolved. The standard library has no kind for this error.
+fn is_name_lookup_failure(text: &str) -> bool {
     text.contains("failed to lookup address") || text.contains("dns error")
 }
 
