@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::mined_chain::{Mined, PROMISED, START, ask, family};
+use super::mined_chain::{BASE_DIFFICULTY, Mined, START, ask, family};
 use crate::{
     consensus::{
         ChainError, Checkpoint, HeaderChain, Rule, difficulty,
@@ -83,7 +83,7 @@ fn forged(mined: &Mined) -> Vec<(SealedHeader, Vec<SealedHeader>)> {
         parent =
             add(unmined(mined, &parent, |header| (header.timestamp, header.uncle_count) = (time, uncles)));
     }
-    assert!(parent.difficulty.value() < U256::from(PROMISED / 2), "{:?}", parent.difficulty);
+    assert!(parent.difficulty.value() < U256::from(BASE_DIFFICULTY / 2), "{:?}", parent.difficulty);
     for _ in 0..REPROVEN {
         let mut header = child(&mined.network, &parent);
         header.timestamp = parent.timestamp + 30;
@@ -397,7 +397,8 @@ fn merged_mining_is_shown_where_it_was_checked() {
     for honest in [true, false] {
         let mut mined = Mined::new();
         let transactions_root = crate::trie::EMPTY_ROOT;
-        let base = Header { difficulty: PROMISED.into(), transactions_root, ..header(&mined.network, START) };
+        let base =
+            Header { difficulty: BASE_DIFFICULTY.into(), transactions_root, ..header(&mined.network, START) };
         mined.blocks[0].0 = mine(base);
         mined.grow(2, 30);
         let base = mined.blocks[0].0.clone();

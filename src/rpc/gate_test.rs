@@ -476,10 +476,10 @@ fn a_call_on_a_side_block_reads_its_own_ancestors() {
 fn an_announced_height_counts_only_up_to_the_shown_headers() {
     let (mut mined, mut client, _) = world(ClientConfig::default());
     for round in 1..5_u64 {
-        mined.boast = 0;
+        mined.announced_ahead = 0;
         mined.follow_at(&mut client, round * 1_000_000);
         mined.follow_at(&mut client, round * 1_000_000 + 500_000);
-        mined.boast = 1 << 62;
+        mined.announced_ahead = 1 << 62;
         let now = Now { millis: round * 1_000_000 + 900_000, ..mined.now() };
         let crate::light::SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("due") };
         assert_eq!(calls[0].method, "eth_blockNumber");
@@ -496,7 +496,7 @@ fn an_announced_height_counts_only_up_to_the_shown_headers() {
 fn a_height_without_headers_does_not_change_eth_syncing() {
     let (mut mined, mut client, _) = world(ClientConfig::default());
     assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false);
-    mined.boast = 1_000_000_000;
+    mined.announced_ahead = 1_000_000_000;
     for round in 1..5_u64 {
         mined.follow_at(&mut client, round * 1_000_000);
         // The next height is announced, and the headers above the present head have not arrived yet.

@@ -43,11 +43,14 @@ use crate::{
 pub const START: u64 = 5_000;
 
 /// The difficulty of the checkpoint's block.
-pub const PROMISED: u64 = 800;
+pub const BASE_DIFFICULTY: u64 = 800;
+
+/// The total difficulty of the checkpoint's block.
+pub const BASE_TOTAL: u64 = 1_000;
 
 /// How the upstream responds to a request for binary headers.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Habit {
+pub enum HeaderAnswers {
     Exact,
     /// All headers, however few are requested.
     Generous,
@@ -64,21 +67,21 @@ pub struct Mined {
     pub network: Network,
     pub blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
     pub asked: Vec<UpstreamRequest>,
-    pub habit: Habit,
+    pub header_answers: HeaderAnswers,
     /// Headers are served without uncles. The uncles can be requested one by one, and are taken from this client; the
     /// flag selects an error instead of `null` where there is no uncle.
-    pub bare: bool,
+    pub omits_uncles: bool,
     pub family: Option<(Client, bool)>,
     /// Headers off the chain, which are served by hash.
     pub side: Vec<SealedHeader>,
     /// The uncles of one such header.
     pub side_uncles: Option<(SealedHeader, Vec<SealedHeader>)>,
     /// How many blocks above its head the upstream announces without having them.
-    pub boast: u64,
+    pub announced_ahead: u64,
     /// Whether raw headers are served by hash.
     pub raw: bool,
     /// The block in which every transaction is reported; `None` for the newest one.
-    pub place: Option<(u64, B256)>,
+    pub transaction_block: Option<(u64, B256)>,
     /// How the first upstream changes the blocks that it serves by hash.
     pub disguise: Option<fn(&mut Value)>,
 }
@@ -93,21 +96,21 @@ impl Mined {
     }
 
     pub fn from(number: u64, network: Network) -> Self {
-        let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
-        let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
-        let (side, side_uncles, boast) = (Vec::new(), None, 0);
+        let base = mine(Header { difficulty: BASE_DIFFICULTY.into(), ..header(&network, number) });
+        let (blocks, asked, header_answers) = (vec![(base, Vec::new())], Vec::new(), HeaderAnswers::Exact);
+        let (side, side_uncles, announced_ahead) = (Vec::new(), None, 0);
         Self {
             network,
             blocks,
             asked,
-            habit,
-            bare: false,
+            header_answers,
+            omits_uncles: false,
             family: None,
             side,
             side_uncles,
-            boast,
+            announced_ahead,
             raw: false,
-            place: None,
+            transaction_block: None,
             disguise: None,
         }
     }
@@ -176,7 +179,7 @@ impl Mined {
             u64::from_str_radix(text, 16).unwrap()
         };
         let text = match call.method {
-            "eth_blockNumber" => format!("\"{:#x}\"", self.head().number + self.boast),
+            "eth_blockNumber" => format!("\"{:#x}\"", self.head().number + self.announced_ahead),
             "eth_getBlockByHash" => {
                 let hash = params[0].as_str().unwrap();
                 let all = self.blocks.iter().map(|(header, _)| header).chain(&self.side);
@@ -184,7 +187,8 @@ impl Mined {
                 found.next().map_or_else(|| "null".into(), block_json)
             }
             "eth_getTransactionReceipt" => {
-                let (number, hash) = self.place.unwrap_or((self.head().number, self.head().hash()));
+                let (number, hash) =
+                    self.transaction_block.unwrap_or((self.head().number, self.head().hash()));
                 let number = format!("{number:#x}");
                 json!({ "blockNumber": number, "blockHash": hash, "transactionIndex": "0x0" }).to_string()
             }
@@ -215,15 +219,15 @@ impl Mined {
 
     /// The response to a request for a window of headers, as the chain's habit is.
     fn window(&self, first: u64, count: u64) -> String {
-        let range = match self.habit {
-            Habit::Exact => first..first + count,
-            Habit::Generous => 0..u64::MAX,
-            Habit::Shifted => first + 1..first + 1 + count,
-            Habit::Short => first..first + count.min(3),
-            Habit::Forgetful => first.max(START)..first + count,
+        let range = match self.header_answers {
+            HeaderAnswers::Exact => first..first + count,
+            HeaderAnswers::Generous => 0..u64::MAX,
+            HeaderAnswers::Shifted => first + 1..first + 1 + count,
+            HeaderAnswers::Short => first..first + count.min(3),
+            HeaderAnswers::Forgetful => first.max(START)..first + count,
         };
         let wanted = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
-        let uncles = |all: &'_ [SealedHeader]| if self.bare { 0 } else { all.len() };
+        let uncles = |all: &'_ [SealedHeader]| if self.omits_uncles { 0 } else { all.len() };
         let wanted = wanted.map(|(header, all)| (header.header(), Some(&all[..uncles(all)])));
         format!("\"{}\"", encode_headers(wanted))
     }
@@ -258,7 +262,7 @@ impl Mined {
     pub fn start_as(&self, config: ClientConfig) -> Client {
         let base = &self.blocks.iter().find(|(header, _)| header.number == START).unwrap().0;
         let checkpoint =
-            Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
+            Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(BASE_TOTAL)) };
         let network = Arc::new(self.network.clone());
         Client::with_upstreams(network, checkpoint, config, SyncOptions::default())
     }

@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// Another upstream, with the blocks below a height.
-fn other(mined: &Mined, below: u64, bare: bool) -> Mined {
+fn other(mined: &Mined, below: u64, omits_uncles: bool) -> Mined {
     let blocks = mined.blocks.iter().filter(|(header, _)| header.number < below).cloned().collect();
-    Mined { blocks, bare, ..Mined::from(START, mined.network.clone()) }
+    Mined { blocks, omits_uncles, ..Mined::from(START, mined.network.clone()) }
 }
 
 /// Responds as both upstreams in turn until synchronization requests nothing more.
@@ -80,7 +80,7 @@ fn an_upstream_may_switch_to_a_branch_of_fewer_blocks() {
         mined.grow(10, 14);
         let client = mined.client();
         mined.grow(1, 14);
-        mined.boast = 1;
+        mined.announced_ahead = 1;
         let now = Now { millis: 1_000_000, ..mined.now() };
         while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
             let told = calls[0].method == "eth_blockNumber";
@@ -92,7 +92,7 @@ fn an_upstream_may_switch_to_a_branch_of_fewer_blocks() {
             };
             let answers = calls.iter().map(answer).collect();
             client.sync_feed(0, answers, now);
-            mined.boast = if told && honest { 0 } else { mined.boast };
+            mined.announced_ahead = if told && honest { 0 } else { mined.announced_ahead };
         }
         assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
         let state = client.sync().upstreams().remove(0);
@@ -108,7 +108,7 @@ fn missing_uncles_are_requested_again_as_the_chain_grows() {
     let behind = mined.client();
     mined.adopt(1, uncle);
     let (head, whole) = (mined.head().hash(), mined.client());
-    (mined.bare, mined.family) = (true, Some((behind, false)));
+    (mined.omits_uncles, mined.family) = (true, Some((behind, false)));
     let mut client = mined.client();
     let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&head);
     let requests = |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();

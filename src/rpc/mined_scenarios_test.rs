@@ -1,11 +1,11 @@
 //! Random chains of dishonest miners: inflated uncle counts, withheld uncles, blocks whose uncles do not exist, and
 //! falling difficulty. A failure prints the seed; `ROOTLIGHT_SEED` runs only that seed, `ROOTLIGHT_SCENARIOS` sets
-//! the number of scenarios.
+//! the number of scenarios, at most 2,000.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::mined_chain::{Mined, PROMISED, ask};
+use super::mined_chain::{BASE_DIFFICULTY, BASE_TOTAL, Mined, ask};
 use crate::{
     consensus::{
         difficulty,
@@ -15,6 +15,9 @@ use crate::{
 };
 
 const SCENARIOS: u64 = 40;
+
+/// A head with less difficulty has too little work to be answered from.
+const LOW_WORK: u64 = BASE_DIFFICULTY / 2;
 
 /// How a miner tries to make the chain count more than its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +39,7 @@ struct Drawn {
     whole: bool,
 }
 
+/// An uncle for the next block; `mark` makes its hash unique.
 fn sibling(mined: &Mined, mark: u64) -> SealedHeader {
     let parent = &mined.blocks[mined.blocks.len() - 2].0;
     let mut uncle = Header { gas_used: mark, ..child(&mined.network, parent) };
@@ -75,7 +79,7 @@ fn draw(random: &mut Rng, trick: MinerTrick) -> Drawn {
         }
     }
     if trick == MinerTrick::WithheldUncles {
-        (drawn.mined.bare, drawn.uncles) = (true, U256::ZERO);
+        (drawn.mined.omits_uncles, drawn.uncles) = (true, U256::ZERO);
     }
     drawn
 }
@@ -96,11 +100,11 @@ fn scenario(seed: u64) -> MinerTrick {
     // Exactly the work that there is: a stated count adds none, and a missing list removes none.
     let headers: U256 = mined.blocks[1..].iter().map(|(header, _)| header.difficulty.value()).sum();
     assert_eq!(chain.view().work_above(from), Some(headers + uncles), "seed {seed}: {trick:?}");
-    let total = whole.then(|| U256::from(1_000) + headers + uncles);
+    let total = whole.then(|| U256::from(BASE_TOTAL) + headers + uncles);
     assert_eq!(chain.total_difficulty(&head), total, "seed {seed}: {trick:?}");
     let record = client.sync().upstreams().remove(0).record;
     assert_eq!(record.lies, 0, "seed {seed}: {trick:?}: {:?}", record.evidence);
-    let low = trick == MinerTrick::LowWork && mined.head().difficulty.value() < U256::from(PROMISED / 2);
+    let low = trick == MinerTrick::LowWork && mined.head().difficulty.value() < U256::from(LOW_WORK);
     for method in ["eth_blockNumber", "rootlight_verification"] {
         let answer = ask(&mut client, method, json!([]));
         let refused = answer["error"]["code"] == -32002;

@@ -4,7 +4,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     Client, SessionStep,
-    mined_chain::{Habit, Mined, START, ask, block_json, family, first_step},
+    mined_chain::{HeaderAnswers, Mined, START, ask, block_json, family, first_step},
 };
 use crate::{
     consensus::{
@@ -49,11 +49,11 @@ fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
         data[7..].copy_from_slice(&[&[0], &(header.number as u32).to_be_bytes()[..]].concat());
         mined.blocks.push((Bitcoin::for_header(data).mine(header), Vec::new()));
     }
-    mined.habit = Habit::Forgetful;
+    mined.header_answers = HeaderAnswers::Forgetful;
     let mut client = mined.client();
     assert_eq!(client.sync().chain().unwrap().head().number, START + 5, "nothing to compare with yet");
     assert_eq!(compared(&mut client), false);
-    mined.habit = Habit::Exact;
+    mined.header_answers = HeaderAnswers::Exact;
     client.sync_poll();
     mined.follow(&mut client);
     assert_eq!(client.sync().chain().unwrap().head().number, START);
@@ -67,10 +67,10 @@ fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
 fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     let mut mined = Mined::from(START - 449, easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
     mined.grow(460, 14);
-    mined.habit = Habit::Forgetful;
+    mined.header_answers = HeaderAnswers::Forgetful;
     let mut client = mined.client();
     let pages = client.export();
-    mined.habit = Habit::Exact;
+    mined.header_answers = HeaderAnswers::Exact;
     mined.asked.clear();
     client.sync_poll();
     mined.follow(&mut client);
@@ -134,10 +134,11 @@ fn eth_syncing_is_false_only_at_a_fresh_head() {
 /// requested in another form.
 #[test]
 fn shifted_or_short_binary_responses_are_completed_in_json() {
-    for (habit, reached) in [(Habit::Shifted, None), (Habit::Short, Some(START + 3))] {
+    for (header_answers, reached) in [(HeaderAnswers::Shifted, None), (HeaderAnswers::Short, Some(START + 3))]
+    {
         let mut mined = Mined::new();
         mined.grow(10, 30);
-        mined.habit = habit;
+        mined.header_answers = header_answers;
         let client = mined.client();
         assert_eq!(client.sync().chain().map(|chain| chain.head().number), reached);
         let state = client.sync().upstreams().remove(0);
@@ -161,7 +162,7 @@ fn uncles_beyond_the_stated_count_are_found() {
         let whole = mined.client();
         let expected = total(&whole);
         assert!(expected.is_some());
-        (mined.bare, mined.family) = (true, served.then_some((whole, errors)));
+        (mined.omits_uncles, mined.family) = (true, served.then_some((whole, errors)));
         let client = mined.client();
         assert_eq!(total(&client), expected.filter(|_| served), "{served} {errors}");
         let state = client.sync().upstreams().remove(0);
@@ -197,7 +198,7 @@ fn an_uncle_with_an_uncle_count_of_eleven_blames_no_upstream() {
         let whole = mined.client();
         let expected = total(&whole);
         assert!(expected.is_some());
-        (mined.bare, mined.raw, mined.family) = (true, raw, Some((whole, false)));
+        (mined.omits_uncles, mined.raw, mined.family) = (true, raw, Some((whole, false)));
         let client = mined.client();
         assert!(client.sync().is_settled());
         assert_eq!(total(&client), expected.filter(|_| raw), "{raw}");
@@ -377,7 +378,7 @@ fn uncles_are_fetched_in_groups() {
         client.sync().chain().unwrap().total_difficulty(&mined.head().hash())
     };
     let expected = total(&whole, &mined);
-    (mined.bare, mined.family) = (true, Some((whole, false)));
+    (mined.omits_uncles, mined.family) = (true, Some((whole, false)));
     let (client, now, mut most) = (mined.start(), mined.now(), 0);
     while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
         most = most.max(calls.iter().filter(|call| call.method.contains("Uncle")).count());
@@ -393,7 +394,7 @@ fn uncles_are_fetched_in_groups() {
 fn a_false_uncle_is_a_lie_even_if_the_other_method_is_missing() {
     for (by_hash, by_number) in [(None, Some("{}")), (Some("{}"), None)] {
         let mut mined = siblings(1);
-        mined.bare = true;
+        mined.omits_uncles = true;
         let (client, now) = (mined.start(), mined.now());
         while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
             let answer = |call: &UpstreamRequest| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     SessionStep,
-    mined_chain::{Habit, Mined, PROMISED, START, ask, family},
+    mined_chain::{BASE_DIFFICULTY, HeaderAnswers, Mined, START, ask, family},
 };
 use crate::{
     consensus::{
@@ -59,7 +59,7 @@ fn a_header_of_low_difficulty_is_refused() {
     mined.grow(20, 30);
     let honest = mined.head().hash();
     let easy = child(&mined.network, mined.head());
-    let easy = mine(Header { difficulty: (PROMISED / 2).into(), ..easy });
+    let easy = mine(Header { difficulty: (BASE_DIFFICULTY / 2).into(), ..easy });
     mined.blocks.push((easy, Vec::new()));
     let client = mined.client();
     assert_eq!(client.sync().chain().unwrap().head().hash(), honest);
@@ -74,7 +74,11 @@ fn a_header_of_low_difficulty_is_refused() {
 fn a_chain_of_slow_blocks_is_below_the_work_floor() {
     let mut mined = Mined::new();
     mined.grow(300, 100);
-    assert!(mined.head().difficulty.value() <= U256::from(PROMISED - 290), "{:?}", mined.head().difficulty);
+    assert!(
+        mined.head().difficulty.value() <= U256::from(BASE_DIFFICULTY - 290),
+        "{:?}",
+        mined.head().difficulty
+    );
     shows_too_little(&mut mined, 30);
 }
 
@@ -148,7 +152,7 @@ fn inflated_uncle_counts_add_nothing() {
 fn a_response_with_more_headers_than_requested_is_refused() {
     let mut mined = Mined::new();
     mined.grow(5, 30);
-    mined.habit = Habit::Generous;
+    mined.header_answers = HeaderAnswers::Generous;
     let client = mined.client();
     assert!(client.sync().chain().is_none() && !client.sync().is_synced());
     assert_eq!(client.sync().upstreams()[0].can.headers, Some(false));

@@ -9,7 +9,7 @@ use std::sync::{
 use serde_json::json;
 
 use super::{
-    mined_chain::{Mined, PROMISED, START, ask},
+    mined_chain::{BASE_DIFFICULTY, Mined, START, ask},
     work_start_test::{Behavior, HEADERS, grow, honest, light, network, refused_for, run, sum},
 };
 use crate::{
@@ -223,7 +223,7 @@ fn uncles_are_asked_for_after_the_first_answer() {
     let uncle = mined.blocks[mined.blocks.len() - 2].0.clone();
     mined.adopt(6, uncle);
     grow(&mut mined, 3);
-    mined.bare = true;
+    mined.omits_uncles = true;
     let (mut client, now) = (client(1), mined.now());
     while !client.sync().is_synced() {
         let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("nothing is asked") };
@@ -543,7 +543,8 @@ fn forged_on_an_honest_block(change: impl Fn(&mut Header, &Header)) -> Mined {
 /// The makers of a false window do not choose its first difficulty where they leave the honest chain.
 #[test]
 fn a_window_on_an_honest_block_has_its_difficulty() {
-    let mut forged = forged_on_an_honest_block(|first, _| first.difficulty = (PROMISED * 2 / 3).into());
+    let mut forged =
+        forged_on_an_honest_block(|first, _| first.difficulty = (BASE_DIFFICULTY * 2 / 3).into());
     let (unix, mut client) = (forged.now().unix + 60, client(1));
     run(&mut client, &mut [Behavior::Answers(&mut forged)], unix, 0, 60_000);
     assert!(client.sync().chain().is_none());

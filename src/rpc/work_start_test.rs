@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use super::mined_chain::{Mined, PROMISED, START, ask};
+use super::mined_chain::{BASE_DIFFICULTY, Mined, START, ask};
 use crate::{
     consensus::{Checkpoint, Network, Rule, WorkStart, WorkStartError, testing::easy_network},
     light::{ClientConfig, HeaderStoreFault, HeaderSync, Now, RequestFailure, SyncOptions, SyncStep},
@@ -64,7 +64,7 @@ pub(super) fn light() -> Mined {
     let blocks = BLOCKS.get_or_init(|| {
         let mut mined = upstream();
         let first = crate::types::Header {
-            difficulty: (PROMISED * 2 / 3).into(),
+            difficulty: (BASE_DIFFICULTY * 2 / 3).into(),
             gas_used: 5,
             ..crate::consensus::testing::header(&network(), START)
         };
@@ -387,7 +387,7 @@ fn a_late_chain_wins_over_one_without_older_blocks() {
         mined.blocks.retain(|(header, _)| header.number >= oldest);
         mined
     };
-    let (mut early, mut late) = (chain(PROMISED * 2 / 3, START + 60), chain(PROMISED, 0));
+    let (mut early, mut late) = (chain(BASE_DIFFICULTY * 2 / 3, START + 60), chain(BASE_DIFFICULTY, 0));
     assert_eq!(early.head().number, START + HEADERS as u64 + 60);
     let (unix, first, second) = (early.now().unix, early.head().hash(), late.head().hash());
     let mut client = client(2);

@@ -168,7 +168,7 @@ fn a_transaction_below_the_start_comes_from_the_index() {
     ] {
         for (response, index) in [(r#"{"hash":1}"#, true), ("null", true), ("null", false)] {
             let mut indexed = Indexed::new(index);
-            indexed.mined.place = Some((3_000, B256::repeat_byte(3)));
+            indexed.mined.transaction_block = Some((3_000, B256::repeat_byte(3)));
             let answer = indexed.ask(method, json!([hash]), &|request| {
                 assert_eq!(IndexQuestion::of(request).unwrap().unwrap(), question);
                 Ok(RawValue::from_string(response.into()).unwrap())
