@@ -401,7 +401,7 @@ impl BlockRun<'_, '_> {
         self.report(list, index, watched);
         let end = end?;
         if parallel && end.shared.forbidden {
-            return Err(BlockError::SharedContract { index, hash: transaction.hash() });
+            return Err(BlockError::NativeContract { index, hash: transaction.hash() });
         }
         self.report_state(list, index, used);
         self.take(item, end);

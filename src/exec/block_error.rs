@@ -31,11 +31,11 @@ pub enum BlockError {
     #[error("parallel lists {lists:?} both use {key:?}")]
     Conflict { lists: (usize, usize), key: AccessKey },
     #[error("transaction {index} {hash}: calls Bridge or REMASC in a parallel list")]
-    SharedContract { index: usize, hash: B256 },
+    NativeContract { index: usize, hash: B256 },
     /// An ancestor that the execution needs is not known.
     #[error(transparent)]
     UnknownAncestor(#[from] UnknownAncestor),
-    /// The numbers of senders and transactions differ.
+    /// The caller gave another number of senders than of transactions.
     #[error("{senders} senders for {transactions} transactions")]
     Senders { senders: usize, transactions: usize },
     /// A transaction calls a method of a native contract that this version does not implement, so the result of the
@@ -78,7 +78,11 @@ impl Mismatch {
 }
 
 fn differing(mismatches: &[Mismatch]) -> String {
-    if mismatches.is_empty() { String::new() } else { alloc::format!("; without it, {}", list(mismatches)) }
+    if mismatches.is_empty() {
+        String::new()
+    } else {
+        alloc::format!("; if the call fails, {}", list(mismatches))
+    }
 }
 
 fn list(mismatches: &[Mismatch]) -> String {

@@ -135,7 +135,7 @@ fn parallel_lists_call_the_bridge_only_in_constructors_of_inner_creations() {
     let chain = Lists::new(&[(CONTRACT, BRIDGE, 0)]);
     let calls = [chain.call(0, 0, CONTRACT, &[])];
     let error = chain.execute(&calls, &[1]).unwrap_err();
-    assert!(matches!(error, BlockError::SharedContract { index: 0, .. }), "{error}");
+    assert!(matches!(error, BlockError::NativeContract { index: 0, .. }), "{error}");
     assert!(chain.build(&calls).edges.is_empty(), "in the sequential list");
 
     // The reference node ignores these calls. Blocks built here keep them in the sequential list.
@@ -148,10 +148,10 @@ fn parallel_lists_call_the_bridge_only_in_constructors_of_inner_creations() {
     // The constructor of a transaction is not ignored.
     let create = [chain.send(0, 0, None, 0, 500_000, &hex::decode(BRIDGE).unwrap())];
     let error = chain.execute(&create, &[1]).unwrap_err();
-    assert!(matches!(error, BlockError::SharedContract { index: 0, .. }), "{error}");
+    assert!(matches!(error, BlockError::NativeContract { index: 0, .. }), "{error}");
     // A call after the creation is not ignored either.
     let both = format!("{}{BRIDGE}", BRIDGE_IN_CONSTRUCTOR.trim_end_matches("00"));
     let chain = Lists::new(&[(CONTRACT, &both, 0)]);
     let error = chain.execute(&[chain.call(0, 0, CONTRACT, &[])], &[1]).unwrap_err();
-    assert!(matches!(error, BlockError::SharedContract { index: 0, .. }), "{error}");
+    assert!(matches!(error, BlockError::NativeContract { index: 0, .. }), "{error}");
 }

@@ -393,7 +393,7 @@ fn calls_of_the_bridge_or_remasc_in_a_parallel_list_are_refused() {
         sample.transactions[0] = key(3).sign_transaction(call, 33).unwrap();
         sample.header.transactions_root =
             transactions_root(&sample.transactions, root_format(&sample.network, 1));
-        assert!(matches!(sample.with_edges(&[1]), BlockError::SharedContract { index: 0, .. }));
+        assert!(matches!(sample.with_edges(&[1]), BlockError::NativeContract { index: 0, .. }));
         let header = Header { edges: Vec::new(), ..sample.header.clone() };
         assert!(sample.execute(&header, &sample.transactions).is_ok());
     }
