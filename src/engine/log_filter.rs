@@ -21,9 +21,9 @@ impl LogFilter {
     /// Whether the filter selects this log.
     pub fn matches(&self, log: &Log) -> bool {
         let address = self.addresses.is_empty() || self.addresses.contains(&log.address);
-        let mut places = self.topics.iter().enumerate();
+        let mut topics = self.topics.iter().enumerate();
         address
-            && places.all(|(at, any)| any.is_empty() || log.topics.get(at).is_some_and(|t| any.contains(t)))
+            && topics.all(|(at, any)| any.is_empty() || log.topics.get(at).is_some_and(|t| any.contains(t)))
     }
 
     /// Whether a block with this bloom may have a matching log; `false` proves that it has none.

@@ -205,8 +205,8 @@ impl<S: EvmState> Machine<'_, S> {
             if Precompile::at(contract, rules).is_none() {
                 continue;
             }
-            for (slot, place) in slots {
-                let bytes = written_bytes(&self.evm.ctx.chain.cells, *place);
+            for (slot, cell) in slots {
+                let bytes = written_bytes(&self.evm.ctx.chain.cells, *cell);
                 written.extend(bytes.map(|bytes| (*contract, *slot, bytes)));
             }
         }
@@ -328,8 +328,8 @@ fn native_block<DB: EvmDatabase>(context: &EvmContext<'_, DB>) -> NativeBlock {
     }
 }
 
-fn written_bytes(cells: &[Bytes], place: U256) -> Option<Bytes> {
-    cells.get(usize::try_from(place).ok()?.checked_sub(1)?).cloned()
+fn written_bytes(cells: &[Bytes], cell: U256) -> Option<Bytes> {
+    cells.get(usize::try_from(cell).ok()?.checked_sub(1)?).cloned()
 }
 
 /// The interface of a run to native contracts.
@@ -352,8 +352,8 @@ impl<DB: EvmDatabase> NativeHost for RunHost<'_, '_, DB> {
 
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
         self.context.journaled_state.database.touch(Touch::CellRead(contract, slot));
-        let place = self.context.journaled_state.tload(contract, slot);
-        match written_bytes(&self.context.chain.cells, place) {
+        let cell = self.context.journaled_state.tload(contract, slot);
+        match written_bytes(&self.context.chain.cells, cell) {
             Some(bytes) => bytes,
             None => self.context.journaled_state.database.cell(contract, slot),
         }
@@ -362,8 +362,8 @@ impl<DB: EvmDatabase> NativeHost for RunHost<'_, '_, DB> {
     fn set_cell(&mut self, contract: Address, slot: U256, bytes: Bytes) {
         self.context.journaled_state.database.touch(Touch::CellWritten(contract, slot));
         self.context.chain.cells.push(bytes);
-        let place = U256::from(self.context.chain.cells.len());
-        self.context.journaled_state.tstore(contract, slot, place);
+        let cell = U256::from(self.context.chain.cells.len());
+        self.context.journaled_state.tstore(contract, slot, cell);
     }
 
     fn balance(&mut self, account: Address) -> U256 {

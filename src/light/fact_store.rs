@@ -182,7 +182,7 @@ impl FactStore {
 
     /// Whether an upstream says that a transaction is in a block.
     pub(crate) fn is_mined(&self, transaction: &B256) -> bool {
-        self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
+        self.locations.get(transaction).is_some_and(|location| matches!(**location, Location::Mined(_)))
     }
 
     /// Whether there is nothing in the store that a cache would keep.
@@ -232,13 +232,13 @@ impl FactCache {
         }
         self.call_cache.absorb(core::mem::take(&mut learned.call_cache));
         learned.headers.clear();
-        let mut places = core::mem::take(&mut learned.locations);
-        places.retain(|hash, place| {
-            let Location::Mined(block) = &**place else { return false };
+        let mut locations = core::mem::take(&mut learned.locations);
+        locations.retain(|hash, location| {
+            let Location::Mined(block) = &**location else { return false };
             let bodies = [&learned, &self.young, &self.old].map(|store| store.bodies.get(&block.hash));
             bodies.into_iter().flatten().any(|body| body.position(hash).is_some())
         });
-        learned.locations = places;
+        learned.locations = locations;
         learned.refused.clear();
         #[cfg(feature = "local")]
         learned.unsupported.clear();
@@ -267,8 +267,8 @@ impl FactCache {
     /// any contract.
     fn remember(&mut self, mut touch: TouchedKey) {
         let again = |known: &TouchedKey| (known.contract, known.key) == (touch.contract, touch.key);
-        if let Some(place) = self.touched.iter().position(again) {
-            let known = self.touched.remove(place);
+        if let Some(index) = self.touched.iter().position(again) {
+            let known = self.touched.remove(index);
             touch.data = touch.data.filter(|_| known.data == touch.data);
         }
         let own = |known: &TouchedKey| known.contract == touch.contract;
@@ -330,14 +330,14 @@ impl FactCache {
         }
         let most = counts.values().max().copied();
         let oldest = self.sent.iter().position(|sent| counts.get(&sent.share()).copied() == most);
-        drop(oldest.map(|place| self.sent.remove(place)));
+        drop(oldest.map(|index| self.sent.remove(index)));
     }
 
     /// Transactions that this client passed on to upstreams, with their hashes, oldest first.
     pub(super) fn sent_by_hash(&self) -> impl Iterator<Item = (B256, &Arc<Transaction>)> {
         // Several askers may have sent the same one.
-        let is_last = |(place, sent): &(usize, &SentTransaction)| {
-            self.sent.iter().skip(place.saturating_add(1)).all(|later| later.hash != sent.hash)
+        let is_last = |(index, sent): &(usize, &SentTransaction)| {
+            self.sent.iter().skip(index.saturating_add(1)).all(|later| later.hash != sent.hash)
         };
         self.sent.iter().enumerate().filter(is_last).map(|(_, sent)| (sent.hash, &sent.transaction))
     }
@@ -452,7 +452,7 @@ impl<'a> KnownFacts<'a> {
 
     /// The location of a transaction.
     pub fn location(&self, transaction: &B256) -> Option<&'a Location> {
-        self.stores().into_iter().find_map(|s| s.locations.get(transaction)).map(|place| &**place)
+        self.stores().into_iter().find_map(|s| s.locations.get(transaction)).map(|location| &**location)
     }
 }
 

@@ -34,12 +34,14 @@ fn only_facts_that_stay_true_are_cached() {
     learned.headers.extend([(hash(1), None), (hash(2), Some(Arc::new(header)))]);
     let block = BlockRef { number: 1, hash: hash(9) };
     let waiting = Arc::new(Transaction::remasc(1));
-    let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
+    let locations = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
     let body = VerifiedBody::of_hashes(block.hash, vec![hash(2)]);
     learned.bodies.insert(block.hash, Arc::new(body));
     // No body shows this transaction in its block.
     learned.locations.insert(hash(3), Location::Mined(block).into());
-    learned.locations.extend(places.into_iter().enumerate().map(|(at, place)| (hash(at), place.into())));
+    learned
+        .locations
+        .extend(locations.into_iter().enumerate().map(|(at, location)| (hash(at), location.into())));
     let mut cache = FactCache::new();
     cache.absorb(learned);
     let own = FactStore::default();
@@ -202,13 +204,13 @@ fn no_asker_makes_the_transactions_of_others_forgotten() {
         SentTransaction { hash: hash(nonce as usize), sender, asker, transaction }
     };
     let page =
-        |caller: u64, place: u64| Asker::from(caller).on_page(Some(&format!("https://{place}.example")), 1);
+        |caller: u64, number: u64| Asker::from(caller).on_page(Some(&format!("https://{number}.example")), 1);
     let floods: [(&str, &dyn Fn(u64) -> SentTransaction); 5] = [
-        ("one transaction from many origins at the operator's address", &|place| sent(900, page(1, place))),
-        ("transactions of many origins", &|place| sent(1_000 + place, page(1, place))),
-        ("transactions of one key", &|place| sent(1_000 + place, KEY_ASKERS.start.into())),
-        ("transactions of another caller", &|place| sent(1_000 + place, 2.into())),
-        ("the operator's own transaction from many origins", &|place| sent(7, page(2, place))),
+        ("one transaction from many origins at the operator's address", &|number| sent(900, page(1, number))),
+        ("transactions of many origins", &|number| sent(1_000 + number, page(1, number))),
+        ("transactions of one key", &|number| sent(1_000 + number, KEY_ASKERS.start.into())),
+        ("transactions of another caller", &|number| sent(1_000 + number, 2.into())),
+        ("the operator's own transaction from many origins", &|number| sent(7, page(2, number))),
     ];
     for (flood, make) in floods {
         let mut cache = FactCache::new();
@@ -217,8 +219,8 @@ fn no_asker_makes_the_transactions_of_others_forgotten() {
             cache.absorb(FactStore { sent: vec![sent(7, asker), sent(8, asker)], ..FactStore::default() });
         }
         let first = make(0);
-        for place in 0..600 {
-            cache.absorb(FactStore { sent: vec![make(place)], ..FactStore::default() });
+        for number in 0..600 {
+            cache.absorb(FactStore { sent: vec![make(number)], ..FactStore::default() });
         }
         assert_eq!(cache.sent.len(), 256, "{flood}");
         for asker in others {
@@ -231,8 +233,8 @@ fn no_asker_makes_the_transactions_of_others_forgotten() {
         let known = KnownFacts::new(&own, &cache);
         assert!(known.is_from_others(&hash(8)) && known.sent(&first.hash).is_none(), "{flood}");
         assert!(cache.sent_by_hash().any(|(known, _)| known == hash(8)), "{flood}");
-        for (place, one) in cache.sent.iter().enumerate() {
-            let mut same = cache.sent.iter().skip(place).filter(|other| other.hash == one.hash);
+        for (index, one) in cache.sent.iter().enumerate() {
+            let mut same = cache.sent.iter().skip(index).filter(|other| other.hash == one.hash);
             assert!(
                 same.all(|other| Arc::ptr_eq(&other.transaction, &one.transaction)),
                 "kept once: {flood}"

@@ -101,7 +101,7 @@ impl Fetch {
         match prove::responses(&self.current, pinned.proof_context(), known) {
             Ok(facts) if is_absence(&self.current.target, &facts) => {
                 // A pending transaction takes precedence over an absent one.
-                let waits = |place: &Arc<Location>| matches!(**place, Location::Pending(_));
+                let waits = |location: &Arc<Location>| matches!(**location, Location::Pending(_));
                 if self.absent.is_none() || facts.locations.values().any(waits) {
                     self.absent = Some(facts);
                 }

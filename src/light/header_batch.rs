@@ -309,9 +309,9 @@ mod tests {
         fn changed_bytes_decode_to_other_headers_or_to_none(changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..4), cut in 0usize..2_000) {
             let (network, headers) = family(3);
             let mut bytes = BASE64.decode(packed(&headers).as_bytes()).unwrap();
-            for (place, byte) in &changes {
-                let place = place % bytes.len();
-                bytes[place] = *byte;
+            for (index, byte) in &changes {
+                let index = index % bytes.len();
+                bytes[index] = *byte;
             }
             bytes.truncate(bytes.len().saturating_sub(cut / 1_000 * (cut % 1_000)));
             if let Ok(read) = decode_headers(&BASE64.encode(&bytes), 3, &network) {

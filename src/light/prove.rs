@@ -68,8 +68,8 @@ pub fn responses(
         }
         FetchTarget::One(Fact::Location(hash)) => {
             let head = context.chain.map_or(0, |chain| chain.head().number);
-            let place = location(fetch, *hash, head, context.network.chain_id)?;
-            facts.locations.insert(*hash, Arc::new(place));
+            let location = location(fetch, *hash, head, context.network.chain_id)?;
+            facts.locations.insert(*hash, Arc::new(location));
         }
         FetchTarget::One(Fact::State(block, key)) => {
             let root = verified_header(context, known, block)?.state_root;
@@ -424,10 +424,10 @@ pub(super) fn location(
     if is_null(raw) {
         return if absent_before { Ok(Location::Unknown) } else { Err(Cause::Denied) };
     }
-    let place = json::location_from_json(raw.get()).map_err(refuted)?;
-    let above = place.as_ref().is_some_and(|place| place.block_number > head);
-    if let Some(place) = place.filter(|_| !above) {
-        return Ok(Location::Mined(BlockRef { number: place.block_number, hash: place.block_hash }));
+    let location = json::location_from_json(raw.get()).map_err(refuted)?;
+    let above = location.as_ref().is_some_and(|location| location.block_number > head);
+    if let Some(location) = location.filter(|_| !above) {
+        return Ok(Location::Mined(BlockRef { number: location.block_number, hash: location.block_hash }));
     }
     if fetch.attempt() == 0 {
         return Err(if above { Cause::Denied } else { Cause::Refuted("a receipt without block".into()) });

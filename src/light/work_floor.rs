@@ -154,7 +154,7 @@ impl WorkFloor {
         STRETCHES.into_iter().find_map(|seconds| {
             let begin = end.time.checked_sub(seconds)?;
             let after = self.points.partition_point(|point| point.time <= begin);
-            let before = after.checked_sub(1).and_then(|place| self.points.get(place)).or(oldest)?;
+            let before = after.checked_sub(1).and_then(|index| self.points.get(index)).or(oldest)?;
             let unproven = self.unproven.filter(|(number, _)| before.number < *number);
             if !at_head && unproven.is_some() {
                 return None;

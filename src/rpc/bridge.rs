@@ -42,9 +42,9 @@ struct BridgeState {
 fn bridge_state(view: &dyn View, _: Params<'_>) -> HandlerResult {
     let message =
         CallMessage { to: Some(BRIDGE), data: Bytes::copy_from_slice(&STATE), ..CallMessage::default() };
-    let place = CallBlock::inside(view.head()?);
+    let block = CallBlock::inside(view.head()?);
     let none = StateOverride::default();
-    let result = place.run(view, |context, limits| call(context, &message, &none, limits, None))?;
+    let result = block.run(view, |context, limits| call(context, &message, &none, limits, None))?;
     let CallOutcome::Success { output, .. } = result.into_outcome() else {
         return Err(RpcError::Internal.into());
     };

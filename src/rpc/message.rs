@@ -36,10 +36,10 @@ impl Dispatcher {
         let mut index: Vec<(&'static str, &'static Method)> = Vec::new();
         for method in rows {
             for name in core::iter::once(method.name).chain(method.aliases.iter().copied()) {
-                let place = index.partition_point(|(before, _)| *before < name);
-                match index.get_mut(place) {
+                let position = index.partition_point(|(before, _)| *before < name);
+                match index.get_mut(position) {
                     Some((known, row)) if *known == name => *row = method,
-                    _ => index.insert(place, (name, method)),
+                    _ => index.insert(position, (name, method)),
                 }
             }
         }

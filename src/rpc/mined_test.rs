@@ -190,7 +190,7 @@ fn with_room_for(responses: usize) -> (Value, usize) {
             SessionStep::Fetch(requests) => {
                 rounds += 1;
                 let null = || Ok(RawValue::from_string("null".into()).unwrap());
-                let answer = |place| if place < responses { null() } else { Err(RequestFailure::NoRoom) };
+                let answer = |index| if index < responses { null() } else { Err(RequestFailure::NoRoom) };
                 client.feed(&mut session, (0..requests.len()).map(answer).collect());
             }
         }

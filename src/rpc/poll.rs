@@ -207,8 +207,8 @@ impl Request {
     /// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
     pub fn pinned_params(&self, pinned: &PinnedHead) -> Option<String> {
         let mut params: Vec<String> = self.values().iter().map(|value| value.get().into()).collect();
-        for (place, param) in self.row.params.iter().enumerate() {
-            let given = params.get(place).map_or("null", String::as_str);
+        for (index, param) in self.row.params.iter().enumerate() {
+            let given = params.get(index).map_or("null", String::as_str);
             let about = match param.kind {
                 "BLOCK" => pinned_block(given, self.row.takes_hash, pinned.chain()?)?,
                 "LOG_FILTER" => {
@@ -218,9 +218,9 @@ impl Request {
                 _ => continue,
             };
             let count = params.len();
-            match params.get_mut(place) {
+            match params.get_mut(index) {
                 Some(param) => *param = about,
-                None if place == count => params.push(about),
+                None if index == count => params.push(about),
                 None => return None,
             }
         }

@@ -83,8 +83,8 @@ pub(super) fn transaction(
         return Ok(None);
     };
     let from = sender(view, body, index, header)?;
-    let place = (!header.is_pending()).then(|| place(header, index));
-    Ok(Some(RpcTransaction::new(transaction, *hash, from, place.as_ref())))
+    let location = (!header.is_pending()).then(|| location(header, index));
+    Ok(Some(RpcTransaction::new(transaction, *hash, from, location.as_ref())))
 }
 
 /// The receipt at an index, or `None` past the end.
@@ -99,10 +99,10 @@ pub(super) fn receipt(
     let (Some(transaction), Some(hash), Some(receipt)) = parts else { return Ok(None) };
     let from = sender(view, body, index, header)?;
     let first_log: usize = receipts.receipts().iter().take(index).map(|earlier| earlier.logs.len()).sum();
-    Ok(Some(RpcReceipt::new(receipt, transaction, *hash, from, &place(header, index), first_log as u64)))
+    Ok(Some(RpcReceipt::new(receipt, transaction, *hash, from, &location(header, index), first_log as u64)))
 }
 
-fn place(header: &BlockHeader, index: usize) -> Location {
+fn location(header: &BlockHeader, index: usize) -> Location {
     Location { block_hash: header.hash(), block_number: header.number, index: index as u64 }
 }
 

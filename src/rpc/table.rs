@@ -180,8 +180,8 @@ pub fn modules_of(methods: impl Iterator<Item = &'static Method>) -> HandlerResu
     let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
     for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
-        if let Err(place) = namespaces.binary_search(&namespace) {
-            namespaces.insert(place, namespace);
+        if let Err(index) = namespaces.binary_search(&namespace) {
+            namespaces.insert(index, namespace);
         }
     }
     done(&Versions(namespaces), Level::Local)

@@ -57,7 +57,7 @@ impl ProvenNodes {
     /// Adds everything in `other`. If the byte limit is reached, what was added before stays: it is proven
     /// too.
     pub fn merge(&mut self, other: Self) -> Result<(), ProofError> {
-        other.by_hash.iter().try_for_each(|(hash, place)| match other.nodes.get(*place as usize) {
+        other.by_hash.iter().try_for_each(|(hash, index)| match other.nodes.get(*index as usize) {
             Some(node) => self.insert(*hash, node.clone()),
             None => Ok(()),
         })
@@ -212,8 +212,8 @@ impl<'a> MultiproofNodes<'a> {
     }
 
     fn listed(&mut self, hash: &B256) -> Option<&mut ListedNode<'a>> {
-        let place = *self.by_hash.get(hash)?;
-        self.nodes.get_mut(place as usize)
+        let index = *self.by_hash.get(hash)?;
+        self.nodes.get_mut(index as usize)
     }
 
     fn reach(&mut self, value: Value<'_>) {

@@ -158,8 +158,8 @@ fn parse_child<'a>(
     if !is_childless(bytes) {
         return Err(NodeRule::EmbeddedWithChildren(field).into());
     }
-    let place = if field == NodeField::LeftChild { NodePart::Left } else { NodePart::Right };
-    parse_node(bytes).map_err(|error| NodeError { place, ..error })?;
+    let part = if field == NodeField::LeftChild { NodePart::Left } else { NodePart::Right };
+    parse_node(bytes).map_err(|error| NodeError { part, ..error })?;
     Ok(Some(Child::Embedded(bytes)))
 }
 

@@ -97,16 +97,16 @@ pub enum NodeRule {
 
 /// The bytes are not the one valid serialization of a trie node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("trie node{place}: {rule}")]
+#[error("trie node{part}: {rule}")]
 pub struct NodeError {
     /// The node or one of its embedded children.
-    pub place: NodePart,
+    pub part: NodePart,
     /// The rule that the node breaks.
     pub rule: NodeRule,
 }
 
 impl From<NodeRule> for NodeError {
     fn from(rule: NodeRule) -> Self {
-        Self { place: NodePart::Itself, rule }
+        Self { part: NodePart::Itself, rule }
     }
 }

@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn repeated_subtrees_are_read_in_every_place() {
         let mut trie = Trie::new();
-        for place in 0..40u8 {
-            (0..20u8).for_each(|slot| trie.put(&[place, slot.wrapping_mul(29), 3], alloc::vec![slot; 60]));
+        for first in 0..40u8 {
+            (0..20u8).for_each(|slot| trie.put(&[first, slot.wrapping_mul(29), 3], alloc::vec![slot; 60]));
         }
         let mut nodes = BTreeMap::new();
         trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));

@@ -94,11 +94,11 @@ mod tests {
         assert_eq!(caller.on_page(None, 1), caller);
         assert_eq!(of("https://a.example"), of("https://a.example"));
         let askers = [caller, of("https://a.example"), of("https://b.example"), of("null")];
-        for (place, one) in askers.iter().enumerate() {
-            assert_eq!(one.is_isolated(), place > 0);
-            let others = askers.iter().skip(place + 1);
+        for (index, one) in askers.iter().enumerate() {
+            assert_eq!(one.is_isolated(), index > 0);
+            let others = askers.iter().skip(index + 1);
             assert!(others.clone().all(|other| one != other && one.shared_id() != other.shared_id()));
-            assert_eq!(one.shared_id() >> 60, if place > 0 { 0xe } else { 0 });
+            assert_eq!(one.shared_id() >> 60, if index > 0 { 0xe } else { 0 });
         }
         assert_ne!(of("null"), Asker::from(8).on_page(Some("null"), 1));
         assert!(Asker::from(KEY_ASKERS.start).is_isolated());

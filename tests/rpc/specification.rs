@@ -183,15 +183,15 @@ fn methods_take_the_stated_parameters_and_give_the_stated_results() {
         let mut fewer = stated(&mut fixture, method);
         fewer.truncate(required);
         take(&mut fixture, fewer);
-        for (place, param) in params.iter().enumerate() {
+        for (index, param) in params.iter().enumerate() {
             for form in forms(param, &fixture) {
                 let mut given = stated(&mut fixture, method);
-                given.resize(given.len().max(place + 1), Value::Null);
+                given.resize(given.len().max(index + 1), Value::Null);
                 // The uncle and the transactions are those of block 2.
                 if called.ends_with("AndIndex") && form != json!("0x2") {
                     continue;
                 }
-                given[place] = form;
+                given[index] = form;
                 take(&mut fixture, given);
             }
         }
@@ -211,10 +211,10 @@ fn missing_surplus_and_malformed_parameters_are_refused() {
         if params.first().is_some_and(|first| first["required"] == json!(true)) {
             wrong.push(Vec::new());
         }
-        for (place, param) in params.iter().enumerate() {
+        for (index, param) in params.iter().enumerate() {
             let mut given = stated(&mut fixture, method);
-            if let Some(invalid) = invalid(param).filter(|_| place < given.len()) {
-                given[place] = invalid;
+            if let Some(invalid) = invalid(param).filter(|_| index < given.len()) {
+                given[index] = invalid;
                 wrong.push(given);
             }
         }

@@ -175,9 +175,9 @@ fn pages_and_keys_see_their_own_waiting_transactions() {
         }
         let nonce = ask(&mut dev, &asker, "eth_getTransactionCount", &json!([BOB, "pending"]));
         assert_eq!(nonce["result"], "0x2", "two of its own follow each other");
-        for (place, hash) in hashes.iter().enumerate() {
+        for (index, hash) in hashes.iter().enumerate() {
             let found = ask(&mut dev, &asker, "eth_getTransactionByHash", &json!([hash]));
-            let shown = if [0, 2, 4].contains(&place) { hash } else { &Value::Null };
+            let shown = if [0, 2, 4].contains(&index) { hash } else { &Value::Null };
             assert_eq!(found["result"]["hash"], *shown);
         }
         let status = ask(&mut dev, &asker, "txpool_status", &json!([]));

@@ -27,7 +27,7 @@ pub struct Executed {
     headers: Vec<VerifiedHeader>,
     pub states: Vec<Trie>,
     receipts: Vec<Vec<Receipt>>,
-    places: BTreeMap<B256, (usize, usize)>,
+    locations: BTreeMap<B256, (usize, usize)>,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -51,10 +51,10 @@ impl Executed {
         let genesis = headers[0].parent_from(recording.blocks[0].header.clone()).unwrap();
         headers.insert(0, genesis);
         let mut states = vec![genesis_state(shared, &recording.network)];
-        let (mut places, mut receipts) = (BTreeMap::new(), vec![Vec::new()]);
+        let (mut locations, mut receipts) = (BTreeMap::new(), vec![Vec::new()]);
         for (number, block) in recording.blocks.iter().enumerate() {
             for (index, transaction) in block.transactions.iter().enumerate() {
-                places.insert(transaction.hash(), (number, index));
+                locations.insert(transaction.hash(), (number, index));
             }
             if number == 0 {
                 continue;
@@ -70,7 +70,7 @@ impl Executed {
             states.push(executed.state);
             receipts.push(executed.receipts);
         }
-        Self { recording, headers, states, receipts, places, dispatcher: Arc::default() }
+        Self { recording, headers, states, receipts, locations, dispatcher: Arc::default() }
     }
 
     /// The receipt of the transaction of a block at an index.
@@ -166,7 +166,7 @@ impl Chain for ExecutedView<'_> {
     }
 
     fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> ViewResult<TransactionPlace> {
-        Ok(match self.chain.places.get(&transaction) {
+        Ok(match self.chain.locations.get(&transaction) {
             Some((number, index)) => TransactionPlace::Mined((&self.chain.headers[*number]).into(), *index),
             None => TransactionPlace::Unknown,
         })

@@ -127,7 +127,7 @@ fn embedded_node_listed_again() {
 #[test]
 fn node_that_does_not_parse() {
     let bad = leaf(33);
-    let error = NodeError { place: NodePart::Itself, rule: NodeRule::InlineValueTooLong(33) };
+    let error = NodeError { part: NodePart::Itself, rule: NodeRule::InlineValueTooLong(33) };
     let refused = verify_path(keccak256(&bad), &[], std::slice::from_ref(&bad));
     assert_eq!(refused, Err(ProofError::Node(error)));
     let set = verify_multiproof(keccak256(&bad), &[[0u8; 0]], &[bad], NONE);
@@ -180,7 +180,7 @@ fn too_many_bytes_of_values() {
 fn too_large_node_is_refused_before_hashing() {
     let big = vec![0x40; MAX_NODE_BYTES + 1];
     let rule = NodeRule::TooLarge(MAX_NODE_BYTES + 1);
-    let expected = Err(ProofError::Node(NodeError { place: NodePart::Itself, rule }));
+    let expected = Err(ProofError::Node(NodeError { part: NodePart::Itself, rule }));
     assert_eq!(unwrap_node(&big), expected.map(|(): ()| &[][..]));
     assert!(unwrap_node(&alloy_rlp::encode(big.as_slice())).is_err());
     assert!(unwrap_node(&big[1..]).is_ok());
@@ -291,7 +291,7 @@ fn sources_with_missing_or_invalid_nodes() {
     assert_eq!(lookup(&source, root, &key), Err(WalkError::Missing(root)));
     assert_eq!(lookup(&source, EMPTY_ROOT, &key), Ok(Lookup::Absent));
     source.insert(root, Bytes::from_static(&[0]));
-    let error = NodeError { place: NodePart::Itself, rule: NodeRule::Version(0) };
+    let error = NodeError { part: NodePart::Itself, rule: NodeRule::Version(0) };
     assert_eq!(lookup(&source, root, &key), Err(WalkError::Bad { hash: root, error }));
     trie.for_each_stored(&mut |hash, bytes| {
         source.insert(hash, bytes);

@@ -7,7 +7,7 @@ use rootlight::trie::*;
 use support::nodes::{accepted, cat, leaf};
 
 fn refused(bytes: &[u8], rule: NodeRule) {
-    assert_eq!(parse_node(bytes), Err(NodeError { place: NodePart::Itself, rule }));
+    assert_eq!(parse_node(bytes), Err(NodeError { part: NodePart::Itself, rule }));
 }
 
 /// A leaf of `len` bytes with a path of 80 bits: 13 bytes without the value.
@@ -167,8 +167,8 @@ fn embedded_node_with_children() {
 
 #[test]
 fn embedded_node_must_obey_the_rules() {
-    let at = |bytes: &[u8], place, rule| {
-        assert_eq!(parse_node(bytes), Err(NodeError { place, rule }));
+    let at = |bytes: &[u8], part, rule| {
+        assert_eq!(parse_node(bytes), Err(NodeError { part, rule }));
     };
     at(&[0x4a, 0, 9], NodePart::Left, NodeRule::Empty);
     at(&[0x4a, 2, 0x80, 7, 3], NodePart::Left, NodeRule::Version(0x80));

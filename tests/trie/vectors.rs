@@ -404,7 +404,7 @@ fn receipt_proofs_with_verdicts() {
             // Refused as recorded, but for an earlier reason: the varint of the root's children size is not
             // minimal.
             let rule = NodeRule::VarintNotMinimal(NodeField::ChildrenSize, 0x7856_3412);
-            let error = NodeError { place: NodePart::Itself, rule };
+            let error = NodeError { part: NodePart::Itself, rule };
             assert_eq!(outcome, Err(ProofError::Node(error).into()));
             assert_ne!(verdict, "proves");
             continue;

@@ -89,10 +89,10 @@ mod tests {
         let outputs = [&[9; 60][..]; 12];
         let tags = [tag(&[1; 32]), tag(&[2; 32]), tag(&[3; 20])];
         // Where the tag is, and whether it is complete.
-        for place in 0..=outputs.len() {
+        for index in 0..=outputs.len() {
             for (tag, witness) in tags.iter().zip([false, true, true]) {
                 let mut outputs = outputs.to_vec();
-                outputs.insert(place, tag);
+                outputs.insert(index, tag);
                 let plain = coinbase(&[3; 40], &outputs, false);
                 let (header, branch) = block(&plain, 9);
                 let (proven, shortened) = both(&coinbase(&[3; 40], &outputs, witness), &header, &branch);

@@ -156,8 +156,8 @@ mod tests {
         pub(super) fn of_bits(bits: u32) -> Number {
             let (len, digits) = ((bits >> 24) as usize, bits.to_be_bytes());
             let mut number = [0; LEN];
-            for (place, digit) in digits[1..].iter().enumerate() {
-                if let Some(at) = len.checked_sub(place + 1) {
+            for (position, digit) in digits[1..].iter().enumerate() {
+                if let Some(at) = len.checked_sub(position + 1) {
                     number[at] = *digit;
                 }
             }
@@ -192,7 +192,7 @@ mod tests {
             if len > 0 && number[len - 1] >= 0x80 {
                 len += 1;
             }
-            let digit = |place: usize| len.checked_sub(place).map_or(0, |at| u32::from(number[at]));
+            let digit = |position: usize| len.checked_sub(position).map_or(0, |at| u32::from(number[at]));
             (len as u32) << 24 | digit(1) << 16 | digit(2) << 8 | digit(3)
         }
     }

@@ -17,19 +17,19 @@ pub(super) struct CanonicalHashes {
 }
 
 /// The piece of a number, and its index there.
-const fn place(number: u64) -> (u64, usize) {
+const fn piece_and_index(number: u64) -> (u64, usize) {
     (number >> BITS, number as usize & PIECE.saturating_sub(1))
 }
 
 impl CanonicalHashes {
     pub(super) fn get(&self, number: &u64) -> Option<&B256> {
-        let (piece, index) = place(*number);
+        let (piece, index) = piece_and_index(*number);
         self.pieces.get(&piece)?.get(index).filter(|hash| !hash.is_zero())
     }
 
     /// Sets the hash of a number.
     pub(super) fn insert(&mut self, number: u64, hash: B256) {
-        let (piece, index) = place(number);
+        let (piece, index) = piece_and_index(number);
         let mut hashes = self.pieces.get(&piece).cloned().unwrap_or_default();
         if let Some(slot) = Arc::make_mut(&mut hashes).get_mut(index) {
             *slot = hash;

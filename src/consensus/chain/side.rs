@@ -11,14 +11,14 @@ pub(super) struct SideHeaders(VecDeque<(U256, B256)>);
 
 impl SideHeaders {
     pub(super) fn insert(&mut self, work: U256, hash: B256) {
-        if let Err(place) = self.0.binary_search(&(work, hash)) {
-            self.0.insert(place, (work, hash));
+        if let Err(index) = self.0.binary_search(&(work, hash)) {
+            self.0.insert(index, (work, hash));
         }
     }
 
     pub(super) fn remove(&mut self, work: U256, hash: B256) {
-        if let Ok(place) = self.0.binary_search(&(work, hash)) {
-            self.0.remove(place);
+        if let Ok(index) = self.0.binary_search(&(work, hash)) {
+            self.0.remove(index);
         }
     }
 

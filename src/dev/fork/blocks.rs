@@ -66,9 +66,9 @@ pub(super) fn fetch_blocks(
         wanted.uncles.remove(&number);
         exchanges.forget(begun);
     }
-    while let Some(hash) = wanted.places.first().copied() {
-        place(exchanges, blocks, hash)?;
-        wanted.places.remove(&hash);
+    while let Some(hash) = wanted.locations.first().copied() {
+        location(exchanges, blocks, hash)?;
+        wanted.locations.remove(&hash);
         exchanges.forget(begun);
     }
     Ok(())
@@ -219,14 +219,14 @@ fn uncles(exchanges: &mut Exchanges, blocks: &Blocks<'_>, number: u64) -> Fetche
 }
 
 /// Looks up where a transaction is. Its block shows it.
-fn place(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetched<()> {
+fn location(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetched<()> {
     let state = blocks.state;
     // A height that was kept does not make the run link more headers.
     let kept = kept_place(blocks.keeper, &hash);
     if let Some(number) = kept.filter(|number| state.parts().headers.contains_key(number))
-        && let Some(place) = placed(exchanges, blocks, number, &hash)?
+        && let Some(location) = placed(exchanges, blocks, number, &hash)?
     {
-        state.parts().add_place(hash, Some(place));
+        state.parts().add_location(hash, Some(location));
         return Ok(());
     }
     let request = UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{hash}"]"#));
@@ -235,13 +235,13 @@ fn place(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetched<
         let Some(text) = given(name, &what, responses.first())? else { return Ok(None) };
         location_from_json(text).map_err(|error| refuted(name, &what, error))
     })?;
-    let number = stated.map(|place| place.block_number).filter(|number| *number <= state.block.number);
-    let mut place = None;
+    let number = stated.map(|location| location.block_number).filter(|number| *number <= state.block.number);
+    let mut location = None;
     if let Some(number) = number {
         link(exchanges, state, number)?;
-        place = placed(exchanges, blocks, number, &hash)?;
+        location = placed(exchanges, blocks, number, &hash)?;
     }
-    state.parts().add_place(hash, place);
+    state.parts().add_location(hash, location);
     Ok(())
 }
 

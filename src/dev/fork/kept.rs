@@ -66,10 +66,10 @@ pub(super) fn keep_bodies(keeper: Keeper<'_>, bodies: &[(VerifiedHeader, ForkBod
     let Some(keeper) = keeper else { return };
     keeper.keep_blocks(&mut bodies.iter().flat_map(|(header, body)| {
         let number = header.number.to_be_bytes();
-        let places = body.body.hashes().iter();
-        let places = places.map(move |hash| (key(PLACE, hash.as_slice()), number.to_vec()));
+        let locations = body.body.hashes().iter();
+        let locations = locations.map(move |hash| (key(PLACE, hash.as_slice()), number.to_vec()));
         let transactions = listed(body.body.transactions(), Transaction::encode);
-        core::iter::once((part(BODY, header), transactions)).chain(places)
+        core::iter::once((part(BODY, header), transactions)).chain(locations)
     }));
 }
 

@@ -35,8 +35,8 @@ pub enum Missing {
     Contents(u64),
     /// The uncles of a block.
     Uncles(u64),
-    /// The place of a transaction.
-    Place(B256),
+    /// The block and index of a transaction.
+    Location(B256),
     /// Another block to begin on.
     Other(OtherStart),
 }
@@ -69,7 +69,7 @@ impl MissingSet {
             Missing::Body(number) => wanted.bodies.insert(number),
             Missing::Contents(number) => wanted.contents.insert(number),
             Missing::Uncles(number) => wanted.uncles.insert(number),
-            Missing::Place(hash) => wanted.places.insert(hash),
+            Missing::Location(hash) => wanted.locations.insert(hash),
             Missing::Other(other) => {
                 let is_new = !wanted.others.contains(&other);
                 wanted.others.extend(Some(other).filter(|_| is_new));
@@ -126,7 +126,7 @@ pub struct Wanted {
     /// Heights of blocks whose transactions and receipts are read.
     pub(super) contents: BTreeSet<u64>,
     pub(super) uncles: BTreeSet<u64>,
-    pub(super) places: BTreeSet<B256>,
+    pub(super) locations: BTreeSet<B256>,
     /// Other blocks to begin on.
     pub others: Vec<OtherStart>,
 }
@@ -147,11 +147,11 @@ mod tests {
     fn what_one_run_misses_has_a_limit() {
         let mut missing = MissingSet::default();
         for number in 0..MOST_MISSING {
-            missing.note(Missing::Place(B256::left_padding_from(&number.to_be_bytes())));
+            missing.note(Missing::Location(B256::left_padding_from(&number.to_be_bytes())));
         }
         assert!(core::mem::take(&mut missing).wanted().is_ok());
         for number in 0..MOST_MISSING + 20 {
-            missing.note(Missing::Place(B256::left_padding_from(&number.to_be_bytes())));
+            missing.note(Missing::Location(B256::left_padding_from(&number.to_be_bytes())));
         }
         assert_eq!(missing.count, MOST_MISSING + 1);
         assert_eq!(missing.wanted().unwrap_err(), ForkError::TooMuch(MOST_MISSING));

@@ -50,7 +50,7 @@ pub(super) struct Parts {
     pub(super) bodies: BTreeMap<u64, Arc<ForkBody>>,
     pub(super) contents: BTreeMap<u64, Arc<StoredBlock>>,
     pub(super) uncles: BTreeMap<u64, Arc<VerifiedUncles>>,
-    places: B256Map<Option<(B256, usize)>>,
+    locations: B256Map<Option<(B256, usize)>>,
     others: Vec<(OtherStart, Arc<ForkState>)>,
 }
 
@@ -142,7 +142,7 @@ impl ForkState {
         let mut parts = self.parts();
         make_room(&mut parts.bodies, run);
         for (index, hash) in body.body.hashes().iter().enumerate() {
-            parts.add_place(*hash, Some((header.hash(), index)));
+            parts.add_location(*hash, Some((header.hash(), index)));
         }
         parts.bodies.insert(header.number, Arc::new(body));
     }
@@ -188,11 +188,11 @@ impl Parts {
     }
 
     /// Adds the place of a transaction; `None` is in no block, as far as the upstream says.
-    pub(super) fn add_place(&mut self, transaction: B256, place: Option<(B256, usize)>) {
-        if self.places.len() >= MOST_LOOKUPS {
-            self.places.clear();
+    pub(super) fn add_location(&mut self, transaction: B256, location: Option<(B256, usize)>) {
+        if self.locations.len() >= MOST_LOOKUPS {
+            self.locations.clear();
         }
-        self.places.insert(transaction, place);
+        self.locations.insert(transaction, location);
     }
 
     /// Adds a hash that no ancestor has, as far as the upstream says.
@@ -287,10 +287,10 @@ impl ForkBase for ForkState {
 
     fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {
         let parts = self.parts();
-        match parts.places.get(transaction) {
-            Some(place) => *place,
+        match parts.locations.get(transaction) {
+            Some(location) => *location,
             None => {
-                self.note(Missing::Place(*transaction));
+                self.note(Missing::Location(*transaction));
                 None
             }
         }

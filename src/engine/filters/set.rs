@@ -162,12 +162,12 @@ impl Filters {
         // Servers poll subscriptions in the order in which they were made, so the next one is near the last one.
         let first = self.last.min(self.open.len());
         let later = self.open.iter().skip(first).position(is_wanted);
-        let place = match later {
+        let index = match later {
             Some(later) => first.saturating_add(later),
             None => self.open.iter().position(is_wanted)?,
         };
-        self.last = place;
-        self.open.get_mut(place)
+        self.last = index;
+        self.open.get_mut(index)
     }
 
     /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter

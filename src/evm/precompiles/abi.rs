@@ -117,17 +117,17 @@ fn word(data: &[u8], from: usize) -> Option<U256> {
 }
 
 /// Reads a length or offset: the low 32 bits of a word, signed.
-fn signed_place(data: &[u8], from: usize) -> Option<isize> {
+fn signed_offset(data: &[u8], from: usize) -> Option<isize> {
     let low = word(data, from)?.as_limbs().first().map_or(0, |limb| *limb as u32);
     isize::try_from(low as i32).ok()
 }
 
 /// Reads a length or offset that must not be negative.
-fn place(data: &[u8], from: usize) -> Option<usize> {
-    usize::try_from(signed_place(data, from)?).ok()
+fn length_or_offset(data: &[u8], from: usize) -> Option<usize> {
+    usize::try_from(signed_offset(data, from)?).ok()
 }
 
-/// Reads the offset of an argument, as [`place`], but bytes beyond the end of the data are zero. The word
+/// Reads the offset of an argument, as [`length_or_offset`], but bytes beyond the end of the data are zero. The word
 /// must start at the end of the data or before.
 fn offset(data: &[u8], head: usize) -> Option<usize> {
     if head > data.len() {
@@ -138,7 +138,7 @@ fn offset(data: &[u8], head: usize) -> Option<usize> {
 }
 
 fn tail(data: &[u8], at: usize) -> Option<&[u8]> {
-    slice(data, at.checked_add(WORD)?, place(data, at)?)
+    slice(data, at.checked_add(WORD)?, length_or_offset(data, at)?)
 }
 
 fn list(data: &[u8], head: usize, kind: ArgKind) -> Option<Vec<&[u8]>> {
@@ -146,7 +146,7 @@ fn list(data: &[u8], head: usize, kind: ArgKind) -> Option<Vec<&[u8]>> {
     if data.is_empty() {
         return Some(Vec::new());
     }
-    let len = place(data, at)?;
+    let len = length_or_offset(data, at)?;
     let first = at.checked_add(WORD)?;
     // Each element takes at least a byte, so a too long list is refused before memory is allocated.
     slice(data, first, len)?;
@@ -155,7 +155,7 @@ fn list(data: &[u8], head: usize, kind: ArgKind) -> Option<Vec<&[u8]>> {
         let here = first.checked_add(index.checked_mul(WORD)?)?;
         items.push(match kind {
             ArgKind::FixedList => slice(data, here, WORD)?,
-            _ => tail(data, first.checked_add_signed(signed_place(data, here)?)?)?,
+            _ => tail(data, first.checked_add_signed(signed_offset(data, here)?)?)?,
         });
     }
     Some(items)

@@ -160,7 +160,7 @@ pub struct ScriptContext<'a> {
     /// Number of the block.
     pub block: u64,
     /// Hash of the block, and index and hash of the transaction; `None` for a call.
-    pub place: Option<(B256, usize, B256)>,
+    pub mined_at: Option<(B256, usize, B256)>,
     /// Return data, revert data, or the code of the new contract.
     pub output: &'a [u8],
     /// Why it failed.

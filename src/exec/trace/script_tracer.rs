@@ -152,7 +152,7 @@ impl ScriptTracer {
             gas_price: transaction.gas_price.value(),
             value: transaction.value,
             block: self.block.number,
-            place: self.block.hash.map(|block| (block, index, hash)),
+            mined_at: self.block.hash.map(|block| (block, index, hash)),
             output,
             error,
         };

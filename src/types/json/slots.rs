@@ -28,8 +28,8 @@ pub(crate) fn read_slots<'a>(
     for_each_named(text, &mut |written, value| {
         let decoded = if written.contains('\\') { unescaped(written) } else { None };
         let name = decoded.as_deref().unwrap_or(written);
-        let place = names.iter().position(|names| names.contains(&name));
-        match place.and_then(|place| Some((names.get(place)?, slots.get_mut(place)?))) {
+        let index = names.iter().position(|names| names.contains(&name));
+        match index.and_then(|index| Some((names.get(index)?, slots.get_mut(index)?))) {
             None => {}
             Some(([name, _], Some(_))) => twice = twice.or(Some(*name)),
             Some((_, slot)) => *slot = Some(value),

@@ -63,13 +63,13 @@ pub(super) fn trace(peer: &SharedPeer, begun: &Begun) -> io::Result<Result<(), S
         Err(error) => return Ok(Err(format!("the engine does not start: {error}"))),
     };
     context.with(|ctx| {
-        let mut place = "script";
-        match traced(&ctx, peer, begun, &mut place) {
+        let mut function = "script";
+        match traced(&ctx, peer, begun, &mut function) {
             Ok(()) => Ok(Ok(())),
             Err(Failure::Peer(error)) => Err(error),
             Err(_) if Instant::now() > end => Ok(Err(out_of_time(begun.limit))),
             Err(Failure::TooLong) => Ok(Err(format!("the result has more than {MAX_RESULT} bytes"))),
-            Err(Failure::Script(error)) => Ok(Err(format!("{place}: {}", text(&ctx, error)))),
+            Err(Failure::Script(error)) => Ok(Err(format!("{function}: {}", text(&ctx, error)))),
         }
     })
 }
@@ -97,12 +97,12 @@ struct Reports<'js> {
     result: Function<'js>,
 }
 
-/// Loads the script, and passes reports to it until the transaction ends. `place` is the function that runs.
+/// Loads the script, and passes reports to it until the transaction ends. `function` is the function that runs.
 fn traced<'js>(
     ctx: &Ctx<'js>,
     peer: &SharedPeer,
     begun: &Begun,
-    place: &mut &'static str,
+    function: &mut &'static str,
 ) -> Result<(), Failure> {
     let prelude: Function<'js> = ctx.eval(PRELUDE)?;
     let api: Object<'js> = prelude.call((natives(ctx, peer)?,))?;
@@ -125,19 +125,19 @@ fn traced<'js>(
         match told.tag {
             Tag::Step | Tag::Fault => {
                 let is_step = told.tag == Tag::Step;
-                *place = if is_step { "step" } else { "fault" };
+                *function = if is_step { "step" } else { "fault" };
                 step(ctx, if is_step { &reports.step } else { &reports.fault }, &mut told)?;
             }
             Tag::Enter => {
-                *place = "enter";
+                *function = "enter";
                 enter(ctx, &reports.enter, &mut told)?;
             }
             Tag::Exit => {
-                *place = "exit";
+                *function = "exit";
                 exit(ctx, &reports.exit, &mut told)?;
             }
             Tag::Result => {
-                *place = "result";
+                *function = "result";
                 let trace = result(ctx, &reports.result, &mut told)?;
                 return Ok(peer.borrow_mut().send(&Frame::new(Tag::Done).text(&trace))?);
             }

@@ -218,8 +218,8 @@ impl JsRun {
     }
 
     /// Tells the engine, and answers its questions until it is done.
-    fn ask(&mut self, told: &Frame, mut sight: Sight<'_>) -> Result<Frame, ScriptError> {
-        let mut frame = told.clone();
+    fn ask(&mut self, frame: &Frame, mut sight: Sight<'_>) -> Result<Frame, ScriptError> {
+        let mut frame = frame.clone();
         loop {
             let sent = self.link.send(&frame);
             let mut got = sent.and_then(|()| self.link.receive()).map_err(|error| self.lost(&error))?;
@@ -333,9 +333,10 @@ impl ScriptRun for JsRun {
     fn enter(&mut self, frame: &ScriptFrame<'_>) -> Result<(), ScriptError> {
         let to = frame.to.unwrap_or_default();
         let value = frame.value.map(|value| value.to_be_bytes::<32>());
-        let told = Frame::new(Tag::Enter).text(frame.kind).bytes(frame.from.as_slice()).bytes(to.as_slice());
-        let told = told.bytes(frame.input).number(frame.gas).optional(value.as_ref().map(|value| &value[..]));
-        self.ask(&told, Sight::default()).map(drop)
+        let message = Frame::new(Tag::Enter).text(frame.kind).bytes(frame.from.as_slice()).bytes(to.as_slice());
+        let message =
+            message.bytes(frame.input).number(frame.gas).optional(value.as_ref().map(|value| &value[..]));
+        self.ask(&message, Sight::default()).map(drop)
     }
 
     fn exit(&mut self, close: &FrameClose) -> Result<(), ScriptError> {
@@ -343,8 +344,8 @@ impl ScriptRun for JsRun {
             Some(reason) => format!("{reason}"),
             None => "execution reverted".into(),
         });
-        let told = Frame::new(Tag::Exit).number(close.gas_used).bytes(&close.output);
-        self.ask(&told.optional(error.as_deref().map(str::as_bytes)), Sight::default()).map(drop)
+        let frame = Frame::new(Tag::Exit).number(close.gas_used).bytes(&close.output);
+        self.ask(&frame.optional(error.as_deref().map(str::as_bytes)), Sight::default()).map(drop)
     }
 
     fn result(
@@ -353,21 +354,21 @@ impl ScriptRun for JsRun {
         state: &mut dyn LiveState,
     ) -> Result<Box<RawValue>, ScriptError> {
         let kind = if context.creates { "CREATE" } else { "CALL" };
-        let told = Frame::new(Tag::Result).text(kind);
-        let told = told.bytes(context.from.as_slice()).bytes(context.to.as_slice()).bytes(context.input);
-        let told = told.number(context.gas).number(context.gas_used).number(context.block);
-        let told = told
+        let frame = Frame::new(Tag::Result).text(kind);
+        let frame = frame.bytes(context.from.as_slice()).bytes(context.to.as_slice()).bytes(context.input);
+        let frame = frame.number(context.gas).number(context.gas_used).number(context.block);
+        let frame = frame
             .bytes(&context.gas_price.to_be_bytes::<32>())
             .bytes(&context.value.to_be_bytes::<32>())
             .bytes(context.output);
-        let told = told.optional(context.error.as_deref().map(str::as_bytes));
-        let told = match &context.place {
+        let frame = frame.optional(context.error.as_deref().map(str::as_bytes));
+        let frame = match &context.mined_at {
             Some((block, index, hash)) => {
-                told.optional(Some(block.as_slice())).number(*index as u64).bytes(hash.as_slice())
+                frame.optional(Some(block.as_slice())).number(*index as u64).bytes(hash.as_slice())
             }
-            None => told.optional(None),
+            None => frame.optional(None),
         };
-        let mut done = self.ask(&told, Sight { step: None, state: Some(state) })?;
+        let mut done = self.ask(&frame, Sight { step: None, state: Some(state) })?;
         let json = done.take_text().map_err(|error| self.lost(&error))?;
         serde_json::from_str(&json).map_err(|_| ScriptError("the result is not JSON".into()))
     }
