@@ -217,16 +217,16 @@ pub(crate) async fn traces(
         |writer| {
             for SourceBlock { block, traces, .. } in blocks {
                 let number = int8(block.header().number);
-                let mut place = (0_u32, 0_i32);
+                let mut position = (0_u32, 0_i32);
                 for trace in stored(traces.as_ref()) {
-                    place = if place.0 == trace.transaction { place } else { (trace.transaction, 0) };
+                    position = if position.0 == trace.transaction { position } else { (trace.transaction, 0) };
                     let row = TraceRow::of(trace);
                     writer
                         .as_mut()
                         .write(&[
                             &number,
                             &small(trace.transaction),
-                            &place.1,
+                            &position.1,
                             &row.path,
                             &small(trace.subtraces),
                             &row.kind,
@@ -240,7 +240,7 @@ pub(crate) async fn traces(
                             &row.output,
                         ])
                         .await?;
-                    place.1 = place.1.saturating_add(1);
+                    position.1 = position.1.saturating_add(1);
                     count = count.saturating_add(1);
                 }
             }

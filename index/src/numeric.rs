@@ -59,9 +59,11 @@ impl<'a> FromSql<'a> for Numeric {
         else {
             return Err(NotWhole.into());
         };
-        let places = usize::from(weight).saturating_add(1);
+        let integer_digits = usize::from(weight).saturating_add(1);
         let digits: Vec<u16> = words.collect();
-        let fits = usize::from(count) == digits.len() && digits.len() <= places && places <= MOST_DIGITS;
+        let fits = usize::from(count) == digits.len()
+            && digits.len() <= integer_digits
+            && integer_digits <= MOST_DIGITS;
         if digits.is_empty() && odd.is_empty() {
             return Ok(Self(U256::ZERO));
         }
@@ -69,7 +71,7 @@ impl<'a> FromSql<'a> for Numeric {
             return Err(NotWhole.into());
         }
         let mut value = U256::ZERO;
-        for digit in digits.into_iter().chain(std::iter::repeat(0)).take(places) {
+        for digit in digits.into_iter().chain(std::iter::repeat(0)).take(integer_digits) {
             let next =
                 value.checked_mul(U256::from(BASE)).and_then(|value| value.checked_add(U256::from(digit)));
             value = next.filter(|_| u64::from(digit) < BASE).ok_or(NotWhole)?;

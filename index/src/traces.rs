@@ -172,11 +172,11 @@ impl IndexReader {
 async fn place_of(question: &Transaction<'_>, hash: &B256) -> Result<Option<(u64, i32)>, IndexError> {
     let sql = "SELECT block_number, transaction_index FROM rootlight.transactions WHERE hash = $1";
     let found = searchable_rows(question, sql, "block_number", &hash.as_slice()).await?;
-    let place = |row| {
+    let position = |row| {
         let fields = RowFields::of(row)?;
         Ok((fields.number, fields.get("transaction_index")?))
     };
-    found.last().map(place).transpose()
+    found.last().map(position).transpose()
 }
 
 /// Refuses a question if a block with too long traces has a transaction that the condition selects.

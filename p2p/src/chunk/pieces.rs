@@ -53,8 +53,8 @@ impl<'a> Pieces<'a> {
 
     /// The nodes and values with their hashes.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&B256, &[u8])> {
-        self.list.iter().map(|(hash, place)| {
-            let bytes = match place {
+        self.list.iter().map(|(hash, data)| {
+            let bytes = match data {
                 PieceData::Node(start, len) => {
                     self.buffer.get(*start..start.saturating_add(*len)).unwrap_or(&[])
                 }

@@ -90,9 +90,9 @@ mod tests {
 
     /// A place in a range of at most 20 MB.
     fn wish() -> impl Strategy<Value = Wish> {
-        (0u64..20_000_000, 0u64..2_000_000, 0u64..2_000_000).prop_map(|(low, len, place)| {
+        (0u64..20_000_000, 0u64..2_000_000, 0u64..2_000_000).prop_map(|(low, len, offset)| {
             let high = low + len;
-            Wish::near(low + place % (len + 1), OffsetRange { low, high })
+            Wish::near(low + offset % (len + 1), OffsetRange { low, high })
         })
     }
 
@@ -114,9 +114,9 @@ mod tests {
     #[test]
     fn the_next_bits_of_a_key_give_its_place() {
         let range = OffsetRange { low: 1_000_000, high: 9_000_000 };
-        for (key, place) in [([0u8; 4], 0), ([0x80, 0, 0, 0], 4_000_000), ([0x40, 0, 0, 0], 2_000_000)] {
+        for (key, offset) in [([0u8; 4], 0), ([0x80, 0, 0, 0], 4_000_000), ([0x40, 0, 0, 0], 2_000_000)] {
             let wish = Wish::interpolated(Bits::of_key(&key), range);
-            let middle = range.low + place;
+            let middle = range.low + offset;
             assert!(wish.core.low <= middle && middle <= wish.core.high, "{wish:?}");
             assert!(wish.core.len() <= 2 * MARGIN);
         }

@@ -33,9 +33,9 @@ impl Positions {
     }
 
     /// Completes a node.
-    pub(super) fn place(&mut self, index: usize, spot: Spot) {
-        if let Some((_, place)) = self.nodes.get_mut(index) {
-            *place = Some(spot);
+    pub(super) fn set_spot(&mut self, index: usize, spot: Spot) {
+        if let Some((_, slot)) = self.nodes.get_mut(index) {
+            *slot = Some(spot);
         }
     }
 

@@ -183,7 +183,7 @@ impl<'a> Recovery<'a> {
         let (hash, extent) = sealed.ok_or(ChunkError::MissingHash(index))?;
         let (left_hashed, right_hashed) = (left.is_some(), right.is_some());
         let right = below.map(|(index, _)| index);
-        self.positions.place(index, Spot { extent, left_hashed, right_hashed, right });
+        self.positions.set_spot(index, Spot { extent, left_hashed, right_hashed, right });
         Ok((index, hash))
     }
 

@@ -184,7 +184,7 @@ impl SoughtKey {
         self.at = at;
         // Later guesses are better than the place in another state.
         if let Some((point, known)) =
-            earlier.filter(|_| self.probes == 0).and_then(|at| self.place(store, at))
+            earlier.filter(|_| self.probes == 0).and_then(|at| self.earlier_offset(store, at))
         {
             let range = if self.at.is_none() { known } else { range };
             if (range.low..=range.high).contains(&point) {
@@ -195,7 +195,7 @@ impl SoughtKey {
     }
 
     /// The place of the key in another state, and that state's offsets.
-    fn place(&self, store: &dyn NodeSource, root: WalkPosition) -> Option<(u64, OffsetRange)> {
+    fn earlier_offset(&self, store: &dyn NodeSource, root: WalkPosition) -> Option<(u64, OffsetRange)> {
         let (reached, own) = follow(store, &self.bytes, root).ok()?;
         let OffsetRange { low, high } = match reached {
             WalkResult::Gap { range, .. } if range.len() > SPAN => return None,

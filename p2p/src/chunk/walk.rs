@@ -74,21 +74,21 @@ pub(super) fn follow(
         let Some(stored) = store.node(&at.hash) else { return Ok((whole, at.subtree)) };
         let bad = |error| WalkError::Bad { hash: at.hash, error };
         let node = parse_node(&stored).map_err(bad)?;
-        let place = LocatedNode { store, node: &node, extent: Extent::of(&node, stored.len()), at };
+        let located = LocatedNode { store, node: &node, extent: Extent::of(&node, stored.len()), at };
         let rest = bits.skip(at.bits);
         let reached = match node.step(rest) {
             NodeStep::Leaves => WalkResult::Nothing,
-            NodeStep::Ends(value) => place.value(value),
+            NodeStep::Ends(value) => located.value(value),
             NodeStep::Goes(Child::Embedded(bytes), rest) => {
                 match parse_node(bytes).map_err(bad)?.step(rest) {
-                    NodeStep::Ends(value) => place.value(value),
+                    NodeStep::Ends(value) => located.value(value),
                     _ => WalkResult::Nothing,
                 }
             }
             NodeStep::Goes(Child::Hash(hash), below) => {
                 let right = rest.get(node.path.len()) == Some(true);
                 let bits = bits.len().saturating_sub(below.len());
-                match place.child(hash, right, bits) {
+                match located.child(hash, right, bits) {
                     Ok(next) => {
                         at = next;
                         continue;
@@ -97,7 +97,7 @@ pub(super) fn follow(
                 }
             }
         };
-        return Ok((reached, place.own()));
+        return Ok((reached, located.own()));
     }
 }
 

@@ -45,8 +45,8 @@ impl MessageId {
         // The buffer has the right length, so this cannot fail.
         let _ = hex::encode_to_slice(self.0, &mut digits);
         let mut text = [b'-'; TEXT_BYTES];
-        let places = text.iter_mut().enumerate().filter(|(at, _)| !DASHES.contains(at));
-        places.zip(digits).for_each(|((_, to), from)| *to = from);
+        let targets = text.iter_mut().enumerate().filter(|(at, _)| !DASHES.contains(at));
+        targets.zip(digits).for_each(|((_, to), from)| *to = from);
         text
     }
 }

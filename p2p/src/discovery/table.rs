@@ -52,10 +52,10 @@ pub(super) struct Table {
 
 /// The distance of two nodes: the number of bits of keccak(keccak(a)) XOR keccak(keccak(b)), 0 to 256.
 pub fn distance(a: &NodeId, b: &NodeId) -> u32 {
-    bits(&place(a), &place(b))
+    bits(&double_hash(a), &double_hash(b))
 }
 
-fn place(id: &NodeId) -> B256 {
+fn double_hash(id: &NodeId) -> B256 {
     keccak256(keccak256(id.as_bytes()))
 }
 
@@ -69,7 +69,7 @@ fn bits(a: &B256, b: &B256) -> u32 {
 
 impl Table {
     pub(super) fn new(own_id: NodeId) -> Self {
-        Self { own_id, own_hash: place(&own_id), entries: BTreeMap::new() }
+        Self { own_id, own_hash: double_hash(&own_id), entries: BTreeMap::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,7 +103,7 @@ impl Table {
         if known || self.entries.len() >= MAX_NODES {
             return false;
         }
-        let bin = bits(&self.own_hash, &place(&node.id));
+        let bin = bits(&self.own_hash, &double_hash(&node.id));
         let in_bin = self.entries.values().filter(|entry| bits(&self.own_hash, &entry.hash) == bin).count();
         in_bin < BIN_SIZE && self.network_has_room(node)
     }
@@ -130,7 +130,7 @@ impl Table {
         if !self.has_room(&node) {
             return false;
         }
-        let hash = place(&node.id);
+        let hash = double_hash(&node.id);
         let entry = TableEntry { node, hash, answered_ms: now_ms, failures: 0, ask_ms: Some(ask_ms) };
         self.entries.insert(node.id, entry);
         true
@@ -149,7 +149,7 @@ impl Table {
 
     /// The nodes nearest to an id, the nearest first, without the node of that id.
     pub(super) fn nearest(&self, id: &NodeId, count: usize) -> Vec<NodeRecord> {
-        let hash = place(id);
+        let hash = double_hash(id);
         let others = self.entries.values().filter(|entry| entry.node.id != *id);
         let mut nodes: Vec<(u32, NodeRecord)> =
             others.map(|entry| (bits(&hash, &entry.hash), entry.node)).collect();
