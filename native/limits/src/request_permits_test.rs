@@ -9,60 +9,60 @@ const GREEDY: Option<Asker> = Some(Asker { number: 2, page: 1 });
 const OTHER: Option<Asker> = Some(Asker { number: 2, page: 0 });
 
 /// Takes a place at once, if there is one.
-async fn try_acquire(places: &Arc<RequestPermits>, asker: Option<Asker>) -> Option<RequestPermit> {
-    tokio::time::timeout(Duration::ZERO, places.acquire(asker)).await.ok().flatten()
+async fn try_acquire(permits: &Arc<RequestPermits>, asker: Option<Asker>) -> Option<RequestPermit> {
+    tokio::time::timeout(Duration::ZERO, permits.acquire(asker)).await.ok().flatten()
 }
 
 /// Asks many questions of a caller, each of which a peer leaves unanswered for 6 s.
-fn flood(places: &Arc<RequestPermits>, asker: Option<Asker>, questions: usize) {
+fn flood(permits: &Arc<RequestPermits>, asker: Option<Asker>, questions: usize) {
     for _ in 0..questions {
-        let places = places.clone();
+        let permits = permits.clone();
         tokio::spawn(async move {
-            let Some(place) = places.acquire(asker).await else { return };
+            let Some(permit) = permits.acquire(asker).await else { return };
             tokio::time::sleep(Duration::from_secs(6)).await;
-            place.unanswered();
+            permit.unanswered();
         });
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_caller_leaves_a_place_to_others() {
-    let places = RequestPermits::new(SIZES);
-    let own = [try_acquire(&places, GREEDY).await.unwrap(), try_acquire(&places, GREEDY).await.unwrap()];
-    assert!(try_acquire(&places, GREEDY).await.is_none());
-    let other = try_acquire(&places, OTHER).await.unwrap();
-    assert!(try_acquire(&places, None).await.is_none(), "no more than the peer takes");
+    let permits = RequestPermits::new(SIZES);
+    let own = [try_acquire(&permits, GREEDY).await.unwrap(), try_acquire(&permits, GREEDY).await.unwrap()];
+    assert!(try_acquire(&permits, GREEDY).await.is_none());
+    let other = try_acquire(&permits, OTHER).await.unwrap();
+    assert!(try_acquire(&permits, None).await.is_none(), "no more than the peer takes");
     drop((own, other));
-    assert!(try_acquire(&places, None).await.is_some());
+    assert!(try_acquire(&permits, None).await.is_some());
 }
 
 /// Another caller is answered at once, however many unanswered questions a caller has.
 #[tokio::test(start_paused = true)]
 async fn unanswered_questions_of_a_caller_keep_no_other_waiting() {
-    let places = RequestPermits::new(SIZES);
-    flood(&places, GREEDY, 500);
+    let permits = RequestPermits::new(SIZES);
+    flood(&permits, GREEDY, 500);
     tokio::task::yield_now().await;
     for _ in 0..100 {
         let started = Instant::now();
-        let place = places.acquire(OTHER).await.unwrap();
+        let permit = permits.acquire(OTHER).await.unwrap();
         assert!(started.elapsed() < Duration::from_millis(1), "{:?}", started.elapsed());
         tokio::time::sleep(Duration::from_millis(300)).await;
-        drop(place);
+        drop(permit);
     }
 }
 
 /// Callers without doubt have the other places, even if several callers' questions are left unanswered.
 #[tokio::test(start_paused = true)]
 async fn callers_whose_questions_are_left_unanswered_share_one_place() {
-    let places = RequestPermits::new(SIZES);
+    let permits = RequestPermits::new(SIZES);
     for caller in 10..15 {
-        flood(&places, Some(caller.into()), 50);
+        flood(&permits, Some(caller.into()), 50);
     }
     // The first unanswered question of each.
     tokio::time::sleep(Duration::from_secs(20)).await;
     for _ in 0..50 {
         let started = Instant::now();
-        let taken = tokio::join!(places.acquire(OTHER), places.acquire(OTHER));
+        let taken = tokio::join!(permits.acquire(OTHER), permits.acquire(OTHER));
         assert!(started.elapsed() < Duration::from_millis(1), "{:?}", started.elapsed());
         drop(taken);
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -71,40 +71,40 @@ async fn callers_whose_questions_are_left_unanswered_share_one_place() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_take_turns_and_doubt_ends() {
-    let places = RequestPermits::new(PermitLimits { all: 1, each: 1, doubtful: 1 });
-    let first = places.acquire(None).await.unwrap();
+    let permits = RequestPermits::new(PermitLimits { all: 1, each: 1, doubtful: 1 });
+    let first = permits.acquire(None).await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     for asker in [GREEDY, GREEDY, GREEDY, GREEDY, OTHER, Some(3.into())] {
-        let (places, order) = (places.clone(), order.clone());
+        let (permits, order) = (permits.clone(), order.clone());
         tokio::spawn(async move {
-            let place = places.acquire(asker).await.unwrap();
+            let permit = permits.acquire(asker).await.unwrap();
             order.lock().unwrap().push(asker);
             tokio::time::sleep(Duration::from_millis(1)).await;
-            drop(place);
+            drop(permit);
         });
         tokio::task::yield_now().await;
     }
     drop(first);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(order.lock().unwrap()[..3], [OTHER, GREEDY, Some(3.into())]);
-    let places = RequestPermits::new(SIZES);
-    places.acquire(GREEDY).await.unwrap().unanswered();
-    let taken = places.acquire(GREEDY).await.unwrap();
-    assert!(try_acquire(&places, GREEDY).await.is_none());
+    let permits = RequestPermits::new(SIZES);
+    permits.acquire(GREEDY).await.unwrap().unanswered();
+    let taken = permits.acquire(GREEDY).await.unwrap();
+    assert!(try_acquire(&permits, GREEDY).await.is_none());
     tokio::time::advance(DOUBT).await;
-    assert!(try_acquire(&places, GREEDY).await.is_some());
+    assert!(try_acquire(&permits, GREEDY).await.is_some());
     drop(taken);
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_that_have_gone_hold_nothing_and_queues_are_bounded() {
-    let places = RequestPermits::new(SIZES);
-    let taken = [try_acquire(&places, GREEDY).await, try_acquire(&places, GREEDY).await];
+    let permits = RequestPermits::new(SIZES);
+    let taken = [try_acquire(&permits, GREEDY).await, try_acquire(&permits, GREEDY).await];
     for _ in 0..2 * MAX_WAITING {
-        assert!(try_acquire(&places, GREEDY).await.is_none());
+        assert!(try_acquire(&permits, GREEDY).await.is_none());
     }
-    assert!(places.state().waiting.of(GREEDY).len() <= MAX_WAITING);
+    assert!(permits.state().waiting.of(GREEDY).len() <= MAX_WAITING);
     drop(taken);
-    let state = places.state();
+    let state = permits.state();
     assert!(state.taken.is_empty() && state.waiting.in_turn().next().is_none());
 }

@@ -28,8 +28,8 @@ pub(crate) enum Decoded {
 fn decode(text: &[u8], first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);
-    let refusal = read_batch(text, first, count, &mut |place, response| {
-        if let Some(slot @ None) = results.get_mut(place) {
+    let refusal = read_batch(text, first, count, &mut |index, response| {
+        if let Some(slot @ None) = results.get_mut(index) {
             *slot = Some(result_of(response));
         }
     })?;

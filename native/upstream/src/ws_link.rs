@@ -359,7 +359,7 @@ impl WsConnection {
             }
             _ => {}
         }
-        let Some(place) = self.place(subject) else {
+        let Some(index) = self.answered(subject) else {
             // Some upstreams answer a batch one by one, so the rest of an answered batch comes for requests of ours.
             return match subject {
                 ResponseSubject::Request(id) if id < self.asked => self.notices.take(now_ms, length),
@@ -367,14 +367,14 @@ impl WsConnection {
             };
         };
         self.failures = 0;
-        let order = self.waiting.remove(place).order;
+        let order = self.waiting.remove(index).order;
         let answer = self.intake.admit_for(order.is_caller, text, room);
         let _ = order.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
         Ok(())
     }
 
-    /// The place of the batch that a message answers.
-    fn place(&self, subject: ResponseSubject) -> Option<usize> {
+    /// The index of the batch that a message answers.
+    fn answered(&self, subject: ResponseSubject) -> Option<usize> {
         match subject {
             ResponseSubject::Notification
             | ResponseSubject::Request(SUBSCRIPTION)

@@ -127,13 +127,13 @@ impl Electrum {
         if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let mut place = self.session.lock().await;
+        let mut current = self.session.lock().await;
         // A call that fails or is dropped leaves no connection behind, because responses may still come through it.
-        if let Some(session) = place.take() {
+        if let Some(session) = current.take() {
             match self.exchange(session, &requests).await {
                 Err(UpstreamError::Transport(_)) => {}
                 Ok((session, results)) => {
-                    *place = Some(session);
+                    *current = Some(session);
                     return Ok(results);
                 }
                 Err(error) => return Err(error),
@@ -141,7 +141,7 @@ impl Electrum {
         }
         let session = self.within(Session::open(&self.endpoint, &self.quota)).await?;
         let (session, results) = self.exchange(session, &requests).await?;
-        *place = Some(session);
+        *current = Some(session);
         Ok(results)
     }
 

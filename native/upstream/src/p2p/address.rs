@@ -37,9 +37,9 @@ impl FromStr for PeerAddress {
     type Err = PeerAddressError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (id, place) = text.split_once('@').ok_or(PeerAddressError::NoId)?;
+        let (id, address) = text.split_once('@').ok_or(PeerAddressError::NoId)?;
         let id = id.parse::<NodeId>().map_err(|error| PeerAddressError::Id(error.to_string()))?;
-        let (host, port) = place.rsplit_once(':').ok_or(PeerAddressError::NoPort)?;
+        let (host, port) = address.rsplit_once(':').ok_or(PeerAddressError::NoPort)?;
         if host.is_empty() {
             return Err(PeerAddressError::NoPort);
         }
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn addresses_are_read_and_written_alike() {
         let id = *NodeKey::from_bytes(&[7; 32]).unwrap().id();
-        for place in ["127.0.0.1:5050", "node.example:1", "[::1]:65535"] {
-            let text = format!("{id}@{place}");
+        for address in ["127.0.0.1:5050", "node.example:1", "[::1]:65535"] {
+            let text = format!("{id}@{address}");
             assert_eq!(text.parse::<PeerAddress>().unwrap().to_string(), text);
         }
     }

@@ -223,13 +223,13 @@ impl PeerAnswers {
 
 /// The JSON objects of a block's transactions, without senders: the core recovers those that it needs from the signatures.
 fn full_transactions(all: &[Transaction], header: &SealedHeader) -> Vec<RpcTransaction> {
-    let place = |index: usize| Location {
+    let location = |index: usize| Location {
         block_hash: header.hash(),
         block_number: header.number,
         index: index as u64,
     };
     let shown = |(index, transaction): (usize, &Transaction)| {
-        RpcTransaction::new(transaction, transaction.hash(), Address::ZERO, Some(&place(index)))
+        RpcTransaction::new(transaction, transaction.hash(), Address::ZERO, Some(&location(index)))
     };
     all.iter().enumerate().map(shown).collect()
 }

@@ -107,7 +107,7 @@ pub(super) struct OutgoingMessage {
     pub(super) reply: ReplySender,
     /// The place of a question, which is free again when the peer has answered or its time is over: even if the caller has
     /// gone, the peer works on it.
-    pub(super) place: Option<RequestPermit>,
+    pub(super) permit: Option<RequestPermit>,
 }
 
 type ReplySender = oneshot::Sender<Result<Option<ReceivedBytes>, PeerError>>;
@@ -193,7 +193,7 @@ pub(super) struct OpenRequests {
 struct OpenRequest {
     request: Request,
     reply: ReplySender,
-    place: Option<RequestPermit>,
+    permit: Option<RequestPermit>,
     until: Instant,
 }
 
@@ -351,12 +351,12 @@ impl PeerConnection {
             (Err(_), _) => {}
             (Ok(()), OutgoingKind::Ask(request)) => {
                 let request = *request;
-                let OutgoingMessage { reply, place, .. } = order;
+                let OutgoingMessage { reply, permit, .. } = order;
                 self.exchange.next_id = id;
                 let now = Instant::now();
                 self.exchange.allowed.insert(longest_response(&request), now + LATE);
                 let until = now + RESPONSE_TIMEOUT;
-                self.exchange.waiting.insert(id, OpenRequest { request, reply, place, until });
+                self.exchange.waiting.insert(id, OpenRequest { request, reply, permit, until });
             }
             (Ok(()), OutgoingKind::Push(_)) => drop(order.reply.send(Ok(None))),
         }
@@ -494,13 +494,13 @@ impl OpenRequests {
                 return;
             }
             let id = *id;
-            let Some(OpenRequest { reply, place, .. }) = self.waiting.remove(&id) else { return };
+            let Some(OpenRequest { reply, permit, .. }) = self.waiting.remove(&id) else { return };
             // The response may have come, if the peer were read.
             if self.unread_since.is_some() {
                 let _ = reply.send(Err(NoRoom.into()));
                 continue;
             }
-            place.iter().for_each(RequestPermit::unanswered);
+            permit.iter().for_each(RequestPermit::unanswered);
             let _ = reply.send(Err(PeerError::NoResponse(RESPONSE_TIMEOUT)));
         }
     }
@@ -534,7 +534,7 @@ mod tests {
         let id = exchange.next_id.saturating_add(1);
         exchange.next_id = id;
         let until = Instant::now() + RESPONSE_TIMEOUT;
-        exchange.waiting.insert(id, OpenRequest { request: Request::SnapStatus, reply, place: None, until });
+        exchange.waiting.insert(id, OpenRequest { request: Request::SnapStatus, reply, permit: None, until });
         answer
     }
 

@@ -40,13 +40,13 @@ pub struct PeerLink {
     own_messages: mpsc::Sender<OutgoingMessage>,
     caller_messages: mpsc::Sender<OutgoingMessage>,
     ended: watch::Receiver<Option<CloseReason>>,
-    places: [Arc<RequestPermits>; 3],
+    permits: [Arc<RequestPermits>; 3],
 }
 
 /// The right to ask the peer one question.
 pub(super) struct LinkPermit {
     link: Arc<PeerLink>,
-    place: RequestPermit,
+    permit: RequestPermit,
 }
 
 impl PeerLink {
@@ -96,7 +96,7 @@ impl PeerLink {
             own_messages,
             caller_messages,
             ended,
-            places: [OWN, CALLERS, CHUNKS].map(RequestPermits::new),
+            permits: [OWN, CALLERS, CHUNKS].map(RequestPermits::new),
         }))
     }
 
@@ -109,14 +109,14 @@ impl PeerLink {
         asker: Option<Asker>,
         request: &Request,
     ) -> Result<LinkPermit, PeerError> {
-        let [own_messages, caller_messages, chunks] = &self.places;
-        let places = match (request, asker) {
+        let [own_messages, caller_messages, chunks] = &self.permits;
+        let permits = match (request, asker) {
             (Request::Chunk(_), _) => chunks,
             (_, Some(_)) => caller_messages,
             (_, None) => own_messages,
         };
-        let place = places.acquire(asker).await.ok_or(PeerError::Share)?;
-        Ok(LinkPermit { link: self.clone(), place })
+        let permit = permits.acquire(asker).await.ok_or(PeerError::Share)?;
+        Ok(LinkPermit { link: self.clone(), permit })
     }
 
     /// Asks the peer for the program itself, and returns the message with the response.
@@ -131,7 +131,7 @@ impl PeerLink {
     pub async fn push(&self, asker: Option<Asker>, push: Push<'_>) -> Result<(), PeerError> {
         let what = OutgoingKind::Push(Message::Push(push).encode());
         let (reply, sent) = oneshot::channel();
-        self.order(OutgoingMessage { asker, what, reply, place: None }).await?;
+        self.order(OutgoingMessage { asker, what, reply, permit: None }).await?;
         sent.await.map_err(|_| self.why_ended())?.map(drop)
     }
 
@@ -169,12 +169,12 @@ impl LinkPermit {
     /// No response came in time, or the connection ended.
     pub(super) async fn ask(self, request: Request) -> Result<ReceivedBytes, PeerError> {
         let (reply, response) = oneshot::channel();
-        let Self { link, place } = self;
+        let Self { link, permit } = self;
         let order = OutgoingMessage {
-            asker: place.asker(),
+            asker: permit.asker(),
             what: OutgoingKind::Ask(request),
             reply,
-            place: Some(place),
+            permit: Some(permit),
         };
         link.order(order).await?;
         response.await.ok().transpose()?.flatten().ok_or_else(|| link.why_ended())

@@ -461,11 +461,11 @@ async fn connect(address: &PeerAddress, reach: Reach) -> Result<TcpStream, PeerE
     let broken = |error: std::io::Error| PeerError::NotConnected(error.to_string());
     let host = address.host.trim_start_matches('[').trim_end_matches(']');
     let mut failed = PeerError::NotConnected("its address is private or special".into());
-    for place in lookup_host((host, address.port)).await.map_err(broken)? {
-        if !reach.covers(&place) {
+    for address in lookup_host((host, address.port)).await.map_err(broken)? {
+        if !reach.covers(&address) {
             continue;
         }
-        match TcpStream::connect(place).await {
+        match TcpStream::connect(address).await {
             Ok(stream) => return Ok(stream),
             Err(error) => failed = broken(error),
         }

@@ -98,8 +98,8 @@ mod tests {
         for (host, address) in
             [("127.0.0.9", Some("127.0.0.9")), ("[2001:db8::9]", Some("2001:db8::9")), ("localhost", None)]
         {
-            let place = PeerAddress { id: *random_key().unwrap().id(), host: host.into(), port: 1 };
-            let peer = PeerUpstream::new(identity.clone(), place, network.clone(), Arc::default());
+            let peer = PeerAddress { id: *random_key().unwrap().id(), host: host.into(), port: 1 };
+            let peer = PeerUpstream::new(identity.clone(), peer, network.clone(), Arc::default());
             assert_eq!(peer.address(), address.map(|address| address.parse().unwrap()), "{host}");
         }
     }

@@ -55,7 +55,7 @@ struct LinePosition {
 }
 
 struct IndexedAnswer {
-    place: LinePosition,
+    line: LinePosition,
     /// Whether the result is not null. It replaces errors and nulls, which a recording has from polling.
     settled: bool,
 }
@@ -100,21 +100,21 @@ impl RecordingIndex {
         Ok(())
     }
 
-    fn add(&mut self, place: LinePosition, text: &[u8]) {
+    fn add(&mut self, line: LinePosition, text: &[u8]) {
         match line::read(text) {
             LineContent::Nothing => {}
             LineContent::Node(hash) => {
-                self.nodes.entry(hash).or_insert(place);
+                self.nodes.entry(hash).or_insert(line);
             }
             LineContent::Exchanges(exchanges) => {
                 for exchange in &exchanges {
-                    self.add_exchange(place, exchange);
+                    self.add_exchange(line, exchange);
                 }
             }
         }
     }
 
-    fn add_exchange(&mut self, place: LinePosition, exchange: &RecordedExchange) {
+    fn add_exchange(&mut self, line: LinePosition, exchange: &RecordedExchange) {
         let settled = exchange.result.as_ref().is_ok_and(|result| result.get() != "null");
         let request = RequestKey::new(&exchange.method, &exchange.params);
         let take = match self.answers.get(&request) {
@@ -123,7 +123,7 @@ impl RecordingIndex {
             Some(_) => moves(&exchange.method, &exchange.params),
         };
         if take {
-            self.answers.insert(request, IndexedAnswer { place, settled });
+            self.answers.insert(request, IndexedAnswer { line, settled });
         }
         self.chain.learn(exchange, take);
     }
@@ -139,7 +139,7 @@ impl RecordingIndex {
     /// Returns the recorded response, read from its line.
     pub(super) fn answer(&self, request: &RequestKey) -> Option<UpstreamResult> {
         let entry = self.answers.get(request)?;
-        let LineContent::Exchanges(exchanges) = line::read(&self.read(entry.place)?) else { return None };
+        let LineContent::Exchanges(exchanges) = line::read(&self.read(entry.line)?) else { return None };
         let asked =
             |exchange: &RecordedExchange| RequestKey::new(&exchange.method, &exchange.params) == *request;
         exchanges.into_iter().find(asked).map(|exchange| exchange.result)
@@ -151,9 +151,9 @@ impl RecordingIndex {
         (keccak256(&value) == *hash).then_some(value)
     }
 
-    fn read(&self, place: LinePosition) -> Option<Vec<u8>> {
-        let source = self.sources.get(usize::try_from(place.source).ok()?)?;
-        source.read(place.offset, place.length)
+    fn read(&self, line: LinePosition) -> Option<Vec<u8>> {
+        let source = self.sources.get(usize::try_from(line.source).ok()?)?;
+        source.read(line.offset, line.length)
     }
 }
 

@@ -176,11 +176,11 @@ mod tests {
     proptest! {
         /// Whatever is known, and whoever made most of it: the slots spread over networks.
         #[test]
-        fn slots_spread_over_networks(places in prop::collection::vec((0u8..4, 0u8..3, 1u8..4), 0..40)) {
+        fn slots_spread_over_networks(networks in prop::collection::vec((0u8..4, 0u8..3, 1u8..4), 0..40)) {
             let at = |(number, (a, b, c)): (usize, &(u8, u8, u8))| {
                 node(u8::try_from(number).unwrap(), &format!("{}.1.{b}.{c}:5050", 20 + a))
             };
-            let all: Vec<KnownNode> = places.iter().enumerate().map(at).collect();
+            let all: Vec<KnownNode> = networks.iter().enumerate().map(at).collect();
             let mut in_use: Vec<NodeRecord> = Vec::new();
             while let Some(node) = choose(all.iter(), &in_use, |_| true, 0) {
                 let near = |one: &NodeRecord, other: &NodeRecord| shared(one.address.ip(), other.address.ip());
@@ -190,7 +190,7 @@ mod tests {
                 prop_assert_eq!(apart, elsewhere, "a /16 is shared only where no other is left");
                 in_use.push(node);
             }
-            let small: BTreeSet<_> = places.iter().map(|(a, b, _)| (a, b)).collect();
+            let small: BTreeSet<_> = networks.iter().map(|(a, b, _)| (a, b)).collect();
             prop_assert_eq!(in_use.len(), small.len(), "every /24 has its node in the end");
         }
     }
