@@ -106,9 +106,9 @@ fn capabilities(visit: &VisitReport) -> Vec<String> {
 }
 
 fn visited_text(visited: &NodeVisit) -> String {
-    let place = format!("{}@{}", visited.node.id, visited.node.address);
+    let peer = format!("{}@{}", visited.node.id, visited.node.address);
     match &visited.outcome {
-        Err(error) => format!("{place}\n    {}", cell(error)),
+        Err(error) => format!("{peer}\n    {}", cell(error)),
         Ok(visit) => {
             let offer = match visit.snap {
                 Some(snap) => format!(", checkpoint {} with {} bytes of state", snap.block, snap.trie_size),
@@ -116,7 +116,7 @@ fn visited_text(visited: &NodeVisit) -> String {
             };
             {
                 let client = cell(&visit.hello.client_id);
-                format!("{place}\n    {client}, {}{offer}", cell(capabilities(visit).join(" ")))
+                format!("{peer}\n    {client}, {}{offer}", cell(capabilities(visit).join(" ")))
             }
         }
     }

@@ -99,10 +99,10 @@ pub(super) async fn serve_chain(
         })?,
     };
     let (id, identity) = (*identity.id(), Arc::new(identity));
-    let place = SocketAddr::new(host, port);
-    let server = PeerServer::bind(identity.clone(), chain, place)
+    let address = SocketAddr::new(host, port);
+    let server = PeerServer::bind(identity.clone(), chain, address)
         .await
-        .map_err(|error| CommandError::failed(format!("--p2p-port: {place}: {error}")))?;
+        .map_err(|error| CommandError::failed(format!("--p2p-port: {address}: {error}")))?;
     info!("peers find this chain at {id}@{}", server.address());
     // Whoever looks for nodes asks at the same port over UDP.
     let peers = discovery::peer_network(network)?;

@@ -26,23 +26,23 @@ impl Seal {
         Self { secret }
     }
 
-    fn code(&self, place: &str, value: &[u8]) -> B256 {
+    fn code(&self, store_key: &str, value: &[u8]) -> B256 {
         let mut hasher = Keccak256::new();
         hasher.update(self.secret);
-        hasher.update((place.len() as u64).to_be_bytes());
-        hasher.update(place);
+        hasher.update((store_key.len() as u64).to_be_bytes());
+        hasher.update(store_key);
         hasher.update(value);
         hasher.finalize()
     }
 
-    pub(crate) fn seal(&self, place: &str, value: &[u8]) -> Vec<u8> {
-        [self.code(place, value).as_slice(), value].concat()
+    pub(crate) fn seal(&self, store_key: &str, value: &[u8]) -> Vec<u8> {
+        [self.code(store_key, value).as_slice(), value].concat()
     }
 
-    /// The value of a sealed one; `None` if no front end has put it at this place.
-    pub(crate) fn unseal<'a>(&self, place: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
+    /// The value of a sealed one; `None` if no front end has put it at this key.
+    pub(crate) fn unseal<'a>(&self, store_key: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
         let (code, value) = sealed.split_first_chunk::<32>()?;
-        bool::from(code.ct_eq(&self.code(place, value).0)).then_some(value)
+        bool::from(code.ct_eq(&self.code(store_key, value).0)).then_some(value)
     }
 }
 

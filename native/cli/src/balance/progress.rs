@@ -92,24 +92,24 @@ impl Reached {
 }
 
 pub(super) fn waited_for(reached: &Reached, finds_nodes: bool, notes: &SourceNotes) -> String {
-    let (answering, places) = reached.sources;
+    let (answering, sources) = reached.sources;
     let (verified, headers) = reached.headers();
     if reached.is_synced {
         let [_, head, _] = reached.blocks;
         return match notes.asked() {
             Some(name) => format!("state at block {head}: asking {}", cell(short_name(&name))),
-            None => format!("state at block {head}: waiting for a source, {answering} of {places} answer"),
+            None => format!("state at block {head}: waiting for a source, {answering} of {sources} answer"),
         };
     }
     if headers > 0 {
         let left = reached.seconds_left.map(|left| format!(", about {left} s left")).unwrap_or_default();
         let rate = reached.rate;
         return format!(
-            "headers: {verified} of {headers} verified, {rate} a second{left}; {answering} of {places} sources answer"
+            "headers: {verified} of {headers} verified, {rate} a second{left}; {answering} of {sources} sources answer"
         );
     }
     let what = if finds_nodes { "finding nodes" } else { "connecting" };
-    format!("{what}: {answering} of {places} sources answer")
+    format!("{what}: {answering} of {sources} sources answer")
 }
 
 #[cfg(test)]

@@ -176,9 +176,9 @@ impl Upstream for NotedUpstream {
 /// The name with a node's id, of 128 digits, shortened to its first eight and last four.
 pub(crate) fn short_name(name: &str) -> String {
     match name.split_once('@') {
-        Some((id, place)) if id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+        Some((id, address)) if id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             let (start, end) = (id.get(..8).unwrap_or_default(), id.get(id.len() - 4..).unwrap_or_default());
-            format!("{start}..{end}@{place}")
+            format!("{start}..{end}@{address}")
         }
         _ => name.to_owned(),
     }

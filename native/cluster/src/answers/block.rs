@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 /// A block whose rows match its header.
 #[derive(Debug)]
 pub(super) struct CheckedIndexBlock {
-    pub(super) place: BlockRef,
+    pub(super) block_ref: BlockRef,
     /// The block object with whole transactions, without uncles.
     pub(super) object: Box<RawValue>,
     hashes: Vec<B256>,
@@ -36,9 +36,9 @@ impl CheckedIndexBlock {
     pub(super) fn of(block: IndexedBlock, network: &Network) -> Option<Self> {
         let block = block.check(network).ok()?;
         let header = block.header();
-        let place = BlockRef { number: header.number, hash: header.hash() };
-        let transactions = transactions(&block, place);
-        let receipts = receipts(&block, place)?;
+        let block_ref = BlockRef { number: header.number, hash: header.hash() };
+        let transactions = transactions(&block, block_ref);
+        let receipts = receipts(&block, block_ref)?;
         let texts: Vec<_> = transactions.iter().map(text).collect::<Option<_>>()?;
         for (text, hash) in texts.iter().zip(block.hashes()) {
             let read = transaction_from_json(text.get(), None, network.chain_id).ok()?;
@@ -52,7 +52,7 @@ impl CheckedIndexBlock {
             None => None,
         };
         let hashes = block.hashes().to_vec();
-        Some(Self { place, object, hashes, transactions: texts, receipts, uncles })
+        Some(Self { block_ref, object, hashes, transactions: texts, receipts, uncles })
     }
 
     pub(super) fn part(&self, about: TransactionPart, transaction: &B256) -> Option<&RawValue> {
@@ -92,20 +92,22 @@ fn uncle(header: &Header) -> Option<Box<RawValue>> {
     text(&RpcBlock::uncle(&header.clone().seal(), None, None, Some(size)))
 }
 
-fn places(at: BlockRef) -> impl Iterator<Item = Location> {
+fn locations(at: BlockRef) -> impl Iterator<Item = Location> {
     (0..).map(move |index| Location { block_hash: at.hash, block_number: at.number, index })
 }
 
 fn transactions(block: &MatchedBlock, at: BlockRef) -> Vec<RpcTransaction> {
-    let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(places(at));
-    parts.map(|(((one, hash), from), place)| RpcTransaction::new(one, *hash, *from, Some(&place))).collect()
+    let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(locations(at));
+    parts
+        .map(|(((one, hash), from), location)| RpcTransaction::new(one, *hash, *from, Some(&location)))
+        .collect()
 }
 
 fn receipts(block: &MatchedBlock, at: BlockRef) -> Option<Vec<Box<RawValue>>> {
     let (mut receipts, mut first_log) = (Vec::new(), 0_u64);
-    let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(places(at));
-    for (receipt, (((transaction, hash), from), place)) in block.receipts().iter().zip(parts) {
-        let shown = text(&RpcReceipt::new(receipt, transaction, *hash, *from, &place, first_log))?;
+    let parts = block.transactions().iter().zip(block.hashes()).zip(block.senders()).zip(locations(at));
+    for (receipt, (((transaction, hash), from), location)) in block.receipts().iter().zip(parts) {
+        let shown = text(&RpcReceipt::new(receipt, transaction, *hash, *from, &location, first_log))?;
         (receipt_from_json(shown.get()).ok()?.encode() == receipt.encode()).then_some(())?;
         receipts.push(shown);
         first_log = first_log.saturating_add(receipt.logs.len() as u64);

@@ -23,7 +23,7 @@ pub(super) async fn answer(
     while let Some(logs) = found.next().await {
         for log in logs? {
             let at = log.found.block.number;
-            if chain.place(&log.found.block) == BlockPosition::Elsewhere {
+            if chain.position(&log.found.block) == BlockPosition::Elsewhere {
                 return Err(NoAnswer::OtherBranch(at));
             }
             add(&mut list, &log.found)?;

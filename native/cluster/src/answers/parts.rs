@@ -52,6 +52,6 @@ impl IndexSource {
             AskedBlock::Transaction(hash) => reader.block_of_transaction(&hash).await,
         };
         let found = self.look_up(read).await?;
-        Ok(found.filter(|found| chain.place(&found.place) == BlockPosition::Below))
+        Ok(found.filter(|found| chain.position(&found.block_ref) == BlockPosition::Below))
     }
 }

@@ -38,7 +38,7 @@ const LOG_TIME: Duration = Duration::from_secs(20);
 /// receipts are asked for one after the other; answers that are asked for again and again are kept elsewhere.
 const CACHE_BLOCKS: usize = 2_000;
 /// Transactions whose blocks are remembered.
-const CACHE_PLACES: usize = 32_768;
+const CACHE_TRANSACTIONS: usize = 32_768;
 
 /// How questions to an index ended, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,7 +77,7 @@ pub struct IndexSource {
     brief: QueryLimiter,
     long: QueryLimiter,
     blocks: Cache<B256, Arc<CheckedIndexBlock>, BlockWeight>,
-    places: Cache<B256, B256>,
+    blocks_by_transaction: Cache<B256, B256>,
     answered: AtomicU64,
     missed: AtomicU64,
     failed: AtomicU64,
@@ -106,7 +106,7 @@ impl IndexSource {
             brief: QueryLimiter::new(BRIEF_QUESTIONS, BRIEF_CONNECTIONS, BRIEF_TIME, true),
             long: QueryLimiter::new(LOG_QUESTIONS, LOG_CONNECTIONS, LOG_TIME, false),
             blocks: Cache::with_weighter(CACHE_BLOCKS, cache_bytes, BlockWeight),
-            places: Cache::new(CACHE_PLACES),
+            blocks_by_transaction: Cache::new(CACHE_TRANSACTIONS),
             answered: AtomicU64::new(0),
             missed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -159,7 +159,8 @@ impl IndexSource {
                 self.look_up(async |reader: &IndexReader| reader.block_with_hash(hash).await).await.ok()?
             }
         };
-        let block = block.filter(|block| block.place.hash == *hash && chain.is_deep(&block.place, depth));
+        let block =
+            block.filter(|block| block.block_ref.hash == *hash && chain.is_deep(&block.block_ref, depth));
         self.noted(block.map(|block| block.object.clone()))
     }
 
@@ -180,10 +181,10 @@ impl IndexSource {
         let part = |block: &Arc<CheckedIndexBlock>| {
             let part = block
                 .part(about, transaction)
-                .filter(|_| chain.place(&block.place) != BlockPosition::Elsewhere);
+                .filter(|_| chain.position(&block.block_ref) != BlockPosition::Elsewhere);
             part.map(ToOwned::to_owned)
         };
-        let kept = self.places.get(transaction).and_then(|hash| self.blocks.get(&hash));
+        let kept = self.blocks_by_transaction.get(transaction).and_then(|hash| self.blocks.get(&hash));
         if let Some(part) = kept.as_ref().and_then(part) {
             return Ok(Some(part));
         }
@@ -231,9 +232,9 @@ impl IndexSource {
     }
 
     fn keep(&self, block: &Arc<CheckedIndexBlock>) {
-        let BlockRef { hash, .. } = block.place;
+        let BlockRef { hash, .. } = block.block_ref;
         self.blocks.insert(hash, block.clone());
-        block.hashes().iter().for_each(|transaction| self.places.insert(*transaction, hash));
+        block.hashes().iter().for_each(|transaction| self.blocks_by_transaction.insert(*transaction, hash));
     }
 
     fn noted<T>(&self, answer: Option<T>) -> Option<T> {

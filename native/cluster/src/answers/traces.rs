@@ -27,7 +27,7 @@ pub(super) async fn answer(
         FoundTraces::All { traces, skipped, last } => (traces, skipped, last),
         FoundTraces::TooLong => return Ok((to_raw_value(&TraceReply::TooLong)?, Reservation::default())),
     };
-    let elsewhere = traces.iter().find(|trace| chain.place(&trace.block) == BlockPosition::Elsewhere);
+    let elsewhere = traces.iter().find(|trace| chain.position(&trace.block) == BlockPosition::Elsewhere);
     if let Some(trace) = elsewhere {
         return Err(NoAnswer::OtherBranch(trace.block.number));
     }
@@ -47,7 +47,7 @@ pub(super) async fn of_block(
         AskedBlock::Transaction(hash) => Traced::Transaction(hash),
     };
     let found =
-        reader.traces_of(which).await?.filter(|(block, _)| chain.place(block) == BlockPosition::Below);
+        reader.traces_of(which).await?.filter(|(block, _)| chain.position(block) == BlockPosition::Below);
     let Some((_, traces)) = found else { return Ok(None) };
     let (_, traces, reserved) = written(chain, traces).await?;
     Ok(Some((traces, reserved)))

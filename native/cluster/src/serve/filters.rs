@@ -84,7 +84,7 @@ pub(super) struct TakenFilters {
 
 struct TakenFilter {
     /// Up to where it was told of transactions.
-    place: StreamId,
+    stream_id: StreamId,
     /// When the store has lent it, by its clock, in milliseconds.
     lent: u64,
     /// A moment after that.
@@ -153,8 +153,8 @@ impl SharedFilters {
             let at = Instant::now();
             match state.as_str() {
                 "taken" => {
-                    return Ok(self.admit(light, (&key, id), &sealed, lent).map(|place| TakenFilter {
-                        place,
+                    return Ok(self.admit(light, (&key, id), &sealed, lent).map(|stream_id| TakenFilter {
+                        stream_id,
                         lent,
                         at,
                         bytes: 0,
@@ -175,13 +175,13 @@ impl SharedFilters {
         sealed: &[u8],
         now: u64,
     ) -> Option<StreamId> {
-        let (place, bytes) = self.seal.unseal(key, sealed)?.split_first_chunk()?;
-        let (sent, place) = self.sent.since(StreamId::from_bytes(*place), now);
+        let (stream_id, bytes) = self.seal.unseal(key, sealed)?.split_first_chunk()?;
+        let (sent, stream_id) = self.sent.since(StreamId::from_bytes(*stream_id), now);
         let filter = carried::from_bytes(bytes);
         let mut filter = filter.inspect_err(|error| debug!("a filter of the store is {error}")).ok()?;
         add_sent(&mut filter, &sent);
         light.import_filter(id, filter);
-        Some(place)
+        Some(stream_id)
     }
 
     /// Puts filters back as they are now; those that were removed are removed for all.
@@ -196,7 +196,7 @@ impl SharedFilters {
         let (mut outcome, until) = (Ok(()), Instant::now() + PATIENCE);
         for (id, lent) in &mut taken.filters {
             let key = self.key(*id, taken.owner);
-            let value = lent_bytes(light, *id).map(|bytes| self.sealed(&key, lent.place, &bytes));
+            let value = lent_bytes(light, *id).map(|bytes| self.sealed(&key, lent.stream_id, &bytes));
             lent.bytes = value.as_ref().map_or(0, Vec::len);
             let kind = ("taken", lent.last_moment(until));
             let put = self.put((&key, &taken.name, kind), value.unwrap_or_default(), until).await;
@@ -205,8 +205,8 @@ impl SharedFilters {
         outcome
     }
 
-    fn sealed(&self, key: &str, place: StreamId, bytes: &[u8]) -> Vec<u8> {
-        self.seal.seal(key, &[&place.to_bytes(), bytes].concat())
+    fn sealed(&self, key: &str, stream_id: StreamId, bytes: &[u8]) -> Vec<u8> {
+        self.seal.seal(key, &[&stream_id.to_bytes(), bytes].concat())
     }
 
     /// Puts a filter into the store. If it is not known whether the store has it, that is tried again until a moment.
@@ -244,9 +244,9 @@ impl SharedFilters {
         numbers: &[u128],
         (name, owner): (&str, Asker),
     ) -> Result<(), FilterError> {
-        let (place, until) = (self.sent.last(), Instant::now() + PATIENCE);
+        let (stream_id, until) = (self.sent.last(), Instant::now() + PATIENCE);
         let sealed =
-            |id: &u128| Some((*id, self.sealed(&self.key(*id, owner), place, &lent_bytes(light, *id)?)));
+            |id: &u128| Some((*id, self.sealed(&self.key(*id, owner), stream_id, &lent_bytes(light, *id)?)));
         let new: Vec<(u128, Vec<u8>)> = numbers.iter().filter_map(sealed).collect();
         let sizes = || new.iter().map(|(id, value)| (*id, value.len()));
         let all = sizes().map(|(_, bytes)| bytes).fold(0, usize::saturating_add);

@@ -1,4 +1,4 @@
--- Reads transactions that were sent. After place.lua.
+-- Reads transactions that were sent. After last_id.lua.
 -- KEYS[1] the transactions that were sent last
 -- ARGV    1 the id after which they are wanted, 2 how many, 3 the bytes of one
 -- returns {the last id of the stream; the transactions, as id and value in turn}. One that has another length has an empty value,

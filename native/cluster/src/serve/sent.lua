@@ -1,4 +1,4 @@
--- Notes that a transaction was sent, and tells the front ends. After place.lua.
+-- Notes that a transaction was sent, and tells the front ends. After last_id.lua.
 -- KEYS[1] the transactions that were sent last, also the name of the channel
 -- ARGV    1 the transaction, 2 how many are kept, 3 for how long (milliseconds), 4 up to which id front ends have read
 --         (milliseconds)

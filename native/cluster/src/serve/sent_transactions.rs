@@ -20,11 +20,11 @@ const SEALED: usize = 32 + 32 + 8;
 /// Pause between two looks without an announcement.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How far the id of a transaction may lie ahead of the store's clock, in milliseconds, as `place.lua` says.
+/// How far the id of a transaction may lie ahead of the store's clock, in milliseconds, as `last_id.lua` says.
 const AHEAD: u64 = 60_000;
 
-const ADD: &str = concat!(include_str!("place.lua"), include_str!("sent.lua"));
-const READ: &str = concat!(include_str!("place.lua"), include_str!("read.lua"));
+const ADD: &str = concat!(include_str!("last_id.lua"), include_str!("sent.lua"));
+const READ: &str = concat!(include_str!("last_id.lua"), include_str!("read.lua"));
 
 /// A place in the stream of transactions, as the store numbers them: milliseconds and a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,13 +91,13 @@ impl SentTransactions {
 
     /// The transactions after a place, and the place after them, at this time of the store in milliseconds. A place ahead of
     /// it is of a stream that is gone, so nothing is known to be after it.
-    pub(super) fn since(&self, place: StreamId, now: u64) -> (Vec<StreamedTransaction>, StreamId) {
+    pub(super) fn since(&self, stream_id: StreamId, now: u64) -> (Vec<StreamedTransaction>, StreamId) {
         let known = self.known();
-        if place.millis > now.saturating_add(AHEAD) {
+        if stream_id.millis > now.saturating_add(AHEAD) {
             return (Vec::new(), known.last);
         }
-        let later = known.transactions.iter().filter(|(at, _)| *at > place);
-        (later.map(|(_, sent)| *sent).collect(), known.last.max(place))
+        let later = known.transactions.iter().filter(|(at, _)| *at > stream_id);
+        (later.map(|(_, sent)| *sent).collect(), known.last.max(stream_id))
     }
 
     /// Notes that an asker has sent a transaction.
@@ -162,13 +162,13 @@ impl SentTransactions {
             *known = ReadTransactions { highest: known.highest, ..ReadTransactions::default() };
         }
         let (more, mut new) = (page.len() >= PAGE, Vec::new());
-        for (place, sealed) in page {
-            known.read = known.read.max(place);
-            known.highest = known.highest.max(place);
+        for (stream_id, sealed) in page {
+            known.read = known.read.max(stream_id);
+            known.highest = known.highest.max(stream_id);
             let Some(sent) = self.seal.unseal(&self.key, &sealed).and_then(read) else { continue };
-            known.last = known.last.max(place);
+            known.last = known.last.max(stream_id);
             new.push(sent);
-            known.transactions.push_back((place, sent));
+            known.transactions.push_back((stream_id, sent));
             if known.transactions.len() > MAX_PENDING {
                 known.transactions.pop_front();
             }
@@ -182,14 +182,14 @@ impl SentTransactions {
         let arguments = arguments.map(String::into_bytes);
         let (last, entries): (String, Vec<Vec<u8>>) =
             self.store.script(&self.read, &self.key, &arguments).await?;
-        let place = |text: &str| {
+        let stream_id = |text: &str| {
             StreamId::read(text).ok_or_else(|| HotStoreError::Answer("the place of a transaction".to_owned()))
         };
         let entries = entries.chunks_exact(2).map(|entry| match entry {
-            [at, sealed] => Ok((place(&String::from_utf8_lossy(at))?, sealed.clone())),
+            [at, sealed] => Ok((stream_id(&String::from_utf8_lossy(at))?, sealed.clone())),
             _ => Err(HotStoreError::Answer("a transaction".to_owned())),
         });
-        Ok((place(&last)?, entries.collect::<Result<_, _>>()?))
+        Ok((stream_id(&last)?, entries.collect::<Result<_, _>>()?))
     }
 }
 

@@ -51,7 +51,7 @@ struct HotStoreInner {
     config: StoreConfig,
     link: RwLock<StoreConnection>,
     health: Health,
-    places: Semaphore,
+    permits: Semaphore,
     metrics: StoreMetrics,
 }
 
@@ -82,7 +82,7 @@ impl HotStore {
             config: config.clone(),
             link: RwLock::new(link),
             health: Health::new(pause),
-            places: Semaphore::new(waiting),
+            permits: Semaphore::new(waiting),
             metrics,
         });
         let channels = Arc::<Channels>::default();
@@ -176,10 +176,10 @@ impl HotStore {
         key: &str,
         arguments: &[Vec<u8>],
     ) -> Result<T, HotStoreError> {
-        let place = self.name(key);
+        let full_key = self.name(key);
         let mut command = cmd(name);
-        command.arg(&place).arg(arguments);
-        match self.shared.ask(slot(place.as_bytes()), &command).await {
+        command.arg(&full_key).arg(arguments);
+        match self.shared.ask(slot(full_key.as_bytes()), &command).await {
             Ok(answer) => read(answer),
             Err(CommandFailure::Server(error)) if error.code() == Some("WRONGTYPE") => {
                 let arguments = [&[name.as_bytes().to_vec()], arguments].concat();
@@ -252,7 +252,7 @@ impl HotStoreInner {
             self.metrics.refused.inc();
             CommandFailure::Own(error)
         };
-        let Ok(_place) = self.places.try_acquire() else {
+        let Ok(_permit) = self.permits.try_acquire() else {
             return Err(refused(HotStoreError::Busy(self.config.limits.waiting)));
         };
         if !self.health.admits(slot) {

@@ -93,9 +93,9 @@ pub async fn follow(
     let mut progress = Progress::start(target.head());
     let importer = target.clone();
     let mut ahead = Prefetcher::new(Arc::new(move |block| importer.knows(block)), upstream, network);
-    let mut place = FollowPosition::after(target.head());
+    let mut position = FollowPosition::after(target.head());
     loop {
-        let (announced, blocks) = match ahead.window(place.next).await {
+        let (announced, blocks) = match ahead.window(position.next).await {
             Ok(fetched) => fetched,
             Err(error) => {
                 warn!("{error}; trying again");
@@ -105,23 +105,23 @@ pub async fn follow(
         };
         progress.set_target(announced);
         // The target may have to wait for a message that is being answered.
-        let told = target.clone();
-        let _ = tokio::task::spawn_blocking(move || told.announced(announced)).await;
+        let followed = target.clone();
+        let _ = tokio::task::spawn_blocking(move || followed.announced(announced)).await;
         if blocks.is_empty() {
             progress.finish();
             caught_up(target.head());
             tokio::time::sleep(options.poll).await;
             // The newest block is requested again, because the upstream may have switched to a branch of the
             // same length.
-            place.next = target.head().min(announced).max(1);
+            position.next = target.head().min(announced).max(1);
             continue;
         }
-        match place.import(&target, blocks).await {
+        match position.import(&target, blocks).await {
             Ok(true) => progress.at(target.head()),
             Ok(false) => {}
             Err(ImportStop::Retry) => tokio::time::sleep(options.retry).await,
             Err(ImportStop::Early(error)) => {
-                place.warn_early(&error);
+                position.warn_early(&error);
                 tokio::time::sleep(options.retry).await;
             }
             Err(ImportStop::End(error)) => return error,
@@ -177,13 +177,13 @@ impl FollowPosition {
         blocks: Vec<Fetched>,
     ) -> Result<bool, ImportStop> {
         let last = blocks.last().map_or(self.next, |fetched| fetched.block.header.number);
-        let place = |fetched: &Fetched| (fetched.block.header.number, fetched.block.header.hash());
-        let places: Vec<(u64, B256)> = blocks.iter().map(place).collect();
+        let id = |fetched: &Fetched| (fetched.block.header.number, fetched.block.header.hash());
+        let ids: Vec<(u64, B256)> = blocks.iter().map(id).collect();
         let importing = target.clone();
         match tokio::task::spawn_blocking(move || importing.import(blocks)).await {
             Ok(Ok(())) => {
                 (self.next, self.rewind) = (last.saturating_add(1), FIRST_REWIND);
-                (self.last, self.early) = (places.last().copied(), None);
+                (self.last, self.early) = (ids.last().copied(), None);
                 Ok(true)
             }
             Ok(Err(FollowError::Import(ImportError::Header(ChainError::UnknownParent {
@@ -191,7 +191,7 @@ impl FollowPosition {
                 parent,
             })))) => {
                 let parent = (number.saturating_sub(1), parent);
-                self.step_back(parent, self.last == Some(parent) || places.contains(&parent)).map(|()| false)
+                self.step_back(parent, self.last == Some(parent) || ids.contains(&parent)).map(|()| false)
             }
             Ok(Err(error)) => Err(refused(error, target.head())),
             Err(failure) => {

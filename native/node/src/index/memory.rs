@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use roaring::RoaringBitmap;
 use rootlight::local::{BlockIndex, ChainSnapshot, StoredBlock, Term};
 
-use super::row::{RowKey, TermKey, place, row_key, term_key};
+use super::row::{RowKey, TermKey, position, row_key, term_key};
 use super::search::{IndexSearch, RowBitmaps, Rows, Unreadable};
 
 /// A row in memory. Most terms occur in a single block, for which a bitmap would take ten times the memory.
@@ -19,17 +19,17 @@ pub(crate) enum BlockPositions {
 }
 
 impl BlockPositions {
-    pub(crate) fn insert(&mut self, place: u16) {
+    pub(crate) fn insert(&mut self, position: u16) {
         match self {
-            Self::One(one) if *one == place => {}
-            Self::One(one) => *self = Self::Many([*one, place].map(u32::from).into_iter().collect()),
-            Self::Many(many) => drop(many.insert(place.into())),
+            Self::One(one) if *one == position => {}
+            Self::One(one) => *self = Self::Many([*one, position].map(u32::from).into_iter().collect()),
+            Self::Many(many) => drop(many.insert(position.into())),
         }
     }
 
     pub(crate) fn add_to(&self, sum: &mut RoaringBitmap) {
         match self {
-            Self::One(place) => drop(sum.insert(u32::from(*place))),
+            Self::One(position) => drop(sum.insert(u32::from(*position))),
             Self::Many(many) => *sum |= many,
         }
     }
@@ -38,7 +38,7 @@ impl BlockPositions {
 pub(crate) type Table = HashMap<RowKey, BlockPositions>;
 
 pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
-    let (row, at) = place(number);
+    let (row, at) = position(number);
     block.for_each_term(&mut |term| {
         table.entry(row_key(&term_key(&term), row)).or_insert(BlockPositions::One(at)).insert(at);
     });
@@ -48,8 +48,8 @@ pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
 pub(crate) fn read_table(table: &Table, terms: &[TermKey], first: u64, last: u64, found: &mut RowBitmaps) {
     for term in terms {
         for row in first..=last {
-            if let Some(places) = table.get(&row_key(term, row)) {
-                places.add_to(found.entry(row).or_default());
+            if let Some(positions) = table.get(&row_key(term, row)) {
+                positions.add_to(found.entry(row).or_default());
             }
         }
     }

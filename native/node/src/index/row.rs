@@ -41,7 +41,7 @@ pub(crate) fn row_key(term: &TermKey, row: u64) -> RowKey {
 }
 
 /// Returns the row of a block and its place in the row.
-pub(super) const fn place(number: u64) -> (u64, u16) {
+pub(super) const fn position(number: u64) -> (u64, u16) {
     (number / ROW_BLOCKS, (number % ROW_BLOCKS) as u16)
 }
 
@@ -98,8 +98,8 @@ mod tests {
     proptest! {
         /// A changed byte, a cut row and a row under another key are refused; nothing panics.
         #[test]
-        fn damaged_rows_are_refused(places in proptest::collection::btree_set(any::<u16>(), 1..300), at: prop::sample::Index, bit in 0..8_u8, cut: prop::sample::Index) {
-            let mut row: RoaringBitmap = places.iter().map(|place| u32::from(*place)).collect();
+        fn damaged_rows_are_refused(positions in proptest::collection::btree_set(any::<u16>(), 1..300), at: prop::sample::Index, bit in 0..8_u8, cut: prop::sample::Index) {
+            let mut row: RoaringBitmap = positions.iter().map(|position| u32::from(*position)).collect();
             row.optimize();
             let key = row_key(&[3; 16], 9);
             let bytes = encode_row(&key, &row);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roaring::RoaringBitmap;
 use rootlight::local::Term;
 
-use super::row::{ROW_BLOCKS, TermKey, place, term_key};
+use super::row::{ROW_BLOCKS, TermKey, position, term_key};
 
 /// Number of rows that a search reads at a time. With 8 KiB for each row, the candidates of a million blocks take at most
 /// 128 KiB for each group of terms.
@@ -75,15 +75,15 @@ impl<'a> IndexSearch<'a> {
             let last = if self.groups.is_empty() { self.to } else { self.to.min(floor.saturating_sub(1)) };
             return (Box::new(from..=last), last);
         }
-        let first = place(from).0;
-        let last_row = place(self.to).0.min(first.saturating_add(WINDOW - 1));
+        let first = position(from).0;
+        let last_row = position(self.to).0.min(first.saturating_add(WINDOW - 1));
         let last = self.to.min(last_row.saturating_mul(ROW_BLOCKS).saturating_add(ROW_BLOCKS - 1));
         match self.candidates(first, last_row) {
             Ok(found) => {
-                let numbers = found.into_iter().flat_map(|(row, places)| {
-                    places
+                let numbers = found.into_iter().flat_map(|(row, positions)| {
+                    positions
                         .into_iter()
-                        .map(move |place| row.saturating_mul(ROW_BLOCKS).saturating_add(place.into()))
+                        .map(move |position| row.saturating_mul(ROW_BLOCKS).saturating_add(position.into()))
                 });
                 (
                     Box::new(
@@ -110,10 +110,10 @@ impl<'a> IndexSearch<'a> {
                 self.rows.read(terms, first, last, &mut found)?;
             }
             if let Some(before) = all.take() {
-                found.retain(|row, places| {
+                found.retain(|row, positions| {
                     let Some(others) = before.get(row) else { return false };
-                    *places &= others;
-                    !places.is_empty()
+                    *positions &= others;
+                    !positions.is_empty()
                 });
             }
             if found.is_empty() {
@@ -197,9 +197,9 @@ mod tests {
             let mut table = Table::new();
             for (which, set) in sets.iter().enumerate() {
                 for number in set {
-                    let (row, at) = place(*number);
-                    let places = table.entry(row_key(&term_key(&term(which)), row)).or_insert(BlockPositions::One(at));
-                    places.insert(at);
+                    let (row, at) = position(*number);
+                    let positions = table.entry(row_key(&term_key(&term(which)), row)).or_insert(BlockPositions::One(at));
+                    positions.insert(at);
                 }
             }
             let floor = if below == 0 { 0 } else { from.saturating_add(below) };

@@ -162,8 +162,8 @@ fn is_final(response: &RawValue, head: u64) -> bool {
         number: Option<U256>,
         block_number: Option<U256>,
     }
-    let place: Option<StatedHeight> = serde_json::from_str(response.get()).ok();
-    let number = place.and_then(|place| place.block_number.or(place.number));
+    let stated: Option<StatedHeight> = serde_json::from_str(response.get()).ok();
+    let number = stated.and_then(|stated| stated.block_number.or(stated.number));
     let last = head.checked_sub(FINALIZED_DEPTH);
     number.zip(last).is_some_and(|(number, last)| number <= U256::from(last))
 }

@@ -29,9 +29,9 @@ impl std::fmt::Debug for ProvenChain {
 }
 
 impl ProvenChain {
-    /// Where a block is.
+    /// The position of a block relative to the chain.
     #[must_use]
-    pub fn place(&self, block: &BlockRef) -> BlockPosition {
+    pub fn position(&self, block: &BlockRef) -> BlockPosition {
         let sync = self.0.client.sync();
         let Some(chain) = sync.chain() else { return BlockPosition::Elsewhere };
         match chain.view().hash_at(block.number) {
@@ -50,7 +50,7 @@ impl ProvenChain {
     /// Whether a block is on the proven chain with at least this many blocks on top.
     pub fn is_deep(&self, block: &BlockRef, depth: u64) -> bool {
         let head = self.0.client.sync().chain().map_or(0, |chain| chain.head().number);
-        self.place(block) == BlockPosition::Proven
+        self.position(block) == BlockPosition::Proven
             && head.checked_sub(block.number).is_some_and(|above| above >= depth)
     }
 }

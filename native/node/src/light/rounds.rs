@@ -12,10 +12,10 @@ use super::ask::{UpstreamResponses, ask};
 use super::hedge::Hedges;
 use super::sends::{Sending, send_each};
 
-/// The requests of a round that go to one upstream and have the same spare, and their places in the round.
+/// The requests of a round that go to one upstream and have the same spare, and their indices in the round.
 #[derive(Default)]
 struct UpstreamPart {
-    places: Vec<usize>,
+    indices: Vec<usize>,
     requests: Vec<UpstreamRequest>,
 }
 
@@ -31,17 +31,20 @@ pub(super) async fn ask_each(
 ) -> UpstreamResponses {
     let mut answers: Vec<Option<UpstreamResponse>> = requests.iter().map(|_| None).collect();
     let (mut parts, mut sent) = (UpstreamParts::new(), UpstreamParts::new());
-    for (place, routed) in requests.into_iter().enumerate() {
+    for (index, routed) in requests.into_iter().enumerate() {
         let spare = routed.spare.filter(|spare| hedges.is_some() && *spare < upstreams.len());
         let parts = if routed.request.sends() { &mut sent } else { &mut parts };
         let part = parts.entry((routed.upstream, spare)).or_default();
-        part.places.push(place);
+        part.indices.push(index);
         part.requests.push(routed.request);
     }
     let sent = sent.into_iter().filter(|((upstream, _), _)| *upstream < upstreams.len());
-    let sent =
-        sent.map(|((upstream, _), UpstreamPart { places, requests })| Sending { upstream, places, requests });
-    let asked = parts.into_iter().filter_map(|((index, spare), UpstreamPart { places, requests })| {
+    let sent = sent.map(|((upstream, _), UpstreamPart { indices, requests })| Sending {
+        upstream,
+        indices,
+        requests,
+    });
+    let asked = parts.into_iter().filter_map(|((index, spare), UpstreamPart { indices, requests })| {
         let upstream = upstreams.get(index)?;
         let spare = spare.and_then(|spare| Some((spare, upstreams.get(spare)?)));
         Some(async move {
@@ -49,17 +52,17 @@ pub(super) async fn ask_each(
                 (Some(hedges), Some(spare)) => hedges.ask(metrics, (index, upstream), spare, requests).await,
                 _ => (ask(metrics, (index, upstream), requests).await, false),
             };
-            (places, fetched, of_spare)
+            (indices, fetched, of_spare)
         })
     });
     let (asked, sent) = join(join_all(asked), send_each((upstreams, metrics), sent.collect())).await;
     let (mut reserved, mut from_spare) = (Reservation::default(), Vec::new());
-    let sent = sent.into_iter().map(|(places, fetched)| (places, fetched, false));
-    for (places, fetched, of_spare) in asked.into_iter().chain(sent) {
+    let sent = sent.into_iter().map(|(indices, fetched)| (indices, fetched, false));
+    for (indices, fetched, of_spare) in asked.into_iter().chain(sent) {
         reserved.merge(fetched.reserved);
-        from_spare.extend(places.iter().filter(|_| of_spare));
-        for (place, answer) in places.into_iter().zip(fetched.answers) {
-            answers[place] = Some(answer);
+        from_spare.extend(indices.iter().filter(|_| of_spare));
+        for (index, answer) in indices.into_iter().zip(fetched.answers) {
+            answers[index] = Some(answer);
         }
     }
     let nobody = || Err(RequestFailure::Transport("no such upstream".into()));

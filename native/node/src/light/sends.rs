@@ -14,7 +14,7 @@ use super::ask::{UpstreamResponses, ask};
 /// The transactions of a round that go to one upstream, and their places in the round.
 pub(super) struct Sending {
     pub(super) upstream: usize,
-    pub(super) places: Vec<usize>,
+    pub(super) indices: Vec<usize>,
     pub(super) requests: Vec<UpstreamRequest>,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn send_each(
     drop(under_way);
     let with_places = |(part, fetched): (Sending, Option<UpstreamResponses>)| {
         let fetched = fetched.unwrap_or_else(|| silent(metrics, &part));
-        (part.places, fetched)
+        (part.indices, fetched)
     };
     parts.into_iter().zip(responses).map(with_places).collect()
 }

@@ -53,8 +53,8 @@ impl ResponseScheduler {
         let is_long = bytes > SHORT;
         let budget = self.budget(is_long);
         let reserved = budget.take_within(peer.asker(), bytes, PATIENCE).await?;
-        let place = self.turns.enter(peer, Size::Single).await;
-        let turn = ResponseTurn { turns: self.turns.clone(), peer, place: Some(place), reserved, is_long };
+        let permit = self.turns.enter(peer, Size::Single).await;
+        let turn = ResponseTurn { turns: self.turns.clone(), peer, permit: Some(permit), reserved, is_long };
         // The bytes are held until the work ends, even if the connection ends before.
         let work = move |_: &Pauses<'_>| turn.hold(make);
         let (made, mut reserved) = self.work.spawn_lowered(Some(peer.asker()), work).await.ok()?;
@@ -84,7 +84,7 @@ thread_local! {
 struct ResponseTurn {
     turns: Arc<RunQueue>,
     peer: CallerId,
-    place: Option<runs::RunPermit>,
+    permit: Option<runs::RunPermit>,
     reserved: Reservation,
     is_long: bool,
 }
@@ -113,16 +113,16 @@ impl ResponseTurn {
 pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output = T>) -> T {
     let turn = TURN.take();
     runtime.block_on(async {
-        let Some(ResponseTurn { turns, peer, place, mut reserved, is_long }) = turn else {
+        let Some(ResponseTurn { turns, peer, permit, mut reserved, is_long }) = turn else {
             return wait.await;
         };
-        drop(place);
+        drop(permit);
         if !is_long {
             reserved = Reservation::default();
         }
         let waited = wait.await;
-        let place = Some(turns.enter(peer, Size::Single).await);
-        TURN.set(Some(ResponseTurn { turns, peer, place, reserved, is_long }));
+        let permit = Some(turns.enter(peer, Size::Single).await);
+        TURN.set(Some(ResponseTurn { turns, peer, permit, reserved, is_long }));
         waited
     })
 }

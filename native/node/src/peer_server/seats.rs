@@ -68,8 +68,8 @@ impl Seats {
             left.leave.notify_one();
         }
         let leave = Arc::<Notify>::default();
-        let place = SeatHolder { address: peer.address, useful: Instant::now(), leave: leave.clone() };
-        taken.insert(peer.connection, place);
+        let holder = SeatHolder { address: peer.address, useful: Instant::now(), leave: leave.clone() };
+        taken.insert(peer.connection, holder);
         Some(Seat { seats: self.clone(), peer, leave })
     }
 }
@@ -83,24 +83,25 @@ impl SeatLimits {
         address: IpAddr,
         now: Instant,
     ) -> Option<Option<u64>> {
-        let crowd = NetworkCounts::of(taken.values().map(|place| place.address));
-        let is_idle = |place: &SeatHolder| now.duration_since(place.useful) >= self.idle;
+        let crowd = NetworkCounts::of(taken.values().map(|holder| holder.address));
+        let is_idle = |holder: &SeatHolder| now.duration_since(holder.useful) >= self.idle;
         let (_, own) = crowd.counts(address);
         if own < self.of_address && taken.len() < self.all {
             return Some(None);
         }
-        let has_more = |place: &SeatHolder| {
-            let (theirs, own) = crowd.compare(place.address, address);
+        let has_more = |holder: &SeatHolder| {
+            let (theirs, own) = crowd.compare(holder.address, address);
             theirs > own.saturating_add(1)
         };
-        let may_go = |place: &SeatHolder| match own >= self.of_address {
-            true => place.address == address && is_idle(place),
-            false => is_idle(place) || has_more(place),
+        let may_go = |holder: &SeatHolder| match own >= self.of_address {
+            true => holder.address == address && is_idle(holder),
+            false => is_idle(holder) || has_more(holder),
         };
         // The idle ones first, then those of the site with the most places and in it of the address with the most, then the
         // one of use longest ago.
-        let rank = |place: &SeatHolder| (!is_idle(place), Reverse(crowd.counts(place.address)), place.useful);
-        let go = taken.iter().filter(|(_, place)| may_go(place)).min_by_key(|(_, place)| rank(place));
+        let rank =
+            |holder: &SeatHolder| (!is_idle(holder), Reverse(crowd.counts(holder.address)), holder.useful);
+        let go = taken.iter().filter(|(_, holder)| may_go(holder)).min_by_key(|(_, holder)| rank(holder));
         go.map(|(number, _)| Some(*number))
     }
 }
@@ -108,8 +109,8 @@ impl SeatLimits {
 impl Seat {
     /// Notes that the peer was of use.
     pub(super) fn useful(&self) {
-        if let Some(place) = self.seats.taken().get_mut(&self.peer.connection) {
-            place.useful = Instant::now();
+        if let Some(holder) = self.seats.taken().get_mut(&self.peer.connection) {
+            holder.useful = Instant::now();
         }
     }
 

@@ -14,12 +14,12 @@ const SIZES: PermitLimits = PermitLimits { all: 32, each: 8, doubtful: 4 };
 
 pub(super) struct LimitedNode {
     node: SharedUpstream,
-    places: Arc<RequestPermits>,
+    permits: Arc<RequestPermits>,
 }
 
 impl LimitedNode {
     pub(super) fn new(node: SharedUpstream) -> Self {
-        Self { node, places: RequestPermits::new(SIZES) }
+        Self { node, permits: RequestPermits::new(SIZES) }
     }
 
     /// Waits for a place, if a caller asks: `Ok(None)` for the program's own questions.
@@ -27,31 +27,31 @@ impl LimitedNode {
         if asker().is_none() {
             return Ok(None);
         }
-        let place = self.places.acquire(asker()).await;
+        let permit = self.permits.acquire(asker()).await;
         let full = || UpstreamError::Unasked("too many questions of this caller wait for the node".into());
-        place.ok_or_else(full).map(Some)
+        permit.ok_or_else(full).map(Some)
     }
 }
 
 /// Notes whether the node left a caller's question unanswered.
-fn leave(place: Option<RequestPermit>, results: &[UpstreamResult]) {
+fn leave(permit: Option<RequestPermit>, results: &[UpstreamResult]) {
     let unanswered = results.iter().any(|result| matches!(result, Err(UpstreamError::Timeout(_))));
-    if let Some(place) = place.filter(|_| unanswered) {
-        place.unanswered();
+    if let Some(permit) = permit.filter(|_| unanswered) {
+        permit.unanswered();
     }
 }
 
 impl Upstream for LimitedNode {
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
-            let place = match self.enter().await {
-                Ok(place) => place,
+            let permit = match self.enter().await {
+                Ok(permit) => permit,
                 Err(error) => {
                     return (requests.iter().map(|_| Err(error.clone())).collect(), Reservation::default());
                 }
             };
             let (results, reserved) = self.node.request_reserved(requests).await;
-            leave(place, &results);
+            leave(permit, &results);
             (results, reserved)
         })
     }

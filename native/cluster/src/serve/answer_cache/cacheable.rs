@@ -40,7 +40,7 @@ pub(in crate::serve) struct CacheableRequest {
 
 /// Where a method's answers say which block they are about, if they depend only on that block. Those of the namespace
 /// `rootlight` also say how it is proven at present.
-fn place(row: &Method) -> Option<BlockPointer> {
+fn block_pointer(row: &Method) -> Option<BlockPointer> {
     let is_of_chain = matches!(row.handler, Handler::Read(_)) && row.level == Level::Verified;
     if !is_of_chain || row.namespace() == "rootlight" {
         return None;
@@ -68,7 +68,7 @@ impl CacheableRequest {
         let entry = message.single().filter(|_| message.bytes() <= LONGEST)?;
         let call = entry.call.as_ref().ok()?;
         let params = call.params()?;
-        let about = match place(call.row?)? {
+        let about = match block_pointer(call.row?)? {
             BlockPointer::Number(at) => match params.block(at).ok()? {
                 BlockParam::Number(number, _) => AnswerBlock::Number(number?),
                 _ => return None,

@@ -141,9 +141,9 @@ impl AnswerCache {
         if is_absent || !self.store.is_up() {
             return None;
         }
-        let place = place(&question.key);
-        let sealed = self.store.get(&place).await.ok()?;
-        let kept = sealed.and_then(|sealed| read(self.seal.unseal(&place, &sealed)?));
+        let store_key = store_key(&question.key);
+        let sealed = self.store.get(&store_key).await.ok()?;
+        let kept = sealed.and_then(|sealed| read(self.seal.unseal(&store_key, &sealed)?));
         match kept.filter(holds) {
             Some(kept) => {
                 let kept = Arc::new(kept);
@@ -168,11 +168,11 @@ impl AnswerCache {
         let Some(block) = question.block(response, &chain) else { return };
         let kept = CachedAnswer { block, result: result.to_owned() };
         if fetched && let Ok(turn) = self.writes.clone().try_acquire_owned() {
-            let place = place(&question.key);
-            let sealed = self.seal.seal(&place, &write(&kept));
+            let store_key = store_key(&question.key);
+            let sealed = self.seal.seal(&store_key, &write(&kept));
             let (store, written) = (self.store.clone(), self.written.clone());
             tokio::spawn(async move {
-                match store.set_if_roomy(&place, &sealed, LIFETIME).await {
+                match store.set_if_roomy(&store_key, &sealed, LIFETIME).await {
                     Ok(true) => drop(written.inc()),
                     Ok(false) => {}
                     Err(error) => debug!("an answer was not written to the store: {error}"),
@@ -184,7 +184,7 @@ impl AnswerCache {
     }
 }
 
-fn place(key: &B256) -> String {
+fn store_key(key: &B256) -> String {
     format!("answer:{key:x}")
 }
 
