@@ -91,7 +91,7 @@ pub struct HttpUpstream {
     config: HttpConfig,
     batching: Batching,
     reached: LastAddress,
-    intake: SourceQuota,
+    quota: SourceQuota,
 }
 
 /// A try that failed.
@@ -112,8 +112,8 @@ impl HttpUpstream {
         let client = client(config.timeout).map_err(failed)?;
         let batching = Batching::new(url.as_str(), config.batch, config.parallel);
         let reached = LastAddress::of(url.as_str());
-        let intake = SourceQuota::of_upstream(&config.limits);
-        Ok(Self { url, client, config, batching, reached, intake })
+        let quota = SourceQuota::of_upstream(&config.limits);
+        Ok(Self { url, client, config, batching, reached, quota })
     }
 
     /// Sends one batch once.
@@ -160,7 +160,7 @@ impl HttpUpstream {
         let (mut bytes, mut reserved, mut begun) = (Vec::new(), Reservation::default(), Instant::now());
         loop {
             let chunk = timeout(CONTENDED, response.chunk()).await;
-            self.intake.check_pace(&reserved, begun.elapsed()).map_err(FailedAttempt::last)?;
+            self.quota.check_pace(&reserved, begun.elapsed()).map_err(FailedAttempt::last)?;
             let Ok(chunk) = chunk else { continue };
             let Some(chunk) = chunk.map_err(|failure| self.transport(failure))? else { break };
             if bytes.len().saturating_add(chunk.len()) > limit {
@@ -171,8 +171,8 @@ impl HttpUpstream {
             if missing > 0 {
                 let more = missing.max(READ_STEP);
                 let room = match reserved.bytes() {
-                    0 => self.intake.reserve_when_free(more).await,
-                    _ => self.intake.try_reserve(more),
+                    0 => self.quota.reserve_when_free(more).await,
+                    _ => self.quota.try_reserve(more),
                 };
                 if reserved.bytes() == 0 {
                     // The wait for room is not the upstream's.
@@ -183,7 +183,7 @@ impl HttpUpstream {
             }
             bytes.extend_from_slice(&chunk);
         }
-        self.intake.admit(bytes, reserved).map_err(no_room)
+        self.quota.admit(bytes, reserved).map_err(no_room)
     }
 
     /// A connection that failed. What was sent for a caller is not sent again after the time limit: the upstream may still be

@@ -224,7 +224,7 @@ impl SourceQuota {
         if missing > 0 {
             reserved.merge(self.try_reserve(missing)?);
         }
-        Ok(ReceivedBytes { message: Arc::new((bytes, reserved)), intake: self.clone() })
+        Ok(ReceivedBytes { message: Arc::new((bytes, reserved)), quota: self.clone() })
     }
 
     /// Looks at bytes for which no room was taken yet, such as to learn which request they answer. Returns them too.
@@ -294,12 +294,12 @@ pub(super) async fn hold(
 #[derive(Debug)]
 pub(crate) struct ReceivedBytes<B = Vec<u8>> {
     message: Arc<(B, Reservation)>,
-    intake: SourceQuota,
+    quota: SourceQuota,
 }
 
 impl<B> Clone for ReceivedBytes<B> {
     fn clone(&self) -> Self {
-        Self { message: self.message.clone(), intake: self.intake.clone() }
+        Self { message: self.message.clone(), quota: self.quota.clone() }
     }
 }
 
@@ -314,7 +314,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
     ) -> Result<T, NoRoom> {
         let message = self.message.clone();
-        self.intake.on_worker(self.len(), move || work(message.0.as_ref())).await
+        self.quota.on_worker(self.len(), move || work(message.0.as_ref())).await
     }
 
     /// As [`Self::read`], with this much more room for what the bytes become.
@@ -324,7 +324,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
         work: impl FnOnce(&[u8]) -> T + Send + 'static,
     ) -> Result<(T, Reservation), NoWork> {
         let message = self.message.clone();
-        self.intake.work(room.max(self.len()), move || work(message.0.as_ref())).await
+        self.quota.work(room.max(self.len()), move || work(message.0.as_ref())).await
     }
 
     /// Gives the room back. For bytes that are kept within a limit of their own, and of which there is one copy.
@@ -342,15 +342,15 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> ReceivedBytes<B> {
 
 /// The room of bytes that a connection has received and that are no whole message yet.
 pub(crate) struct ReceiveQuota {
-    intake: SourceQuota,
+    quota: SourceQuota,
     reserved: Reservation,
     /// The pause of [`Self::poll_more`].
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl ReceiveQuota {
-    pub(crate) fn new(intake: SourceQuota) -> Self {
-        Self { intake, reserved: Reservation::default(), pause: None }
+    pub(crate) fn new(quota: SourceQuota) -> Self {
+        Self { quota, reserved: Reservation::default(), pause: None }
     }
 
     /// The bytes of room that are missing before more is received, if so many bytes wait or will be the next message. Gives
@@ -367,13 +367,13 @@ impl ReceiveQuota {
     /// Takes the room that is missing if there is some now.
     pub(crate) fn try_more(&mut self, missing: usize) -> bool {
         let all = std::mem::take(&mut self.reserved).bytes().saturating_add(missing);
-        self.intake.room_for(false, all).map(|reserved| self.reserved = reserved).is_ok()
+        self.quota.room_for(false, all).map(|reserved| self.reserved = reserved).is_ok()
     }
 
     /// Waits for the room that is missing, for as long as it takes. Nothing is held meanwhile.
     pub(crate) async fn more(&mut self, missing: usize) {
         let all = std::mem::take(&mut self.reserved).bytes().saturating_add(missing);
-        self.reserved = self.intake.room(false, all).await;
+        self.reserved = self.quota.room(false, all).await;
     }
 
     /// As [`Self::more`], for a message of so many bytes. If a part of it has come in, nothing is waited for.
@@ -383,7 +383,7 @@ impl ReceiveQuota {
             return Poll::Ready(Ok(()));
         }
         loop {
-            match self.intake.room_for(false, missing) {
+            match self.quota.room_for(false, missing) {
                 Ok(room) => {
                     self.reserved.merge(room);
                     return Poll::Ready(Ok(()));
@@ -404,18 +404,18 @@ impl ReceiveQuota {
 
     /// As [`SourceQuota::check_pace`].
     pub(crate) fn check_pace(&self, taken: Duration) -> Result<(), UpstreamError> {
-        self.intake.check_pace(&self.reserved, taken)
+        self.quota.check_pace(&self.reserved, taken)
     }
 
     /// Whether others want the room of a message that takes long to come in.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.intake.is_wanted(self.reserved.bytes())
+        self.quota.is_wanted(self.reserved.bytes())
     }
 
     /// Lets a whole message in, with the room that was taken for it.
     pub(crate) fn admit(&mut self, bytes: Vec<u8>) -> Result<ReceivedBytes, NoRoom> {
         let reserved = self.reserved.split(room_of(bytes.len()));
-        self.intake.admit(bytes, reserved)
+        self.quota.admit(bytes, reserved)
     }
 }
 
@@ -450,12 +450,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn callers_leave_a_part_of_a_source_to_the_program() {
-        let intake = source(32 * MIB, 64 * MIB);
-        let callers = async |bytes| with_caller(7.into(), async { intake.try_reserve(bytes) }).await;
+        let quota = source(32 * MIB, 64 * MIB);
+        let callers = async |bytes| with_caller(7.into(), async { quota.try_reserve(bytes) }).await;
         let reserved = callers(24 * MIB).await.unwrap();
         assert!(callers(MIB).await.is_err(), "they have all that they may have");
-        let own = intake.try_reserve(8 * MIB).unwrap();
-        assert!(intake.try_reserve(MIB).is_err());
+        let own = quota.try_reserve(8 * MIB).unwrap();
+        assert!(quota.try_reserve(MIB).is_err());
         drop(reserved);
         assert!(callers(MIB).await.is_ok());
         drop(own);
@@ -484,22 +484,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_holder_of_bytes_is_refused_and_other_requests_wait() {
-        let intake = source(8 * MIB, 64 * MIB);
-        let reserved = intake.try_reserve(6 * MIB).unwrap();
-        let message = intake.admit(vec![0_u8; MIB], reserved).unwrap();
+        let quota = source(8 * MIB, 64 * MIB);
+        let reserved = quota.try_reserve(6 * MIB).unwrap();
+        let message = quota.admit(vec![0_u8; MIB], reserved).unwrap();
         assert_eq!(
             message.read_into(7 * MIB, |_| ()).await.err(),
             Some(NoWork::TooLong),
             "callers leave a part"
         );
-        assert!(intake.reserve_when_free(7 * MIB).await.is_err(), "not for ever");
-        let mut unread = ReceiveQuota::new(intake.clone());
+        assert!(quota.reserve_when_free(7 * MIB).await.is_err(), "not for ever");
+        let mut unread = ReceiveQuota::new(quota.clone());
         assert_eq!(unread.missing(4 * MIB), 8 * MIB);
         tokio::select! {
             () = unread.more(8 * MIB) => panic!("there is no room"),
             () = tokio::time::sleep(PATIENCE * 10) => {}
         }
-        assert!(intake.was_refused_lately() && !intake.is_wanted(8 * MIB), "it waits for itself only");
+        assert!(quota.was_refused_lately() && !quota.is_wanted(8 * MIB), "it waits for itself only");
         drop(message);
         unread.more(8 * MIB).await;
         assert_eq!(unread.missing(4 * MIB), 0);
@@ -507,31 +507,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_response_that_waited_for_its_room_has_its_time() {
-        let intake = source(8 * MIB, 8 * MIB);
-        let other = intake.try_reserve(8 * MIB).unwrap();
+        let quota = source(8 * MIB, 8 * MIB);
+        let other = quota.try_reserve(8 * MIB).unwrap();
         tokio::spawn(async move {
             tokio::time::sleep(PATIENCE / 2).await;
             drop(other);
         });
-        let reserved = intake.reserve_when_free(4 * MIB).await.unwrap();
+        let reserved = quota.reserve_when_free(4 * MIB).await.unwrap();
         for second in 0..10 {
             let taken = Duration::from_secs(second);
-            assert_eq!(intake.check_pace(&reserved, taken), Ok(()), "{taken:?}");
+            assert_eq!(quota.check_pace(&reserved, taken), Ok(()), "{taken:?}");
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        assert!(intake.beside(8 * MIB).try_reserve(8 * MIB).is_err());
-        assert_eq!(intake.check_pace(&reserved, CONTENDED), Err(UpstreamError::NoRoom));
-        assert!(intake.try_reserve(8 * MIB).is_err());
+        assert!(quota.beside(8 * MIB).try_reserve(8 * MIB).is_err());
+        assert_eq!(quota.check_pace(&reserved, CONTENDED), Err(UpstreamError::NoRoom));
+        assert!(quota.try_reserve(8 * MIB).is_err());
         let slow = UpstreamError::Timeout(CONTENDED.as_millis());
-        assert_eq!(intake.check_pace(&reserved, CONTENDED), Err(slow), "it waits for itself");
+        assert_eq!(quota.check_pace(&reserved, CONTENDED), Err(slow), "it waits for itself");
     }
 
     #[tokio::test(start_paused = true)]
     async fn short_messages_take_no_room() {
-        let intake = source(MIB, MIB);
-        let _all = intake.try_reserve(MIB).unwrap();
-        let short = intake.admit(vec![0_u8; SHORT], Reservation::default()).unwrap();
+        let quota = source(MIB, MIB);
+        let _all = quota.try_reserve(MIB).unwrap();
+        let short = quota.admit(vec![0_u8; SHORT], Reservation::default()).unwrap();
         assert!(short.read(<[u8]>::len).await.is_ok());
-        assert!(intake.admit(vec![0_u8; SHORT + 1], Reservation::default()).is_err());
+        assert!(quota.admit(vec![0_u8; SHORT + 1], Reservation::default()).is_err());
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Frames<S> {
 
 impl<S: AsyncRead> Frames<S> {
     /// A stream whose handshake comes first. Messages have at most `limit` bytes.
-    pub(super) fn new(stream: S, limit: usize, intake: SourceQuota) -> Self {
+    pub(super) fn new(stream: S, limit: usize, quota: SourceQuota) -> Self {
         Self {
             stream: BufReader::with_capacity(READ_BYTES, stream),
             response: Some(false),
@@ -79,7 +79,7 @@ impl<S: AsyncRead> Frames<S> {
             message: 0,
             goes_on: false,
             limit,
-            unread: ReceiveQuota::new(intake),
+            unread: ReceiveQuota::new(quota),
             begun: None,
             unread_since: None,
             unread_before: Duration::ZERO,

@@ -20,15 +20,15 @@ const TEXT: u8 = 1;
 const PING: u8 = 9;
 
 /// A stream whose handshake is over, and its other end. Few bytes are under way between them.
-fn frames(intake: &SourceQuota) -> (Frames<DuplexStream>, DuplexStream) {
+fn frames(quota: &SourceQuota) -> (Frames<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(4096);
-    let mut frames = Frames::new(ours, LIMIT, intake.clone());
+    let mut frames = Frames::new(ours, LIMIT, quota.clone());
     frames.response = None;
     (frames, theirs)
 }
 
-async fn socket(intake: &SourceQuota) -> (WebSocketStream<Frames<DuplexStream>>, DuplexStream) {
-    let (frames, theirs) = frames(intake);
+async fn socket(quota: &SourceQuota) -> (WebSocketStream<Frames<DuplexStream>>, DuplexStream) {
+    let (frames, theirs) = frames(quota);
     (WebSocketStream::from_raw_socket(frames, Role::Client, Some(config(LIMIT))).await, theirs)
 }
 
@@ -108,41 +108,41 @@ async fn messages_of_every_length_arrive_as_they_were_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_takes_its_room_before_its_bytes_and_until_it_is_dropped() {
-    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
-    let (mut socket, mut theirs) = socket(&intake).await;
+    let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let (mut socket, mut theirs) = socket(&quota).await;
     theirs.write_all(&frame(LAST | TEXT, &[b'x'; 3 * MIB])[..10]).await.unwrap();
     assert!(tokio::time::timeout(PATIENCE, socket.next()).await.is_err(), "it has not come in");
-    assert_eq!(intake.taken(), 6 * MIB);
+    assert_eq!(quota.taken(), 6 * MIB);
     write(theirs, vec![b'x'; 3 * MIB]);
     let message = socket.next().await.unwrap().unwrap();
     assert_eq!(message.len(), 3 * MIB);
     let room = socket.get_mut().take_room();
-    assert_eq!((room.bytes(), intake.taken()), (6 * MIB, 6 * MIB));
+    assert_eq!((room.bytes(), quota.taken()), (6 * MIB, 6 * MIB));
     drop(room);
-    assert_eq!(intake.taken(), 0);
+    assert_eq!(quota.taken(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn pings_within_a_message_leave_it_its_room() {
-    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
-    let (mut socket, theirs) = socket(&intake).await;
+    let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let (mut socket, theirs) = socket(&quota).await;
     let parts = [frame(TEXT, &[b'x'; MIB]), frame(LAST | PING, b"?"), frame(LAST, &[b'x'; MIB])];
     write(theirs, parts.concat());
     assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))));
     assert_eq!(socket.get_mut().take_room().bytes(), 0);
-    assert_eq!(intake.taken(), 2 * MIB);
+    assert_eq!(quota.taken(), 2 * MIB);
     assert_eq!(socket.next().await.unwrap().unwrap().len(), 2 * MIB);
     assert_eq!(socket.get_mut().take_room().bytes(), 4 * MIB);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_without_budget_is_not_read_and_this_is_reported() {
-    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
-    let other = intake.beside(8 * MIB).try_reserve(6 * MIB).unwrap();
-    let (mut socket, theirs) = socket(&intake).await;
+    let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let other = quota.beside(8 * MIB).try_reserve(6 * MIB).unwrap();
+    let (mut socket, theirs) = socket(&quota).await;
     write(theirs, frame(LAST | TEXT, &[b'x'; 3 * MIB]));
     assert!(tokio::time::timeout(Duration::from_secs(4), socket.next()).await.is_err());
-    assert_eq!(intake.taken(), 6 * MIB, "nothing is held meanwhile");
+    assert_eq!(quota.taken(), 6 * MIB, "nothing is held meanwhile");
     assert!(socket.get_ref().stream.buffer().len() <= READ_BYTES, "nothing is read meanwhile");
     assert_eq!(socket.get_ref().unread_for().as_secs(), 4);
     assert_eq!(socket.get_ref().check(Duration::from_secs(1)), Ok(()));
@@ -151,7 +151,7 @@ async fn a_message_without_budget_is_not_read_and_this_is_reported() {
     assert_eq!(socket.get_ref().unread_for().as_secs(), 4);
     // Not for ever.
     let other = socket.get_mut().take_room();
-    let (mut socket, theirs) = self::socket(&intake).await;
+    let (mut socket, theirs) = self::socket(&quota).await;
     write(theirs, frame(LAST | TEXT, &[b'x'; 3 * MIB]));
     assert!(tokio::time::timeout(PATIENCE, socket.next()).await.is_err());
     assert_eq!(socket.get_ref().check(Duration::from_secs(60)), Err(UpstreamError::NoRoom));
@@ -161,30 +161,30 @@ async fn a_message_without_budget_is_not_read_and_this_is_reported() {
 /// Whoever holds room does not wait for more.
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_later_frames_find_no_room_ends() {
-    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
-    let _other = intake.beside(8 * MIB).try_reserve(4 * MIB).unwrap();
-    let (mut socket, theirs) = socket(&intake).await;
+    let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let _other = quota.beside(8 * MIB).try_reserve(4 * MIB).unwrap();
+    let (mut socket, theirs) = socket(&quota).await;
     let parts = [frame(TEXT, &[b'x'; MIB]), frame(0, &[b'x'; MIB]), frame(LAST, &[b'x'; MIB])];
     write(theirs, parts.concat());
     let started = Instant::now();
     let error = own(socket.next().await.unwrap().unwrap_err());
     assert_eq!((error, started.elapsed()), (UpstreamError::NoRoom, Duration::ZERO));
     drop(socket);
-    assert_eq!(intake.taken(), 4 * MIB);
+    assert_eq!(quota.taken(), 4 * MIB);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_may_take_long_unless_others_want_its_room() {
-    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
-    let beside = intake.beside(8 * MIB);
+    let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let beside = quota.beside(8 * MIB);
     let other = beside.try_reserve(8 * MIB).unwrap();
-    let (mut socket, mut theirs) = socket(&intake).await;
+    let (mut socket, mut theirs) = socket(&quota).await;
     theirs.write_all(&frame(LAST | TEXT, &[b'x'; 3 * MIB])[..20]).await.unwrap();
     let longest = Duration::from_secs(20);
     assert!(tokio::time::timeout(Duration::from_secs(1), socket.next()).await.is_err());
     drop(other);
     assert!(tokio::time::timeout(Duration::from_millis(100), socket.next()).await.is_err());
-    assert_eq!(intake.taken(), 6 * MIB);
+    assert_eq!(quota.taken(), 6 * MIB);
     for _ in 0..100 {
         sleep(Duration::from_millis(100)).await;
         assert_eq!(socket.get_ref().check(longest), Ok(()), "that it had to wait itself does not count");
@@ -197,20 +197,20 @@ async fn a_message_may_take_long_unless_others_want_its_room() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_above_the_limit_and_masked_frames_take_no_room() {
-    let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
+    let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
     let too_large = UpstreamError::TooLarge(LIMIT);
     for parts in [
         vec![frame(LAST | TEXT, &[b'x'; LIMIT + 1])],
         vec![frame(TEXT, b""), frame(0, &[b'x'; 10]), frame(LAST, &[b'x'; LIMIT - 9])],
         vec![vec![LAST | TEXT, 127, 255, 255, 255, 255, 255, 255, 255, 255]],
     ] {
-        let (mut socket, theirs) = socket(&intake).await;
+        let (mut socket, theirs) = socket(&quota).await;
         write(theirs, parts.concat());
         assert_eq!(own(socket.next().await.unwrap().unwrap_err()), too_large);
-        assert_eq!(intake.taken(), 0);
+        assert_eq!(quota.taken(), 0);
     }
     for head in [[LAST | TEXT, MASKED | 126], [LAST | PING, 126]] {
-        let (mut socket, theirs) = socket(&intake).await;
+        let (mut socket, theirs) = socket(&quota).await;
         write(theirs, [&head[..], &[255; 100]].concat());
         let error = socket.next().await.unwrap().unwrap_err();
         assert!(error.to_string().contains("no server may send"), "{error}");
@@ -226,8 +226,8 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let intake = SourceQuota::alone(8 * MIB, 8 * MIB);
-            let (mut frames, mut theirs) = frames(&intake);
+            let quota = SourceQuota::alone(8 * MIB, 8 * MIB);
+            let (mut frames, mut theirs) = frames(&quota);
             let (sent, mut read) = (bytes.clone(), Vec::new());
             tokio::spawn(async move {
                 for piece in sent.chunks(piece) {
@@ -239,7 +239,7 @@ proptest! {
             let _ = frames.read_to_end(&mut read).await;
             prop_assert!(read.len() <= bytes.len(), "{} of {}", read.len(), bytes.len());
             drop(frames);
-            prop_assert_eq!(intake.taken(), 0);
+            prop_assert_eq!(quota.taken(), 0);
             Ok(())
         })?;
     }

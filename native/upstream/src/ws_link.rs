@@ -77,7 +77,7 @@ pub(super) struct WsConnection {
     waiting: Vec<PendingBatch>,
     /// Number of consecutive connections without any response.
     failures: u32,
-    intake: SourceQuota,
+    quota: SourceQuota,
     /// For how long this connection was not read because there was no room, when it was looked at last.
     unread: Duration,
     /// Whether the upstream has accepted the subscription of this connection.
@@ -148,7 +148,7 @@ impl WsConnection {
         heads: Arc<Notify>,
         reached: Arc<LastAddress>,
     ) -> Self {
-        let intake = SourceQuota::of_upstream(&config.limits);
+        let quota = SourceQuota::of_upstream(&config.limits);
         Self {
             url,
             name,
@@ -157,7 +157,7 @@ impl WsConnection {
             reached,
             waiting: Vec::new(),
             failures: 0,
-            intake,
+            quota,
             unread: Duration::ZERO,
             subscribed: false,
             asked: 0,
@@ -206,7 +206,7 @@ impl WsConnection {
     }
 
     async fn connect(&self) -> Result<UpstreamSocket<MaybeTlsStream<TcpStream>>, UpstreamError> {
-        let opening = open(&self.url, self.config.answer_bytes, self.intake.clone());
+        let opening = open(&self.url, self.config.answer_bytes, self.quota.clone());
         match timeout(self.config.timeout, opening).await {
             Ok(Ok((socket, address))) => {
                 self.reached.note(address);
@@ -343,7 +343,7 @@ impl WsConnection {
             Received::Other(length) => return self.notices.take(now_ms, length),
         };
         let length = text.len();
-        let Ok((subject, text)) = self.intake.peek_bytes(text, |text| subject(text)).await else {
+        let Ok((subject, text)) = self.quota.peek_bytes(text, |text| subject(text)).await else {
             return Ok(());
         };
         match subject {
@@ -368,7 +368,7 @@ impl WsConnection {
         };
         self.failures = 0;
         let order = self.waiting.remove(index).order;
-        let answer = self.intake.admit_for(order.is_caller, text, room);
+        let answer = self.quota.admit_for(order.is_caller, text, room);
         let _ = order.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
         Ok(())
     }

@@ -26,7 +26,7 @@ impl Bench {
         let config = HttpConfig { timeout: LIMIT, ..HttpConfig::default() };
         let reached = Arc::new(LastAddress::of("ws://a/"));
         let mut link = WsConnection::new("ws://a/".into(), "a".into(), config, Arc::default(), reached);
-        link.intake = SourceQuota::alone(32 * MIB, 32 * MIB);
+        link.quota = SourceQuota::alone(32 * MIB, 32 * MIB);
         let (orders, queue) = mpsc::channel(8);
         Self { link, orders, queue }
     }
@@ -45,7 +45,7 @@ impl Bench {
         upstream: impl FnOnce(WebSocketStream<DuplexStream>) -> F,
     ) -> Option<UpstreamError> {
         let (ours, theirs) = duplex(4096);
-        let frames = Frames::new(ours, self.link.config.answer_bytes, self.link.intake.clone());
+        let frames = Frames::new(ours, self.link.config.answer_bytes, self.link.quota.clone());
         let opening = tokio_tungstenite::client_async_with_config("ws://a/", frames, Some(config(12 * MIB)));
         let (opened, accepted) = tokio::join!(opening, accept_async(theirs));
         tokio::spawn(upstream(accepted.unwrap()));
@@ -82,7 +82,7 @@ async fn begin(socket: &mut WebSocketStream<DuplexStream>, bytes: usize) {
 async fn an_upstream_that_is_not_read_for_want_of_room_is_not_silent() {
     let mut bench = Bench::new();
     // The upstream is slow too: its time is over if the time without room counts.
-    let other = bench.link.intake.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
+    let other = bench.link.quota.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
     let answer = bench.ask(false);
     tokio::spawn(async move {
         sleep(LIMIT + Duration::from_secs(2)).await;
@@ -104,7 +104,7 @@ async fn an_upstream_that_is_not_read_for_want_of_room_is_not_silent() {
 #[tokio::test(start_paused = true)]
 async fn batches_without_budget_fail_and_do_not_count_as_failures_of_the_upstream() {
     let mut bench = Bench::new();
-    let _other = bench.link.intake.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
+    let _other = bench.link.quota.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
     let answer = bench.ask(false);
     let error = bench.serve(|mut socket| async move {
         asked(&mut socket).await;
@@ -122,7 +122,7 @@ async fn an_unfinished_message_ends_when_others_want_its_room_and_else_in_time()
         [(true, UpstreamError::NoRoom, 0), (false, UpstreamError::Timeout(LIMIT.as_millis()), 1)]
     {
         let mut bench = Bench::new();
-        let beside = bench.link.intake.beside(32 * MIB);
+        let beside = bench.link.quota.beside(32 * MIB);
         // A batch does not wait for it, so only the length of the message counts.
         let error = bench.serve(|mut socket| async move {
             begin(&mut socket, 2 * MIB).await;
@@ -142,7 +142,7 @@ async fn an_unfinished_message_ends_when_others_want_its_room_and_else_in_time()
         assert_eq!((error, bench.link.failures), (Some(expected), failures));
         let seconds = started.elapsed().as_secs();
         assert!(if wanted { seconds < 10 } else { (20..22).contains(&seconds) }, "{seconds}");
-        assert_eq!(bench.link.intake.taken(), 0);
+        assert_eq!(bench.link.quota.taken(), 0);
     }
 }
 
@@ -174,7 +174,7 @@ async fn the_room_of_a_response_to_a_caller_counts_as_that_of_callers() {
     for is_caller in [false, true] {
         let mut bench = Bench::new();
         // Callers have 24 of 32 MiB.
-        let _others = super::super::with_caller(7.into(), async { bench.link.intake.try_reserve(18 * MIB) })
+        let _others = super::super::with_caller(7.into(), async { bench.link.quota.try_reserve(18 * MIB) })
             .await
             .unwrap();
         let answer = bench.ask(is_caller);
@@ -188,7 +188,7 @@ async fn the_room_of_a_response_to_a_caller_counts_as_that_of_callers() {
             answer = answer => answer.unwrap(),
         };
         assert_eq!(answer.is_err(), is_caller);
-        let taken = bench.link.intake.taken();
+        let taken = bench.link.quota.taken();
         assert_eq!(taken > 18 * MIB, !is_caller, "{taken}");
     }
 }

@@ -29,7 +29,7 @@ pub(super) type UpstreamSocket<S> = WebSocketStream<Frames<S>>;
 pub(super) async fn open(
     url: &str,
     limit: usize,
-    intake: SourceQuota,
+    quota: SourceQuota,
 ) -> Result<(UpstreamSocket<MaybeTlsStream<TcpStream>>, Option<IpAddr>), tungstenite::Error> {
     let request = url.into_client_request()?;
     let mode = uri_mode(request.uri())?;
@@ -38,7 +38,7 @@ pub(super) async fn open(
     let is_tls = matches!(mode, Mode::Tls);
     let usual = if is_tls { 443 } else { 80 };
     let (stream, address) = connect(host, request.uri().port_u16().unwrap_or(usual), is_tls).await?;
-    let frames = Frames::new(stream, limit, intake);
+    let frames = Frames::new(stream, limit, quota);
     let (socket, _) = client_async_with_config(request, frames, Some(config(limit))).await?;
     Ok((socket, address))
 }

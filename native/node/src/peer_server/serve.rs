@@ -131,7 +131,7 @@ struct AddressQuotas(Mutex<BTreeMap<Asker, SourceQuota>>);
 impl AddressQuotas {
     fn of(&self, asker: Asker, limits: &Limits) -> SourceQuota {
         let mut each = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        each.retain(|_, intake| intake.is_used());
+        each.retain(|_, quota| quota.is_used());
         each.entry(asker).or_insert_with(|| SourceQuota::of_served_address(limits, UNREAD_EACH)).clone()
     }
 }
@@ -173,7 +173,7 @@ impl PeerServerState {
             chain: self.chain.clone(),
             answering: self.answering.clone(),
             seen: SeenTransactions::default(),
-            intake: self.intakes.of(peer.asker(), self.identity.limits()),
+            quota: self.intakes.of(peer.asker(), self.identity.limits()),
             peer,
             seat: OnceLock::new(),
         }
@@ -294,7 +294,7 @@ struct ServedPeer {
     chain: SharedChain,
     answering: Arc<ResponseScheduler>,
     seen: SeenTransactions,
-    intake: SourceQuota,
+    quota: SourceQuota,
     peer: CallerId,
     /// Held until the last work for the peer has ended; nothing before the peer has said who it is.
     seat: OnceLock<Arc<Seat>>,
@@ -320,8 +320,8 @@ impl ServedPeer {
 }
 
 impl PeerHandler for ServedPeer {
-    fn intake(&self) -> SourceQuota {
-        self.intake.clone()
+    fn quota(&self) -> SourceQuota {
+        self.quota.clone()
     }
 
     fn pushed(&self, push: Push<'_>) {

@@ -144,7 +144,7 @@ impl PeerAnswers {
         bytes: usize,
         convert: impl FnOnce() -> Result<Box<RawValue>, PeerError> + Send + 'static,
     ) -> Result<ReservedJson, PeerError> {
-        let (text, reserved) = self.node.intake().work(bytes.saturating_mul(COPIES), convert).await?;
+        let (text, reserved) = self.node.quota().work(bytes.saturating_mul(COPIES), convert).await?;
         Ok(trimmed((text?, reserved)))
     }
 
@@ -181,7 +181,7 @@ impl PeerAnswers {
             let storage = paths.iter().map(|(slot, key)| Ok((*slot, path(key)?)));
             Ok::<_, PeerError>((path(&account)?, storage.collect::<Result<Vec<_>, PeerError>>()?))
         };
-        let (walked, _held) = self.node.intake().work(bytes, walk).await?;
+        let (walked, _held) = self.node.quota().work(bytes, walk).await?;
         let (account, storage) = walked?;
         let length = |path: &Vec<Bytes>| path.iter().map(|node| node.len()).fold(0, usize::saturating_add);
         let bytes =
@@ -204,7 +204,7 @@ impl PeerAnswers {
             return shown(&Value::Null);
         };
         let (value, _held) =
-            self.node.intake().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
+            self.node.quota().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
         let value = value.map_err(|_| PeerError::Wrong("a value is missing"))?.unwrap_or_default();
         self.json_on_worker(value.len(), move || text_of(&hex::encode_prefixed(value))).await
     }

@@ -100,7 +100,7 @@ impl PeerBodies {
         let count = count.inspect_err(|_| self.forget(hash))?;
         let room =
             count.saturating_mul(TRANSACTION_BYTES).saturating_add(message.len().saturating_mul(COPIES));
-        if room > self.node.intake().most() {
+        if room > self.node.quota().most() {
             self.forget(hash);
             return Err(PeerError::Wrong("a body is longer than a block can be"));
         }

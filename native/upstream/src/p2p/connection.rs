@@ -73,7 +73,7 @@ const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 /// What a connection's owner does with what the peer sends by itself.
 pub trait PeerHandler: Send + Sync + 'static {
     /// The way in for what the peer sends.
-    fn intake(&self) -> SourceQuota;
+    fn quota(&self) -> SourceQuota;
 
     /// A message without an id came.
     fn pushed(&self, push: Push<'_>);
@@ -443,7 +443,7 @@ impl PeerConnection {
 
     pub(super) async fn say_goodbye(&mut self) {
         // What came in last is read no more.
-        self.unread = ReceiveQuota::new(self.host.intake());
+        self.unread = ReceiveQuota::new(self.host.quota());
         self.session.disconnect(DisconnectReason::Requested);
         let _ = self.write().await;
         let _ = self.stream.shutdown().await;

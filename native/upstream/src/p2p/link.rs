@@ -71,7 +71,7 @@ impl PeerLink {
         let (caller_messages, callers_orders) = mpsc::channel(MAX_ORDERS);
         let (end, ended) = watch::channel(None);
         let minute = MinuteQuota::new(session.limits().sent);
-        let unread = ReceiveQuota::new(host.intake());
+        let unread = ReceiveQuota::new(host.quota());
         let mut connection = PeerConnection {
             stream,
             session,

@@ -312,8 +312,8 @@ impl PeerNode {
     }
 
     /// The way in for what the node sends.
-    pub(super) fn intake(&self) -> &SourceQuota {
-        &self.news.intake
+    pub(super) fn quota(&self) -> &SourceQuota {
+        &self.news.quota
     }
 
     /// What the node said nothing about.
@@ -363,18 +363,18 @@ impl Drop for PeerNode {
 struct PeerAnnouncements {
     best: watch::Sender<Option<BlockRef>>,
     heads: Arc<Notify>,
-    intake: SourceQuota,
+    quota: SourceQuota,
 }
 
 impl PeerAnnouncements {
     fn new(limits: &Limits) -> Self {
-        Self { best: watch::Sender::new(None), heads: Arc::default(), intake: SourceQuota::of_peer(limits) }
+        Self { best: watch::Sender::new(None), heads: Arc::default(), quota: SourceQuota::of_peer(limits) }
     }
 }
 
 impl PeerHandler for PeerAnnouncements {
-    fn intake(&self) -> SourceQuota {
-        self.intake.clone()
+    fn quota(&self) -> SourceQuota {
+        self.quota.clone()
     }
 
     fn pushed(&self, push: Push<'_>) {

@@ -126,7 +126,7 @@ impl Dialled {
 struct Visitor(SourceQuota);
 
 impl PeerHandler for Visitor {
-    fn intake(&self) -> SourceQuota {
+    fn quota(&self) -> SourceQuota {
         self.0.clone()
     }
 
