@@ -68,21 +68,21 @@ fn run(
     if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
         return Err(ParamError::OverrideRefused.into());
     }
-    let mut room = TraceBudget::default();
+    let mut budget = TraceBudget::default();
     let traces = CallBlock::inside(base.clone()).run(view, |context, limits| {
         simulate(context.state, limits, |simulation| {
-            let (room, gas) = (&mut room, SharedGas::new(limits.gas_cap));
-            CallRun { view, context, simulation, room, gas, first_log: 0, script }.all(overrides, calls)
+            let (budget, gas) = (&mut budget, SharedGas::new(limits.gas_cap));
+            CallRun { view, context, simulation, budget, gas, first_log: 0, script }.all(overrides, calls)
         })
     })??;
-    if room.exceeded() { Err(too_large()) } else { Ok(traces) }
+    if budget.exceeded() { Err(too_large()) } else { Ok(traces) }
 }
 
 struct CallRun<'r, 'a> {
     view: &'r dyn View,
     context: &'r CallContext<'r>,
     simulation: &'r mut Simulation<'a>,
-    room: &'r mut TraceBudget,
+    budget: &'r mut TraceBudget,
     gas: SharedGas,
     first_log: usize,
     #[cfg_attr(not(feature = "catalogue"), allow(dead_code, reason = "hosts alone have scripts"))]
@@ -134,7 +134,7 @@ impl CallRun<'_, '_> {
         index: usize,
     ) -> Result<TransactionTrace, CallStop> {
         let sender = call.message.from.unwrap_or_default();
-        let mut tracer = RunTracer::new(&call.tracer, *self.room);
+        let mut tracer = RunTracer::new(&call.tracer, *self.budget);
         let item = IndexedTransaction { index, transaction: &transaction, sender };
         #[cfg_attr(not(feature = "catalogue"), allow(unused_mut, reason = "hosts alone have scripts"))]
         let mut inspector: &mut dyn Inspector = &mut tracer;
@@ -158,7 +158,7 @@ impl CallRun<'_, '_> {
         if let Some(script) = self.script.as_deref_mut() {
             script.end(index, &executed, self.simulation);
         }
-        let trace = tracer.finish((index, self.first_log), &executed, self.room);
+        let trace = tracer.finish((index, self.first_log), &executed, self.budget);
         self.first_log = self.first_log.saturating_add(run.logs.len());
         Ok(trace)
     }

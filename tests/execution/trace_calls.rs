@@ -302,13 +302,13 @@ fn a_trace_above_the_limit_is_reported_as_exceeded() {
     let a = [0x5b, 0x5f, 0x56];
     let case = Case::new(&a, &[]);
     let mut tracer = StepTracer::new(StepOptions::default());
-    tracer.room = TraceBudget::new(10_000);
+    tracer.budget = TraceBudget::new(10_000);
     case.run(&mut tracer);
-    assert!(tracer.room.exceeded());
+    assert!(tracer.budget.exceeded());
     let mut tracer = CallTracer::new(false);
-    tracer.room = TraceBudget::new(10);
+    tracer.budget = TraceBudget::new(10);
     case.run(&mut tracer);
-    assert!(tracer.room.exceeded());
+    assert!(tracer.budget.exceeded());
 }
 
 #[test]
@@ -374,11 +374,11 @@ fn tracers_in_one_run_share_its_space() {
     let a = [call_b(CALL, 0), call_b(CALL, 0)].concat();
     let tracer = |state| Tracer { state, ..Tracer::CALLS };
     let exceeded = |tracer: Tracer, bytes: usize| {
-        let mut room = TraceBudget::new(bytes);
-        let mut running = RunTracer::new(&tracer, room);
+        let mut budget = TraceBudget::new(bytes);
+        let mut running = RunTracer::new(&tracer, budget);
         let outcome = Case::new(&a, &[0x00]).run(&mut running);
-        running.finish((0, 0), &executed(&transaction(), &outcome), &mut room);
-        room.exceeded()
+        running.finish((0, 0), &executed(&transaction(), &outcome), &mut budget);
+        budget.exceeded()
     };
     assert!(!exceeded(tracer(false), 2_000) && exceeded(tracer(false), 1_700));
     assert!(exceeded(tracer(true), 2_000) && !exceeded(tracer(true), 4_000));

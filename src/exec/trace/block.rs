@@ -20,7 +20,7 @@ pub struct BlockTracer {
     running: Option<RunTracer>,
     state: Option<StateTrace>,
     first_log: usize,
-    room: TraceBudget,
+    budget: TraceBudget,
     traces: Vec<TransactionTrace>,
 }
 
@@ -33,14 +33,14 @@ impl BlockTracer {
             running: None,
             state: None,
             first_log: 0,
-            room: TraceBudget::default(),
+            budget: TraceBudget::default(),
             traces: Vec::new(),
         }
     }
 
     /// The traces in block order; `None` if they exceed the size limit.
     pub fn finish(self) -> Option<Vec<TransactionTrace>> {
-        (!self.room.exceeded()).then_some(self.traces)
+        (!self.budget.exceeded()).then_some(self.traces)
     }
 
     fn wants(&self, index: usize) -> bool {
@@ -53,15 +53,15 @@ impl BlockObserver for BlockTracer {
         if !self.wants(index) {
             return None;
         }
-        Some(self.running.insert(RunTracer::new(&self.tracer, self.room)))
+        Some(self.running.insert(RunTracer::new(&self.tracer, self.budget)))
     }
 
     fn watches_state(&self, index: usize) -> bool {
-        self.tracer.state && self.wants(index) && !self.room.exceeded()
+        self.tracer.state && self.wants(index) && !self.budget.exceeded()
     }
 
     fn state(&mut self, _: usize, before: &mut World, after: &mut World, access: &Access) {
-        self.state = Some(between(before, after, &access.keys, &mut self.room));
+        self.state = Some(between(before, after, &access.keys, &mut self.budget));
     }
 
     fn remasc_payment(&mut self, to: Address, value: U256) {
@@ -74,7 +74,7 @@ impl BlockObserver for BlockTracer {
         let first_log = self.first_log;
         self.first_log = first_log.saturating_add(executed.logs.len());
         let Some(running) = self.running.take() else { return };
-        let mut trace = running.finish((index, first_log), executed, &mut self.room);
+        let mut trace = running.finish((index, first_log), executed, &mut self.budget);
         trace.state = self.state.take().or(trace.state);
         self.traces.push(trace);
     }

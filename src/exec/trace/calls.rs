@@ -110,7 +110,7 @@ pub struct CallTracer {
     /// Open calls that are left out, because only the outermost one is wanted.
     left_out: usize,
     /// Remaining space.
-    pub room: TraceBudget,
+    pub budget: TraceBudget,
 }
 
 impl CallTracer {
@@ -139,7 +139,7 @@ impl CallTracer {
     }
 
     fn push(&mut self, action: TraceAction, bytes: usize) -> Option<usize> {
-        if !self.room.take(bytes.saturating_mul(2).saturating_add(NODE_BYTES)) {
+        if !self.budget.take(bytes.saturating_mul(2).saturating_add(NODE_BYTES)) {
             return None;
         }
         let index = self.trace.nodes.len();
@@ -237,7 +237,7 @@ fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
 
 impl Inspector for CallTracer {
     fn wants_steps(&self) -> bool {
-        self.with_logs && !self.room.exceeded()
+        self.with_logs && !self.budget.exceeded()
     }
 
     fn frame(&mut self, start: FrameStart) {
@@ -258,7 +258,7 @@ impl Inspector for CallTracer {
             return;
         }
         let Some(index) = self.open.pop() else { return };
-        if !self.room.take(close.output.len().saturating_mul(2)) {
+        if !self.budget.take(close.output.len().saturating_mul(2)) {
             return;
         }
         if let Some(node) = self.trace.nodes.get_mut(index) {
@@ -282,7 +282,7 @@ impl Inspector for CallTracer {
             return;
         }
         let index = self.log_owner();
-        if self.room.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
+        if self.budget.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
             let entries = self.trace.nodes.len();
             self.trace.logs.push(TracedLog { node: index, entries, log: log.clone() });
         }

@@ -104,25 +104,25 @@ pub struct RunTracer {
     vm: Option<VmTracer>,
     state: Option<StateTrace>,
     /// Space for the state.
-    room: TraceBudget,
+    budget: TraceBudget,
     /// Space that each tracer started with.
     share: TraceBudget,
 }
 
 impl RunTracer {
     /// Traces a run within this space, which the tracers share in equal parts.
-    pub fn new(tracer: &Tracer, room: TraceBudget) -> Self {
+    pub fn new(tracer: &Tracer, budget: TraceBudget) -> Self {
         let Tracer { calls, steps, state, selectors, validation, vm } = *tracer;
         let parts = [calls.is_some(), steps.is_some(), state, selectors, validation.is_some(), vm];
-        let share = room.share(parts.into_iter().filter(|part| *part).count());
+        let share = budget.share(parts.into_iter().filter(|part| *part).count());
         let calls = calls.map(|CallOptions { with_logs, only_top }| {
             let mut tracer = CallTracer::new(with_logs);
-            tracer.room = share;
+            tracer.budget = share;
             if only_top { tracer.only_top() } else { tracer }
         });
         let steps = steps.map(|options| {
             let mut tracer = StepTracer::new(options);
-            tracer.room = share;
+            tracer.budget = share;
             tracer
         });
         Self {
@@ -132,7 +132,7 @@ impl RunTracer {
             validation: validation.map(|ignored| ValidationTracer::new(ignored, share)),
             vm: (HAS_VM_TRACES && vm).then(|| VmTracer::new(share)),
             state: state.then(StateTrace::new),
-            room: share,
+            budget: share,
             share,
         }
     }
@@ -142,25 +142,25 @@ impl RunTracer {
         if HAS_VM_TRACES { self.vm.as_mut() } else { None }
     }
 
-    /// Ends the trace of the transaction at this index of a block with so many logs before, and takes from `room` the
+    /// Ends the trace of the transaction at this index of a block with so many logs before, and takes from `budget` the
     /// space that it used.
     pub fn finish(
         self,
         (index, first_log): (usize, usize),
         executed: &Executed<'_>,
-        room: &mut TraceBudget,
+        budget: &mut TraceBudget,
     ) -> TransactionTrace {
-        let Self { calls, steps, selectors, validation, vm, state, room: left, share } = self;
+        let Self { calls, steps, selectors, validation, vm, state, budget: left, share } = self;
         let with_logs = calls.as_ref().is_some_and(CallTracer::with_logs);
         let lefts = [
-            calls.as_ref().map(|tracer| tracer.room),
-            steps.as_ref().map(|tracer| tracer.room),
-            selectors.as_ref().map(|tracer| tracer.room),
-            validation.as_ref().map(|tracer| tracer.room),
-            vm.as_ref().map(|tracer| tracer.room),
+            calls.as_ref().map(|tracer| tracer.budget),
+            steps.as_ref().map(|tracer| tracer.budget),
+            selectors.as_ref().map(|tracer| tracer.budget),
+            validation.as_ref().map(|tracer| tracer.budget),
+            vm.as_ref().map(|tracer| tracer.budget),
             state.as_ref().map(|_| left),
         ];
-        lefts.into_iter().flatten().for_each(|left| room.spend(share, left));
+        lefts.into_iter().flatten().for_each(|left| budget.spend(share, left));
         TransactionTrace {
             index,
             transaction: executed.transaction.clone(),
@@ -183,8 +183,8 @@ impl Inspector for RunTracer {
     fn wants_steps(&self) -> bool {
         self.calls.as_ref().is_some_and(Inspector::wants_steps)
             || self.steps.as_ref().is_some_and(Inspector::wants_steps)
-            || self.validation.as_ref().is_some_and(|tracer| !tracer.room.exceeded())
-            || HAS_VM_TRACES && self.vm.as_ref().is_some_and(|tracer| !tracer.room.exceeded())
+            || self.validation.as_ref().is_some_and(|tracer| !tracer.budget.exceeded())
+            || HAS_VM_TRACES && self.vm.as_ref().is_some_and(|tracer| !tracer.budget.exceeded())
     }
 
     fn wants_storage(&self) -> bool {
@@ -291,7 +291,7 @@ impl Inspector for RunTracer {
         let bytes = |word: U256| word.to_be_bytes_trimmed_vec().into();
         let cells = words.map(|(slot, before, after)| (slot, (bytes(before), bytes(after)))).collect();
         let account = UsedAccount { before, after, cells };
-        if self.room.take(account.weight()) {
+        if self.budget.take(account.weight()) {
             state.insert(address, account);
         }
     }

@@ -85,7 +85,7 @@ pub struct ScriptTracer {
     running: bool,
     open: Vec<OpenFrame>,
     last: LastStep,
-    room: TraceBudget,
+    budget: TraceBudget,
     traces: Vec<ScriptTrace>,
     failure: Option<ScriptError>,
 }
@@ -107,7 +107,7 @@ impl ScriptTracer {
             running: false,
             open: Vec::new(),
             last: LastStep::default(),
-            room: TraceBudget::default(),
+            budget: TraceBudget::default(),
             traces: Vec::new(),
             failure: None,
         }
@@ -120,7 +120,7 @@ impl ScriptTracer {
     pub fn finish(self) -> Result<Option<Vec<ScriptTrace>>, ScriptError> {
         match self.failure {
             Some(failure) => Err(failure),
-            None => Ok((!self.room.exceeded()).then_some(self.traces)),
+            None => Ok((!self.budget.exceeded()).then_some(self.traces)),
         }
     }
 
@@ -157,7 +157,7 @@ impl ScriptTracer {
             error,
         };
         let Some(trace) = self.tell(|run| run.result(&context, state)) else { return };
-        if self.room.take(trace.get().len()) {
+        if self.budget.take(trace.get().len()) {
             self.traces.push((hash, trace));
         }
     }
@@ -168,7 +168,7 @@ impl ScriptTracer {
 
     /// Whether the script is not asked any more.
     fn is_over(&self) -> bool {
-        self.failure.is_some() || self.room.exceeded()
+        self.failure.is_some() || self.budget.exceeded()
     }
 
     /// Calls the script unless it has failed, and keeps its first error.

@@ -21,13 +21,13 @@ pub(super) struct SelectorTracer {
     /// Whether the run reported a frame.
     framed: bool,
     /// Remaining space.
-    pub(super) room: TraceBudget,
+    pub(super) budget: TraceBudget,
 }
 
 impl SelectorTracer {
     /// Creates a tracer with this space.
-    pub(super) fn new(room: TraceBudget) -> Self {
-        Self { room, ..Self::default() }
+    pub(super) fn new(budget: TraceBudget) -> Self {
+        Self { budget, ..Self::default() }
     }
 
     /// A call or creation starts.
@@ -52,7 +52,7 @@ impl SelectorTracer {
             return;
         };
         let key = (FixedBytes(*selector), rest.len());
-        if !self.counts.contains_key(&key) && !self.room.take(ENTRY_BYTES) {
+        if !self.counts.contains_key(&key) && !self.budget.take(ENTRY_BYTES) {
             return;
         }
         let count = self.counts.entry(key).or_default();

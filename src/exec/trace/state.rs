@@ -49,7 +49,7 @@ pub(super) fn between(
     before: &mut World,
     after: &mut World,
     keys: &BTreeSet<AccessKey>,
-    room: &mut TraceBudget,
+    budget: &mut TraceBudget,
 ) -> StateTrace {
     let mut trace = StateTrace::new();
     for key in keys {
@@ -63,7 +63,7 @@ pub(super) fn between(
             account.cells.insert(*slot, (before.cell(&address, slot), after.cell(&address, slot)));
         }
     }
-    trace.retain(|_, account| room.take(account.weight()));
+    trace.retain(|_, account| budget.take(account.weight()));
     trace
 }
 

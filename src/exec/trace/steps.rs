@@ -113,7 +113,7 @@ pub struct StepTracer {
     /// Used slots of each contract, for [`StepOptions::used_storage`].
     contracts: BTreeMap<Address, Arc<BTreeMap<U256, U256>>>,
     /// Remaining space.
-    pub room: TraceBudget,
+    pub budget: TraceBudget,
 }
 
 impl StepTracer {
@@ -166,7 +166,7 @@ impl StepTracer {
         if storage.get(&slot) != Some(&value) {
             Arc::make_mut(storage).insert(slot, value);
         }
-        if self.options.disable_storage || !self.room.take(storage.len().saturating_mul(SLOT_BYTES)) {
+        if self.options.disable_storage || !self.budget.take(storage.len().saturating_mul(SLOT_BYTES)) {
             return;
         }
         if let Some(step) = self.trace.steps.last_mut() {
@@ -190,13 +190,13 @@ impl StepTracer {
 
 impl Inspector for StepTracer {
     fn wants_steps(&self) -> bool {
-        !self.room.exceeded() && !self.is_full()
+        !self.budget.exceeded() && !self.is_full()
     }
 
     fn wants_storage(&self) -> bool {
         // The storage of the outermost contract is also shown separately.
         let shown = self.open.is_empty() || !self.options.disable_storage;
-        shown && !self.room.exceeded() && !self.options.used_storage
+        shown && !self.budget.exceeded() && !self.options.used_storage
     }
 
     fn frame(&mut self, start: FrameStart) {
@@ -232,7 +232,7 @@ impl Inspector for StepTracer {
             }
             None => Default::default(),
         };
-        if !self.room.take(self.kept_bytes(&step, storage.len())) {
+        if !self.budget.take(self.kept_bytes(&step, storage.len())) {
             return;
         }
         let mut words = step.stack.iter().rev().copied();
@@ -262,7 +262,7 @@ impl Inspector for StepTracer {
     }
 
     fn step_end(&mut self, end: StepEnd<'_>) {
-        if self.room.exceeded() || self.is_full() {
+        if self.budget.exceeded() || self.is_full() {
             return;
         }
         if let Some(step) = self.trace.steps.last_mut() {

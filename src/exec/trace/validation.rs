@@ -106,13 +106,13 @@ pub(super) struct ValidationTracer {
     /// The slot of a running SLOAD whose value is to be kept.
     reading: Option<U256>,
     /// Remaining space.
-    pub(super) room: TraceBudget,
+    pub(super) budget: TraceBudget,
 }
 
 impl ValidationTracer {
     /// Creates a tracer with this space that does not count these opcodes.
-    pub(super) fn new(ignored: OpcodeSet, room: TraceBudget) -> Self {
-        Self { ignored, room, ..Self::default() }
+    pub(super) fn new(ignored: OpcodeSet, budget: TraceBudget) -> Self {
+        Self { ignored, budget, ..Self::default() }
     }
 
     /// A call, creation, or payment starts.
@@ -177,14 +177,14 @@ impl ValidationTracer {
             KECCAK256 => self.keep_hashed(step.memory, slot, word(1).unwrap_or_default()),
             _ => {}
         }
-        self.room.take(added.saturating_mul(ENTRY_BYTES));
+        self.budget.take(added.saturating_mul(ENTRY_BYTES));
     }
 
     /// The instruction reported last has run.
     pub(super) fn step_end(&mut self, end: &StepEnd<'_>) {
         let Some(slot) = self.reading.take().filter(|_| end.failure.is_none()) else { return };
         let (Some(index), Some(value)) = (self.open.last(), end.stack.last()) else { return };
-        if self.room.take(ENTRY_BYTES) {
+        if self.budget.take(ENTRY_BYTES) {
             self.trace.calls.entry(*index).or_default().reads.insert(slot, *value);
         }
     }
@@ -200,7 +200,7 @@ impl ValidationTracer {
         let mut hashed = held.to_vec();
         hashed.resize(len, 0);
         let known = self.trace.hashed.contains(hashed.as_slice());
-        if !known && self.room.take(len.saturating_mul(2).saturating_add(ENTRY_BYTES)) {
+        if !known && self.budget.take(len.saturating_mul(2).saturating_add(ENTRY_BYTES)) {
             self.trace.hashed.insert(hashed.into());
         }
     }

@@ -106,13 +106,13 @@ pub(super) struct VmTracer {
     open: Vec<OpenCall>,
     running: Option<Running>,
     /// Remaining space.
-    pub(super) room: TraceBudget,
+    pub(super) budget: TraceBudget,
 }
 
 impl VmTracer {
     /// Creates a tracer with this space.
-    pub(super) fn new(room: TraceBudget) -> Self {
-        Self { trace: VmTrace { calls: vec![VmCall::default()] }, open: Vec::new(), running: None, room }
+    pub(super) fn new(budget: TraceBudget) -> Self {
+        Self { trace: VmTrace { calls: vec![VmCall::default()] }, open: Vec::new(), running: None, budget }
     }
 
     /// Returns the trace.
@@ -131,7 +131,7 @@ impl VmTracer {
         let mut index = 0;
         if !self.open.is_empty() {
             index = self.trace.calls.len();
-            if self.room.take(CALL_BYTES) {
+            if self.budget.take(CALL_BYTES) {
                 self.trace.calls.push(VmCall::default());
                 if let Some(step) = self.last() {
                     step.inner = Some(index);
@@ -170,8 +170,8 @@ impl VmTracer {
     /// A range of the memory, which is kept if there is space; `None` for one that is empty or not in the memory.
     fn shown_memory(&mut self, (offset, len): MemoryRange, memory: &[u8]) -> Option<(usize, Bytes)> {
         let bytes = memory.get(offset..offset.checked_add(len)?).filter(|bytes| !bytes.is_empty())?;
-        let room = bytes.len().saturating_mul(2).saturating_add(MEMORY_BYTES);
-        self.room.take(room).then(|| (offset, Bytes::copy_from_slice(bytes)))
+        let size = bytes.len().saturating_mul(2).saturating_add(MEMORY_BYTES);
+        self.budget.take(size).then(|| (offset, Bytes::copy_from_slice(bytes)))
     }
 
     /// An instruction is about to run.
@@ -181,20 +181,20 @@ impl VmTracer {
             return;
         };
         if call.steps.is_empty() {
-            if !self.room.take(step.code.len().saturating_mul(2)) {
+            if !self.budget.take(step.code.len().saturating_mul(2)) {
                 return;
             }
             call.code = Bytes::copy_from_slice(step.code);
         }
         let words = pushed(step.opcode).min(step.stack.len().saturating_add(1));
-        if !self.room.take(words.saturating_mul(WORD_BYTES).saturating_add(STEP_BYTES)) {
+        if !self.budget.take(words.saturating_mul(WORD_BYTES).saturating_add(STEP_BYTES)) {
             return;
         }
         call.steps.push(VmStep { pc: step.pc, cost: 0, effect: None, inner: None });
         let word = |below: usize| step.stack.iter().rev().nth(below).copied();
         let stored = if step.opcode == SSTORE { word(0).zip(word(1)) } else { None };
         if stored.is_some() {
-            self.room.take(SLOT_BYTES);
+            self.budget.take(SLOT_BYTES);
         }
         let memory = memory_range(step.opcode, &word);
         self.running = Some(Running { opcode: step.opcode, gas: step.gas, memory, stored });
