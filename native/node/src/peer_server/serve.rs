@@ -87,7 +87,7 @@ struct PeerServerState {
     handshaking: Arc<Seats>,
     ready: Arc<Seats>,
     answering: Arc<ResponseScheduler>,
-    intakes: AddressQuotas,
+    quotas: AddressQuotas,
 }
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedChain, port: u16) {
@@ -100,7 +100,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
         handshaking: Seats::new(HANDSHAKING),
         ready: Seats::new(READY),
         answering: Arc::new(answering),
-        intakes: AddressQuotas::default(),
+        quotas: AddressQuotas::default(),
     });
     // Connections end with the server.
     let mut serving = tokio::task::JoinSet::new();
@@ -124,7 +124,7 @@ async fn accept(listener: TcpListener, identity: Arc<Identity>, chain: SharedCha
     }
 }
 
-/// The ways in of the addresses that are served.
+/// The quotas of the addresses that are served.
 #[derive(Default)]
 struct AddressQuotas(Mutex<BTreeMap<Asker, SourceQuota>>);
 
@@ -173,7 +173,7 @@ impl PeerServerState {
             chain: self.chain.clone(),
             answering: self.answering.clone(),
             seen: SeenTransactions::default(),
-            quota: self.intakes.of(peer.asker(), self.identity.limits()),
+            quota: self.quotas.of(peer.asker(), self.identity.limits()),
             peer,
             seat: OnceLock::new(),
         }
