@@ -192,45 +192,45 @@ impl<'a> RuleInput<'a> {
     }
 }
 
-fn shape(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let header = check.header();
-    if header.shape == check.network.header_shape(header.number) {
+fn shape(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let header = input.header();
+    if header.shape == input.network.header_shape(header.number) {
         return Ok(());
     }
     Err(RuleError::Shape { number: header.number })
 }
 
-fn parent_hash(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    match check.parent {
-        Some((_, expected)) if expected != check.header().parent_hash => {
-            Err(RuleError::ParentHash { expected, found: check.header().parent_hash })
+fn parent_hash(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    match input.parent {
+        Some((_, expected)) if expected != input.header().parent_hash => {
+            Err(RuleError::ParentHash { expected, found: input.header().parent_hash })
         }
         _ => Ok(()),
     }
 }
 
-fn number(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    match check.parent {
-        Some((parent, _)) if parent.number.checked_add(1) != Some(check.header().number) => {
-            Err(RuleError::Number { parent: parent.number, found: check.header().number })
+fn number(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    match input.parent {
+        Some((parent, _)) if parent.number.checked_add(1) != Some(input.header().number) => {
+            Err(RuleError::Number { parent: parent.number, found: input.header().number })
         }
         _ => Ok(()),
     }
 }
 
-fn difficulty_rule(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let Some((parent, _)) = check.parent else { return Ok(()) };
-    let expected = difficulty::expected(check.header(), parent, check.network);
-    let found = check.header().difficulty.value();
+fn difficulty_rule(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let Some((parent, _)) = input.parent else { return Ok(()) };
+    let expected = difficulty::expected(input.header(), parent, input.network);
+    let found = input.header().difficulty.value();
     if expected == found {
         return Ok(());
     }
     Err(RuleError::Difficulty { expected, found })
 }
 
-fn gas_limit_step(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let Some((parent, _)) = check.parent else { return Ok(()) };
-    let (limit, found) = (parent.gas_limit.value(), check.header().gas_limit.value());
+fn gas_limit_step(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let Some((parent, _)) = input.parent else { return Ok(()) };
+    let (limit, found) = (parent.gas_limit.value(), input.header().gas_limit.value());
     // floor(limit * 1023 / 1024) and floor(limit * 1025 / 1024) without leaving 256 bits.
     let (step, rest) = div_rem(limit, GAS_LIMIT_DIVISOR);
     let low = limit.saturating_sub(step).saturating_sub(U256::from(rest != 0));
@@ -241,16 +241,16 @@ fn gas_limit_step(check: &RuleInput<'_>) -> Result<(), RuleError> {
     Err(RuleError::GasLimitStep { low, high, found })
 }
 
-fn gas_limit_minimum(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let found = check.header().gas_limit.value();
+fn gas_limit_minimum(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let found = input.header().gas_limit.value();
     if found >= U256::from(MIN_GAS_LIMIT) {
         return Ok(());
     }
     Err(RuleError::GasLimitMinimum { found })
 }
 
-fn gas_used(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let (used, limit) = (check.header().gas_used, check.header().gas_limit.value());
+fn gas_used(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let (used, limit) = (input.header().gas_used, input.header().gas_limit.value());
     // The reference node keeps the low 64 bits of the limit, as a signed number.
     let [low, ..] = limit.as_limbs();
     if used as i64 >= 0 && used as i64 <= *low as i64 {
@@ -259,12 +259,12 @@ fn gas_used(check: &RuleInput<'_>) -> Result<(), RuleError> {
     Err(RuleError::GasUsed { used, limit })
 }
 
-fn minimum_gas_price(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let Some((parent, _)) = check.parent else { return Ok(()) };
-    if check.header().minimum_gas_price.is_absent() {
+fn minimum_gas_price(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let Some((parent, _)) = input.parent else { return Ok(()) };
+    if input.header().minimum_gas_price.is_absent() {
         return Err(RuleError::MinimumGasPriceAbsent);
     }
-    let (center, found) = (parent.minimum_gas_price.value(), check.header().minimum_gas_price.value());
+    let (center, found) = (parent.minimum_gas_price.value(), input.header().minimum_gas_price.value());
     let (hundredth, _) = div_rem(center, MIN_GAS_PRICE_DIVISOR);
     let step = hundredth.max(U256::from(1));
     let (low, high) = (center.saturating_sub(step), center.saturating_add(step));
@@ -274,16 +274,16 @@ fn minimum_gas_price(check: &RuleInput<'_>) -> Result<(), RuleError> {
     Err(RuleError::MinimumGasPriceStep { low, high, found })
 }
 
-fn extra_data(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let found = check.header().extra_data.len();
+fn extra_data(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let found = input.header().extra_data.len();
     if found <= MAX_EXTRA_DATA {
         return Ok(());
     }
     Err(RuleError::ExtraData { found })
 }
 
-fn edges(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let edges = &check.header().edges;
+fn edges(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let edges = &input.header().edges;
     if edges.len() > EXECUTION_THREADS {
         return Err(RuleError::EdgeCount { found: edges.len() });
     }
@@ -298,9 +298,9 @@ fn edges(check: &RuleInput<'_>) -> Result<(), RuleError> {
     Ok(())
 }
 
-fn future(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let (bound, time) = (check.network.params.future_bound, check.header().timestamp);
-    match check.now {
+fn future(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let (bound, time) = (input.network.params.future_bound, input.header().timestamp);
+    match input.now {
         Some(now) if bound > 0 && time > now.saturating_add(bound) => {
             Err(RuleError::Future { time, now, bound })
         }
@@ -308,38 +308,38 @@ fn future(check: &RuleInput<'_>) -> Result<(), RuleError> {
     }
 }
 
-fn bitcoin_time(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let params = &check.network.params;
-    if params.future_bound == 0 || !check.rules.has(Rule::Rskip179) {
+fn bitcoin_time(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let params = &input.network.params;
+    if params.future_bound == 0 || !input.rules.has(Rule::Rskip179) {
         return Ok(());
     }
     // `work` refuses a field that holds no Bitcoin header.
-    let Some(bitcoin) = BitcoinHeader::first_of(&check.header().bitcoin_header) else { return Ok(()) };
-    let wide = check.rules.has(Rule::Rskip297);
+    let Some(bitcoin) = BitcoinHeader::first_of(&input.header().bitcoin_header) else { return Ok(()) };
+    let wide = input.rules.has(Rule::Rskip297);
     let bound = if wide { params.btc_time_bound_rskip297 } else { params.btc_time_bound };
-    let (time, bitcoin) = (check.header().timestamp, bitcoin.time());
+    let (time, bitcoin) = (input.header().timestamp, bitcoin.time());
     if time.abs_diff(u64::from(bitcoin)) < bound {
         return Ok(());
     }
     Err(RuleError::BitcoinTime { time, bitcoin, bound })
 }
 
-fn after_parent(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    let time = check.header().timestamp;
-    match check.parent {
-        Some((parent, _)) if check.network.params.future_bound > 0 && time <= parent.timestamp => {
+fn after_parent(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    let time = input.header().timestamp;
+    match input.parent {
+        Some((parent, _)) if input.network.params.future_bound > 0 && time <= parent.timestamp => {
             Err(RuleError::NotAfterParent { time, parent: parent.timestamp })
         }
         _ => Ok(()),
     }
 }
 
-fn fork_detection(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    check.compare_fork_detection().map(|_| ())
+fn fork_detection(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    input.compare_fork_detection().map(|_| ())
 }
 
-fn work(check: &RuleInput<'_>) -> Result<(), RuleError> {
-    verify_with_hash(check.header(), check.candidate.mining_hash(), check.network, check.rules)?;
+fn work(input: &RuleInput<'_>) -> Result<(), RuleError> {
+    verify_with_hash(input.header(), input.candidate.mining_hash(), input.network, input.rules)?;
     Ok(())
 }
 

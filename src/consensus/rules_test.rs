@@ -24,9 +24,9 @@ fn parent(network: &Network) -> SealedHeader {
 
 fn broken(network: &Network, parent: &SealedHeader, header: SealedHeader, uncle: bool) -> Vec<RuleError> {
     let candidate = HeaderCandidate::from(header);
-    let mut check = RuleInput::new(&candidate, network, None);
-    check.parent = Some((parent, parent.hash()));
-    if uncle { check.broken_uncle_rules() } else { check.broken_block_rules() }
+    let mut input = RuleInput::new(&candidate, network, None);
+    input.parent = Some((parent, parent.hash()));
+    if uncle { input.broken_uncle_rules() } else { input.broken_block_rules() }
 }
 
 /// Applies `change` to a valid child and returns the only rule that it breaks.

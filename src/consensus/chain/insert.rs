@@ -90,8 +90,8 @@ impl HeaderChain {
         number: u64,
         now: Option<u64>,
     ) -> Result<ChainEntry, ChainError> {
-        self.check_by(candidate, number, now, |check| {
-            check.block().map(|(seal, fork_detection)| (Origin::Mined(seal), fork_detection))
+        self.check_by(candidate, number, now, |input| {
+            input.block().map(|(seal, fork_detection)| (Origin::Mined(seal), fork_detection))
         })
     }
 
@@ -114,12 +114,12 @@ impl HeaderChain {
             return Err(ChainError::BelowBase { number, base: self.view.base.number });
         }
         let uncles = self.stated_uncles(parent);
-        let mut check = RuleInput::new(&candidate, network, now);
-        check.parent = Some((parent.header.header(), parent.hash()));
-        check.fork = Some((&parent.context, uncles));
+        let mut input = RuleInput::new(&candidate, network, now);
+        input.parent = Some((parent.header.header(), parent.hash()));
+        input.fork = Some((&parent.context, uncles));
         let hash = candidate.header().hash();
         let (origin, fork_detection) =
-            judge(&check).map_err(|rule| ChainError::Rule { number, hash, rule })?;
+            judge(&input).map_err(|rule| ChainError::Rule { number, hash, rule })?;
         let header = VerifiedHeader::shared(candidate.into_shared(), origin, fork_detection);
         Ok(self.child_entry(parent, header))
     }

@@ -279,10 +279,10 @@ impl HeaderChain {
         }
         if lowest.number == self.view.base.number {
             let base = HeaderCandidate::from(lowest.sealed().clone());
-            let mut check = RuleInput::new(&base, &self.view.network, None);
-            check.parent = Some((verified.header(), hash));
+            let mut input = RuleInput::new(&base, &self.view.network, None);
+            input.parent = Some((verified.header(), hash));
             let broken = |rule| ChainError::Rule { number: lowest.number, hash: child, rule };
-            check.linked().map_err(broken)?;
+            input.linked().map_err(broken)?;
         }
         self.view.entries.insert(hash, Arc::new(ChainEntry::unchecked(verified.clone())));
         self.view.canonical.insert(number, hash);

@@ -85,11 +85,11 @@ impl ChainView {
         let parent = family.parent_of(index, uncle)?;
         family.check_unused(index, uncle)?;
         let candidate = HeaderCandidate::from(uncle.clone());
-        let mut check = RuleInput::new(&candidate, &self.network, now);
-        check.parent = Some((parent.header.header(), parent.hash()));
+        let mut input = RuleInput::new(&candidate, &self.network, now);
+        input.parent = Some((parent.header.header(), parent.hash()));
         let stated = self.stated_uncles(parent);
-        check.fork = Some((&parent.context, stated));
-        check.uncle().map(|_| ()).map_err(|rule| UncleError::Rule { index, rule })
+        input.fork = Some((&parent.context, stated));
+        input.uncle().map(|_| ()).map_err(|rule| UncleError::Rule { index, rule })
     }
 }
 
