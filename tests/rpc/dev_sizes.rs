@@ -106,10 +106,10 @@ fn a_subscription_gets_many_logs_in_several_polls() {
     let (mut filters, mut told) = (Filters::new(B256::ZERO), Vec::new());
     // Leaves out the logs of REMASC.
     let filter = LogFilter { addresses: vec![NOBODY.parse().unwrap()], topics: Vec::new() };
-    let watch = FilterSpec::Logs { filter, from: 0, to: None };
+    let spec = FilterSpec::Logs { filter, from: 0, to: None };
     let id = {
         let snapshot = dev.client.snapshot();
-        let made = filters.subscribe(watch, &*snapshot.view(0, &|| false), 0).unwrap();
+        let made = filters.subscribe(spec, &*snapshot.view(0, &|| false), 0).unwrap();
         made.unwrap()
     };
     for _ in 0..20 {

@@ -240,9 +240,9 @@ fn a_log_filter_removes_and_adds_logs_in_a_reorganisation() {
     let Some(all) = Branches::load() else { return };
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
-    let watch = |from, to| FilterSpec::Logs { filter: LogFilter::default(), from, to };
-    let id = filters.install(watch(668, None), &all.main(667), 0).unwrap().unwrap();
-    let short = filters.install(watch(668, Some(670)), &all.main(667), 0).unwrap().unwrap();
+    let spec = |from, to| FilterSpec::Logs { filter: LogFilter::default(), from, to };
+    let id = filters.install(spec(668, None), &all.main(667), 0).unwrap().unwrap();
+    let short = filters.install(spec(668, Some(670)), &all.main(667), 0).unwrap().unwrap();
     let first = marks(filters.poll(id, &side, 1).unwrap().unwrap());
     assert!(first.iter().all(|(_, removed)| !removed) && first.last().unwrap().0 == 673, "{first:?}");
     assert!(marks(filters.poll(short, &side, 1).unwrap().unwrap()).iter().all(|(number, _)| *number <= 670));
@@ -269,8 +269,8 @@ fn a_log_filter_selects_addresses_and_blocks() {
     let filter = LogFilter { addresses: vec![remasc], topics: vec![] };
     let mut filters = Filters::new(B256::ZERO);
     let main = all.main(674);
-    let watch = FilterSpec::Logs { filter: filter.clone(), from: 672, to: None };
-    let id = filters.install(watch, &main, 0).unwrap().unwrap();
+    let spec = FilterSpec::Logs { filter: filter.clone(), from: 672, to: None };
+    let id = filters.install(spec, &main, 0).unwrap().unwrap();
     let Some(FilterChanges::Logs(logs)) = filters.poll(id, &main, 0).unwrap() else { panic!("no logs") };
     assert!(!logs.is_empty() && logs.iter().all(|(log, _)| log.log.address == remasc));
     let by_hash = FilterSpec::BlockLogs { filter, block: deep_branch(&all) };
@@ -312,8 +312,8 @@ fn a_subscription_reports_only_later_blocks() {
     let Some(all) = Branches::load() else { return };
     let (before, side, main) = (all.main(671), all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::ZERO);
-    let watch = FilterSpec::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
-    let logs = filters.subscribe(watch, &before, 0).unwrap().unwrap();
+    let spec = FilterSpec::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
+    let logs = filters.subscribe(spec, &before, 0).unwrap().unwrap();
     let heads = filters.subscribe(FilterSpec::Heads, &before, 0).unwrap().unwrap();
     assert!(
         marks(filters.poll(logs, &before, 1).unwrap().unwrap()).is_empty(),

@@ -24,7 +24,7 @@ pub struct ExportedFilter {
     /// Whether there was no poll yet.
     pub fresh: bool,
     /// What it watches.
-    pub watch: FilterSpec,
+    pub spec: FilterSpec,
     /// The blocks that it has reported last, oldest first.
     pub reported: Vec<ReportedBlock>,
     /// The pending transactions that it is to report, oldest first.
@@ -32,13 +32,13 @@ pub struct ExportedFilter {
 }
 
 impl ExportedFilter {
-    fn of(open: &InstalledFilter) -> Option<Self> {
+    fn of(filter: &InstalledFilter) -> Option<Self> {
         let reported = |reported_to: &ReportedUpTo| match reported_to {
             #[cfg(feature = "local")]
             ReportedUpTo::Events(_) => Vec::new(),
             ReportedUpTo::Blocks(ReportedBlocks(blocks)) => blocks.clone(),
         };
-        let (watch, reported, pending) = match &open.kind {
+        let (spec, reported, pending) = match &filter.kind {
             FilterKind::Logs(Logs { filter, from, to, reported_to }) => (
                 FilterSpec::Logs { filter: filter.clone(), from: *from, to: *to },
                 reported(reported_to),
@@ -53,12 +53,19 @@ impl ExportedFilter {
             FilterKind::Pending(pending) => (FilterSpec::Pending, Vec::new(), pending.waiting.clone()),
             FilterKind::Blocks(_) | FilterKind::Syncing(_) => return None,
         };
-        Some(Self { asker: open.asker, rights: open.rights, fresh: open.fresh, watch, reported, pending })
+        Some(Self {
+            asker: filter.asker,
+            rights: filter.rights,
+            fresh: filter.fresh,
+            spec,
+            reported,
+            pending,
+        })
     }
 
-    fn open(mut self, id: u128, now: u64) -> Option<InstalledFilter> {
+    fn filter(mut self, id: u128, now: u64) -> Option<InstalledFilter> {
         let reported_to = ReportedUpTo::Blocks(ReportedBlocks(self.reported));
-        let kind = match self.watch {
+        let kind = match self.spec {
             FilterSpec::Logs { filter, from, to } => FilterKind::Logs(Logs { filter, from, to, reported_to }),
             FilterSpec::BlockLogs { filter, block } => FilterKind::BlockLogs(BlockLogs { filter, block }),
             FilterSpec::Blocks => FilterKind::Blocks(Blocks { with_headers: false, reported_to }),
@@ -69,7 +76,7 @@ impl ExportedFilter {
             }),
             FilterSpec::Heads | FilterSpec::Syncing => return None,
         };
-        let mut open = InstalledFilter {
+        let mut filter = InstalledFilter {
             id,
             kind,
             fresh: self.fresh,
@@ -79,8 +86,8 @@ impl ExportedFilter {
             rights: self.rights,
             bytes: 0,
         };
-        open.update_bytes();
-        Some(open)
+        filter.update_bytes();
+        Some(filter)
     }
 }
 
@@ -88,8 +95,8 @@ impl Filters {
     /// A filter for another host. It stays here, too, until [`Self::forget`]. `None` if it does not exist, or if it is a
     /// subscription, which stays with its connection.
     pub fn export(&self, id: u128) -> Option<ExportedFilter> {
-        let open = self.open.iter().find(|open| open.id == id && open.subscription.is_none())?;
-        ExportedFilter::of(open)
+        let filter = self.installed.iter().find(|filter| filter.id == id && filter.subscription.is_none())?;
+        ExportedFilter::of(filter)
     }
 
     /// Takes over a filter from another host, in place of what was known of it here, as if it had been polled at `now`
@@ -97,14 +104,14 @@ impl Filters {
     /// room, or if it watches what only subscriptions do, it does not exist here.
     pub fn import(&mut self, id: u128, filter: ExportedFilter, now: u64) {
         self.forget(id);
-        let Some(open) = filter.open(id, now) else { return };
-        if make_room(&mut self.open, open.asker, 1, open.bytes).is_ok() {
-            self.open.push(open);
+        let Some(filter) = filter.filter(id, now) else { return };
+        if make_room(&mut self.installed, filter.asker, 1, filter.bytes).is_ok() {
+            self.installed.push(filter);
         }
     }
 
     /// Removes what this host knows of a filter, because another host may answer its next poll.
     pub fn forget(&mut self, id: u128) {
-        self.open.retain(|open| open.id != id || open.subscription.is_some());
+        self.installed.retain(|filter| filter.id != id || filter.subscription.is_some());
     }
 }

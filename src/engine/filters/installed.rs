@@ -33,12 +33,12 @@ pub struct Owner {
 }
 
 impl Owner {
-    pub(super) fn owns(&self, open: &InstalledFilter) -> bool {
+    pub(super) fn owns(&self, filter: &InstalledFilter) -> bool {
         // A page without an origin of its own may poll over several connections. Nobody else can guess the id.
-        let nameless = [open.asker, self.asker].iter().all(Asker::has_opaque_origin);
-        let asker = open.asker == self.asker || nameless && open.asker.number == self.asker.number;
-        let same = asker && open.rights == self.rights;
-        same || !(open.asker.is_isolated() || self.asker.is_isolated())
+        let nameless = [filter.asker, self.asker].iter().all(Asker::has_opaque_origin);
+        let asker = filter.asker == self.asker || nameless && filter.asker.number == self.asker.number;
+        let same = asker && filter.rights == self.rights;
+        same || !(filter.asker.is_isolated() || self.asker.is_isolated())
     }
 }
 
@@ -63,15 +63,15 @@ impl InstalledFilter {
     /// A filter that is installed at `now` (seconds since 1970), or a subscription of its owner's connection.
     pub(super) fn new(
         id: u128,
-        watch: FilterSpec,
+        spec: FilterSpec,
         is_subscription: bool,
         owner: Owner,
         view: &dyn View,
         now: u64,
     ) -> ViewResult<Self> {
-        let mut open = Self {
+        let mut filter = Self {
             id,
-            kind: FilterKind::new(watch, view)?,
+            kind: FilterKind::new(spec, view)?,
             fresh: !is_subscription,
             polled: now,
             subscription: is_subscription.then_some(owner.connection),
@@ -79,8 +79,8 @@ impl InstalledFilter {
             rights: owner.rights,
             bytes: 0,
         };
-        open.update_bytes();
-        Ok(open)
+        filter.update_bytes();
+        Ok(filter)
     }
 
     /// Whether the filter is still kept at `now` (seconds since 1970).

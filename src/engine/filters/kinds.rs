@@ -277,8 +277,8 @@ pub(super) enum FilterKind {
 
 impl FilterKind {
     /// A filter that has reported nothing yet.
-    pub(super) fn new(watch: FilterSpec, view: &dyn View) -> ViewResult<Self> {
-        Ok(match watch {
+    pub(super) fn new(spec: FilterSpec, view: &dyn View) -> ViewResult<Self> {
+        Ok(match spec {
             FilterSpec::Logs { filter, from, to } => {
                 Self::Logs(Logs { filter, from, to, reported_to: ReportedUpTo::new(view)? })
             }

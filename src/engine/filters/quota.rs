@@ -55,7 +55,7 @@ impl FilterUsage {
 /// # Errors
 /// They are more than the asker's part.
 pub(super) fn make_room(
-    open: &mut Vec<InstalledFilter>,
+    installed: &mut Vec<InstalledFilter>,
     asker: Asker,
     count: usize,
     bytes: usize,
@@ -63,7 +63,7 @@ pub(super) fn make_room(
     let (asker, new) = (asker.quota_owner(), FilterUsage { count, bytes });
     loop {
         let mut sums = BTreeMap::<Asker, FilterUsage>::new();
-        for one in &*open {
+        for one in &*installed {
             let sum = FilterUsage { count: 1, bytes: one.bytes };
             sums.entry(one.asker.quota_owner()).or_default().add(sum);
         }
@@ -74,9 +74,9 @@ pub(super) fn make_room(
         if count > 0 && loser == asker {
             return Err(limit);
         }
-        let own = open.iter().enumerate().filter(|(_, one)| one.asker.quota_owner() == loser);
-        let Some((place, _)) = own.min_by_key(|(_, one)| one.polled) else { return Err(limit) };
-        open.remove(place);
+        let own = installed.iter().enumerate().filter(|(_, one)| one.asker.quota_owner() == loser);
+        let Some((index, _)) = own.min_by_key(|(_, one)| one.polled) else { return Err(limit) };
+        installed.remove(index);
     }
 }
 

@@ -31,7 +31,7 @@ const FEW_EVENTS: u64 = 64;
 pub struct Filters {
     secret: B256,
     made: u64,
-    pub(super) open: Vec<InstalledFilter>,
+    pub(super) installed: Vec<InstalledFilter>,
     /// The owner of filters that are installed now.
     owner: Owner,
     /// The place of the filter that was found last.
@@ -41,7 +41,7 @@ pub struct Filters {
 impl Filters {
     /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
     pub fn new(secret: B256) -> Self {
-        Self { secret, made: 0, open: Vec::new(), owner: Owner::default(), last: 0 }
+        Self { secret, made: 0, installed: Vec::new(), owner: Owner::default(), last: 0 }
     }
 
     /// Sets the owner of filters that are installed from now on. If there are too many filters, the caller with the
@@ -58,9 +58,10 @@ impl Filters {
 
     /// Whether the owner's connection may make another subscription at `now` (seconds since 1970).
     pub fn may_subscribe(&self, now: u64) -> bool {
-        let own =
-            |open: &&InstalledFilter| open.subscription == Some(self.owner.connection) && open.is_alive(now);
-        self.open.iter().filter(own).count() < self.owner.subscriptions
+        let own = |installed: &&InstalledFilter| {
+            installed.subscription == Some(self.owner.connection) && installed.is_alive(now)
+        };
+        self.installed.iter().filter(own).count() < self.owner.subscriptions
     }
 
     /// Ends a subscription of the owner's connection; `false` if it has none with this id.
@@ -70,17 +71,17 @@ impl Filters {
 
     /// Ends all subscriptions of a connection.
     pub fn close(&mut self, connection: u64) {
-        self.open.retain(|open| open.subscription != Some(connection));
+        self.installed.retain(|installed| installed.subscription != Some(connection));
     }
 
     /// The number of filters and subscriptions.
     pub fn len(&self) -> usize {
-        self.open.len()
+        self.installed.len()
     }
 
     /// Whether there are no filters or subscriptions.
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.installed.is_empty()
     }
 
     /// Installs a filter at `now` (seconds since 1970). Returns its id, or the limit that leaves no room for it.
@@ -89,11 +90,11 @@ impl Filters {
     /// As the look-ups of the view.
     pub fn install(
         &mut self,
-        watch: FilterSpec,
+        spec: FilterSpec,
         view: &dyn View,
         now: u64,
     ) -> ViewResult<Result<u128, FilterLimit>> {
-        self.add(watch, view, now, false)
+        self.add(spec, view, now, false)
     }
 
     /// As [`Self::install`], for a subscription. It reports only later events, whatever the start of its range.
@@ -102,32 +103,32 @@ impl Filters {
     /// As the look-ups of the view.
     pub fn subscribe(
         &mut self,
-        watch: FilterSpec,
+        spec: FilterSpec,
         view: &dyn View,
         now: u64,
     ) -> ViewResult<Result<u128, FilterLimit>> {
-        let watch = match watch {
+        let spec = match spec {
             FilterSpec::Logs { filter, .. } | FilterSpec::BlockLogs { filter, .. } => {
                 FilterSpec::Logs { filter, from: 0, to: None }
             }
             other => other,
         };
-        self.add(watch, view, now, true)
+        self.add(spec, view, now, true)
     }
 
     fn add(
         &mut self,
-        watch: FilterSpec,
+        spec: FilterSpec,
         view: &dyn View,
         now: u64,
         is_subscription: bool,
     ) -> ViewResult<Result<u128, FilterLimit>> {
-        self.open.retain(|open| open.is_alive(now));
+        self.installed.retain(|installed| installed.is_alive(now));
         let id = self.next_id();
-        let made = InstalledFilter::new(id, watch, is_subscription, self.owner, view, now)?;
-        let room = make_room(&mut self.open, made.asker, 1, made.bytes);
+        let made = InstalledFilter::new(id, spec, is_subscription, self.owner, view, now)?;
+        let room = make_room(&mut self.installed, made.asker, 1, made.bytes);
         Ok(room.map(|()| {
-            self.open.push(made);
+            self.installed.push(made);
             id
         }))
     }
@@ -148,26 +149,28 @@ impl Filters {
 
     /// Removes a filter. With a connection, it must be a subscription of that connection.
     fn remove(&mut self, id: u128, connection: Option<u64>) -> bool {
-        let (before, owner) = (self.open.len(), self.owner);
-        self.open.retain(|open| {
-            let other = connection.is_some() && open.subscription != connection;
-            open.id != id || other || !owner.owns(open)
+        let (before, owner) = (self.installed.len(), self.owner);
+        self.installed.retain(|installed| {
+            let other = connection.is_some() && installed.subscription != connection;
+            installed.id != id || other || !owner.owns(installed)
         });
-        self.open.len() < before
+        self.installed.len() < before
     }
 
     fn alive(&mut self, id: u128, now: u64) -> Option<&mut InstalledFilter> {
         let owner = self.owner;
-        let is_wanted = |open: &InstalledFilter| open.id == id && open.is_alive(now) && owner.owns(open);
+        let is_wanted = |installed: &InstalledFilter| {
+            installed.id == id && installed.is_alive(now) && owner.owns(installed)
+        };
         // Servers poll subscriptions in the order in which they were made, so the next one is near the last one.
-        let first = self.last.min(self.open.len());
-        let later = self.open.iter().skip(first).position(is_wanted);
+        let first = self.last.min(self.installed.len());
+        let later = self.installed.iter().skip(first).position(is_wanted);
         let index = match later {
             Some(later) => first.saturating_add(later),
-            None => self.open.iter().position(is_wanted)?,
+            None => self.installed.iter().position(is_wanted)?,
         };
         self.last = index;
-        self.open.get_mut(index)
+        self.installed.get_mut(index)
     }
 
     /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter
@@ -178,20 +181,20 @@ impl Filters {
     /// # Errors
     /// As the look-ups of the view.
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<FilterChanges>, RangeStop> {
-        let Some(open) = self.alive(id, now) else { return Ok(None) };
-        if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
+        let Some(installed) = self.alive(id, now) else { return Ok(None) };
+        if (1..=OVERTAKEN).contains(&installed.polled.saturating_sub(now)) {
             return Ok(Some(FilterChanges::Hashes(Vec::new())));
         }
-        let Some(changes) = open.changes(view)? else {
+        let Some(changes) = installed.changes(view)? else {
             self.remove(id, None);
             return Ok(None);
         };
-        open.fresh = false;
-        open.polled = now;
-        let before = open.bytes;
-        open.update_bytes();
-        if open.bytes > before {
-            let _ = make_room(&mut self.open, Asker::default(), 0, 0);
+        installed.fresh = false;
+        installed.polled = now;
+        let before = installed.bytes;
+        installed.update_bytes();
+        if installed.bytes > before {
+            let _ = make_room(&mut self.installed, Asker::default(), 0, 0);
         }
         Ok(Some(changes))
     }
@@ -206,11 +209,11 @@ impl Filters {
         view: &dyn View,
         now: u64,
     ) -> Result<Option<Vec<FoundLog>>, RangeStop> {
-        let Some(open) = self.alive(id, now) else { return Ok(None) };
+        let Some(installed) = self.alive(id, now) else { return Ok(None) };
         // Subscriptions have no range to return the logs of.
-        let logs = if open.subscription.is_none() { open.kind.all_logs(view)? } else { None };
+        let logs = if installed.subscription.is_none() { installed.kind.all_logs(view)? } else { None };
         if logs.is_some() {
-            open.polled = now;
+            installed.polled = now;
         }
         Ok(logs)
     }
@@ -219,28 +222,31 @@ impl Filters {
     /// 64 events are new. A filter that does not exist counts as such.
     #[cfg(feature = "local")]
     pub fn poll_is_short(&mut self, id: u128, view: &dyn View, now: u64) -> bool {
-        let Some(open) = self.alive(id, now) else { return true };
-        let ahead = view.events().and_then(|events| open.kind.events_ahead(events));
+        let Some(installed) = self.alive(id, now) else { return true };
+        let ahead = view.events().and_then(|events| installed.kind.events_ahead(events));
         ahead.is_some_and(|ahead| ahead <= FEW_EVENTS)
     }
 
     /// Notes that an asker has sent a transaction to the pool of the upstreams. Its own filters report it.
     #[cfg(feature = "light")]
     pub fn pending(&mut self, transaction: B256, asker: Asker) {
-        self.pending_where(transaction, |open| open.asker == asker);
+        self.pending_where(transaction, |installed| installed.asker == asker);
     }
 
     /// As [`Self::pending`], for subscriptions alone, of the asker that other hosts name so ([`Asker::shared_id`]).
     #[cfg(feature = "light")]
     pub fn pending_for_subscriptions(&mut self, transaction: B256, asker: u64) {
-        self.pending_where(transaction, |open| {
-            open.asker.shared_id() == asker && open.subscription.is_some()
+        self.pending_where(transaction, |installed| {
+            installed.asker.shared_id() == asker && installed.subscription.is_some()
         });
     }
 
     #[cfg(feature = "light")]
     fn pending_where(&mut self, transaction: B256, is_told: impl Fn(&InstalledFilter) -> bool) {
-        self.open.iter_mut().filter(|open| is_told(open)).for_each(|open| open.add_pending(transaction));
-        let _ = make_room(&mut self.open, Asker::default(), 0, 0);
+        self.installed
+            .iter_mut()
+            .filter(|installed| is_told(installed))
+            .for_each(|installed| installed.add_pending(transaction));
+        let _ = make_room(&mut self.installed, Asker::default(), 0, 0);
     }
 }

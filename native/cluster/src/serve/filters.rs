@@ -372,7 +372,7 @@ mod tests {
                 asker,
                 rights: 0,
                 fresh: false,
-                watch: rootlight::engine::FilterSpec::Pending,
+                spec: rootlight::engine::FilterSpec::Pending,
                 reported: Vec::new(),
                 pending: vec![hash(1)],
             };

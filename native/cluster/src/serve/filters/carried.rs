@@ -24,14 +24,14 @@ struct Carried {
     page: u128,
     rights: u64,
     fresh: bool,
-    watch: CarriedWatch,
+    watch: CarriedSpec,
     trail: Vec<CarriedBlock>,
     pending: Vec<B256>,
 }
 
 /// The selection of a filter. Subscriptions are not carried.
 #[derive(Serialize, Deserialize)]
-enum CarriedWatch {
+enum CarriedSpec {
     Logs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, from: u64, to: Option<u64> },
     BlockLogs { addresses: Vec<Address>, topics: Vec<Vec<B256>>, block: B256 },
     Blocks,
@@ -63,7 +63,7 @@ pub(super) fn to_bytes(filter: ExportedFilter) -> Option<Vec<u8>> {
         page: filter.asker.page,
         rights: filter.rights,
         fresh: filter.fresh,
-        watch: CarriedWatch::of(filter.watch)?,
+        watch: CarriedSpec::of(filter.spec)?,
         trail: filter.reported.into_iter().map(CarriedBlock::from).collect(),
         pending: filter.pending,
     };
@@ -83,15 +83,15 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<ExportedFilter, CarriedError> {
         asker: Asker { number: carried.asker, page: carried.page },
         rights: carried.rights,
         fresh: carried.fresh,
-        watch: carried.watch.into(),
+        spec: carried.watch.into(),
         reported: carried.trail.into_iter().map(ReportedBlock::from).collect(),
         pending: carried.pending,
     })
 }
 
-impl CarriedWatch {
-    fn of(watch: FilterSpec) -> Option<Self> {
-        Some(match watch {
+impl CarriedSpec {
+    fn of(spec: FilterSpec) -> Option<Self> {
+        Some(match spec {
             FilterSpec::Logs { filter: LogFilter { addresses, topics }, from, to } => {
                 Self::Logs { addresses, topics, from, to }
             }
@@ -105,17 +105,17 @@ impl CarriedWatch {
     }
 }
 
-impl From<CarriedWatch> for FilterSpec {
-    fn from(watch: CarriedWatch) -> Self {
-        match watch {
-            CarriedWatch::Logs { addresses, topics, from, to } => {
+impl From<CarriedSpec> for FilterSpec {
+    fn from(spec: CarriedSpec) -> Self {
+        match spec {
+            CarriedSpec::Logs { addresses, topics, from, to } => {
                 Self::Logs { filter: LogFilter { addresses, topics }, from, to }
             }
-            CarriedWatch::BlockLogs { addresses, topics, block } => {
+            CarriedSpec::BlockLogs { addresses, topics, block } => {
                 Self::BlockLogs { filter: LogFilter { addresses, topics }, block }
             }
-            CarriedWatch::Blocks => Self::Blocks,
-            CarriedWatch::Pending => Self::Pending,
+            CarriedSpec::Blocks => Self::Blocks,
+            CarriedSpec::Pending => Self::Pending,
         }
     }
 }
@@ -186,13 +186,13 @@ mod tests {
             (FilterSpec::Blocks, told(), Vec::new()),
             (FilterSpec::Pending, Vec::new(), vec![hash(0xe1), hash(0xe2)]),
         ]
-        .map(|(watch, reported, pending)| {
+        .map(|(spec, reported, pending)| {
             id += 1;
             ExportedFilter {
                 asker: Asker { number: (1 << 32) + id, page: u128::from(id % 3) << 100 },
                 rights: id * 1_000_000_007,
                 fresh: id % 2 == 0,
-                watch,
+                spec,
                 reported,
                 pending,
             }
