@@ -113,12 +113,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn questions_beyond_the_limit_are_refused_at_once() {
-        let admission = QueryLimiter::new(2, 1, LIMIT, true);
-        let hanging = async { tokio::join!(admission.ask(hang()), admission.ask(hang())) };
+        let limiter = QueryLimiter::new(2, 1, LIMIT, true);
+        let hanging = async { tokio::join!(limiter.ask(hang()), limiter.ask(hang())) };
         let third = async {
             tokio::task::yield_now().await;
             let started = Instant::now();
-            (admission.ask(ok()).await, started.elapsed())
+            (limiter.ask(ok()).await, started.elapsed())
         };
         let ((first, second), (third, waited)) = tokio::join!(hanging, third);
         assert!(matches!((first, second), (Err(NoAnswer::Slow(1_000)), Err(NoAnswer::Slow(1_000)))));
@@ -127,9 +127,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_leaves_half_of_the_questions_to_others() {
-        let admission = QueryLimiter::new(4, 1, LIMIT, false);
-        let of = |caller: u64| with_caller(caller.into(), admission.ask(ok()));
-        let full = async { tokio::join!(admission.ask(hang()), admission.ask(hang())) };
+        let limiter = QueryLimiter::new(4, 1, LIMIT, false);
+        let of = |caller: u64| with_caller(caller.into(), limiter.ask(ok()));
+        let full = async { tokio::join!(limiter.ask(hang()), limiter.ask(hang())) };
         let others = async {
             tokio::task::yield_now().await;
             assert!(matches!(of(1).await, Err(NoAnswer::Busy)), "a third question of the same caller");
@@ -138,7 +138,7 @@ mod tests {
         };
         let ((first, second), ()) = tokio::join!(with_caller(1.into(), full), others);
         assert!(first.is_err() && second.is_err());
-        let again = [1, 1, 1].map(|caller: u64| admission.callers.try_acquire(Some(caller.into())));
+        let again = [1, 1, 1].map(|caller: u64| limiter.callers.try_acquire(Some(caller.into())));
         assert_eq!(again.each_ref().map(Option::is_some), [true, true, false], "both places are free again");
         drop(again);
         assert!(matches!(of(1).await, Ok(1)));
@@ -147,21 +147,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_database_that_is_too_slow_for_brief_questions_is_left_alone_for_a_while() {
         for (brief, paused) in [(true, true), (false, false)] {
-            let admission = QueryLimiter::new(2, 2, LIMIT, brief);
-            assert!(admission.ask(hang()).await.is_err());
-            assert_eq!(matches!(admission.ask(ok()).await, Err(NoAnswer::Paused)), paused);
+            let limiter = QueryLimiter::new(2, 2, LIMIT, brief);
+            assert!(limiter.ask(hang()).await.is_err());
+            assert_eq!(matches!(limiter.ask(ok()).await, Err(NoAnswer::Paused)), paused);
             tokio::time::sleep(PAUSE).await;
-            assert!(matches!(admission.ask(ok()).await, Ok(1)));
+            assert!(matches!(limiter.ask(ok()).await, Ok(1)));
         }
     }
 
     #[tokio::test]
     async fn an_index_that_lacks_blocks_or_is_busy_is_not_an_outage() {
-        let admission = QueryLimiter::new(1, 1, LIMIT, true);
+        let limiter = QueryLimiter::new(1, 1, LIMIT, true);
         for error in [IndexError::NotCovered { from: 1, to: 2 }, IndexError::NoneFree] {
             let refused = async { Err::<u8, _>(error.into()) };
-            assert!(matches!(admission.ask(refused).await, Err(NoAnswer::Index(_))));
-            assert!(admission.ask(ok()).await.is_ok());
+            assert!(matches!(limiter.ask(refused).await, Err(NoAnswer::Index(_))));
+            assert!(limiter.ask(ok()).await.is_ok());
         }
     }
 }

@@ -54,12 +54,12 @@ pub struct ClusterAccess {
 struct AccessInner {
     secret: B256,
     store: Arc<HotStore>,
-    memory: Arc<KeyCache>,
+    cache: Arc<KeyCache>,
     lookups: Lookups,
     changes: KeyChanges,
     counters: Arc<KeyCounters>,
     usage: UsageBook,
-    usage_line: LazyConnection,
+    usage_connection: LazyConnection,
     metrics: ServiceMetrics,
 }
 
@@ -90,8 +90,8 @@ impl ClusterAccess {
         store: Arc<HotStore>,
         grace: Duration,
     ) -> Result<Arc<Self>, ClusterKeyError> {
-        let line = |limit| LazyConnection::new(database.clone(), limit);
-        let preparing = line(FLUSH_TIME);
+        let connection = |limit| LazyConnection::new(database.clone(), limit);
+        let preparing = connection(FLUSH_TIME);
         let secret = preparing.run(async |client| {
             schema::writable(client).await?;
             schema::migrate(client).await?;
@@ -101,19 +101,24 @@ impl ClusterAccess {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(KeyError::Random)?;
         let name = HEXLOWER.encode(&name);
-        let (memory, metrics) = (Arc::new(KeyCache::new(MEMORY)), ServiceMetrics::default());
-        let (polling, seal) = (line(LOOKUP_TIME), Seal::new(secret));
+        let (cache, metrics) = (Arc::new(KeyCache::new(MEMORY)), ServiceMetrics::default());
+        let (polling, seal) = (connection(LOOKUP_TIME), Seal::new(secret));
         let changes =
-            KeyChanges::open((store.clone(), seal.clone()), polling, memory.clone(), metrics.clone(), grace)
+            KeyChanges::open((store.clone(), seal.clone()), polling, cache.clone(), metrics.clone(), grace)
                 .await?;
         let parts = Arc::new(AccessInner {
             secret,
-            lookups: Lookups::new((store.clone(), seal), line(LOOKUP_TIME), memory.clone(), metrics.clone()),
+            lookups: Lookups::new(
+                (store.clone(), seal),
+                connection(LOOKUP_TIME),
+                cache.clone(),
+                metrics.clone(),
+            ),
             counters: Arc::new(KeyCounters::new(store.clone(), metrics.clone())),
             usage: UsageBook::new(name.clone(), metrics.clone()),
-            usage_line: line(FLUSH_TIME),
+            usage_connection: connection(FLUSH_TIME),
             store,
-            memory,
+            cache,
             changes,
             metrics,
         });
@@ -138,7 +143,7 @@ impl ClusterAccess {
     /// # Errors
     /// The database cannot be written. A further call tries again.
     pub async fn flush(&self) -> Result<(), ClusterKeyError> {
-        self.parts.usage.flush(&self.parts.usage_line).await
+        self.parts.usage.flush(&self.parts.usage_connection).await
     }
 
     /// What keys and quotas did.
@@ -172,7 +177,7 @@ impl AccessInner {
     async fn write_usage(&self) {
         loop {
             tokio::time::sleep(FLUSH_INTERVAL).await;
-            if let Err(error) = self.usage.flush(&self.usage_line).await {
+            if let Err(error) = self.usage.flush(&self.usage_connection).await {
                 warn!("the usage of keys is not written yet: {error}");
             }
         }
@@ -181,9 +186,9 @@ impl AccessInner {
 
 impl KeyLookup for ClusterAccess {
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>> {
-        let AccessInner { memory, changes, lookups, metrics, .. } = &*self.parts;
+        let AccessInner { cache, changes, lookups, metrics, .. } = &*self.parts;
         Box::pin(async move {
-            let known = match memory.get(id) {
+            let known = match cache.get(id) {
                 Some(_) if !changes.are_current() => return Err(Unavailable),
                 Some(known) => {
                     metrics.lookup(Level::Memory);
@@ -202,14 +207,14 @@ impl KeyLookup for ClusterAccess {
     }
 
     fn refuse<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
-        let AccessInner { memory, lookups, .. } = &*self.parts;
+        let AccessInner { cache, lookups, .. } = &*self.parts;
         Box::pin(async move {
-            if memory.was_refused(id) {
+            if cache.was_refused(id) {
                 return Ok(());
             }
             let looked_up = tokio::time::timeout(FIND_TIME, lookups.refuse(id));
             looked_up.await.unwrap_or(Err(Unavailable))?;
-            memory.note_refused(id);
+            cache.note_refused(id);
             Ok(())
         })
     }

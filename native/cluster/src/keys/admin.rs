@@ -27,7 +27,7 @@ pub const MAX_PAGE: u32 = 1_000;
 
 /// The keys of a service on many machines, for commands.
 pub struct ClusterKeys {
-    pub(super) line: LazyConnection,
+    pub(super) connection: LazyConnection,
     /// `None` if it cannot be reached: front ends then learn of changes from the database.
     store: Option<Arc<HotStore>>,
     seal: Seal,
@@ -54,13 +54,13 @@ impl ClusterKeys {
     /// # Errors
     /// [`ClusterKeyError`]: the database cannot be reached or used.
     pub async fn open(database: Database, store: Option<Arc<HotStore>>) -> Result<Self, ClusterKeyError> {
-        let line = LazyConnection::new(database, COMMAND_TIME);
-        let secret = line.run(async |client| {
+        let connection = LazyConnection::new(database, COMMAND_TIME);
+        let secret = connection.run(async |client| {
             schema::migrate(client).await?;
             schema::secret(client).await
         });
         let seal = Seal::new(secret.await?);
-        Ok(Self { line, store, seal })
+        Ok(Self { connection, store, seal })
     }
 
     /// Makes a key. Returns its text, which is not kept, and its record.
@@ -70,7 +70,7 @@ impl ClusterKeys {
     pub async fn create(&self, change: &KeyChange) -> Result<(KeyText, KeyRecord), ClusterKeyError> {
         let (mut name, mut rules) = (String::new(), KeyRules::default());
         change.apply(&mut name, &mut rules)?;
-        self.line.run(async |client| insert(client, name, rules).await).await
+        self.connection.run(async |client| insert(client, name, rules).await).await
     }
 
     /// Revokes a key, for good. Its open WebSockets are closed within a second.
@@ -103,7 +103,7 @@ impl ClusterKeys {
     /// No key has the id `after`, or the database cannot be read.
     pub async fn list(&self, after: Option<&str>, most: u32) -> Result<KeyPage, ClusterKeyError> {
         let most = most.clamp(1, MAX_PAGE);
-        let found = self.line.run(async |client| {
+        let found = self.connection.run(async |client| {
             let after = match after {
                 None => 0,
                 Some(id) => number(client, id).await?,
@@ -127,7 +127,7 @@ impl ClusterKeys {
         id: &str,
         edit: impl FnOnce(&mut KeyRecord) -> Result<(), KeyError>,
     ) -> Result<KeySummary, ClusterKeyError> {
-        let changed = self.line.run(async |client| {
+        let changed = self.connection.run(async |client| {
             let transaction = client.transaction().await?;
             let old = rows::lock(&transaction, id).await?.ok_or_else(|| unknown(id))?;
             let mut record = old.record.clone();

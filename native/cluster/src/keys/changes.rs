@@ -43,8 +43,8 @@ const NONE: i64 = -1;
 pub(super) struct KeyChanges {
     store: Arc<HotStore>,
     seal: Seal,
-    line: LazyConnection,
-    memory: Arc<KeyCache>,
+    connection: LazyConnection,
+    cache: Arc<KeyCache>,
     metrics: ServiceMetrics,
     grace: Duration,
     /// The last change that was read from PostgreSQL.
@@ -63,18 +63,18 @@ impl KeyChanges {
     /// Starts from the present revision of PostgreSQL; nothing is remembered yet.
     pub(super) async fn open(
         (store, seal): (Arc<HotStore>, Seal),
-        line: LazyConnection,
-        memory: Arc<KeyCache>,
+        connection: LazyConnection,
+        cache: Arc<KeyCache>,
         metrics: ServiceMetrics,
         grace: Duration,
     ) -> Result<Self, ClusterKeyError> {
-        let known = line.run(async |client| rows::revision(client).await).await?;
-        memory.seen(known);
+        let known = connection.run(async |client| rows::revision(client).await).await?;
+        cache.seen(known);
         Ok(Self {
             store,
             seal,
-            line,
-            memory,
+            connection,
+            cache,
             metrics,
             grace,
             known: AtomicI64::new(known),
@@ -111,7 +111,7 @@ impl KeyChanges {
             match news.recv().await {
                 Ok(Announcement::Message(id)) => {
                     if let Some(id) = std::str::from_utf8(&id).ok().filter(|id| is_id(id)) {
-                        self.memory.invalidate(id);
+                        self.cache.invalidate(id);
                         self.tell();
                     }
                 }
@@ -145,8 +145,8 @@ impl KeyChanges {
     async fn read_once(&self) -> Result<bool, ClusterKeyError> {
         let known = self.known.load(Ordering::Acquire);
         // Keys that were asked for one by one may be newer. It is taken before the statement, which cannot see less then.
-        let newest = known.max(self.memory.newest());
-        let read = self.line.run(async |client| {
+        let newest = known.max(self.cache.newest());
+        let read = self.connection.run(async |client| {
             // Both statements are sent at once, the revision first: a change that is made in between is read twice, not missed.
             let client = &*client;
             try_join(rows::revision(client), rows::changes(client, known, CHANGES)).await
@@ -160,12 +160,12 @@ impl KeyChanges {
         let Some(last) = last else { return Ok(false) };
         for id in ids.iter().filter(|id| keys.iter().all(|key| key.record.id != **id)) {
             // The record cannot be read, so its rights are unknown.
-            self.memory.invalidate(id);
+            self.cache.invalidate(id);
         }
         for changed in &keys {
-            self.memory.renew(changed);
+            self.cache.renew(changed);
         }
-        self.memory.seen(last);
+        self.cache.seen(last);
         self.known.store(last, Ordering::Release);
         self.tell();
         let put = keys.iter().map(|changed| key_copies::put(&self.store, &self.seal, changed, revision));
@@ -180,7 +180,7 @@ impl KeyChanges {
              became the primary: revoke again what was revoked last"
         );
         self.known.fetch_min(revision, Ordering::AcqRel);
-        self.memory.go_back(revision);
+        self.cache.go_back(revision);
         self.tell();
     }
 
@@ -230,7 +230,7 @@ impl KeyChanges {
             warn!(
                 "keys have changed, and the database cannot be asked how: they are read from the store again"
             );
-            self.memory.invalidate_all();
+            self.cache.invalidate_all();
             self.tell();
         }
         self.note_check();

@@ -207,8 +207,8 @@ mod tests {
         Versioned { record, revision }
     }
 
-    fn name(memory: &KeyCache, id: &str) -> Option<String> {
-        match memory.get(id)? {
+    fn name(cache: &KeyCache, id: &str) -> Option<String> {
+        match cache.get(id)? {
             CachedLookup::Key(record) => Some(record.name.clone()),
             CachedLookup::Absent => Some("absent".to_owned()),
         }
@@ -216,46 +216,46 @@ mod tests {
 
     #[test]
     fn a_newer_record_stays_and_doubt_makes_a_key_be_asked_for() {
-        let memory = KeyCache::new(1 << 20);
-        assert_eq!(name(&memory, "a"), None);
-        memory.put(key("a", 3, "new"), memory.mark());
-        assert_eq!(memory.put(key("a", 2, "old"), memory.mark()).name, "new");
-        memory.renew(&key("a", 4, "newest"));
-        memory.renew(&key("b", 4, "not asked for"));
-        assert_eq!((name(&memory, "a").unwrap(), name(&memory, "b")), ("newest".to_owned(), None));
-        memory.invalidate_all();
-        assert_eq!(name(&memory, "a"), None);
-        memory.put(key("a", 4, "again"), memory.mark());
-        assert_eq!(name(&memory, "a").unwrap(), "again");
-        let asked = memory.mark();
-        memory.invalidate("a");
-        assert_eq!(memory.put(key("a", 4, "asked before"), asked).name, "asked before");
-        assert_eq!(name(&memory, "a"), None);
-        memory.put(key("a", 9, "lie"), memory.mark());
-        let asked = memory.mark();
-        memory.renew(&key("b", 10, "another one"));
-        assert_eq!(memory.correct(&key("a", 4, "true"), asked), None);
-        assert_eq!(name(&memory, "a").unwrap(), "lie");
-        assert_eq!(memory.correct(&key("a", 4, "true"), memory.mark()), Some(true));
-        assert_eq!(name(&memory, "a").unwrap(), "true");
-        assert_eq!(memory.correct(&key("a", 5, "newer"), memory.mark()), Some(false));
-        memory.put_absent("a");
-        assert_eq!(name(&memory, "a").unwrap(), "absent");
-        memory.put(key("a", 0, "made"), memory.mark());
-        assert_eq!(name(&memory, "a").unwrap(), "made");
+        let cache = KeyCache::new(1 << 20);
+        assert_eq!(name(&cache, "a"), None);
+        cache.put(key("a", 3, "new"), cache.mark());
+        assert_eq!(cache.put(key("a", 2, "old"), cache.mark()).name, "new");
+        cache.renew(&key("a", 4, "newest"));
+        cache.renew(&key("b", 4, "not asked for"));
+        assert_eq!((name(&cache, "a").unwrap(), name(&cache, "b")), ("newest".to_owned(), None));
+        cache.invalidate_all();
+        assert_eq!(name(&cache, "a"), None);
+        cache.put(key("a", 4, "again"), cache.mark());
+        assert_eq!(name(&cache, "a").unwrap(), "again");
+        let asked = cache.mark();
+        cache.invalidate("a");
+        assert_eq!(cache.put(key("a", 4, "asked before"), asked).name, "asked before");
+        assert_eq!(name(&cache, "a"), None);
+        cache.put(key("a", 9, "lie"), cache.mark());
+        let asked = cache.mark();
+        cache.renew(&key("b", 10, "another one"));
+        assert_eq!(cache.correct(&key("a", 4, "true"), asked), None);
+        assert_eq!(name(&cache, "a").unwrap(), "lie");
+        assert_eq!(cache.correct(&key("a", 4, "true"), cache.mark()), Some(true));
+        assert_eq!(name(&cache, "a").unwrap(), "true");
+        assert_eq!(cache.correct(&key("a", 5, "newer"), cache.mark()), Some(false));
+        cache.put_absent("a");
+        assert_eq!(name(&cache, "a").unwrap(), "absent");
+        cache.put(key("a", 0, "made"), cache.mark());
+        assert_eq!(name(&cache, "a").unwrap(), "made");
     }
 
     #[test]
     fn memory_is_bounded_by_the_size_of_the_keys() {
-        let memory = KeyCache::new(1 << 20);
+        let cache = KeyCache::new(1 << 20);
         for number in 0..100_000 {
-            memory.put(key(&number.to_string(), 0, &"x".repeat(200)), memory.mark());
+            cache.put(key(&number.to_string(), 0, &"x".repeat(200)), cache.mark());
         }
-        let kept = memory.keys.len();
+        let kept = cache.keys.len();
         assert!((500..2_000).contains(&kept), "{kept} keys in a mebibyte");
         for number in 0..300_000 {
-            memory.put_absent(&number.to_string());
+            cache.put_absent(&number.to_string());
         }
-        assert!(memory.unknown.len() <= UNKNOWN_IDS);
+        assert!(cache.unknown.len() <= UNKNOWN_IDS);
     }
 }

@@ -57,8 +57,8 @@ struct PendingLookups {
 pub(super) struct Lookups {
     store: Arc<HotStore>,
     seal: Seal,
-    line: LazyConnection,
-    memory: Arc<KeyCache>,
+    connection: LazyConnection,
+    cache: Arc<KeyCache>,
     metrics: ServiceMetrics,
     pending: Mutex<PendingLookups>,
     /// Whether the database answered when it was asked last.
@@ -71,14 +71,14 @@ pub(super) struct Lookups {
 impl Lookups {
     pub(super) fn new(
         (store, seal): (Arc<HotStore>, Seal),
-        line: LazyConnection,
-        memory: Arc<KeyCache>,
+        connection: LazyConnection,
+        cache: Arc<KeyCache>,
         metrics: ServiceMetrics,
     ) -> Self {
         let (pending, asked) = (Mutex::default(), Notify::new());
         let (missing, unchecked) = (Notify::new(), Notify::new());
         let answers = AtomicBool::new(true);
-        Self { store, seal, line, memory, metrics, pending, answers, asked, missing, unchecked }
+        Self { store, seal, connection, cache, metrics, pending, answers, asked, missing, unchecked }
     }
 
     fn pending(&self) -> MutexGuard<'_, PendingLookups> {
@@ -149,7 +149,7 @@ impl Lookups {
                 self.asked.notified().await;
                 continue;
             }
-            let asked = self.memory.mark();
+            let asked = self.cache.mark();
             let missing = self.ask_store(ids, asked).await;
             for (id, copied) in self.pass_on(missing) {
                 self.answer_without_database(&id, copied, Level::Refused);
@@ -165,7 +165,7 @@ impl Lookups {
                 self.missing.notified().await;
                 continue;
             }
-            let asked = self.memory.mark();
+            let asked = self.cache.mark();
             self.ask_database(ids, asked).await;
         }
     }
@@ -205,10 +205,10 @@ impl Lookups {
         let mut missing = Vec::new();
         for (id, found) in ids.into_iter().zip(found) {
             match found {
-                Ok(Some(found)) if found.right_at == self.memory.newest() => {
+                Ok(Some(found)) if found.right_at == self.cache.newest() => {
                     self.metrics.lookup(Level::Store);
                     let record = if self.check_later(&id) {
-                        self.memory.put(found.key, asked)
+                        self.cache.put(found.key, asked)
                     } else {
                         Arc::new(found.key.record)
                     };
@@ -256,8 +256,8 @@ impl Lookups {
     async fn ask_database(&self, ids: Vec<(String, Option<KeyCopy>)>, asked: Mark) {
         let (ids, copies): (Vec<String>, Vec<_>) = ids.into_iter().unzip();
         // What the database has then is at least as new.
-        let right_at = self.memory.newest();
-        let found = self.line.run(async |client| rows::find(client, &ids).await).await;
+        let right_at = self.cache.newest();
+        let found = self.connection.run(async |client| rows::find(client, &ids).await).await;
         self.answers.store(found.is_ok(), Ordering::Relaxed);
         let found = match found {
             Ok(found) => found,
@@ -273,13 +273,13 @@ impl Lookups {
         for key in &found {
             missing.remove(&key.record.id);
             self.metrics.lookup(Level::Database);
-            self.memory.seen(key.revision);
-            let record = self.memory.put(key.clone(), asked);
+            self.cache.seen(key.revision);
+            let record = self.cache.put(key.clone(), asked);
             self.answer(&key.record.id, &Ok(CachedLookup::Key(record)));
         }
         for id in missing {
             self.metrics.lookup(Level::Absent);
-            self.memory.put_absent(id);
+            self.cache.put_absent(id);
             self.answer(id, &Ok(CachedLookup::Absent));
         }
         self.put_all(&found, right_at).await;
@@ -300,8 +300,8 @@ impl Lookups {
                 self.unchecked.notified().await;
                 continue;
             }
-            let (asked, right_at) = (self.memory.mark(), self.memory.newest());
-            let found = self.line.run(async |client| rows::find(client, &ids).await).await;
+            let (asked, right_at) = (self.cache.mark(), self.cache.newest());
+            let found = self.connection.run(async |client| rows::find(client, &ids).await).await;
             self.answers.store(found.is_ok(), Ordering::Relaxed);
             match found {
                 Ok(found) => {
@@ -324,14 +324,14 @@ impl Lookups {
         for key in found {
             let id = &key.record.id;
             absent.remove(id);
-            match self.memory.correct(key, asked) {
+            match self.cache.correct(key, asked) {
                 Some(true) => wrong.push(id.clone()),
                 Some(false) => {}
                 None => again.push(id),
             }
         }
         for id in &absent {
-            self.memory.put_absent(id);
+            self.cache.put_absent(id);
         }
         wrong.extend(absent.into_iter().cloned());
         let mut pending = self.pending();

@@ -98,7 +98,7 @@ impl ClusterKeys {
         let most = usize::try_from(most.clamp(1, MAX_PAGE)).unwrap_or(1);
         let today = unix_time() / DAY;
         let found =
-            self.line.run(async |client| search::search(client, text, after, most, today).await).await;
+            self.connection.run(async |client| search::search(client, text, after, most, today).await).await;
         let (found, next) = found?;
         let keys = found.into_iter().map(|(record, usage)| KeySummary::new(&record, usage)).collect();
         Ok(KeyPage { keys, next })
@@ -110,7 +110,7 @@ impl ClusterKeys {
     /// The database cannot be read.
     pub async fn usage(&self, id: &str, days: u32) -> Result<Vec<DayUsage>, ClusterKeyError> {
         let (first, most) = range(days);
-        let rows = self.line.run(async |client| {
+        let rows = self.connection.run(async |client| {
             let values = [(&id as _, Type::TEXT), (&first as _, Type::INT4), (&most as _, Type::INT8)];
             Ok(client.query_typed(KEY_DAYS, &values).await?)
         });
@@ -123,7 +123,7 @@ impl ClusterKeys {
     /// The database cannot be read.
     pub async fn service_usage(&self, days: u32) -> Result<ServiceUsage, ClusterKeyError> {
         let (first, most) = range(days);
-        let rows = self.line.run(async |client| {
+        let rows = self.connection.run(async |client| {
             let values = [(&first as _, Type::INT4), (&most as _, Type::INT8)];
             let days = client.query_typed(DAYS, &values).await?;
             Ok((days, client.query_typed(CLASSES, &[]).await?))
@@ -141,7 +141,7 @@ impl ClusterKeys {
     /// # Errors
     /// The database cannot be read.
     pub async fn report(&self) -> Result<DatabaseReport, ClusterKeyError> {
-        let read = self.line.run(async |client| {
+        let read = self.connection.run(async |client| {
             let asked = Instant::now();
             let state = client.query_typed_one(STATE, &[]).await?;
             let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);

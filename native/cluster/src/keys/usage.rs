@@ -107,19 +107,19 @@ impl UsageBook {
     }
 
     /// Writes what was counted. After an error, the next call goes on with what is not written yet.
-    pub(super) async fn flush(&self, line: &LazyConnection) -> Result<(), ClusterKeyError> {
+    pub(super) async fn flush(&self, connection: &LazyConnection) -> Result<(), ClusterKeyError> {
         let mut writing = self.writing.lock().await;
-        self.write(line, &mut writing).await?;
+        self.write(connection, &mut writing).await?;
         let entries = std::mem::take(&mut *self.counting());
         writing.chunks = chunks(entries);
-        self.write(line, &mut writing).await
+        self.write(connection, &mut writing).await
     }
 
-    async fn write(&self, line: &LazyConnection, writing: &mut Writing) -> Result<(), ClusterKeyError> {
+    async fn write(&self, connection: &LazyConnection, writing: &mut Writing) -> Result<(), ClusterKeyError> {
         self.metrics.unwritten(writing.chunks.iter().map(Vec::len).sum());
         while let Some(chunk) = writing.chunks.last() {
             let number = writing.written.saturating_add(1);
-            match line.run(async |client| self.write_by(client, number, chunk).await).await {
+            match connection.run(async |client| self.write_by(client, number, chunk).await).await {
                 Ok(()) => {
                     writing.written = number;
                     writing.chunks.pop();

@@ -112,7 +112,7 @@ impl FrontEnd {
         if is_shared(&message) {
             return Box::pin(self.answer_shared(caller, message));
         }
-        match self.answer_cache.question(&message) {
+        match self.answer_cache.cacheable(&message) {
             Some(question) => Box::pin(self.answer_cache.answer(&self.light, caller, message, question)),
             None => self.light.answer_message(caller, message),
         }

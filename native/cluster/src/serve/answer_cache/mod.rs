@@ -52,8 +52,8 @@ struct CachedAnswer {
 struct AnswerWeight;
 
 impl Weighter<B256, Arc<CachedAnswer>> for AnswerWeight {
-    fn weight(&self, _: &B256, kept: &Arc<CachedAnswer>) -> u64 {
-        kept.result.get().len().saturating_add(200) as u64
+    fn weight(&self, _: &B256, cached: &Arc<CachedAnswer>) -> u64 {
+        cached.result.get().len().saturating_add(200) as u64
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) struct AnswerCache {
     store: Arc<HotStore>,
     seal: Seal,
     settings: B256,
-    kept: Cache<B256, Arc<CachedAnswer>, AnswerWeight>,
+    cache: Cache<B256, Arc<CachedAnswer>, AnswerWeight>,
     absent: Cache<B256, Instant>,
     writes: Arc<Semaphore>,
     in_memory: Counter,
@@ -78,7 +78,7 @@ impl AnswerCache {
             store,
             seal,
             settings: keccak256(settings),
-            kept: Cache::with_weighter(10_000, bytes, AnswerWeight),
+            cache: Cache::with_weighter(10_000, bytes, AnswerWeight),
             absent: Cache::new(MAX_ABSENT),
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
             in_memory: Counter::default(),
@@ -107,52 +107,52 @@ impl AnswerCache {
         light: &LightService,
         caller: &Caller,
         message: Message,
-        question: CacheableRequest,
+        request: CacheableRequest,
     ) -> ReservedReply {
-        if let Some(kept) = self.find(light, &question).await {
-            let reply = Reply::to_one(question.id.clone(), Ok(kept.result.clone()));
+        if let Some(cached) = self.find(light, &request).await {
+            let reply = Reply::to_one(request.id.clone(), Ok(cached.result.clone()));
             if let Some(reserved) = light.limits().hold_answer(caller.id.asker(), reply.bytes()).await {
                 return ReservedReply { reserved, ..ReservedReply::of(reply) };
             }
         }
         let answer = light.answer_message(caller, message).await;
         if let Some([response]) = answer.reply.as_ref().map(Reply::responses) {
-            self.keep(light, &question, response, answer.fetched);
+            self.keep(light, &request, response, answer.fetched);
         }
         answer
     }
 
     /// What a message asks whose answer may be kept.
-    pub(super) fn question(&self, message: &Message) -> Option<CacheableRequest> {
+    pub(super) fn cacheable(&self, message: &Message) -> Option<CacheableRequest> {
         CacheableRequest::of(message, &self.settings)
     }
 
-    async fn find(&self, light: &LightService, question: &CacheableRequest) -> Option<Arc<CachedAnswer>> {
+    async fn find(&self, light: &LightService, request: &CacheableRequest) -> Option<Arc<CachedAnswer>> {
         let chain = light.trusted_chain()?;
-        let holds = |kept: &CachedAnswer| is_final(&kept.block, &chain);
-        if let Some(kept) = self.kept.get(&question.key) {
-            if holds(&kept) {
+        let holds = |cached: &CachedAnswer| is_final(&cached.block, &chain);
+        if let Some(cached) = self.cache.get(&request.key) {
+            if holds(&cached) {
                 self.in_memory.inc();
-                return Some(kept);
+                return Some(cached);
             }
-            self.kept.remove(&question.key);
+            self.cache.remove(&request.key);
         }
-        let is_absent = self.absent.get(&question.key).is_some_and(|since| since.elapsed() < ABSENT);
+        let is_absent = self.absent.get(&request.key).is_some_and(|since| since.elapsed() < ABSENT);
         if is_absent || !self.store.is_up() {
             return None;
         }
-        let store_key = store_key(&question.key);
+        let store_key = store_key(&request.key);
         let sealed = self.store.get(&store_key).await.ok()?;
-        let kept = sealed.and_then(|sealed| read(self.seal.unseal(&store_key, &sealed)?));
-        match kept.filter(holds) {
-            Some(kept) => {
-                let kept = Arc::new(kept);
+        let cached = sealed.and_then(|sealed| read(self.seal.unseal(&store_key, &sealed)?));
+        match cached.filter(holds) {
+            Some(cached) => {
+                let cached = Arc::new(cached);
                 self.in_store.inc();
-                self.kept.insert(question.key, kept.clone());
-                Some(kept)
+                self.cache.insert(request.key, cached.clone());
+                Some(cached)
             }
             None => {
-                self.absent.insert(question.key, Instant::now());
+                self.absent.insert(request.key, Instant::now());
                 None
             }
         }
@@ -160,16 +160,16 @@ impl AnswerCache {
 
     /// Keeps an answer if it cannot change any more; in the store only if backends were asked for it, because others can
     /// be made as quickly as they can be read there.
-    fn keep(&self, light: &LightService, question: &CacheableRequest, response: &Response, fetched: bool) {
+    fn keep(&self, light: &LightService, request: &CacheableRequest, response: &Response, fetched: bool) {
         let Some(chain) = light.trusted_chain() else { return };
         let Some(result) = verified_result(response).filter(|result| result.get().len() <= LONGEST) else {
             return;
         };
-        let Some(block) = question.block(response, &chain) else { return };
-        let kept = CachedAnswer { block, result: result.to_owned() };
+        let Some(block) = request.block(response, &chain) else { return };
+        let cached = CachedAnswer { block, result: result.to_owned() };
         if fetched && let Ok(turn) = self.writes.clone().try_acquire_owned() {
-            let store_key = store_key(&question.key);
-            let sealed = self.seal.seal(&store_key, &write(&kept));
+            let store_key = store_key(&request.key);
+            let sealed = self.seal.seal(&store_key, &write(&cached));
             let (store, written) = (self.store.clone(), self.written.clone());
             tokio::spawn(async move {
                 match store.set_if_roomy(&store_key, &sealed, LIFETIME).await {
@@ -180,7 +180,7 @@ impl AnswerCache {
                 drop(turn);
             });
         }
-        self.kept.insert(question.key, Arc::new(kept));
+        self.cache.insert(request.key, Arc::new(cached));
     }
 }
 
@@ -188,8 +188,9 @@ fn store_key(key: &B256) -> String {
     format!("answer:{key:x}")
 }
 
-fn write(kept: &CachedAnswer) -> Vec<u8> {
-    [&kept.block.number.to_be_bytes()[..], kept.block.hash.as_slice(), kept.result.get().as_bytes()].concat()
+fn write(cached: &CachedAnswer) -> Vec<u8> {
+    [&cached.block.number.to_be_bytes()[..], cached.block.hash.as_slice(), cached.result.get().as_bytes()]
+        .concat()
 }
 
 fn read(bytes: &[u8]) -> Option<CachedAnswer> {
