@@ -17,12 +17,12 @@ pub struct NetworkCounts {
 impl NetworkCounts {
     /// Counts the addresses of all that have a place.
     pub fn of(holders: impl Iterator<Item = IpAddr>) -> Self {
-        let mut crowd = Self { sites: BTreeMap::new(), addresses: BTreeMap::new() };
+        let mut networks = Self { sites: BTreeMap::new(), addresses: BTreeMap::new() };
         for address in holders {
-            *crowd.sites.entry(site(address)).or_default() += 1;
-            *crowd.addresses.entry(address).or_default() += 1;
+            *networks.sites.entry(site(address)).or_default() += 1;
+            *networks.addresses.entry(address).or_default() += 1;
         }
-        crowd
+        networks
     }
 
     /// The places of the site of an address, and those of the address itself.
@@ -46,8 +46,8 @@ mod tests {
     fn places_are_compared_by_site_and_in_a_site_by_address() {
         let at = |address: &str| -> IpAddr { address.parse().unwrap() };
         let [one, two, house, v4] = ["2001:db8:0:1::", "2001:db8:0:2::", "2001:db8:7::", "192.0.2.7"].map(at);
-        let crowd = NetworkCounts::of([one, two, two, house, house, v4].into_iter());
-        assert_eq!((crowd.counts(two), crowd.counts(house)), ((3, 2), (2, 2)));
+        let networks = NetworkCounts::of([one, two, two, house, house, v4].into_iter());
+        assert_eq!((networks.counts(two), networks.counts(house)), ((3, 2), (2, 2)));
         for (holder, newcomer, expected) in [
             (two, one, (2, 1)),
             (one, house, (3, 2)),
@@ -57,7 +57,7 @@ mod tests {
             (v4, at("192.0.3.7"), (1, 0)),
             (two, v4, (3, 1)),
         ] {
-            assert_eq!(crowd.compare(holder, newcomer), expected, "{holder}, {newcomer}");
+            assert_eq!(networks.compare(holder, newcomer), expected, "{holder}, {newcomer}");
         }
     }
 }

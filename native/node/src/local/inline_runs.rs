@@ -166,25 +166,25 @@ mod tests {
 
     #[test]
     fn an_address_rests_after_a_message_that_took_too_long() {
-        let attempts = InlineRuns::new();
-        attempts.note_duration_at(7, ATTEMPT, 10);
-        assert!(attempts.allows_at(7, 10));
+        let runs = InlineRuns::new();
+        runs.note_duration_at(7, ATTEMPT, 10);
+        assert!(runs.allows_at(7, 10));
         for long in [ATTEMPT + Duration::from_micros(1), Duration::from_millis(10)] {
-            attempts.note_duration_at(7, long, 20);
+            runs.note_duration_at(7, long, 20);
             let end = 20 + micros(long) * REST;
-            assert!(!attempts.allows_at(7, 20) && !attempts.allows_at(7, end - 1));
-            assert!(attempts.allows_at(8, 20), "another address");
-            assert!(attempts.allows_at(7, end));
+            assert!(!runs.allows_at(7, 20) && !runs.allows_at(7, end - 1));
+            assert!(runs.allows_at(8, 20), "another address");
+            assert!(runs.allows_at(7, end));
         }
     }
 
     /// The time that attempts of 100 µs take from `from` on, for as long as they are allowed one after the other until `to`.
-    fn taken(attempts: &InlineRuns, asker: u64, from: u64, to: u64) -> u64 {
+    fn taken(runs: &InlineRuns, asker: u64, from: u64, to: u64) -> u64 {
         let (mut now, mut taken) = (from, 0);
         while now < to {
-            if attempts.allows_at(asker, now) {
+            if runs.allows_at(asker, now) {
                 (now, taken) = (now + 100, taken + 100);
-                attempts.note_duration_at(asker, Duration::from_micros(100), now);
+                runs.note_duration_at(asker, Duration::from_micros(100), now);
             } else {
                 now += 10;
             }
@@ -194,21 +194,21 @@ mod tests {
 
     #[test]
     fn attempts_take_a_quarter_of_the_time_while_several_addresses_send_messages() {
-        let attempts = InlineRuns::new();
+        let runs = InlineRuns::new();
         let start = 10_000_000;
-        attempts.sent_at(7, || start - micros(SHARED));
-        assert_eq!(taken(&attempts, 7, start, start + 500_000), 500_000, "no other client waits");
-        attempts.sent_at(8, || start + 500_000);
+        runs.sent_at(7, || start - micros(SHARED));
+        assert_eq!(taken(&runs, 7, start, start + 500_000), 500_000, "no other client waits");
+        runs.sent_at(8, || start + 500_000);
         let pause = start + 500_000 + micros(LONGEST_PAUSE);
-        assert_eq!(taken(&attempts, 8, start + 500_000, pause - micros(BURST) * PRICE), 0);
-        attempts.sent_at(7, || pause);
+        assert_eq!(taken(&runs, 8, start + 500_000, pause - micros(BURST) * PRICE), 0);
+        runs.sent_at(7, || pause);
         let mut most = 0;
         for window in 0..80 {
             let from = pause + window * 10_000;
-            most = most.max(taken(&attempts, 7, from, from + 10_000));
+            most = most.max(taken(&runs, 7, from, from + 10_000));
         }
         assert!(most <= micros(BURST) + 2_600, "{most} of 10,000");
-        let second = taken(&attempts, 8, pause + 800_000, pause + 990_000);
+        let second = taken(&runs, 8, pause + 800_000, pause + 990_000);
         assert!((40_000..=52_000).contains(&second), "{second} of 190,000");
     }
 }

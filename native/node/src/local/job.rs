@@ -47,14 +47,14 @@ impl Job {
     }
 
     /// Runs a message that only reads for as long as attempts may take. Returns the job if it was not tried or takes longer.
-    pub(super) fn attempt(mut self, attempts: &InlineRuns, caller_id: CallerId) -> Result<Reply, Self> {
-        if !self.message.may_be_short() || self.again.is_some() || !attempts.allows(caller_id) {
+    pub(super) fn attempt(mut self, inline_runs: &InlineRuns, caller_id: CallerId) -> Result<Reply, Self> {
+        if !self.message.may_be_short() || self.again.is_some() || !inline_runs.allows(caller_id) {
             return Err(self);
         }
         let (view, now) = (self.parts.view(), unix_time());
         let attempt = Attempt::begin();
-        let reply = self.message.begin(&*view, now, &|| attempts.is_over(&attempt));
-        attempts.note_duration(caller_id, &attempt);
+        let reply = self.message.begin(&*view, now, &|| inline_runs.is_over(&attempt));
+        inline_runs.note_duration(caller_id, &attempt);
         match reply {
             Some(reply) => Ok(reply),
             None => {

@@ -96,14 +96,14 @@ async fn a_call_that_takes_long_is_tried_and_moves_to_another_thread() {
     // JUMPDEST, PUSH1 0, JUMP: runs until the gas is used up.
     let (stops, loops) = (json!([{ "data": "0x00" }]), json!([{ "data": "0x5b600056", "gas": "0x989680" }]));
     let caller = caller();
-    service.attempts.start_again(Duration::MAX);
+    service.inline_runs.start_again(Duration::MAX);
     ask(&service, &caller, "eth_call", stops.clone()).await;
-    service.attempts.start_again(Duration::ZERO);
+    service.inline_runs.start_again(Duration::ZERO);
     let long = read(request("eth_call", loops).to_string().as_bytes());
     let mut waiting = service.answer_message(&caller, long);
     let soon = Duration::from_millis(200);
     assert!(tokio::time::timeout(soon, &mut waiting).await.is_err(), "it waits for a place");
-    service.attempts.start_again(Duration::MAX);
+    service.inline_runs.start_again(Duration::MAX);
     let other = Caller::new(CallerId::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))), None);
     ask(&service, &other, "eth_call", stops).await;
     drop(taken);

@@ -46,7 +46,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 pub struct LocalService {
     parts: Arc<LocalState>,
     /// Decides which messages are tried on the thread that serves their connection.
-    attempts: InlineRuns,
+    inline_runs: InlineRuns,
     /// Held while a subscription is polled there, so that polls wait for each other and not for the writer.
     polls: Mutex<HeaderJsonCache>,
     /// Schedules long runs of readers.
@@ -95,7 +95,7 @@ impl LocalService {
                 state,
                 chain_id,
             }),
-            attempts: InlineRuns::new(),
+            inline_runs: InlineRuns::new(),
             polls: Mutex::default(),
             runs: RunQueue::for_this_machine(),
             long: RunQueue::for_long_messages(),
@@ -173,13 +173,13 @@ impl LocalService {
         let is_short = message.bytes() <= SHORT_JSON;
         let again = self.parts.options.fork.as_ref().map(|_| (caller.connection.clone(), message.clone()));
         let message = MessageProgress::new(caller.connection.clone(), message);
-        self.attempts.sent(caller_id);
+        self.inline_runs.sent(caller_id);
         let (takes_pieces, parts) = (caller.takes_pieces, self.parts.clone());
         let job = Job { message, takes_pieces, parts, again, begun: None };
         if !is_short {
             return Ok(Begun::Left(job, is_short));
         }
-        let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.attempts, caller_id).map(Ok));
+        let attempt = || job.run_if_brief().or_else(|job| job.attempt(&self.inline_runs, caller_id).map(Ok));
         match catch_unwind(AssertUnwindSafe(attempt)).map_err(|_| Unanswered::Failed)? {
             Ok(reply) => reply.map(Begun::Done).map_err(Unanswered::from),
             Err(job) => Ok(Begun::Left(job, is_short)),

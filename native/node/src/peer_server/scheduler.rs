@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What all connections of a server share.
 pub(super) struct ResponseScheduler {
-    turns: Arc<RunQueue>,
+    queue: Arc<RunQueue>,
     work: Arc<LongWork>,
     long: SharedBudget,
     short: SharedBudget,
@@ -40,7 +40,7 @@ impl ResponseScheduler {
     pub(super) fn new(work: Arc<LongWork>) -> Self {
         // One processor at least is left to others, if there are several.
         let of = |bytes| SharedBudget::new(bytes, bytes / 2);
-        Self { turns: RunQueue::without_pauses(), work, long: of(LONG_BYTES), short: of(SHORT_BYTES) }
+        Self { queue: RunQueue::without_pauses(), work, long: of(LONG_BYTES), short: of(SHORT_BYTES) }
     }
 
     /// Makes a response of at most about so many bytes, on a thread where it may take long. `None` is no response.
@@ -53,8 +53,8 @@ impl ResponseScheduler {
         let is_long = bytes > SHORT;
         let budget = self.budget(is_long);
         let reserved = budget.take_within(peer.asker(), bytes, PATIENCE).await?;
-        let permit = self.turns.enter(peer, Size::Single).await;
-        let turn = ResponseTurn { turns: self.turns.clone(), peer, permit: Some(permit), reserved, is_long };
+        let permit = self.queue.enter(peer, Size::Single).await;
+        let turn = ResponseTurn { queue: self.queue.clone(), peer, permit: Some(permit), reserved, is_long };
         // The bytes are held until the work ends, even if the connection ends before.
         let work = move |_: &Pauses<'_>| turn.hold(make);
         let (made, mut reserved) = self.work.spawn_lowered(Some(peer.asker()), work).await.ok()?;
@@ -82,7 +82,7 @@ thread_local! {
 }
 
 struct ResponseTurn {
-    turns: Arc<RunQueue>,
+    queue: Arc<RunQueue>,
     peer: CallerId,
     permit: Option<runs::RunPermit>,
     reserved: Reservation,
@@ -113,7 +113,7 @@ impl ResponseTurn {
 pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output = T>) -> T {
     let turn = TURN.take();
     runtime.block_on(async {
-        let Some(ResponseTurn { turns, peer, permit, mut reserved, is_long }) = turn else {
+        let Some(ResponseTurn { queue, peer, permit, mut reserved, is_long }) = turn else {
             return wait.await;
         };
         drop(permit);
@@ -121,8 +121,8 @@ pub(crate) fn wait_without_permit<T>(runtime: &Handle, wait: impl Future<Output 
             reserved = Reservation::default();
         }
         let waited = wait.await;
-        let permit = Some(turns.enter(peer, Size::Single).await);
-        TURN.set(Some(ResponseTurn { turns, peer, permit, reserved, is_long }));
+        let permit = Some(queue.enter(peer, Size::Single).await);
+        TURN.set(Some(ResponseTurn { queue, peer, permit, reserved, is_long }));
         waited
     })
 }
@@ -147,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_whose_answer_waits_for_a_network_holds_no_turn() {
-        let answering = Arc::new(ResponseScheduler { turns: RunQueue::one_at_a_time(), ..answering() });
+        let answering = Arc::new(ResponseScheduler { queue: RunQueue::one_at_a_time(), ..answering() });
         let (tell, network) = oneshot::channel::<()>();
         let (begin, begun) = oneshot::channel();
         let slow = tokio::spawn({
@@ -205,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_ends_with_work_that_panics() {
-        let answering = ResponseScheduler { turns: RunQueue::one_at_a_time(), ..answering() };
+        let answering = ResponseScheduler { queue: RunQueue::one_at_a_time(), ..answering() };
         assert!(answering.answer(peer(1), 100, || panic!("a defect")).await.is_none());
         assert!(answering.answer(peer(2), 100, zeros(7)).await.is_some());
     }

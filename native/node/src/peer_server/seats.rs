@@ -83,14 +83,14 @@ impl SeatLimits {
         address: IpAddr,
         now: Instant,
     ) -> Option<Option<u64>> {
-        let crowd = NetworkCounts::of(taken.values().map(|holder| holder.address));
+        let networks = NetworkCounts::of(taken.values().map(|holder| holder.address));
         let is_idle = |holder: &SeatHolder| now.duration_since(holder.useful) >= self.idle;
-        let (_, own) = crowd.counts(address);
+        let (_, own) = networks.counts(address);
         if own < self.of_address && taken.len() < self.all {
             return Some(None);
         }
         let has_more = |holder: &SeatHolder| {
-            let (theirs, own) = crowd.compare(holder.address, address);
+            let (theirs, own) = networks.compare(holder.address, address);
             theirs > own.saturating_add(1)
         };
         let may_go = |holder: &SeatHolder| match own >= self.of_address {
@@ -100,7 +100,7 @@ impl SeatLimits {
         // The idle ones first, then those of the site with the most places and in it of the address with the most, then the
         // one of use longest ago.
         let rank =
-            |holder: &SeatHolder| (!is_idle(holder), Reverse(crowd.counts(holder.address)), holder.useful);
+            |holder: &SeatHolder| (!is_idle(holder), Reverse(networks.counts(holder.address)), holder.useful);
         let go = taken.iter().filter(|(_, holder)| may_go(holder)).min_by_key(|(_, holder)| rank(holder));
         go.map(|(number, _)| Some(*number))
     }
