@@ -90,7 +90,7 @@ pub struct HttpUpstream {
     client: reqwest::Client,
     config: HttpConfig,
     batching: Batching,
-    reached: LastAddress,
+    last_address: LastAddress,
     quota: SourceQuota,
 }
 
@@ -111,9 +111,9 @@ impl HttpUpstream {
         let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
         let client = client(config.timeout).map_err(failed)?;
         let batching = Batching::new(url.as_str(), config.batch, config.parallel);
-        let reached = LastAddress::of(url.as_str());
+        let last_address = LastAddress::of(url.as_str());
         let quota = SourceQuota::of_upstream(&config.limits);
-        Ok(Self { url, client, config, batching, reached, quota })
+        Ok(Self { url, client, config, batching, last_address, quota })
     }
 
     /// Sends one batch once.
@@ -121,7 +121,7 @@ impl HttpUpstream {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
         let response = sent.await.map_err(|failure| self.transport(failure))?;
-        self.reached.note(response.remote_addr().map(|peer| peer.ip()));
+        self.last_address.note(response.remote_addr().map(|peer| peer.ip()));
         let status = response.status();
         let wanted = retry_after(response.headers());
         let body = self.read(response).await;
@@ -254,7 +254,7 @@ impl Upstream for HttpUpstream {
     }
 
     fn address(&self) -> Option<IpAddr> {
-        self.reached.address()
+        self.last_address.address()
     }
 }
 

@@ -29,7 +29,7 @@ pub struct WsUpstream {
     /// The next unused request id.
     next: AtomicU64,
     heads: Arc<Notify>,
-    reached: Arc<LastAddress>,
+    last_address: Arc<LastAddress>,
     orders: OnceCell<mpsc::Sender<OutgoingBatch>>,
 }
 
@@ -49,7 +49,7 @@ impl WsUpstream {
             config,
             next: AtomicU64::new(1),
             heads: Arc::default(),
-            reached: Arc::new(LastAddress::of(url)),
+            last_address: Arc::new(LastAddress::of(url)),
             orders: OnceCell::new(),
         })
     }
@@ -58,13 +58,13 @@ impl WsUpstream {
     async fn orders(&self) -> &mpsc::Sender<OutgoingBatch> {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);
-            let (heads, reached) = (self.heads.clone(), self.reached.clone());
+            let (heads, last_address) = (self.heads.clone(), self.last_address.clone());
             let link = WsConnection::new(
                 self.url.clone(),
                 self.batching.name.clone(),
                 self.config.clone(),
                 heads,
-                reached,
+                last_address,
             );
             tokio::spawn(link.run(receiver));
             sender
@@ -120,6 +120,6 @@ impl Upstream for WsUpstream {
     }
 
     fn address(&self) -> Option<IpAddr> {
-        self.reached.address()
+        self.last_address.address()
     }
 }

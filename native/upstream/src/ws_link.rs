@@ -62,7 +62,7 @@ const LONGEST: u32 = 16;
 
 /// A batch without a response yet.
 struct PendingBatch {
-    order: OutgoingBatch,
+    batch: OutgoingBatch,
     tries: u32,
     deadline: Instant,
 }
@@ -73,7 +73,7 @@ pub(super) struct WsConnection {
     name: String,
     config: HttpConfig,
     heads: Arc<Notify>,
-    reached: Arc<LastAddress>,
+    last_address: Arc<LastAddress>,
     waiting: Vec<PendingBatch>,
     /// Number of consecutive connections without any response.
     failures: u32,
@@ -146,7 +146,7 @@ impl WsConnection {
         name: String,
         config: HttpConfig,
         heads: Arc<Notify>,
-        reached: Arc<LastAddress>,
+        last_address: Arc<LastAddress>,
     ) -> Self {
         let quota = SourceQuota::of_upstream(&config.limits);
         Self {
@@ -154,7 +154,7 @@ impl WsConnection {
             name,
             config,
             heads,
-            reached,
+            last_address,
             waiting: Vec::new(),
             failures: 0,
             quota,
@@ -209,7 +209,7 @@ impl WsConnection {
         let opening = open(&self.url, self.config.answer_bytes, self.quota.clone());
         match timeout(self.config.timeout, opening).await {
             Ok(Ok((socket, address))) => {
-                self.reached.note(address);
+                self.last_address.note(address);
                 Ok(socket)
             }
             Ok(Err(error)) => Err(self.failure(error).without(&Secrets::of(&self.url))),
@@ -224,7 +224,7 @@ impl WsConnection {
         let spent = |waiting: &mut PendingBatch| all || waiting.tries.max(failures) >= attempts;
         for waiting in self.waiting.extract_if(.., spent) {
             // The caller may be gone.
-            let _ = waiting.order.answer.send(Err(error.clone()));
+            let _ = waiting.batch.answer.send(Err(error.clone()));
         }
     }
 
@@ -239,12 +239,12 @@ impl WsConnection {
         loop {
             tokio::select! {
                 () = sleep_until(until) => return true,
-                order = orders.recv() => match order {
+                batch = orders.recv() => match batch {
                     None => return false,
-                    Some(order) if self.failures >= self.config.attempts => {
-                        let _ = order.answer.send(Err(error.clone()));
+                    Some(batch) if self.failures >= self.config.attempts => {
+                        let _ = batch.answer.send(Err(error.clone()));
                     }
-                    Some(order) => self.waiting.push(PendingBatch { order, tries: 0, deadline: until }),
+                    Some(batch) => self.waiting.push(PendingBatch { batch, tries: 0, deadline: until }),
                 },
             }
         }
@@ -261,9 +261,9 @@ impl WsConnection {
         loop {
             let next_look = self.look(socket.get_mut())?;
             tokio::select! {
-                order = orders.recv() => {
-                    let order = order.ok_or(End::Done)?;
-                    self.waiting.push(PendingBatch { order, tries: 0, deadline: Instant::now() });
+                batch = orders.recv() => {
+                    let batch = batch.ok_or(End::Done)?;
+                    self.waiting.push(PendingBatch { batch, tries: 0, deadline: Instant::now() });
                     self.send_last(&mut socket).await?;
                 }
                 message = next(&mut socket) => {
@@ -301,7 +301,7 @@ impl WsConnection {
     async fn greet<S: Duplex>(&mut self, socket: &mut UpstreamSocket<S>) -> Result<(), UpstreamError> {
         self.subscribed = false;
         self.write(socket, SUBSCRIBE.to_owned()).await?;
-        self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
+        self.waiting.retain(|waiting| !waiting.batch.answer.is_closed());
         let mut open = std::mem::take(&mut self.waiting);
         open.reverse();
         while let Some(waiting) = open.pop() {
@@ -319,8 +319,8 @@ impl WsConnection {
         let Some(waiting) = self.waiting.last_mut() else { return Ok(()) };
         waiting.tries = waiting.tries.saturating_add(1);
         waiting.deadline = Instant::now() + self.config.timeout;
-        let body = waiting.order.body.clone();
-        self.asked = self.asked.max(waiting.order.first.saturating_add(waiting.order.count as u64));
+        let body = waiting.batch.body.clone();
+        self.asked = self.asked.max(waiting.batch.first.saturating_add(waiting.batch.count as u64));
         self.write(socket, body).await
     }
 
@@ -367,9 +367,9 @@ impl WsConnection {
             };
         };
         self.failures = 0;
-        let order = self.waiting.remove(index).order;
-        let answer = self.quota.admit_for(order.is_caller, text, room);
-        let _ = order.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
+        let batch = self.waiting.remove(index).batch;
+        let answer = self.quota.admit_for(batch.is_caller, text, room);
+        let _ = batch.answer.send(answer.map_err(|NoRoom| UpstreamError::NoRoom));
         Ok(())
     }
 
@@ -380,13 +380,13 @@ impl WsConnection {
             | ResponseSubject::Request(SUBSCRIPTION)
             | ResponseSubject::Nothing => None,
             ResponseSubject::Request(id) => self.waiting.iter().position(|waiting| {
-                let order = &waiting.order;
-                id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
+                let batch = &waiting.batch;
+                id.checked_sub(batch.first).is_some_and(|index| index < batch.count as u64)
             }),
             // An error without an id is taken as the response to the oldest batch of several requests, or else
             // to the oldest one.
             ResponseSubject::Unknown => {
-                let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
+                let batch = self.waiting.iter().position(|waiting| waiting.batch.count > 1);
                 batch.or((!self.waiting.is_empty()).then_some(0))
             }
         }

@@ -68,12 +68,12 @@ pub(super) struct PeerBodies {
     node: Arc<PeerNode>,
     network: Arc<Network>,
     /// The messages with bodies, by block hash.
-    kept: Cache<B256, ReceivedBytes, BodyWeight>,
+    cache: Cache<B256, ReceivedBytes, BodyWeight>,
 }
 
 impl PeerBodies {
     pub(super) fn new(node: Arc<PeerNode>, network: Arc<Network>) -> Self {
-        Self { node, network, kept: Cache::with_weighter(KEPT, KEPT_BYTES, BodyWeight) }
+        Self { node, network, cache: Cache::with_weighter(KEPT, KEPT_BYTES, BodyWeight) }
     }
 
     /// The full form of the header with this hash, with the uncles of its body.
@@ -138,14 +138,14 @@ impl PeerBodies {
     /// Forgets the body that the peer sent for a block because it is not the block's. Callers do not ask for it again for a
     /// while.
     fn forget(&self, hash: B256) {
-        self.kept.remove(&hash);
+        self.cache.remove(&hash);
         self.node.negative_cache().note(MissingItem::Block(hash));
     }
 
     /// The message with a body. Requests for the same body wait for one response.
     async fn message(&self, hash: B256) -> Result<ReceivedBytes, PeerError> {
-        if let Some(kept) = self.kept.get(&hash) {
-            return Ok(kept);
+        if let Some(body) = self.cache.get(&hash) {
+            return Ok(body);
         }
         // The turn comes first: one caller's questions that wait for their turns keep no other caller waiting.
         let request = Request::Body(hash);
@@ -159,7 +159,7 @@ impl PeerBodies {
                 }
                 Ok(message)
             };
-            self.kept.get_or_insert_async(&hash, ask).await
+            self.cache.get_or_insert_async(&hash, ask).await
         })
         .await
     }

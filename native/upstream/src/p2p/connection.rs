@@ -162,7 +162,7 @@ pub(super) struct PeerConnection {
     /// Messages of callers, which do not.
     pub(super) caller_messages: mpsc::Receiver<OutgoingMessage>,
     pub(super) minute: MinuteQuota,
-    pub(super) exchange: OpenRequests,
+    pub(super) open_requests: OpenRequests,
     /// The response that is being made.
     pub(super) making: Option<PendingResponse>,
     /// The room of what has come in and is no whole message yet.
@@ -222,7 +222,7 @@ impl PeerConnection {
             if missing > 0 && self.unread.try_more(missing) {
                 missing = 0;
             }
-            self.exchange.note_read(missing == 0);
+            self.open_requests.note_read(missing == 0);
             let after = self.read_after;
             tokio::select! {
                 // Without room the peer has to wait.
@@ -234,16 +234,16 @@ impl PeerConnection {
                     Ok(count) if count > 0 => self.receive(&buffer, count),
                     _ => return CloseReason::ByPeer(DisconnectReason::TcpError),
                 },
-                order = self.own_messages.recv(), if can_take => match order {
-                    Some(order) => reserved = self.send(order),
+                message = self.own_messages.recv(), if can_take => match message {
+                    Some(message) => reserved = self.send(message),
                     None => return CloseReason::ByUs(DisconnectReason::Requested),
                 },
-                Some(order) = self.caller_messages.recv() => self.send_for_caller(order),
+                Some(message) = self.caller_messages.recv() => self.send_for_caller(message),
                 answer = made(&mut self.making) => self.answer(answer),
                 () = tokio::time::sleep(LIMIT_PAUSE), if !can_take => {
-                    reserved = reserved.take().and_then(|order| self.send(order));
+                    reserved = reserved.take().and_then(|message| self.send(message));
                 }
-                () = self.exchange.overdue() => self.exchange.give_up(),
+                () = self.open_requests.overdue() => self.open_requests.give_up(),
                 _ = ticks.tick() => self.tick(missing == 0),
             }
         }
@@ -254,13 +254,13 @@ impl PeerConnection {
     fn receive(&mut self, buffer: &[u8], count: usize) {
         let (read, rest) = buffer.split_at(count.min(buffer.len()));
         self.session.receive(read, self.clock.now());
-        let many = self.exchange.waiting.len() >= MANY_UNANSWERED;
+        let many = self.open_requests.waiting.len() >= MANY_UNANSWERED;
         self.read_after = (many && !rest.is_empty()).then(|| Instant::now() + READ_PAUSE);
     }
 
     /// Takes the messages that have come in.
     fn take_messages(&mut self) -> Result<(), CloseReason> {
-        self.session.set_read_limit(self.exchange.longest_message());
+        self.session.set_read_limit(self.open_requests.longest_message());
         while let Some(event) = self.next_event() {
             match event {
                 Event::Message(payload) => {
@@ -278,12 +278,12 @@ impl PeerConnection {
     fn send_waiting(&mut self, reserved: &mut Option<OutgoingMessage>) {
         for _ in 0..MOST_WRITTEN {
             if reserved.is_none()
-                && let Ok(order) = self.own_messages.try_recv()
+                && let Ok(message) = self.own_messages.try_recv()
             {
-                *reserved = self.send(order);
+                *reserved = self.send(message);
             }
-            if let Ok(order) = self.caller_messages.try_recv() {
-                self.send_for_caller(order);
+            if let Ok(message) = self.caller_messages.try_recv() {
+                self.send_for_caller(message);
             }
         }
     }
@@ -317,48 +317,48 @@ impl PeerConnection {
     }
 
     /// Sends a caller's message if its share of the minute allows this.
-    fn send_for_caller(&mut self, order: OutgoingMessage) {
-        if order.reply.is_closed() {
+    fn send_for_caller(&mut self, message: OutgoingMessage) {
+        if message.reply.is_closed() {
             return;
         }
         let now = self.clock.now();
         let room = self.session.send_room(now);
-        if order.asker.is_some_and(|asker| !self.minute.take(asker, now, room)) {
-            let _ = order.reply.send(Err(PeerError::Share));
+        if message.asker.is_some_and(|asker| !self.minute.take(asker, now, room)) {
+            let _ = message.reply.send(Err(PeerError::Share));
             return;
         }
-        if let Some(reserved) = self.send(order) {
+        if let Some(reserved) = self.send(message) {
             let _ = reserved.reply.send(Err(PeerError::Share));
         }
     }
 
     /// Sends a message. Gives it back if the limit of a minute holds it back for a moment.
-    fn send(&mut self, order: OutgoingMessage) -> Option<OutgoingMessage> {
-        let id = self.exchange.next_id.saturating_add(1);
-        let payload = match &order.what {
+    fn send(&mut self, message: OutgoingMessage) -> Option<OutgoingMessage> {
+        let id = self.open_requests.next_id.saturating_add(1);
+        let payload = match &message.what {
             // The caller has gone.
-            OutgoingKind::Ask(_) if order.reply.is_closed() => return None,
+            OutgoingKind::Ask(_) if message.reply.is_closed() => return None,
             OutgoingKind::Ask(request) => &Message::Request { id, request: *request }.encode(),
             OutgoingKind::Push(payload) => payload,
         };
-        match (self.session.send_message(payload, self.clock.now()), &order.what) {
+        match (self.session.send_message(payload, self.clock.now()), &message.what) {
             // A message that waits for long would keep those behind it waiting.
             (Err(SendError::Rate { wait_ms }), _) if Duration::from_millis(wait_ms) > LONGEST_HOLD => {
-                let _ = order.reply.send(Err(PeerError::Limit(wait_ms)));
+                let _ = message.reply.send(Err(PeerError::Limit(wait_ms)));
             }
-            (Err(SendError::Rate { .. }), _) => return Some(order),
+            (Err(SendError::Rate { .. }), _) => return Some(message),
             // The end of the session shows as an event; then all that wait learn of it.
             (Err(_), _) => {}
             (Ok(()), OutgoingKind::Ask(request)) => {
                 let request = *request;
-                let OutgoingMessage { reply, permit, .. } = order;
-                self.exchange.next_id = id;
+                let OutgoingMessage { reply, permit, .. } = message;
+                self.open_requests.next_id = id;
                 let now = Instant::now();
-                self.exchange.allowed.insert(longest_response(&request), now + LATE);
+                self.open_requests.allowed.insert(longest_response(&request), now + LATE);
                 let until = now + RESPONSE_TIMEOUT;
-                self.exchange.waiting.insert(id, OpenRequest { request, reply, permit, until });
+                self.open_requests.waiting.insert(id, OpenRequest { request, reply, permit, until });
             }
-            (Ok(()), OutgoingKind::Push(_)) => drop(order.reply.send(Ok(None))),
+            (Ok(()), OutgoingKind::Push(_)) => drop(message.reply.send(Ok(None))),
         }
         None
     }
@@ -369,7 +369,7 @@ impl PeerConnection {
             Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(PeerRequest::Block(hash)),
             Ok(Message::Push(push)) => return self.host.pushed(push),
             Ok(Message::Response { id, response }) => {
-                let asked = self.exchange.waiting.get(&id);
+                let asked = self.open_requests.waiting.get(&id);
                 Some(id).filter(|_| asked.is_some_and(|asked| response.answers(&asked.request)))
             }
             Ok(Message::Request { id, request }) => {
@@ -378,14 +378,14 @@ impl PeerConnection {
             // What does not decode does not say which request it is for.
             Err(_) => None,
         };
-        if let Some(asked) = answered.and_then(|id| self.exchange.waiting.remove(&id)) {
+        if let Some(asked) = answered.and_then(|id| self.open_requests.waiting.remove(&id)) {
             let _ = asked.reply.send(self.unread.admit(payload).map(Some).map_err(PeerError::from));
         }
     }
 
     /// Queues a request of the peer, unless too many wait.
     fn queue(&mut self, asked: PeerRequest) {
-        let waiting = &mut self.exchange.asked;
+        let waiting = &mut self.open_requests.asked;
         let chunks = waiting.iter().filter(|asked| asked.is_chunk()).count();
         let making = usize::from(self.making.as_ref().is_some_and(|making| making.is_chunk));
         let too_many = asked.is_chunk() && chunks.saturating_add(making) >= MAX_CHUNKS;
@@ -400,8 +400,8 @@ impl PeerConnection {
         if self.making.is_some() || self.session.send_room(self.clock.now()) == 0 {
             return;
         }
-        let Some(asked) = self.exchange.asked.pop_front() else { return };
-        let Some(answer) = self.host.clone().respond(asked) else { return self.exchange.asked.clear() };
+        let Some(asked) = self.open_requests.asked.pop_front() else { return };
+        let Some(answer) = self.host.clone().respond(asked) else { return self.open_requests.asked.clear() };
         self.making = Some(PendingResponse { is_chunk: asked.is_chunk(), answer });
     }
 
@@ -410,7 +410,7 @@ impl PeerConnection {
         let Some(PeerResponse { payload, reserved, is_long }) = answer else { return };
         // A message that the limit of a minute holds back is dropped, as stock nodes do.
         if self.session.send_message(&payload, self.clock.now()).is_ok() {
-            self.exchange.unsent = Some((reserved, is_long));
+            self.open_requests.unsent = Some((reserved, is_long));
         }
     }
 
@@ -418,7 +418,7 @@ impl PeerConnection {
     async fn write(&mut self) -> Result<(), CloseReason> {
         let output = self.session.take_output();
         if !output.is_empty() {
-            let unsent = self.exchange.unsent.as_ref();
+            let unsent = self.open_requests.unsent.as_ref();
             let contended = async {
                 let Some((_, is_long)) = unsent else {
                     return std::future::pending().await;
@@ -437,7 +437,7 @@ impl PeerConnection {
                 () = contended => return Err(CloseReason::ByPeer(DisconnectReason::TcpError)),
             }
         }
-        self.exchange.unsent = None;
+        self.open_requests.unsent = None;
         Ok(())
     }
 
@@ -529,17 +529,19 @@ mod tests {
     use super::*;
 
     /// A question that has just been sent.
-    fn ask(exchange: &mut OpenRequests) -> oneshot::Receiver<Result<Option<ReceivedBytes>, PeerError>> {
+    fn ask(open_requests: &mut OpenRequests) -> oneshot::Receiver<Result<Option<ReceivedBytes>, PeerError>> {
         let (reply, answer) = oneshot::channel();
-        let id = exchange.next_id.saturating_add(1);
-        exchange.next_id = id;
+        let id = open_requests.next_id.saturating_add(1);
+        open_requests.next_id = id;
         let until = Instant::now() + RESPONSE_TIMEOUT;
-        exchange.waiting.insert(id, OpenRequest { request: Request::SnapStatus, reply, permit: None, until });
+        open_requests
+            .waiting
+            .insert(id, OpenRequest { request: Request::SnapStatus, reply, permit: None, until });
         answer
     }
 
     async fn ended(
-        exchange: &mut OpenRequests,
+        open_requests: &mut OpenRequests,
         mut answer: oneshot::Receiver<Result<Option<ReceivedBytes>, PeerError>>,
     ) -> (u64, PeerError) {
         let begun = Instant::now();
@@ -547,47 +549,47 @@ mod tests {
             if let Ok(answer) = answer.try_recv() {
                 return (begun.elapsed().as_secs(), answer.unwrap_err());
             }
-            exchange.overdue().await;
-            exchange.give_up();
+            open_requests.overdue().await;
+            open_requests.give_up();
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_time_for_which_a_peer_is_not_read_is_not_its_silence() {
         let silent = PeerError::NoResponse(RESPONSE_TIMEOUT);
-        let mut exchange = OpenRequests::default();
-        let answer = ask(&mut exchange);
-        assert_eq!(ended(&mut exchange, answer).await, (6, silent.clone()));
+        let mut open_requests = OpenRequests::default();
+        let answer = ask(&mut open_requests);
+        assert_eq!(ended(&mut open_requests, answer).await, (6, silent.clone()));
         // Read again after 3 s.
-        let answer = ask(&mut exchange);
+        let answer = ask(&mut open_requests);
         tokio::time::advance(Duration::from_secs(1)).await;
-        exchange.note_read(false);
+        open_requests.note_read(false);
         tokio::time::advance(Duration::from_secs(3)).await;
-        exchange.note_read(true);
-        assert_eq!(ended(&mut exchange, answer).await, (5, silent.clone()));
+        open_requests.note_read(true);
+        assert_eq!(ended(&mut open_requests, answer).await, (5, silent.clone()));
         // Looks at messages that find room take no time.
-        let answer = ask(&mut exchange);
+        let answer = ask(&mut open_requests);
         for _ in 0..100 {
-            exchange.note_read(false);
-            exchange.note_read(true);
+            open_requests.note_read(false);
+            open_requests.note_read(true);
         }
-        assert_eq!(ended(&mut exchange, answer).await, (6, silent));
+        assert_eq!(ended(&mut open_requests, answer).await, (6, silent));
         // Not read any more.
-        let answer = ask(&mut exchange);
+        let answer = ask(&mut open_requests);
         tokio::time::advance(Duration::from_secs(2)).await;
-        exchange.note_read(false);
-        let later = ask(&mut exchange);
-        assert_eq!(ended(&mut exchange, answer).await, (6, PeerError::NoRoom));
-        assert_eq!(ended(&mut exchange, later).await.1, PeerError::NoRoom);
+        open_requests.note_read(false);
+        let later = ask(&mut open_requests);
+        assert_eq!(ended(&mut open_requests, answer).await, (6, PeerError::NoRoom));
+        assert_eq!(ended(&mut open_requests, later).await.1, PeerError::NoRoom);
     }
 
     #[tokio::test(start_paused = true)]
     async fn long_messages_are_read_after_questions_for_them() {
-        let mut exchange = OpenRequests::default();
-        assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
-        exchange.allowed.insert(longest_response(&Request::SnapStatus), Instant::now() + LATE);
-        assert_eq!(exchange.longest_message(), MAX_FRAME_READ);
+        let mut open_requests = OpenRequests::default();
+        assert_eq!(open_requests.longest_message(), LONGEST_UNASKED);
+        open_requests.allowed.insert(longest_response(&Request::SnapStatus), Instant::now() + LATE);
+        assert_eq!(open_requests.longest_message(), MAX_FRAME_READ);
         tokio::time::advance(LATE).await;
-        assert_eq!(exchange.longest_message(), LONGEST_UNASKED);
+        assert_eq!(open_requests.longest_message(), LONGEST_UNASKED);
     }
 }

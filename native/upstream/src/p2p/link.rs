@@ -80,7 +80,7 @@ impl PeerLink {
             own_messages: own_orders,
             caller_messages: callers_orders,
             minute,
-            exchange: OpenRequests::default(),
+            open_requests: OpenRequests::default(),
             making: None,
             unread,
             slow: 0,

@@ -16,7 +16,7 @@ const FIRST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Most things that are remembered of one peer. Beyond it, the one whose time ends first is forgotten.
-const MAX_THINGS: usize = 1_024;
+const MAX_ITEMS: usize = 1_024;
 
 /// What a peer may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,29 +39,29 @@ struct Silence {
 }
 
 impl NegativeCache {
-    fn things(&self) -> MutexGuard<'_, BTreeMap<MissingItem, Silence>> {
+    fn items(&self) -> MutexGuard<'_, BTreeMap<MissingItem, Silence>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the peer said nothing about this lately.
-    pub(super) fn has(&self, thing: MissingItem) -> bool {
-        self.things().get(&thing).is_some_and(|silence| silence.until > Instant::now())
+    pub(super) fn has(&self, item: MissingItem) -> bool {
+        self.items().get(&item).is_some_and(|silence| silence.until > Instant::now())
     }
 
     /// Notes that the peer said nothing about this.
-    pub(super) fn note(&self, thing: MissingItem) {
-        let (mut things, now) = (self.things(), Instant::now());
-        let before = things.get(&thing).filter(|silence| silence.until + LONGEST > now);
+    pub(super) fn note(&self, item: MissingItem) {
+        let (mut items, now) = (self.items(), Instant::now());
+        let before = items.get(&item).filter(|silence| silence.until + LONGEST > now);
         let pause = before.map_or(FIRST, |silence| silence.pause.saturating_mul(2).min(LONGEST));
-        if things.len() >= MAX_THINGS && !things.contains_key(&thing) {
-            let first = things.iter().min_by_key(|(_, silence)| silence.until).map(|(thing, _)| *thing);
-            first.map(|first| things.remove(&first));
+        if items.len() >= MAX_ITEMS && !items.contains_key(&item) {
+            let first = items.iter().min_by_key(|(_, silence)| silence.until).map(|(item, _)| *item);
+            first.map(|first| items.remove(&first));
         }
-        things.insert(thing, Silence { until: now + pause, pause });
+        items.insert(item, Silence { until: now + pause, pause });
     }
 
-    pub(super) fn forget(&self, thing: MissingItem) {
-        self.things().remove(&thing);
+    pub(super) fn forget(&self, item: MissingItem) {
+        self.items().remove(&item);
     }
 }
 
@@ -71,28 +71,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_thing_is_left_alone_for_longer_each_time_and_other_things_are_not() {
-        let (negative_cache, thing) = (NegativeCache::default(), MissingItem::State(B256::repeat_byte(1)));
+        let (negative_cache, item) = (NegativeCache::default(), MissingItem::State(B256::repeat_byte(1)));
         for pause in [10, 20, 40, 80, 160, 300, 300] {
-            negative_cache.note(thing);
+            negative_cache.note(item);
             assert!(
-                negative_cache.has(thing) && !negative_cache.has(MissingItem::Block(B256::repeat_byte(1)))
+                negative_cache.has(item) && !negative_cache.has(MissingItem::Block(B256::repeat_byte(1)))
             );
             tokio::time::advance(Duration::from_secs(pause - 1)).await;
-            assert!(negative_cache.has(thing), "{pause}");
+            assert!(negative_cache.has(item), "{pause}");
             tokio::time::advance(Duration::from_secs(1)).await;
-            assert!(!negative_cache.has(thing), "{pause}");
+            assert!(!negative_cache.has(item), "{pause}");
         }
-        negative_cache.note(thing);
-        negative_cache.forget(thing);
-        assert!(!negative_cache.has(thing));
+        negative_cache.note(item);
+        negative_cache.forget(item);
+        assert!(!negative_cache.has(item));
     }
 
     #[tokio::test(start_paused = true)]
     async fn made_up_things_take_bounded_memory() {
         let negative_cache = NegativeCache::default();
-        for number in 0..3 * MAX_THINGS {
+        for number in 0..3 * MAX_ITEMS {
             negative_cache.note(MissingItem::Block(B256::left_padding_from(&number.to_be_bytes())));
         }
-        assert_eq!(negative_cache.things().len(), MAX_THINGS);
+        assert_eq!(negative_cache.items().len(), MAX_ITEMS);
     }
 }

@@ -333,20 +333,20 @@ impl NodePermit<'_> {
     /// Asks the question that the turn is for. A caller does not ask again for a block about which the node said nothing
     /// lately; synchronization does, because it asks for what the node told of.
     pub(super) async fn ask(self, request: Request) -> Result<ReceivedBytes, PeerError> {
-        let thing = match request {
+        let item = match request {
             Request::Headers { hash, .. } | Request::Block(hash) | Request::Body(hash) => {
                 Some(MissingItem::Block(hash))
             }
             Request::SnapBlocks { .. } => Some(MissingItem::Runs),
             _ => None,
         };
-        if self.is_caller && thing.is_some_and(|thing| self.negative_cache.has(thing)) {
+        if self.is_caller && item.is_some_and(|item| self.negative_cache.has(item)) {
             return Err(PeerError::Lacking);
         }
         let answer = self.turn.ask(request).await;
-        match (&answer, thing) {
-            (Ok(_), Some(thing)) => self.negative_cache.forget(thing),
-            (Err(PeerError::NoResponse(_)), Some(thing)) => self.negative_cache.note(thing),
+        match (&answer, item) {
+            (Ok(_), Some(item)) => self.negative_cache.forget(item),
+            (Err(PeerError::NoResponse(_)), Some(item)) => self.negative_cache.note(item),
             _ => {}
         }
         answer

@@ -53,18 +53,18 @@ impl Weighter<B256, Bytes> for NodeWeight {
 
 /// Nodes and long values of states, each under its hash. All peers share them: a hash says whose bytes they are.
 pub struct StateNodes {
-    kept: Cache<B256, Bytes, NodeWeight>,
+    cache: Cache<B256, Bytes, NodeWeight>,
 }
 
 impl Default for StateNodes {
     fn default() -> Self {
-        Self { kept: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, NodeWeight) }
+        Self { cache: Cache::with_weighter(KEPT_NODES, KEPT_BYTES, NodeWeight) }
     }
 }
 
 impl NodeSource for StateNodes {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.kept.get(hash)
+        self.cache.get(hash)
     }
 }
 
@@ -135,8 +135,8 @@ pub(super) async fn find(
     root: B256,
     keys: Vec<Vec<u8>>,
 ) -> Result<FoundNodes, PeerError> {
-    let thing = MissingItem::State(root);
-    if node.negative_cache().has(thing) {
+    let item = MissingItem::State(root);
+    if node.negative_cache().has(item) {
         return Err(PeerError::Lacking);
     }
     let earlier = searched.before(block);
@@ -217,7 +217,7 @@ impl StateSearch<'_> {
         self.searched.add(self.block, self.root, size);
         for (hash, node) in nodes {
             self.bytes = self.bytes.saturating_add(node.len());
-            self.shared.kept.insert(hash, node.clone());
+            self.shared.cache.insert(hash, node.clone());
             self.found.insert(hash, node);
         }
         match self.bytes > MAX_SEARCH_BYTES {
