@@ -127,6 +127,12 @@ impl Trace {
 pub struct BlockTraces(Option<Vec<Trace>>);
 
 impl BlockTraces {
+    /// The traces of a block without transactions.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self(Some(Vec::new()))
+    }
+
     /// Marks a block whose traces exceed the limits.
     #[must_use]
     pub const fn too_long() -> Self {

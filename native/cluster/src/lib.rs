@@ -2,7 +2,6 @@
 //! store ([`store`]), and keys with their limits ([`keys`]).
 
 mod answers;
-mod extras;
 pub mod keys;
 mod metrics;
 mod seal;
@@ -10,6 +9,7 @@ pub mod serve;
 mod source;
 pub mod store;
 mod trace_json;
+mod uncles_and_traces;
 
 pub use answers::{IndexCounts, IndexSource, IndexedBackend, NoAnswer, with_index};
 pub use metrics::IndexMetrics;

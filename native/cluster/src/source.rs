@@ -16,7 +16,7 @@ use rootlight_upstream::{SharedUpstream, Upstream, UpstreamError, UpstreamResult
 use serde_json::json;
 use tracing::debug;
 
-use super::extras::{self, TracesFailure, add_traces};
+use super::uncles_and_traces::{self, TracesFailure, add_traces};
 
 /// Number of tries of all upstreams before the loader is told.
 const TRIES: u32 = 3;
@@ -125,7 +125,7 @@ impl ChainSource {
             proofs.push(self.proof(header)?);
             named.push((header.hash(), hashes.clone()));
         }
-        let uncles = extras::uncles(&**upstream, &self.network, &named).await;
+        let uncles = uncles_and_traces::uncles(&**upstream, &self.network, &named).await;
         let bodies: Vec<_> =
             bodies.into_iter().map(|(header, transactions, _)| (header, transactions)).collect();
         let hashes: Vec<B256> =

@@ -1,4 +1,4 @@
-//! What an index keeps of a block beside its body and receipts: uncles and traces, as an upstream gives them.
+//! Fetches uncles and traces of blocks from an upstream, for the index.
 
 use rootlight::consensus::{MAX_UNCLES, Network};
 use rootlight::light::UpstreamRequest;
@@ -15,7 +15,7 @@ use super::trace_json::TraceObject;
 /// Blocks whose traces are asked for at a time.
 const TRACED_AT_ONCE: usize = 8;
 
-/// Bytes of traces after which the blocks of one answer end.
+/// Once so many bytes of traces are read, later blocks are left for the next call.
 const MAX_TRACE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Code of an error that says that a limit is exceeded (EIP-1474).
@@ -32,8 +32,7 @@ pub(super) enum TracesFailure {
     Trace(#[from] TraceError),
 }
 
-/// The headers of the uncles of blocks, which are named with the hashes of their uncles; `None` for a block if the upstream
-/// does not show all of them.
+/// For each block (its hash and the hashes of its uncles): the uncles' headers, or `None` if the upstream does not show all.
 pub(super) async fn uncles(
     upstream: &dyn Upstream,
     network: &Network,
@@ -60,10 +59,10 @@ pub(super) async fn uncles(
                     None
                 }
             };
-            uncles = uncles.zip(uncle).map(|(mut uncles, uncle)| {
-                uncles.push(uncle);
-                uncles
-            });
+            match (&mut uncles, uncle) {
+                (Some(all), Some(uncle)) => all.push(uncle),
+                _ => uncles = None,
+            }
         }
         all.push(uncles);
     }
@@ -80,7 +79,7 @@ async fn uncle(upstream: &dyn Upstream, network: &Network, text: &str, hash: &B2
     raw_header(raw.get(), text, network).ok().map(SealedHeader::into_header)
 }
 
-/// Adds traces to blocks. If they are long, only the first blocks are kept.
+/// Adds traces to blocks. If the traces are long, only the first blocks are returned.
 pub(super) async fn add_traces(
     upstream: &dyn Upstream,
     mut blocks: Vec<SourceBlock>,
@@ -92,15 +91,16 @@ pub(super) async fn add_traces(
         }
         for block in part.iter_mut() {
             // Blocks without transactions have no traces.
-            block.traces = BlockTraces::check(&block.block, Vec::new()).ok();
+            block.traces = block.block.transactions().is_empty().then(BlockTraces::empty);
         }
         let count = part.len();
-        let full: Vec<&mut SourceBlock> = part.iter_mut().filter(|block| block.traces.is_none()).collect();
+        let with_transactions: Vec<&mut SourceBlock> =
+            part.iter_mut().filter(|block| block.traces.is_none()).collect();
         let ask =
             |block: &&mut SourceBlock| call("trace_block", json!([block.block.header().hash().to_string()]));
-        let asked: Vec<UpstreamRequest> = full.iter().map(ask).collect();
+        let asked: Vec<UpstreamRequest> = with_transactions.iter().map(ask).collect();
         let answers = if asked.is_empty() { Vec::new() } else { upstream.request(asked).await };
-        for (block, answer) in full.into_iter().zip(answers) {
+        for (block, answer) in with_transactions.into_iter().zip(answers) {
             let traces = match answer {
                 Err(UpstreamError::Rpc { code: LIMIT, .. } | UpstreamError::TooLarge(_)) => {
                     BlockTraces::too_long()
