@@ -111,7 +111,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     #[cfg(feature = "js-tracers")]
     if arguments.get(1).is_some_and(|first| first == rootlight_node::scripts::ENGINE) {
-        return rootlight_node::scripts::main();
+        return rootlight_node::scripts::run_engine_process();
     }
     #[cfg(unix)]
     systemd::take_over();

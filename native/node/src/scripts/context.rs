@@ -10,7 +10,7 @@ use rquickjs::context::EvalOptions;
 use rquickjs::{CaughtError, Context, Ctx, Exception, Function, Object, Runtime, TypedArray, Value};
 
 use super::frame::{Frame, Tag, out_of_time, query};
-use super::peer::{Begun, Peer};
+use super::program_pipe::{ProgramPipe, StartedScript};
 
 /// Bytes of the heap of a script.
 const MAX_HEAP: usize = 64 << 20;
@@ -24,7 +24,7 @@ const MAX_ERROR: usize = 400;
 /// The objects and functions that scripts get, over the functions of [`natives`].
 const PRELUDE: &str = include_str!("prelude.js");
 
-type SharedPeer = Rc<RefCell<Peer>>;
+type SharedPipe = Rc<RefCell<ProgramPipe>>;
 type Js<T> = rquickjs::Result<T>;
 
 /// Why a trace ended.
@@ -34,7 +34,7 @@ enum Failure {
     /// A result that is too long.
     TooLong,
     /// The other side.
-    Peer(io::Error),
+    ProgramPipe(io::Error),
 }
 
 impl From<rquickjs::Error> for Failure {
@@ -45,13 +45,13 @@ impl From<rquickjs::Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::Peer(error)
+        Self::ProgramPipe(error)
     }
 }
 
 /// Traces one transaction; the inner error is the text that the caller reads.
-pub(super) fn trace(peer: &SharedPeer, begun: &Begun) -> io::Result<Result<(), String>> {
-    let end = begun.end;
+pub(super) fn trace(pipe: &SharedPipe, script: &StartedScript) -> io::Result<Result<(), String>> {
+    let end = script.end;
     let made = Runtime::new().and_then(|runtime| {
         runtime.set_memory_limit(MAX_HEAP);
         runtime.set_max_stack_size(MAX_STACK);
@@ -64,10 +64,10 @@ pub(super) fn trace(peer: &SharedPeer, begun: &Begun) -> io::Result<Result<(), S
     };
     context.with(|ctx| {
         let mut function = "script";
-        match traced(&ctx, peer, begun, &mut function) {
+        match traced(&ctx, pipe, script, &mut function) {
             Ok(()) => Ok(Ok(())),
-            Err(Failure::Peer(error)) => Err(error),
-            Err(_) if Instant::now() > end => Ok(Err(out_of_time(begun.limit))),
+            Err(Failure::ProgramPipe(error)) => Err(error),
+            Err(_) if Instant::now() > end => Ok(Err(out_of_time(script.limit))),
             Err(Failure::TooLong) => Ok(Err(format!("the result has more than {MAX_RESULT} bytes"))),
             Err(Failure::Script(error)) => Ok(Err(format!("{function}: {}", text(&ctx, error)))),
         }
@@ -100,17 +100,17 @@ struct Reports<'js> {
 /// Loads the script, and passes reports to it until the transaction ends. `function` is the function that runs.
 fn traced<'js>(
     ctx: &Ctx<'js>,
-    peer: &SharedPeer,
-    begun: &Begun,
+    pipe: &SharedPipe,
+    script: &StartedScript,
     function: &mut &'static str,
 ) -> Result<(), Failure> {
     let prelude: Function<'js> = ctx.eval(PRELUDE)?;
-    let api: Object<'js> = prelude.call((natives(ctx, peer)?,))?;
+    let api: Object<'js> = prelude.call((natives(ctx, pipe)?,))?;
     let mut options = EvalOptions::default();
     options.strict = false;
-    let tracer: Value<'js> = ctx.eval_with_options(format!("({}\n)", begun.source), options)?;
+    let tracer: Value<'js> = ctx.eval_with_options(format!("({}\n)", script.source), options)?;
     let load: Function<'js> = api.get("load")?;
-    let hooks: u32 = load.call((tracer, begun.config.as_str()))?;
+    let hooks: u32 = load.call((tracer, script.config.as_str()))?;
     let reports = Reports {
         step: api.get("step")?,
         fault: api.get("fault")?,
@@ -120,26 +120,26 @@ fn traced<'js>(
     };
     let mut done = Frame::new(Tag::Done).number(u64::from(hooks));
     loop {
-        peer.borrow_mut().send(&done)?;
-        let mut told = peer.borrow_mut().receive()?;
-        match told.tag {
+        pipe.borrow_mut().send(&done)?;
+        let mut frame = pipe.borrow_mut().receive()?;
+        match frame.tag {
             Tag::Step | Tag::Fault => {
-                let is_step = told.tag == Tag::Step;
+                let is_step = frame.tag == Tag::Step;
                 *function = if is_step { "step" } else { "fault" };
-                step(ctx, if is_step { &reports.step } else { &reports.fault }, &mut told)?;
+                step(ctx, if is_step { &reports.step } else { &reports.fault }, &mut frame)?;
             }
             Tag::Enter => {
                 *function = "enter";
-                enter(ctx, &reports.enter, &mut told)?;
+                enter(ctx, &reports.enter, &mut frame)?;
             }
             Tag::Exit => {
                 *function = "exit";
-                exit(ctx, &reports.exit, &mut told)?;
+                exit(ctx, &reports.exit, &mut frame)?;
             }
             Tag::Result => {
                 *function = "result";
-                let trace = result(ctx, &reports.result, &mut told)?;
-                return Ok(peer.borrow_mut().send(&Frame::new(Tag::Done).text(&trace))?);
+                let trace = result(ctx, &reports.result, &mut frame)?;
+                return Ok(pipe.borrow_mut().send(&Frame::new(Tag::Done).text(&trace))?);
             }
             _ => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
@@ -153,58 +153,58 @@ fn bytes<'js>(ctx: &Ctx<'js>, bytes: impl AsRef<[u8]>) -> Js<TypedArray<'js, u8>
 }
 
 /// A number of the other side; those beyond 2^53 lose their last digits, as in every script.
-fn number(told: &mut Frame) -> io::Result<f64> {
-    Ok(told.take_number()? as f64)
+fn number(frame: &mut Frame) -> io::Result<f64> {
+    Ok(frame.take_number()? as f64)
 }
 
-fn optional_text(told: &mut Frame) -> io::Result<Option<String>> {
-    Ok(told.take_optional()?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+fn optional_text(frame: &mut Frame) -> io::Result<Option<String>> {
+    Ok(frame.take_optional()?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-fn step<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<(), Failure> {
+fn step<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<(), Failure> {
     let mut numbers = Vec::with_capacity(7);
     for _ in 0..7 {
-        numbers.push(number(told)?);
+        numbers.push(number(frame)?);
     }
-    let (name, error, stack) = (told.take_text()?, optional_text(told)?, told.take_bytes()?);
+    let (name, error, stack) = (frame.take_text()?, optional_text(frame)?, frame.take_bytes()?);
     let numbers: TypedArray<'js, f64> = TypedArray::new_copy(ctx.clone(), numbers)?;
     Ok(report.call((numbers, name, error, bytes(ctx, stack)?))?)
 }
 
-fn enter<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<(), Failure> {
-    let kind = told.take_text()?;
-    let (from, to, input) = (told.take_bytes()?, told.take_bytes()?, told.take_bytes()?);
-    let (gas, value) = (number(told)?, told.take_optional()?);
+fn enter<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<(), Failure> {
+    let kind = frame.take_text()?;
+    let (from, to, input) = (frame.take_bytes()?, frame.take_bytes()?, frame.take_bytes()?);
+    let (gas, value) = (number(frame)?, frame.take_optional()?);
     let value = value.map(|value| bytes(ctx, value)).transpose()?;
     let (from, to, input) = (bytes(ctx, from)?, bytes(ctx, to)?, bytes(ctx, input)?);
     Ok(report.call((kind, from, to, input, gas, value))?)
 }
 
-fn exit<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<(), Failure> {
-    let (gas_used, output, error) = (number(told)?, told.take_bytes()?, optional_text(told)?);
+fn exit<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<(), Failure> {
+    let (gas_used, output, error) = (number(frame)?, frame.take_bytes()?, optional_text(frame)?);
     Ok(report.call((gas_used, bytes(ctx, output)?, error))?)
 }
 
 /// Returns the trace in JSON.
-fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Result<String, Failure> {
+fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, frame: &mut Frame) -> Result<String, Failure> {
     let object = Object::new(ctx.clone())?;
-    object.set("type", told.take_text()?)?;
+    object.set("type", frame.take_text()?)?;
     for name in ["from", "to", "input"] {
-        object.set(name, bytes(ctx, told.take_bytes()?)?)?;
+        object.set(name, bytes(ctx, frame.take_bytes()?)?)?;
     }
     for name in ["gas", "gasUsed", "block"] {
-        object.set(name, number(told)?)?;
+        object.set(name, number(frame)?)?;
     }
     for name in ["gasPrice", "value", "output"] {
-        object.set(name, bytes(ctx, told.take_bytes()?)?)?;
+        object.set(name, bytes(ctx, frame.take_bytes()?)?)?;
     }
-    if let Some(error) = optional_text(told)? {
+    if let Some(error) = optional_text(frame)? {
         object.set("error", error)?;
     }
-    if let Some(block) = told.take_optional()? {
+    if let Some(block) = frame.take_optional()? {
         object.set("blockHash", bytes(ctx, block)?)?;
-        object.set("txIndex", number(told)?)?;
-        object.set("txHash", bytes(ctx, told.take_bytes()?)?)?;
+        object.set("txIndex", number(frame)?)?;
+        object.set("txHash", bytes(ctx, frame.take_bytes()?)?)?;
     }
     let json: rquickjs::String<'js> = report.call((object,))?;
     let json = json.to_string()?;
@@ -212,24 +212,24 @@ fn result<'js>(ctx: &Ctx<'js>, report: &Function<'js>, told: &mut Frame) -> Resu
 }
 
 /// The functions of this side that the prelude calls. Bytes from scripts come as hexadecimal text.
-fn natives<'js>(ctx: &Ctx<'js>, peer: &SharedPeer) -> Js<Object<'js>> {
+fn natives<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe) -> Js<Object<'js>> {
     let natives = Object::new(ctx.clone())?;
     let account = |kind: u64| {
-        let peer = peer.clone();
+        let pipe = pipe.clone();
         move |ctx: Ctx<'js>, address: String| {
-            ask(&ctx, &peer, Frame::new(Tag::Query).number(kind).bytes(&unhex(&ctx, &address)?))
+            ask(&ctx, &pipe, Frame::new(Tag::Query).number(kind).bytes(&unhex(&ctx, &address)?))
         }
     };
     for (name, kind) in [("account", query::ACCOUNT), ("code", query::CODE), ("native", query::NATIVE)] {
         natives.set(name, Function::new(ctx.clone(), account(kind))?)?;
     }
-    let of_word = peer.clone();
+    let of_word = pipe.clone();
     let word = move |ctx: Ctx<'js>, address: String, slot: String| {
         let query = Frame::new(Tag::Query).number(query::WORD).bytes(&unhex(&ctx, &address)?);
         ask(&ctx, &of_word, query.bytes(&unhex(&ctx, &slot)?))
     };
     natives.set("word", Function::new(ctx.clone(), word)?)?;
-    let of_memory = peer.clone();
+    let of_memory = pipe.clone();
     let memory = move |ctx: Ctx<'js>, begin: f64, end: f64| {
         // The prelude has checked that these are whole numbers.
         ask(
@@ -239,7 +239,7 @@ fn natives<'js>(ctx: &Ctx<'js>, peer: &SharedPeer) -> Js<Object<'js>> {
         )
     };
     natives.set("memory", Function::new(ctx.clone(), memory)?)?;
-    let of_contract = peer.clone();
+    let of_contract = pipe.clone();
     let contract =
         move |ctx: Ctx<'js>| ask(&ctx, &of_contract, Frame::new(Tag::Query).number(query::CONTRACT));
     natives.set("contract", Function::new(ctx.clone(), contract)?)?;
@@ -258,11 +258,11 @@ fn natives<'js>(ctx: &Ctx<'js>, peer: &SharedPeer) -> Js<Object<'js>> {
 }
 
 /// Asks the other side; throws its refusal.
-fn ask<'js>(ctx: &Ctx<'js>, peer: &SharedPeer, query: Frame) -> Js<TypedArray<'js, u8>> {
+fn ask<'js>(ctx: &Ctx<'js>, pipe: &SharedPipe, query: Frame) -> Js<TypedArray<'js, u8>> {
     let exchanged = || -> io::Result<(Tag, Vec<u8>)> {
-        let mut peer = peer.borrow_mut();
-        peer.send(&query)?;
-        let mut answer = peer.receive()?;
+        let mut pipe = pipe.borrow_mut();
+        pipe.send(&query)?;
+        let mut answer = pipe.receive()?;
         Ok((answer.tag, answer.take_bytes()?))
     };
     match exchanged() {

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::context;
 use super::frame::{Frame, OUT_OF_TIME, Tag};
-use super::peer::{Begun, Peer};
+use super::program_pipe::{ProgramPipe, StartedScript};
 
 /// Bytes of the stack of the thread that runs scripts: several times what the engine lets them use.
 const STACK: usize = 16 << 20;
@@ -25,7 +25,7 @@ const ADDRESS_SPACE: u64 = 1 << 30;
 
 /// Runs the engine on standard input and output until they end.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn run_engine_process() -> ExitCode {
     #[cfg(unix)]
     if give_up_rights().is_err() {
         return ExitCode::FAILURE;
@@ -57,15 +57,15 @@ fn give_up_rights() -> io::Result<()> {
 
 /// Serves one script until the input ends. `exits` ends this process when the time of the script is over.
 pub(super) fn serve(input: impl Read + 'static, output: impl Write + 'static, exits: bool) -> io::Result<()> {
-    let peer = Rc::new(RefCell::new(Peer::new(input, output)));
-    let mut begun = None;
+    let pipe = Rc::new(RefCell::new(ProgramPipe::new(input, output)));
+    let mut script = None;
     loop {
-        let received = peer.borrow_mut().receive();
+        let received = pipe.borrow_mut().receive();
         let mut frame = match received {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             received => received?,
         };
-        match (frame.tag, &begun) {
+        match (frame.tag, &script) {
             (Tag::Begin, None) => {
                 let (source, config) = (frame.take_text()?, frame.take_text()?);
                 let left = Duration::from_millis(frame.take_number()?);
@@ -75,11 +75,11 @@ pub(super) fn serve(input: impl Read + 'static, output: impl Write + 'static, ex
                 }
                 let now = Instant::now();
                 let end = now.checked_add(left).unwrap_or(now);
-                begun = Some(Begun { source, config, limit, end });
+                script = Some(StartedScript { source, config, limit, end });
             }
-            (Tag::Start, Some(begun)) => {
-                if let Err(text) = context::trace(&peer, begun)? {
-                    peer.borrow_mut().send(&Frame::new(Tag::Failed).text(&text))?;
+            (Tag::Start, Some(script)) => {
+                if let Err(text) = context::trace(&pipe, script)? {
+                    pipe.borrow_mut().send(&Frame::new(Tag::Failed).text(&text))?;
                 }
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),

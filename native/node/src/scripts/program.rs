@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The argument with which [`EngineProgram::this`] starts the present program.
 pub const ENGINE: &str = "--script-engine";
 
-/// A program that is started for each script and calls `scripts::main` then.
+/// A program that is started for each script and calls `scripts::run_engine_process` then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "js-tracers"), allow(dead_code, reason = "no script is started"))]
 pub struct EngineProgram {
@@ -21,8 +21,8 @@ impl EngineProgram {
         Self { path: path.into(), argument: argument.into() }
     }
 
-    /// The present program, also after its file was replaced. Its `main` function must call `scripts::main` before anything
-    /// else if the first argument is [`ENGINE`]. Another program would be started as it usually is, once for each script.
+    /// The present program, also after its file was replaced. Its `main` function must call `scripts::run_engine_process`
+    /// before anything else if the first argument is [`ENGINE`]. Another program would be started as it usually is, once for each script.
     ///
     /// # Errors
     /// The system does not tell the program's path.

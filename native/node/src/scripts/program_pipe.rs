@@ -1,26 +1,26 @@
-//! What the engine knows of the program that started it.
+//! The engine's pipe to the program that started it, and the script that came over it.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use super::frame::Frame;
 
-/// A script with its options, the time of all runs of its message, and the end of what is left of it.
+/// A script with its options, the time limit of all runs of its message, and when the rest of that time ends.
 #[derive(Clone, Debug)]
-pub(super) struct Begun {
+pub(super) struct StartedScript {
     pub(super) source: String,
     pub(super) config: String,
     pub(super) limit: Duration,
     pub(super) end: Instant,
 }
 
-/// The other side.
-pub(super) struct Peer {
+/// The pipe to the program that started the engine.
+pub(super) struct ProgramPipe {
     input: Box<dyn Read>,
     output: Box<dyn Write>,
 }
 
-impl Peer {
+impl ProgramPipe {
     pub(super) fn new(input: impl Read + 'static, output: impl Write + 'static) -> Self {
         Self { input: Box::new(input), output: Box::new(output) }
     }
