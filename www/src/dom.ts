@@ -43,14 +43,14 @@ export function fill(parent: Element, ...children: Child[]): void {
 }
 
 /** Lets the browser answer the visitor between two pieces of work. */
-export const breath = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
+export const yieldToBrowser = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
 
 /**
  * Lets the browser draw what was added, so that the layout of several additions is not one long task. A tab in the background draws
  * nothing, and waits for nothing.
  */
 export const drawn = (): Promise<void> =>
-  document.hidden ? breath() : new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); setTimeout(resolve, FRAMES); });
+  document.hidden ? yieldToBrowser() : new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); setTimeout(resolve, FRAMES); });
 
 /** The element of the page with this id. */
 export function byId(id: string): HTMLElement {

@@ -4,7 +4,7 @@ import { Session } from './chain/session.ts';
 import { networkOf } from './chain/networks.ts';
 import { serverSource, type Source } from './chain/source.ts';
 import { Trouble, troubleOf } from './chain/trouble.ts';
-import { breath, byId, drawn, el, fill } from './dom.ts';
+import { yieldToBrowser, byId, drawn, el, fill } from './dom.ts';
 import { holdLinkedSections } from './links.ts';
 import { followAddress, route } from './router.ts';
 import { theme } from './theme.ts';
@@ -113,4 +113,4 @@ const tellNewest = searchView(byId('search'));
 void route(undefined);
 allowWorkers();
 // The browser draws the page first.
-void breath().then(ask);
+void yieldToBrowser().then(ask);

@@ -5,12 +5,12 @@ import { InputError } from './bytes.ts';
 export type Verdict = 'proven' | 'lie' | 'unprovable' | 'input' | 'reverted';
 
 /** The badge, the class of colours, and the meaning of each verdict. */
-export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readonly kind: string; readonly tells: string }>> = {
-  proven: { badge: 'proven', kind: 'good', tells: 'The chain commits to it, and each step was checked in this tab.' },
-  lie: { badge: 'caught lying', kind: 'bad', tells: 'A node said something that the chain contradicts. The page counts it and shows the proven answer, if there is one.' },
-  unprovable: { badge: 'cannot be proven', kind: 'warn', tells: 'The proof is missing. Nobody lied as far as the page knows; another node may bring the proof.' },
-  input: { badge: 'your input', kind: 'input', tells: 'What was written is no address, number or function. No node was asked.' },
-  reverted: { badge: 'reverted', kind: 'warn', tells: 'The contract refused the call, and that is proven.' },
+export const VERDICTS: Readonly<Record<Verdict, { readonly badge: string; readonly kind: string; readonly description: string }>> = {
+  proven: { badge: 'proven', kind: 'good', description: 'The chain commits to it, and each step was checked in this tab.' },
+  lie: { badge: 'caught lying', kind: 'bad', description: 'A node said something that the chain contradicts. The page counts it and shows the proven answer, if there is one.' },
+  unprovable: { badge: 'cannot be proven', kind: 'warn', description: 'The proof is missing. Nobody lied as far as the page knows; another node may bring the proof.' },
+  input: { badge: 'your input', kind: 'input', description: 'What was written is no address, number or function. No node was asked.' },
+  reverted: { badge: 'reverted', kind: 'warn', description: 'The contract refused the call, and that is proven.' },
 };
 
 /** Codes of JSON-RPC errors: parameters that make no sense, and calls that reverted. */

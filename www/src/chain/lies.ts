@@ -11,14 +11,14 @@ export interface Lie {
   readonly name: LieName;
   readonly title: string;
   /** What the upstream does, in one sentence. */
-  readonly tells: string;
+  readonly description: string;
 }
 
 export const LIES: readonly Lie[] = [
-  { name: 'balance', title: 'A balance', tells: 'The node adds a million RBTC to every account, and forges the end of the proof to match.' },
-  { name: 'token', title: 'A token balance', tells: 'The node adds a million tokens to the holder’s account in the contract’s storage.' },
-  { name: 'log', title: 'A payment', tells: 'The node multiplies the amount of every token payment by a thousand, in logs and receipts.' },
-  { name: 'block', title: 'A whole block', tells: 'The node makes up the newest block: another state root, and the hash recomputed to match. Only the work for it is missing.' },
+  { name: 'balance', title: 'A balance', description: 'The node adds a million RBTC to every account, and forges the end of the proof to match.' },
+  { name: 'token', title: 'A token balance', description: 'The node adds a million tokens to the holder’s account in the contract’s storage.' },
+  { name: 'log', title: 'A payment', description: 'The node multiplies the amount of every token payment by a thousand, in logs and receipts.' },
+  { name: 'block', title: 'A whole block', description: 'The node makes up the newest block: another state root, and the hash recomputed to match. Only the work for it is missing.' },
 ];
 
 const MILLION = 1_000_000n * 10n ** 18n;

@@ -28,7 +28,7 @@ function one(entry: unknown): ContractFunction | undefined {
   return { name, inputs: taken, reads: stateMutability === 'view' || stateMutability === 'pure' };
 }
 
-/** A contract as its ABI tells: what deploying it takes, and its functions. */
+/** A contract as its ABI description: what deploying it takes, and its functions. */
 export interface Interface {
   readonly creation: ContractFunction | undefined;
   readonly functions: readonly ContractFunction[];

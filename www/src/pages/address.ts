@@ -9,7 +9,7 @@ import { comparison, heard, read, said } from '../views/answer.ts';
 import { functionsView } from '../views/functions.ts';
 import { ladderView } from '../views/ladder.ts';
 import { nodeViews } from '../views/trail.ts';
-import { bytesView, copyButton, factsView, headingView, link, miningProof, stateStep, tellsView, toolsView, workSteps } from './common.ts';
+import { bytesView, copyButton, factsView, headingView, link, miningProof, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** Characters of a contract's code that are written out; the button copies all. */
 const WRITTEN = 20_000;
@@ -19,7 +19,7 @@ const hashOf = (code: string): string => toHex(keccak(fromHex(code)));
 /** The proven code of a contract, with its bytes folded. */
 const codeView = (code: string): HTMLElement => el('section', { class: 'card', 'aria-label': 'Code' },
   el('h2', {}, 'Code'),
-  el('p', { class: 'tells' }, 'The program that runs when somebody calls this contract. The state of the block commits to it, so that no node can show another one.'),
+  el('p', { class: 'description' }, 'The program that runs when somebody calls this contract. The state of the block commits to it, so that no node can show another one.'),
   el('dl', { class: 'facts wide' },
     el('div', {}, el('dt', {}, 'Size'), el('dd', { id: 'code-size' }, `${grouped(fromHex(code).length)} bytes`)),
     el('div', {}, el('dt', {}, 'Keccak-256, computed here'), el('dd', { class: 'mono break', id: 'code-hash' }, hashOf(code)))),
@@ -64,8 +64,8 @@ export async function addressPage(session: Session, id = ''): Promise<HTMLElemen
     ladderView([
       ...workSteps(session, block, work),
       stateStep(block),
-      { title: `${path.nodes.length} nodes of a trie`, holds: path.linked, open: () => [tellsView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
-      { title: path.found ? 'This account' : 'Nothing is here', holds, open: () => [tellsView(path.found ? value : 'The path ends before this address: no such account exists, and that is proven.')] },
+      { title: `${path.nodes.length} nodes of a trie`, holds: path.linked, open: () => [descriptionView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
+      { title: path.found ? 'This account' : 'Nothing is here', holds, open: () => [descriptionView(path.found ? value : 'The path ends before this address: no such account exists, and that is proven.')] },
     ]),
     isContract && codeView(String(code)),
     isContract && functionsView(session, address),

@@ -8,7 +8,7 @@ import type { MiningProof } from '../proof/mining.ts';
 import { comparison, refusalView, said } from '../views/answer.ts';
 import { evidenceView } from '../views/evidence.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
-import { bytesView, factsView, headingView, later, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, headingView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** Most transactions that are listed. */
 const LISTED = 200;
@@ -30,8 +30,8 @@ export async function blockOf(session: Session, id: string): Promise<Block> {
 
 function steps(session: Session, block: Block, proof: MiningProof | undefined, depth: number): Step[] {
   const above = depth === 0
-    ? { title: 'The newest block: none on top yet', holds: true, open: () => [tellsView('Each block that comes will name the hash of this one, and add its own work.')] }
-    : { title: `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`, holds: true, open: () => [tellsView('Each block above names the hash of the one below, so that all of them would have to be made again.')] };
+    ? { title: 'The newest block: none on top yet', holds: true, open: () => [descriptionView('Each block that comes will name the hash of this one, and add its own work.')] }
+    : { title: `${grouped(depth)} block${depth === 1 ? '' : 's'} on top`, holds: true, open: () => [descriptionView('Each block above names the hash of the one below, so that all of them would have to be made again.')] };
   const [work, names] = workSteps(session, block, proof);
   if (!work || !names || !proof) return [work, names, above].filter((step) => step !== undefined);
   const good = (name: string) => proof.checks.some((check) => check.name === name && check.holds);
@@ -39,10 +39,10 @@ function steps(session: Session, block: Block, proof: MiningProof | undefined, d
   return [
     work,
     length === 0
-      ? { title: 'The coinbase is all that the header names', holds: good('branch'), open: () => [tellsView('The header’s work vouches for one transaction only, the coinbase, whose hash is the header’s Merkle root:'), bytesView(proof.coinbaseHash)] }
-      : { title: `${length} Merkle step${length === 1 ? '' : 's'} to the coinbase`, holds: good('branch'), open: () => [tellsView('The hash of the coinbase, and the neighbours that lead up to the header’s Merkle root.'), bytesView(proof.coinbaseHash), ...proof.steps.map(({ right }) => bytesView(right))] },
+      ? { title: 'The coinbase is all that the header names', holds: good('branch'), open: () => [descriptionView('The header’s work vouches for one transaction only, the coinbase, whose hash is the header’s Merkle root:'), bytesView(proof.coinbaseHash)] }
+      : { title: `${length} Merkle step${length === 1 ? '' : 's'} to the coinbase`, holds: good('branch'), open: () => [descriptionView('The hash of the coinbase, and the neighbours that lead up to the header’s Merkle root.'), bytesView(proof.coinbaseHash), ...proof.steps.map(({ right }) => bytesView(right))] },
     { ...names, title: `The coinbase names block ${grouped(Number(block.number))}` },
-    { title: `The block’s hash …${digits(proof.header.hash).slice(-4)}`, holds: good('hash'), open: () => [tellsView('Keccak-256 of the header, computed here from its fields:'), bytesView(proof.header.hash)] },
+    { title: `The block’s hash …${digits(proof.header.hash).slice(-4)}`, holds: good('hash'), open: () => [descriptionView('Keccak-256 of the header, computed here from its fields:'), bytesView(proof.header.hash)] },
     above,
   ];
 }

@@ -94,14 +94,14 @@ export async function miningProof(session: Session, block: Block): Promise<Minin
 }
 
 export const bytesView = (bytes: Uint8Array | string): HTMLElement => el('p', { class: 'mono break' }, typeof bytes === 'string' ? bytes : toHex(bytes));
-export const tellsView = (text: string): HTMLElement => el('p', { class: 'tells' }, text);
+export const descriptionView = (text: string): HTMLElement => el('p', { class: 'description' }, text);
 
 /** The first two steps of every ladder: the work, and the block that it names. */
 export function workSteps(session: Session, block: Block, proof: MiningProof | undefined): Step[] {
   const number = grouped(Number(block.number));
   if (!proof) {
     return [
-      { title: 'The start of the chain', holds: undefined, open: () => [tellsView('This block shows no work that can be drawn here: it is the block where the chain starts, or an early one. It is trusted, or the blocks above it prove it by naming its hash.')] },
+      { title: 'The start of the chain', holds: undefined, open: () => [descriptionView('This block shows no work that can be drawn here: it is the block where the chain starts, or an early one. It is trusted, or the blocks above it prove it by naming its hash.')] },
       { title: `Block ${number}`, holds: undefined, open: () => [bytesView(block.hash)] },
     ];
   }
@@ -109,17 +109,17 @@ export function workSteps(session: Session, block: Block, proof: MiningProof | u
   const network = networkOf(session.source.chainId);
   return [
     { title: `${network?.step ?? 'Somebody worked on a header'} …${digits(reversed(proof.bitcoinHash)).slice(-4)}`, holds: good('work', 'branch'), open: () => [
-      tellsView(network?.work ?? ''), tellsView('The header of 80 bytes, its hash, and the limit that the hash is below:'),
+      descriptionView(network?.work ?? ''), descriptionView('The header of 80 bytes, its hash, and the limit that the hash is below:'),
       bytesView(proof.header.bitcoinHeader), bytesView(`0x${digits(reversed(proof.bitcoinHash))}`), bytesView(`0x${proof.target.toString(16).padStart(64, '0')}`)] },
     { title: `The header names Rootstock block ${number}`, holds: good('coinbase', 'commitment', 'hash'), open: () => [
-      tellsView('The coinbase transaction below the header contains these 32 bytes, which follow from the block’s header; the block’s own hash is below.'),
+      descriptionView('The coinbase transaction below the header contains these 32 bytes, which follow from the block’s header; the block’s own hash is below.'),
       bytesView(proof.commitment), bytesView(block.hash)] },
   ];
 }
 
 /** The third step where state is proven. */
 export const stateStep = ({ stateRoot }: Block): Step => (
-  { title: 'The block names all its state', holds: true, open: () => [tellsView('The state root in the header of the block: one hash for all accounts.'), bytesView(stateRoot)] });
+  { title: 'The block names all its state', holds: true, open: () => [descriptionView('The state root in the header of the block: one hash for all accounts.'), bytesView(stateRoot)] });
 
 /** A question whose answer is a page of its own. */
 export function questionView(button: string, address: () => string, ...fields: Child[]): HTMLElement {

@@ -6,7 +6,7 @@ import { refusalView, standing } from '../views/answer.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { countOf, type Log, logsAnswer, type LogsAnswer, logsQuestion, receiptTrail, USUAL } from '../views/logs.ts';
 import { asked } from '../views/search.ts';
-import { bytesView, later, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+import { bytesView, later, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** In the address: the logs of all contracts. */
 const ALL = 'all';
@@ -27,13 +27,13 @@ function steps(session: Session, { logs, filter }: LogsAnswer): Step[] {
   const holding = new Set(logs.map(({ blockNumber }) => blockNumber)).size;
   return [
     { title: `${grouped(blocks)} header${blocks === 1 ? '' : 's'} name${blocks === 1 ? 's' : ''} the receipts`, holds: true, open: () => [
-      tellsView('Each header names the one before it, the common hash of its block’s receipts, and a filter of their logs (a bloom): a log that the filter does not know is in none of them.'),
+      descriptionView('Each header names the one before it, the common hash of its block’s receipts, and a filter of their logs (a bloom): a log that the filter does not know is in none of them.'),
       later(el('div'), roots(session, logs), refusalView)] },
     { title: holding === 0 ? 'All receipts that could hold one' : `All receipts of ${grouped(holding)} block${holding === 1 ? '' : 's'}`, holds: true, open: () => [
-      tellsView(newest ? 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here, so that none is missing and none is added. The path to the newest log’s receipt:' : 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here. They hold no such log.'),
+      descriptionView(newest ? 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here, so that none is missing and none is added. The path to the newest log’s receipt:' : 'Where a filter lets the question through, all receipts of the block were fetched and hashed again here. They hold no such log.'),
       ...(newest ? [later(el('div'), receiptTrail(session, newest), refusalView)] : [])] },
     { title: logs.length === 0 ? 'No log' : `${logs.length === 1 ? 'This log' : `These ${grouped(logs.length)} logs`}`, holds: true, open: () => [
-      tellsView('What the receipts hold is the answer: nothing else is shown, and nothing is left out. The newest, in bytes:'), bytesView(newest ? `${newest.topics.join(' ')} ${newest.data.slice(0, 4_000)}` : 'none')] },
+      descriptionView('What the receipts hold is the answer: nothing else is shown, and nothing is left out. The newest, in bytes:'), bytesView(newest ? `${newest.topics.join(' ')} ${newest.data.slice(0, 4_000)}` : 'none')] },
   ];
 }
 
@@ -46,7 +46,7 @@ export async function logsPage(session: Session, contract = ALL, count = USUAL):
   const differs = !answer.agrees && el('p', { class: 'note bad' }, 'What the node says differs: see above.');
   return el('article', {},
     el('h1', {}, 'Logs'),
-    tellsView('What contracts reported in the newest blocks. Each log stands in a receipt that its block commits to.'),
+    descriptionView('What contracts reported in the newest blocks. Each log stands in a receipt that its block commits to.'),
     logsQuestion(address, count, (given, blocks) => asked(wrong, () => `#/logs/${given === '' ? ALL : toAddress(given)}/${countOf(blocks)}`)), wrong,
     standing(answer.level, answer.verification), answer.list,
     ladderView([...workSteps(session, block, work), ...steps(session, answer)]),

@@ -6,7 +6,7 @@ import { comparison } from '../views/answer.ts';
 import { HOLDER, tokenAnswer } from '../views/contract.ts';
 import { ladderView, type Step } from '../views/ladder.ts';
 import { nodeViews } from '../views/trail.ts';
-import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, tellsView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, headingView, link, miningProof, questionView, stateStep, descriptionView, toolsView, workSteps } from './common.ts';
 
 /** The last two steps: the cells that the token's code read, and what comes out. */
 function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tokenAnswer>>): Step[] {
@@ -14,10 +14,10 @@ function steps({ trails, question, bytes, lines }: Awaited<ReturnType<typeof tok
   const [, { data }] = question;
   return [
     { title: `${count} nodes of a trie`, holds: trails.every(({ path }) => path.linked), open: () => [
-      tellsView('The paths to the contract and to the storage cells that its code read. Each node must have the hash that the one above it names; the part that leads on is marked.'),
-      ...trails.flatMap(({ title, value, path }) => [el('h4', {}, title), tellsView(value), nodeViews(path)])] },
+      descriptionView('The paths to the contract and to the storage cells that its code read. Each node must have the hash that the one above it names; the part that leads on is marked.'),
+      ...trails.flatMap(({ title, value, path }) => [el('h4', {}, title), descriptionView(value), nodeViews(path)])] },
     { title: 'This balance', holds: trails.every(({ holds }) => holds), open: () => [
-      tellsView('The contract’s code was run in this tab on these cells. The question and the answer in bytes:'), bytesView(data), bytesView(bytes), tellsView(`In words: ${lines[0]?.proven ?? ''}`)] },
+      descriptionView('The contract’s code was run in this tab on these cells. The question and the answer in bytes:'), bytesView(data), bytesView(bytes), descriptionView(`In words: ${lines[0]?.proven ?? ''}`)] },
   ];
 }
 
@@ -31,7 +31,7 @@ export async function tokenPage(session: Session, contract = '', holder = ''): P
   const input = el('input', { value: who, autocomplete: 'off', spellcheck: 'false', required: true });
   return el('article', {},
     headingView('Token', token, verification),
-    tellsView('Its name and symbol are what the contract says: anybody may copy another token’s name, nobody its address.'),
+    descriptionView('Its name and symbol are what the contract says: anybody may copy another token’s name, nobody its address.'),
     factsView(...lines.map(({ name, proven }) => [name, safeText(proven)] as const), ['Holder', link('address', who)], ['Contract', link('address', token)], ['At block', link('block', String(Number(block.number)))]),
     questionView('Prove the balance', () => `#/token/${token}/${toAddress(input.value)}`, field('Address of another holder', input, HOLDER)),
     ladderView([...workSteps(session, block, work), stateStep(block), ...steps(answer)]),

@@ -10,7 +10,7 @@ import { ladderView } from '../views/ladder.ts';
 import { decimalsIn, type Log, meaning } from '../views/logs.ts';
 import { nodeViews } from '../views/trail.ts';
 import { blockOf, blockPage } from './block.ts';
-import { bytesView, factsView, headingView, link, miningProof, tellsView, toolsView, workSteps } from './common.ts';
+import { bytesView, factsView, headingView, link, miningProof, descriptionView, toolsView, workSteps } from './common.ts';
 
 interface Transaction {
   readonly from: string;
@@ -81,9 +81,9 @@ export async function transactionPage(session: Session, hash = ''): Promise<HTML
       ['Place', link('block', String(Number(block.number))), `, ${grouped(Number(receipt.transactionIndex) + 1)} of ${grouped(block.transactions.length)}`]),
     ladderView([
       ...workSteps(session, block, proof),
-      { title: 'The block names all its receipts', holds: true, open: () => [tellsView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
-      { title: `${path.nodes.length} node${path.nodes.length === 1 ? '' : 's'} of a trie`, holds: path.linked, open: () => [tellsView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
-      { title: 'This receipt', holds, open: () => [tellsView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
+      { title: 'The block names all its receipts', holds: true, open: () => [descriptionView('The receipts root in the header of the block: one hash for all receipts.'), bytesView(block.receiptsRoot)] },
+      { title: `${path.nodes.length} node${path.nodes.length === 1 ? '' : 's'} of a trie`, holds: path.linked, open: () => [descriptionView('Each node must have the hash that the one above it names; the part that leads on is marked.'), nodeViews(path)] },
+      { title: 'This receipt', holds, open: () => [descriptionView(`${grouped(bytes.length)} bytes at the end of the path, in block ${number}.`), bytesView(raw.slice(0, 4_000))] },
     ]),
     receipt.logs.length > 0 && el('section', { class: 'card', 'aria-label': 'Logs' }, el('h2', {}, 'Logs'),
       el('ol', { class: 'hashes' }, ...receipt.logs.slice(0, LISTED).map((log) => el('li', {}, `${safeText(inWords(log))} · `, link('address', log.address))))),

@@ -66,7 +66,7 @@ async function begin(tools: Tools, session: Session, given: string, state: HTMLE
 export function choose(tools: Tools, session: Session, card: HTMLElement, show: Show): void {
   const { el, field, form } = tools;
   const node = el('input', { autocomplete: 'off', spellcheck: 'false', inputmode: 'url' });
-  const state = el('p', { class: 'tells', role: 'status' });
+  const state = el('p', { class: 'description', role: 'status' });
   card.querySelector('form')?.remove();
   card.append(form({ class: 'form' }, () => begin(tools, session, node.value.trim(), state, show),
     field('Node', node, 'Empty: this server. The page may ask no other host. The chain begins after the newest block that this tab has proven, with all accounts and contracts of the network.'),

@@ -5,7 +5,7 @@ import { callData } from '../contracts/abi.ts';
 import { type ContractFunction, interfaceOf, signatureOf } from '../contracts/interface.ts';
 import { COUNTER, COUNTER_ABI, SUPPLY, TOKEN_ABI, tokenSource } from '../contracts/samples.ts';
 import { action, el, field, fill, form } from '../dom.ts';
-import { rove } from '../roving.ts';
+import { asOneTabStop } from '../tab-stop.ts';
 import { readings } from '../views/contract.ts';
 import { functionView } from '../views/functions.ts';
 import { type Bench, type Deployed, options } from './bench.ts';
@@ -115,7 +115,7 @@ function functionButtons(bench: Bench, { address, functions }: Deployed): HTMLEl
     return tab;
   });
   tabs[0]?.click();
-  return el('div', {}, rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to call' }, ...tabs)), body);
+  return el('div', {}, asOneTabStop(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to call' }, ...tabs)), body);
 }
 
 export function callPanel(bench: Bench): HTMLElement {

@@ -34,8 +34,8 @@ async function show(bench: Bench, hash: string): Promise<void> {
   const root = byId('trace');
   fill(root, el('h3', {}, 'Trace'),
     steps.length === 0
-      ? el('p', { class: 'tells' }, 'A plain payment runs no program, so there is nothing to trace.')
-      : el('p', { class: 'tells' }, `${grouped(steps.length)} instructions${steps.length > SHOWN ? `, the first ${SHOWN} of them` : ''}. Each takes its arguments from the top of a stack.`),
+      ? el('p', { class: 'description' }, 'A plain payment runs no program, so there is nothing to trace.')
+      : el('p', { class: 'description' }, `${grouped(steps.length)} instructions${steps.length > SHOWN ? `, the first ${SHOWN} of them` : ''}. Each takes its arguments from the top of a stack.`),
     steps.length > 0 && table(steps));
   root.scrollIntoView({ block: 'nearest' });
 }

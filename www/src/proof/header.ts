@@ -7,7 +7,7 @@ import { decodeList, encodeList } from './rlp.ts';
 export interface HeaderField {
   readonly name: string;
   readonly bytes: Uint8Array;
-  readonly tells: string;
+  readonly description: string;
 }
 
 export interface Header {
@@ -76,7 +76,7 @@ export function readHeader(raw: Uint8Array): Header {
   const own = keccak(encodeList(plain));
   const merged = form.names.length > 17 ? items[MERGE_MINING_ROOT] : undefined;
   return {
-    fields: items.map((bytes, index) => ({ bytes, name: form.names[index]?.[0] ?? '', tells: form.names[index]?.[1] ?? '' })),
+    fields: items.map((bytes, index) => ({ bytes, name: form.names[index]?.[0] ?? '', description: form.names[index]?.[1] ?? '' })),
     hash: keccak(encodeList([...plain, bitcoinHeader])),
     base: merged?.length === 20 ? keccak(concat(own.subarray(0, 20), merged)) : own,
     bitcoinHeader,

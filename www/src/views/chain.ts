@@ -3,7 +3,7 @@ import type { Block, Session, Verification } from '../chain/session.ts';
 import { ago, grouped, quantity, short } from '../bytes.ts';
 import { action, el, fill } from '../dom.ts';
 import { reasonOf } from '../words.ts';
-import { rove } from '../roving.ts';
+import { asOneTabStop } from '../tab-stop.ts';
 import { levelBadge } from './answer.ts';
 
 /** Blocks that are shown. */
@@ -89,7 +89,7 @@ export function chainView(root: HTMLElement, session: Session, choose: (number: 
     const focused = list.contains(document.activeElement) ? document.activeElement?.querySelector('strong')?.textContent : undefined;
     const shown = [...blocks].sort(([a], [b]) => b - a).slice(0, SHOWN);
     fill(list, ...shown.map(([number, block]) => blockCard(block, number === chosen, () => pick(number, true))));
-    rove(list);
+    asOneTabStop(list);
     if (focused) [...list.querySelectorAll('button')].find((button) => button.querySelector('strong')?.textContent === focused)?.focus();
   };
 

@@ -1,7 +1,7 @@
 // The explorer: one form at a time.
 import type { Session } from '../chain/session.ts';
 import { el, fill } from '../dom.ts';
-import { rove } from '../roving.ts';
+import { asOneTabStop } from '../tab-stop.ts';
 import { accountForm } from './account.ts';
 import { callForm, tokenForm } from './contract.ts';
 import { logsForm } from './logs.ts';
@@ -15,11 +15,11 @@ const FORMS: readonly (readonly [string, string, (session: Session) => HTMLEleme
 
 export function explorerView(root: HTMLElement, session: Session): void {
   const body = el('div', { class: 'card' });
-  const tabs = FORMS.map(([name, tells, make]) => {
+  const tabs = FORMS.map(([name, description, make]) => {
     const tab = el('button', { type: 'button', class: 'tab', 'aria-pressed': 'false' }, name);
     tab.addEventListener('click', () => {
       for (const other of tabs) other.setAttribute('aria-pressed', String(other === tab));
-      fill(body, el('p', {}, tells), make(session));
+      fill(body, el('p', {}, description), make(session));
     });
     return tab;
   });
@@ -30,6 +30,6 @@ export function explorerView(root: HTMLElement, session: Session): void {
   session.onChange(() => {
     if (session.lacksState && !isChosen) tabs.at(-1)?.click();
   });
-  fill(root, el('div', { class: 'row' }, rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to ask for' }, ...tabs))), body);
+  fill(root, el('div', { class: 'row' }, asOneTabStop(el('div', { class: 'tabs', role: 'group', 'aria-label': 'What to ask for' }, ...tabs))), body);
   tabs.at(session.lacksState ? -1 : 0)?.click();
 }

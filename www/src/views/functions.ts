@@ -12,8 +12,8 @@ import { readings } from './contract.ts';
 /** What a button of a function is called, and what it does with the call data. */
 export type Way = readonly [string, (data: () => string) => Promise<unknown>];
 
-/** A function with a field for each argument, of which the first address is filled in if one is given; `tells` is said above its buttons. */
-export function functionView(given: ContractFunction, ways: readonly Way[], { result, address = '', tells }: { readonly result?: Child; readonly address?: string; readonly tells?: Child } = {}): HTMLElement {
+/** A function with a field for each argument, of which the first address is filled in if one is given; `description` stands above its buttons. */
+export function functionView(given: ContractFunction, ways: readonly Way[], { result, address = '', description }: { readonly result?: Child; readonly address?: string; readonly description?: Child } = {}): HTMLElement {
   const first = given.inputs.findIndex(({ type }) => type === 'address');
   const inputs = given.inputs.map((_, at) => el('input', { autocomplete: 'off', spellcheck: 'false', value: at === first ? address : '' }));
   const data = () => callData(signatureOf(given), inputs.map(({ value }) => value));
@@ -21,7 +21,7 @@ export function functionView(given: ContractFunction, ways: readonly Way[], { re
   return form({ class: 'function' }, async () => main?.[1](data),
     el('p', {}, el('code', { class: 'mono break' }, safeText(signatureOf(given)))),
     inputs.length > 0 && el('div', { class: 'two' }, ...inputs.map((input, at) => field(safeText(given.inputs[at]?.name || `argument ${at + 1}`), input, given.inputs[at]?.type))),
-    tells && el('p', { class: 'small' }, tells),
+    description && el('p', { class: 'small' }, description),
     el('div', { class: 'row' }, main && el('button', { class: 'button main' }, main[0]), ...others.map(([name, work]) => action(name, () => work(data)))),
     result);
 }
@@ -45,7 +45,7 @@ export function functionsView(session: Session, address: string): HTMLElement {
         ],
         level: answer.level, block, verification: await session.verification(block.number), trails: [],
       });
-    })]], { result, tells: !given.reads && 'This function changes something. Asked here it changes nothing: you see what it would answer.' });
+    })]], { result, description: !given.reads && 'This function changes something. Asked here it changes nothing: you see what it would answer.' });
   };
   /** Shows functions by the word of `whose`. */
   const open = async (find: () => readonly ContractFunction[] | Promise<readonly ContractFunction[]>, whose: string) => {
@@ -62,6 +62,6 @@ export function functionsView(session: Session, address: string): HTMLElement {
       action(`Ask ${server.host} for the functions`, () => open(() => publishedFunctions(server, session.source.chainId, address), server.host))));
   }
   return el('section', { class: 'card', 'aria-label': 'Functions' }, el('h2', {}, 'Functions'),
-    el('p', { class: 'tells' }, 'The chain knows a contract’s bytes, not the names of its functions. Paste the ABI from its author: the names are the author’s word, the answers are proven.'),
+    el('p', { class: 'description' }, 'The chain knows a contract’s bytes, not the names of its functions. Paste the ABI from its author: the names are the author’s word, the answers are proven.'),
     form({ class: 'form' }, () => open(() => functionsOf(abi.value), 'whoever wrote this ABI'), field('ABI', abi), el('div', {}, el('button', { class: 'button' }, 'Show the functions'))), elsewhere, list);
 }

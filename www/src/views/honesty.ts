@@ -28,7 +28,7 @@ function servedView(served: readonly Served[]): HTMLElement {
   return el('span', {}, `its ${one ? 'upstream' : 'upstreams'}: `, el('b', { id: 'served' }, `${good} of ${served.length}`), ' honest', quiet > 0 ? `, ${quiet} without an answer` : '', caught(lies));
 }
 
-/** The parts of the status line about honesty. Nobody is praised for a block that nothing proves. */
+/** The parts of the status line about honesty. A block without a proof counts for no upstream. */
 export function honestyViews({ reports, served, lies, isSilent, isTrusted }: Honesty): HTMLElement[] {
   const good = lies > 0 ? reports.length - 1 : reports.length;
   const own = lies === 0 && isSilent ? el('span', {}, el('b', { id: 'honest', class: 'badge warn' }, 'no answer'), ` from the ${kindOf(served)} now`)
@@ -57,6 +57,6 @@ export function sourcesView(reports: readonly UpstreamReport[], served: readonly
   const upstreams = served.map((each) => el('tr', {},
     el('th', { scope: 'row' }, each.name), el('td', {}, each.resting === null ? 'answers' : `left alone: ${each.resting}`),
     el('td', {}, proves(each.stateProofs)), el('td', {}, each.lies === 0 ? 'none' : grouped(each.lies))));
-  return el('div', {}, own, el('p', { class: 'tells' }, 'Its upstreams, by its own word. Whatever they say, this page checks the answers again.'),
+  return el('div', {}, own, el('p', { class: 'description' }, 'Its upstreams, by its own word. Whatever they say, this page checks the answers again.'),
     tableOf('Upstreams of the light client', ['Upstream', 'State', 'Proves state', 'Lies caught'], upstreams));
 }

@@ -1,6 +1,6 @@
 // Why an answer can be believed: five steps from the work to the answer. Each opens its bytes.
 import { el, fill } from '../dom.ts';
-import { rove } from '../roving.ts';
+import { asOneTabStop } from '../tab-stop.ts';
 
 export interface Step {
   readonly title: string;
@@ -34,5 +34,5 @@ export function ladderView(steps: readonly Step[]): HTMLElement {
   return el('section', { class: 'card why', 'aria-label': 'Why you can believe this' },
     el('h2', {}, fits ? 'Why you can believe this' : 'Why you should not believe this'),
     el('p', { class: 'small' }, 'Five steps from the work to the answer. Open one to see its bytes; arrow keys move between steps.'),
-    rove(el('div', { class: 'ladder', role: 'group', 'aria-label': 'Steps' }, ...buttons)), panel);
+    asOneTabStop(el('div', { class: 'ladder', role: 'group', 'aria-label': 'Steps' }, ...buttons)), panel);
 }

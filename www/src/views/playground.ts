@@ -14,7 +14,7 @@ import { callPanel, deployForm } from '../play/programs.ts';
 import { timePanel } from '../play/time.ts';
 import { reasonOf } from '../words.ts';
 
-const panel = (title: string, tells: string, ...children: (Node | undefined)[]) => el('div', { class: 'card panel' }, el('h3', {}, title), el('p', { class: 'tells' }, tells), ...children);
+const panel = (title: string, description: string, ...children: (Node | undefined)[]) => el('div', { class: 'card panel' }, el('h3', {}, title), el('p', { class: 'description' }, description), ...children);
 
 const tools = { action, el, field, fill, forkOf, form, grouped, InputError, interfaceOf, networkName, quantity, reasonOf, serverAddress, short, toAddress };
 
@@ -25,9 +25,9 @@ export type Tools = typeof tools;
 let fork: ChainProvider | undefined;
 
 /** Shows a chain. `standing` says what a fork rests on, and `find` takes contracts of its network. */
-async function show(root: HTMLElement, session: Session | undefined, bench: Bench, tells: string, standing?: HTMLElement, find?: HTMLElement): Promise<void> {
+async function show(root: HTMLElement, session: Session | undefined, bench: Bench, description: string, standing?: HTMLElement, find?: HTMLElement): Promise<void> {
   bench.accounts = (await bench.ask('eth_accounts')) as string[];
-  bench.tell('', tells);
+  bench.tell('', description);
   // The light client follows the chain of the page's source alone.
   const seen = () => (session?.source.chain === bench.source.chain ? session?.head : undefined);
   fill(root, standing,

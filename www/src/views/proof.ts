@@ -6,7 +6,7 @@ import { drawn, el, fill } from '../dom.ts';
 import { draw } from '../proof/draw.ts';
 import mainnet from '../proof/mainnet.json';
 import { type MiningProof, prove } from '../proof/mining.ts';
-import { rove } from '../roving.ts';
+import { asOneTabStop } from '../tab-stop.ts';
 import { reasonOf } from '../words.ts';
 
 export interface ProofView {
@@ -81,8 +81,8 @@ export function proofView(root: HTMLElement, session: Session): ProofView {
   fill(root,
     el('div', { class: 'proof-head' },
       el('h3', { id: 'proof-title' }, 'Why this block counts'),
-      rove(el('div', { class: 'tabs', role: 'group', 'aria-label': 'Which block is drawn' }, own, real))),
-    el('p', { class: 'tells' }, 'Read from the top: work in Bitcoin, then step by step what that work vouches for. Every hash is computed again in this page.'),
+      asOneTabStop(el('div', { class: 'tabs', role: 'group', 'aria-label': 'Which block is drawn' }, own, real))),
+    el('p', { class: 'description' }, 'Read from the top: work in Bitcoin, then step by step what that work vouches for. Every hash is computed again in this page.'),
     body);
   return {
     show(number, asked) {

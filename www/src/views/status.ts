@@ -33,7 +33,7 @@ const SHOWN: readonly Verdict[] = ['proven', 'lie', 'unprovable', 'input'];
 
 function labels(): HTMLElement {
   return el('details', { class: 'levels' }, el('summary', {}, 'What do the labels mean?'),
-    el('dl', {}, ...SHOWN.flatMap((verdict) => [el('dt', {}, verdictBadge(verdict)), el('dd', {}, VERDICTS[verdict].tells)]),
+    el('dl', {}, ...SHOWN.flatMap((verdict) => [el('dt', {}, verdictBadge(verdict)), el('dd', {}, VERDICTS[verdict].description)]),
       el('dt', {}, el('span', { class: 'badge warn' }, 'trusted')),
       el('dd', {}, 'The block where the chain starts here. Nobody proved it to the page: everything above it is proven, if this block is right.'),
       el('dt', {}, el('span', { class: 'badge' }, 'depth')),
@@ -136,7 +136,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
       session.onChange(again);
       clearTimeout(waiting);
       fill(below, el('details', { class: 'levels' }, title,
-        el('p', { class: 'tells' }, network?.work), el('p', { class: 'tells' }, `Trusted without proof: ${source.trusts}.`), table),
+        el('p', { class: 'description' }, network?.work), el('p', { class: 'description' }, `Trusted without proof: ${source.trusts}.`), table),
       // Who has a development chain already gains nothing by one for practice.
       labels(), source.kind === 'server' && network?.option !== 'regtest' && action('Use a practice chain in this tab', change.practise));
       again();

@@ -62,13 +62,13 @@ export function tamperView(root: HTMLElement, session: Session | undefined): voi
     }
   };
 
-  const choices = LIES.map(({ name, title, tells }) => {
+  const choices = LIES.map(({ name, title, description }) => {
     const input = el('input', { type: 'radio', name: 'lie-about', value: name, checked: name === about });
     input.addEventListener('change', () => {
       about = name;
       void run();
     });
-    return el('label', { class: 'choice' }, input, el('span', {}, title), el('span', { class: 'small' }, tells));
+    return el('label', { class: 'choice' }, input, el('span', {}, title), el('span', { class: 'small' }, description));
   });
   lie.addEventListener('change', () => void run());
   help.addEventListener('change', () => void run());

@@ -27,14 +27,14 @@ function marked({ bytes, next, value }: PathNode): HTMLElement {
   return el('p', { class: next ? 'mono' : 'mono value' }, cut(0, part.start), el('mark', {}, cut(part.start, part.end)), cut(part.end, bytes.length));
 }
 
-function tells(node: PathNode, last: boolean, found: boolean): string {
+function describe(node: PathNode, last: boolean, found: boolean): string {
   if (node.next) return `the ${node.next.right ? 'right' : 'left'} branch, marked: ${node.next.embedded ? 'it is so short that it stands here whole' : 'the hash of the next node'}`;
   if (!last) return 'the path goes on';
   return found ? 'the value, marked' : 'the path ends here, so there is nothing at this place';
 }
 
 function step(node: PathNode, index: number, last: boolean, found: boolean): HTMLElement {
-  return el('li', {}, el('p', {}, el('strong', {}, `Node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${tells(node, last, found)}`), marked(node));
+  return el('li', {}, el('p', {}, el('strong', {}, `Node ${index + 1}`), ` · hash ${short(toHex(node.hash), 4, 4)} · ${describe(node, last, found)}`), marked(node));
 }
 
 /** The nodes of a path, one after the other. */

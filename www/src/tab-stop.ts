@@ -1,4 +1,4 @@
-// One Tab stop for a strip of buttons: arrow keys move within it.
+// One Tab stop for a group of buttons: arrow keys move within it.
 
 /** Where each key leads from a position among `count` buttons. */
 const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
@@ -11,20 +11,20 @@ const MOVES: Readonly<Record<string, (at: number, count: number) => number>> = {
 };
 
 /** Makes the buttons of an element one Tab stop, also those that are added later if this is called again. */
-export function rove<Strip extends HTMLElement>(strip: Strip): Strip {
-  const buttons = () => [...strip.querySelectorAll<HTMLElement>('button')];
+export function asOneTabStop<Group extends HTMLElement>(group: Group): Group {
+  const buttons = () => [...group.querySelectorAll<HTMLElement>('button')];
   const stop = (chosen: HTMLElement) => {
     for (const button of buttons()) button.tabIndex = button === chosen ? 0 : -1;
   };
   const [first] = buttons();
   if (first) stop(buttons().find((button) => button.getAttribute('aria-pressed') === 'true') ?? first);
-  if (strip.dataset['roves']) return strip;
-  strip.dataset['roves'] = 'yes';
-  strip.addEventListener('focusin', ({ target }) => {
+  if (group.dataset['oneTabStop']) return group;
+  group.dataset['oneTabStop'] = 'yes';
+  group.addEventListener('focusin', ({ target }) => {
     const button = (target as HTMLElement).closest<HTMLElement>('button');
     if (button) stop(button);
   });
-  strip.addEventListener('keydown', (event) => {
+  group.addEventListener('keydown', (event) => {
     const move = MOVES[event.key];
     const all = buttons();
     const at = all.findIndex((button) => button === event.target);
@@ -32,5 +32,5 @@ export function rove<Strip extends HTMLElement>(strip: Strip): Strip {
     event.preventDefault();
     all[move(at, all.length)]?.focus();
   });
-  return strip;
+  return group;
 }

@@ -1,13 +1,13 @@
 // Bytes that can be pointed at: each field is a button, and fields that must be equal light up together.
 import { digits } from '../bytes.ts';
 import { el } from '../dom.ts';
-import { rove } from '../roving.ts';
+import { asOneTabStop } from '../tab-stop.ts';
 
 /** A run of bytes with a name and an explanation. */
 export interface Field {
   readonly name: string;
   readonly bytes: Uint8Array;
-  readonly tells: string;
+  readonly description: string;
   /** Fields with the same link hold the same bytes, or one follows from the other. */
   readonly link?: string;
   readonly kind?: 'key' | 'dim';
@@ -46,7 +46,7 @@ export class Explainer {
     }
     const size = field.bytes.length === 1 ? '1 byte' : `${field.bytes.length} bytes`;
     this.panel.replaceChildren(
-      el('p', {}, el('strong', {}, field.name), el('span', { class: 'size' }, size), ` ${field.tells}`),
+      el('p', {}, el('strong', {}, field.name), el('span', { class: 'size' }, size), ` ${field.description}`),
       el('p', { class: 'mono whole' }, field.bytes.length > 96 ? `${pairs(field.bytes.subarray(0, 80))} …` : pairs(field.bytes)),
     );
   }
@@ -62,8 +62,8 @@ export class Explainer {
     );
   }
 
-  strip(fields: readonly Field[]): HTMLElement {
-    return rove(el('div', { class: 'strip' }, ...fields.map((field) => this.field(field))));
+  row(fields: readonly Field[]): HTMLElement {
+    return asOneTabStop(el('div', { class: 'strip' }, ...fields.map((field) => this.field(field))));
   }
 }
 
