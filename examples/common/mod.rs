@@ -1,4 +1,4 @@
-//! What the examples share: a development chain in this process that plays the upstream, and the loop in which a host
+//! Shared parts of the examples: a development chain in this process that plays the upstream, and the loop in which a host
 //! drives the light client.
 // Each example uses its part of this module.
 #![allow(dead_code, unreachable_pub)]

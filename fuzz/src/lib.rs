@@ -1,4 +1,4 @@
-//! What the fuzz targets assert, one module per target.
+//! The assertions of the fuzz targets, one module per target.
 //!
 //! A target is more than "does not panic": what decodes must encode to the input, an accepted proof must say what the
 //! data say, and no change of a valid proof may prove something else.

@@ -1,4 +1,4 @@
-//! What an upstream answers to a message of a light client.
+//! An upstream's answer to a message of a light client.
 
 use rootlight::light::{MAX_ERROR_TEXT, RequestFailure, UpstreamRequest, decode_batch, encode_batch};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the tasks of a loader share: settings, reports, errors.
+//! Settings, reports and errors that the tasks of a loader share.
 
 use std::sync::Arc;
 use std::time::Duration;

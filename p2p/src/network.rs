@@ -1,4 +1,4 @@
-//! What distinguishes Rootstock's networks between peers.
+//! Ids and keys by which peers tell Rootstock's networks apart.
 
 use alloy_primitives::U256;
 use rootlight::consensus::Network;

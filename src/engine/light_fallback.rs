@@ -1,6 +1,6 @@
-//! What a light client finds out itself where its upstreams have no method for it, as nodes of the peer-to-peer network
-//! have none for receipts and places of transactions: it executes a block again on its parent's proven state, and looks
-//! for a transaction in the newest blocks.
+//! Answers that a light client computes itself where its upstreams have no method for them, as nodes of the peer-to-peer
+//! network have none for receipts and places of transactions: it executes a block again on its parent's proven state, and
+//! looks for a transaction in the newest blocks.
 
 use alloc::{sync::Arc, vec::Vec};
 

@@ -1,4 +1,4 @@
-//! What handlers read of the transactions that wait for a block, and of the miner.
+//! The interface of handlers to waiting transactions and to the miner.
 
 use alloc::vec::Vec;
 

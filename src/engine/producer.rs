@@ -1,4 +1,4 @@
-//! What a node that makes blocks adds to the view of an executed chain.
+//! The additions of a node that makes blocks to the view of an executed chain.
 
 use alloc::sync::Arc;
 use core::fmt::Debug;

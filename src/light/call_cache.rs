@@ -1,6 +1,6 @@
-//! What calls have computed from proven nodes: accounts as the state under a root has them, slots below an account's node, and
-//! analysed code. It depends on nothing but the root or the hash that it is found by, so that it stays true as long as it is
-//! kept.
+//! Values that calls have computed from proven nodes: accounts as the state under a root has them, slots below an
+//! account's node, and analysed code. It depends on nothing but the root or the hash that it is found by, so that it
+//! stays true as long as it is kept.
 
 use alloc::{sync::Arc, vec::Vec};
 

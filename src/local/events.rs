@@ -1,4 +1,4 @@
-//! What happened to the canonical chain and to the pool, in order. Filters and subscriptions are told of it.
+//! Events of the canonical chain and of the pool, in order. Filters and subscriptions report them.
 
 use alloc::{sync::Arc, vec::Vec};
 

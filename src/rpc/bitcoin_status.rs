@@ -1,4 +1,4 @@
-//! What Bitcoin says of the chain or of a block, as `rootlight_syncStatus` and `rootlight_verification` show it.
+//! Bitcoin's evidence for the chain or for a block, as `rootlight_syncStatus` and `rootlight_verification` show it.
 
 use alloc::string::{String, ToString as _};
 

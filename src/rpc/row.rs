@@ -1,9 +1,9 @@
-//! What a host needs to write rows of the method table of its own.
+//! Items with which a host writes its own rows of the method table.
 //!
 //! A row is a [`Method`](super::Method) whose handler is a plain function. The host passes the rows of
-//! [`methods`](super::methods) and then its own to [`Dispatcher::new`](super::Dispatcher::new), and the dispatcher to its client. A row of
-//! the host takes the place of a row of the core with the same name. What a handler needs of the host it finds in
-//! [`Policy::host`](crate::engine::Policy::host).
+//! [`methods`](super::methods) and then its own to [`Dispatcher::new`](super::Dispatcher::new), and the dispatcher to its
+//! client. A row of the host takes the place of a row of the core with the same name. What a handler needs of the host it
+//! finds in [`Policy::host`](crate::engine::Policy::host).
 //!
 //! ```
 //! use rootlight::engine::Level;

@@ -1,5 +1,5 @@
-//! What the parameters of a call refer to, for rules about contracts and overrides. Each parameter is read by the parser of
-//! its handler, so that a rule sees what would be executed.
+//! The accounts, contracts and blocks that the parameters of a call refer to, for rules about contracts and overrides.
+//! Each parameter is read by the parser of its handler, so that a rule sees what would be executed.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -50,8 +50,8 @@ impl Call {
 }
 
 impl Method {
-    /// The contracts that the parameters of a call of this method refer to; `None` if they may refer to any: a filter without an
-    /// address, the creation of a contract, or a parameter that the handler refuses.
+    /// The contracts that the parameters of a call of this method refer to; `None` if they may refer to any: a filter
+    /// without an address, the creation of a contract, or a parameter that the handler refuses.
     pub fn contracts(&self, values: &[Box<RawValue>]) -> Option<Vec<Address>> {
         let mut all = Vec::new();
         // With too few parameters or too many, no handler runs.

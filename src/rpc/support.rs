@@ -1,4 +1,4 @@
-//! What each method answers in each mode: part of the catalogue of methods.
+//! The support of each method in each mode: part of the catalogue of methods.
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 

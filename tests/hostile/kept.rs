@@ -1,4 +1,4 @@
-//! What is kept between two runs: taken back where it holds, refused as a whole where it does not.
+//! Data that is kept between two runs: read back if it is valid, refused as a whole if not.
 
 use rootlight::{
     consensus::{HeaderCandidate, Network, Origin},

@@ -1,4 +1,4 @@
-//! What the client says about itself, and headers served to other clients.
+//! The client's reports about itself, and headers served to other clients.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What callers name is no reason to blame an upstream that lacks it.
+//! An upstream is not blamed for lacking a block or account that a caller made up.
 
 use crate::support;
 

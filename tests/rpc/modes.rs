@@ -1,4 +1,4 @@
-//! What the method table says about each mode is what the engine answers.
+//! The engine answers in each mode as the method table says.
 
 use std::sync::Arc;
 

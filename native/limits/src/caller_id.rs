@@ -1,4 +1,4 @@
-//! Who sends a message, as far as limits tell senders apart.
+//! The sender of a message, as far as limits tell senders apart.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What a WebSocket was admitted on, and whether the present rules would admit it in the same way.
+//! The terms on which a WebSocket was admitted, and whether the present rules would admit it in the same way.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a source of chain data does.
+//! The trait of sources of chain data.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub trait Upstream: Send + Sync + 'static {
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.
     fn name(&self) -> &str;
 
-    /// Returns the upstream that this one passes requests on to, if there is one. Unless this one implements them, the methods
-    /// below are those of that upstream.
+    /// Returns the upstream that this one passes requests on to, if there is one. Unless this one implements them, the
+    /// methods below are those of that upstream.
     fn inner(&self) -> Option<&dyn Upstream> {
         None
     }

@@ -1,4 +1,4 @@
-//! What nodes are known by.
+//! Ids of nodes: their public keys.
 
 use alloc::string::String;
 use core::fmt;

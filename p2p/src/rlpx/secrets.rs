@@ -1,4 +1,4 @@
-//! What both sides of a handshake derive from it.
+//! Secrets that both sides derive from a handshake.
 
 use alloy_primitives::Keccak256;
 

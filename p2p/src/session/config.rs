@@ -1,4 +1,4 @@
-//! What a session says and demands.
+//! Settings of a session: our HELLO and status, and the demands on the peer's.
 
 use alloc::string::String;
 

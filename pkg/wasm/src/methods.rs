@@ -1,4 +1,4 @@
-//! What the package reads of the core's method table.
+//! The core's method table, as the package reads it.
 
 use alloc::string::String;
 

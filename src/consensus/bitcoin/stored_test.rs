@@ -1,4 +1,4 @@
-//! What is stored is read back; forged and damaged bytes are refused.
+//! Stored chains are read back; forged and damaged bytes are refused.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What a host keeps for later runs. Blocks are encoded here, and checked again when they are read.
+//! The records that a host keeps of a fork for later runs. Blocks are encoded here, and checked again when they are read.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

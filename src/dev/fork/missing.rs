@@ -1,4 +1,4 @@
-//! What runs of a chain have found missing of the network on which it begins.
+//! Data of the forked network that runs have found missing.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -10,8 +10,8 @@ use spin::Mutex;
 
 use super::error::ForkError;
 
-/// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the main
-/// network takes some 100 kB.
+/// Most blocks below the one on which the chain begins whose contents are kept, and that one run may read. A block of the
+/// main network takes some 100 kB.
 pub(super) const MOST_CONTENTS: usize = 4_096;
 
 /// Most things that one run may miss.

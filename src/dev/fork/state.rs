@@ -1,4 +1,4 @@
-//! What is known of a block of a network, and of the blocks below it.
+//! The known data of the block on which a fork begins, and of the blocks below it.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -171,8 +171,8 @@ impl ForkState {
         lookup_value(&self.parts().nodes, self.block.state_root, key)
     }
 
-    /// The height at which REMASC pays first, given the known ancestors: from the oldest whose uncles, and those of the blocks
-    /// above it, are known to be none.
+    /// The height at which REMASC pays first, given the known ancestors: from the oldest whose uncles, and those of the
+    /// blocks above it, are known to be none.
     pub(super) fn set_first_rewarded(&mut self) {
         let parts = self.parts.get_mut();
         let plain = parts.headers.iter().rev().take_while(|(_, header)| header.uncle_count == 0);

@@ -1,4 +1,4 @@
-//! What a filter of an executed chain reports: the chain's own events since the last poll. What comes and goes between
+//! Reports of a filter of an executed chain: the chain's own events since the last poll. What comes and goes between
 //! two polls is reported too.
 //!
 //! Each function returns what one answer can hold; `next` becomes the number of the first event that is left. `None` stands

@@ -1,4 +1,4 @@
-//! What filters watch, and what they report.
+//! The specs of filters, and their changes.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! What the code of each call does, for the validation rules of account abstraction (ERC-7562).
+//! Uses of opcodes, storage and code by each call, for the validation rules of account abstraction (ERC-7562).
 
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};

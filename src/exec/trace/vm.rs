@@ -1,4 +1,4 @@
-//! What each executed instruction changes: the trace that Parity calls `vmTrace`.
+//! The changes of each executed instruction: the trace that Parity calls `vmTrace`.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -92,8 +92,8 @@ struct Running {
 struct OpenCall {
     index: usize,
     gas: u64,
-    /// Set after an instruction that starts a call until the next one shows the result: the range that receives the output, if
-    /// any.
+    /// Set after an instruction that starts a call until the next one shows the result: the range that receives the
+    /// output, if any.
     calling: Option<Option<MemoryRange>>,
     /// The word that the call pushes.
     result: U256,

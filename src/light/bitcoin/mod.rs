@@ -1,4 +1,4 @@
-//! What Bitcoin says about a Rootstock chain: when its work was done, and whether Bitcoin's miners stand behind it.
+//! Evidence from Bitcoin about a Rootstock chain: when its work was done, and whether Bitcoin's miners stand behind it.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What Rootlights tell each other of Bitcoin: the results of `rootlight_getBitcoinHeaders` and `rootlight_getBitcoinTags`.
+//! Bitcoin data that Rootlights send each other: the results of `rootlight_getBitcoinHeaders` and
+//! `rootlight_getBitcoinTags`.
 //!
 //! Both are texts in base64. Headers are `lowest height (4) | highest height (4) | packed headers`, the heights big-endian.
 //! Coinbases are `0x01 | RLP [[cut, coinbase, branch], ...]`, with an empty list for each one that the server does not have.
@@ -63,7 +64,8 @@ pub fn encode_bitcoin_headers(chain: &BitcoinChain, from: u32, count: u32) -> St
     encode_packed_headers(lowest, tip, &chain.packed(from.max(lowest), count.min(MAX_SERVED_HEADERS)))
 }
 
-/// Encodes packed headers of a chain, of which these are the heights of the lowest header that is held and of the newest block.
+/// Encodes packed headers of a chain, of which these are the heights of the lowest header that is held and of the newest
+/// block.
 #[must_use]
 pub fn encode_packed_headers(lowest: u32, tip: u32, packed: &[u8]) -> String {
     BASE64.encode(&[&lowest.to_be_bytes()[..], &tip.to_be_bytes(), packed].concat())

@@ -1,4 +1,4 @@
-//! What a client serves of Bitcoin's chain is read back and verifies; other bytes are refused or prove nothing else.
+//! Bitcoin data that a client serves is read back and verifies; other bytes are refused or prove nothing else.
 
 use alloc::sync::Arc;
 

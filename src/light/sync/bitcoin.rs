@@ -1,4 +1,4 @@
-//! What Bitcoin says of the chain that is followed.
+//! The judgement of Bitcoin on the chain that is followed.
 
 use alloc::sync::Arc;
 

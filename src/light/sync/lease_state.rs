@@ -1,4 +1,4 @@
-//! Who fetches many headers, and how long the others are waited for.
+//! The upstream that fetches headers far ahead, and how long the client waits for the others.
 
 use super::peer::SyncPeer;
 use crate::light::clock::Now;

@@ -1,4 +1,4 @@
-//! What hosts set and are told to do.
+//! Settings of hosts for synchronization, and the steps that hosts do.
 
 use alloc::vec::Vec;
 
@@ -26,8 +26,8 @@ pub struct SyncOptions {
     /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of 2, 6 and 24
     /// hours must show. 0 requires none, but counts as 1 in a start by work; more than 100 counts as 100.
     pub work_floor: u64,
-    /// Whether the trusted checkpoint is the block 0 that the upstreams show, on a chain of which no block is known in advance.
-    /// `rootlight_syncStatus` and `rootlight_verification` then call the start `upstream`.
+    /// Whether the trusted checkpoint is the block 0 that the upstreams show, on a chain of which no block is known in
+    /// advance. `rootlight_syncStatus` and `rootlight_verification` then call the start `upstream`.
     pub shown_start: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What an upstream is asked for: a type for each phase, with its requests. The files beside this one say what follows
+//! The phases of requests to an upstream: a type for each, with its requests. The files beside this one say what follows
 //! from the responses.
 
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What a host stores of a start by window beside its headers.
+//! The record of a start by window that a host stores beside its headers.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! What geth's `erc7562Tracer` shows of each call besides the fields of the call tracer.
+//! The fields of each call that geth's `erc7562Tracer` shows besides those of the call tracer.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 

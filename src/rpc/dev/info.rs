@@ -1,4 +1,4 @@
-//! What anvil's clients ask about the node.
+//! Information about the node that anvil's clients ask for.
 
 use alloc::string::String;
 

@@ -1,4 +1,4 @@
-//! What is printed where no balance is proven: how far the run came, what was tried, and what to do. One screen.
+//! The report of a run that proved no balance: its progress, its sources, and advice. One screen.
 
 use std::collections::BTreeMap;
 

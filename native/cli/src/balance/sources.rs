@@ -1,4 +1,4 @@
-//! What each source of a run has said.
+//! Names, responses and errors of the sources of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,8 @@ use rootlight_limits::budget::Reservation;
 use rootlight_upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::Value;
 
-/// Most sources that are remembered. An upstream slot asks one found node after the other, so their number has no other limit.
+/// Most sources that are remembered. An upstream slot asks one found node after the other, so their number has no other
+/// limit.
 const MAX_SOURCES: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,8 +59,8 @@ impl SourceNotes {
         self.state().sources.clone()
     }
 
-    /// The sources that gave a proof of state, without those whose proofs were refuted if others are left. `upstreams` is the
-    /// answer of `rootlight_upstreams`.
+    /// The sources that gave a proof of state, without those whose proofs were refuted if others are left. `upstreams` is
+    /// the answer of `rootlight_upstreams`.
     pub(super) fn provers(&self, upstreams: &Value) -> Vec<String> {
         let gave = |note: &SourceNote| matches!(note.state, Some(Ok(())));
         let state = self.state();

@@ -1,4 +1,4 @@
-//! What is tried.
+//! The plan of a check: sources, starts and limits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub struct DoctorPlan {
     pub network: Network,
     /// The value of `--checkpoint`, for the report.
     pub checkpoint: Option<String>,
-    /// Where headers begin. The head and a proof of state are asked for after the first start; of further ones the headers alone
-    /// are measured.
+    /// Where headers begin. The head and a proof of state are asked for after the first start; of further ones the
+    /// headers alone are measured.
     pub starts: Vec<LightStart>,
     /// Hosts to ask for nodes.
     pub boot: Vec<BootHost>,

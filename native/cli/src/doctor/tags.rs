@@ -1,4 +1,4 @@
-//! What Bitcoin's blocks say of the chain, watched for a while: the share of tags by class, foreign ones, lag, dated work.
+//! Tags of the chain in Bitcoin's blocks, watched for a while: their share by class, foreign ones, lag, dated work.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a start waits for.
+//! The reasons for which a start waits.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What filters may take of the store.
+//! Limits of the bytes that filters take in the store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What operators rely on: probes, metrics, request ids, proxies, compression, Unix sockets and the orderly end.
+//! Operations of a server: probes, metrics, request ids, proxies, compression, Unix sockets and the orderly end.
 
 use crate::common;
 

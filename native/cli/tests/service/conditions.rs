@@ -1,4 +1,4 @@
-//! What the running fault permits.
+//! Failures that the running fault permits.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What happened, counted by fault. It keeps numbers and a few examples, however long a run is.
+//! Counts of failures by fault. A tally keeps numbers and a few examples, however long a run is.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

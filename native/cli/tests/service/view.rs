@@ -1,4 +1,4 @@
-//! What a client has been told of the chain: by which it notices what is lost or told twice.
+//! The chain as a client was notified of it, to find notifications that are lost or repeated.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -270,7 +270,8 @@ mod tests {
         assert_eq!(found(&tally), (0, 0, 2));
     }
 
-    /// The filter of blocks has told of two blocks, and the filter of logs is gone before it tells of the logs of these blocks.
+    /// The filter of blocks has told of two blocks, and the filter of logs is gone before it tells of the logs of these
+    /// blocks.
     #[tokio::test(flavor = "multi_thread")]
     async fn logs_that_were_lost_with_their_filter_are_fetched_for_every_unchecked_block() {
         let chain = ServiceChain::start().await;

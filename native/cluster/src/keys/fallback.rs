@@ -1,4 +1,4 @@
-//! What a front end admits while the store does not answer.
+//! Limits of a front end while the store does not answer.
 
 use rootlight_limits::unix_time::DAY;
 use rootlight_server::keys::{Exceeded, Gcra, LimitStatus, day_of};

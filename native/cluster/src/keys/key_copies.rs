@@ -1,4 +1,4 @@
-//! What the store holds of keys: their records, and the revision of the last change.
+//! Copies of keys in the store: their records, and the revision of the last change.
 //!
 //! A record is a copy of what PostgreSQL has, with the revision of all keys at which it was right. It is sealed, so that
 //! whoever can write to the store cannot make one. An older copy can be put back: it is of an older revision then, and it

@@ -1,4 +1,4 @@
-//! What the admin page reads: keys by their names, usage by day, and the state of the database.
+//! Reports for the admin page: keys by their names, usage by day, and the state of the database.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What keys are used for: counted in the front end, and added up in PostgreSQL every few seconds, exactly once.
+//! The usage of keys: counted in the front end, and added up in PostgreSQL every few seconds, exactly once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What a front end does about the shown block when the store has answered a report, or has not. Without a clock and without
+//! The shown block of a front end after the store has answered a report, or has not. Without a clock and without
 //! input or output, so that tests decide in which order and how late everything happens.
 
 use std::time::{Duration, Instant};
@@ -66,8 +66,9 @@ pub(crate) struct AgreementStep {
     pub(crate) again: bool,
 }
 
-/// Whether a look at the store lets messages in that see the block of this round ([`Participant::covers`]). If the store has a later
-/// one, messages must see that first. If it has an earlier one, it was lost there, and other front ends may not know of it yet.
+/// Whether a look at the store lets messages in that see the block of this round ([`Participant::covers`]). If the store
+/// has a later one, messages must see that first. If it has an earlier one, it was lost there, and other front ends may
+/// not know of it yet.
 pub(crate) fn assures(shown: Option<u64>, covers: u64) -> bool {
     shown == Some(covers)
 }

@@ -1,4 +1,4 @@
-//! What a server of peers reads: blocks and states of a chain.
+//! The chain that a server of peers reads: its blocks and states.
 
 use std::sync::Arc;
 

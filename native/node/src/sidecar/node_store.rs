@@ -1,4 +1,4 @@
-//! What a sidecar reads of its node's files.
+//! The files of a sidecar's node, as the sidecar reads them.
 
 use rootlight::trie::TrieStore;
 

@@ -1,4 +1,4 @@
-//! What is asked of the node at the start: its network, a block to start from, and whether the store belongs to it.
+//! Questions to the node at the start: its network, a block to start from, and whether the store belongs to it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a sidecar's service and its tasks share.
+//! State that a sidecar's service and its tasks share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What a message asks of a key: the methods that it calls, what they weigh, and whether the key allows them.
+//! The demand of a message on its key: the methods that it calls, their weight, and whether the key allows them.
 
 use alloy_primitives::Address;
 use rootlight::rpc::envelope::Call;

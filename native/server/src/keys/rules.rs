@@ -1,4 +1,4 @@
-//! What a key allows.
+//! The rules of a key: its rights and limits.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -131,8 +131,8 @@ impl KeyRules {
     }
 }
 
-/// A change of a key's name and limits. `None` leaves a limit as it is. A member that does not exist is refused: a limit whose
-/// name is misspelt would not be there.
+/// A change of a key's name and limits. `None` leaves a limit as it is. A member that does not exist is refused: a limit
+/// whose name is misspelt would not be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyChange {

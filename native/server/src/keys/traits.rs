@@ -1,4 +1,4 @@
-//! What a server needs of the place where keys, counters, filters and events are kept.
+//! The interface of a server to the stores of keys, counters, filters and events.
 //!
 //! [`Registry`](super::Registry) keeps them in one process. Several servers that share a database implement the same
 //! traits; what they need besides is said at each trait.
@@ -21,8 +21,8 @@ pub trait KeyLookup: Send + Sync + 'static {
     /// The keys cannot be asked for, which says nothing about the key.
     fn find<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<KeyRecord>>, Unavailable>>;
 
-    /// Does what [`Self::find`] does for an id that does not exist, for one that does and came with a wrong secret: otherwise
-    /// the time of a refusal would tell which ids exist. Nothing, where both are looked up in memory.
+    /// Does what [`Self::find`] does for an id that does not exist, for one that does and came with a wrong secret:
+    /// otherwise the time of a refusal would tell which ids exist. Nothing, where both are looked up in memory.
     fn refuse<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Result<(), Unavailable>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -68,7 +68,8 @@ pub trait ChangeNotifier: Send + Sync + 'static {
 }
 
 /// What an announcement is about. Changes of the chain are not among them: each engine announces its own by
-/// [`Service::changes`](crate::service::Service::changes), and front ends tell each other of blocks in `rootlight_cluster::serve`.
+/// [`Service::changes`](crate::service::Service::changes), and front ends tell each other of blocks in
+/// `rootlight_cluster::serve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// A key was made, changed or revoked.

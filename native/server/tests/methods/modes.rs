@@ -1,4 +1,4 @@
-//! What the table says about the server's methods is what each chain answers.
+//! Each chain answers the server's methods as the table says.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What a source gave, as a file: headers and coinbases by height. A source that is opened from the file gives the same.
+//! Recorded responses of a source, as a file: headers and coinbases by height. A source that is opened from the file
+//! gives the same.
 
 use std::collections::BTreeMap;
 use std::io;

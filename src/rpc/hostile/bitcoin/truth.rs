@@ -1,5 +1,6 @@
-//! What is true of a scenario: which Bitcoin chain a client must hold after what sources have shown, and what that chain
-//! says of a Rootstock branch. The rules are written down a second time here, as docs/trust/bitcoin.md has them.
+//! The expected outcome of a scenario: which Bitcoin chain a client must hold after what sources have shown, and what
+//! that chain says of a Rootstock branch. The rules are written down a second time here, as docs/trust/bitcoin.md has
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

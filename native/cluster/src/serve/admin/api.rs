@@ -1,4 +1,4 @@
-//! What the page asks for. All of it is POST with JSON, so that no key's id is in a URL, which logs may keep.
+//! The requests of the page. All are POST with JSON, so that no key's id is in a URL, which logs may keep.
 
 use std::sync::Arc;
 

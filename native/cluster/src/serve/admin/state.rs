@@ -1,4 +1,4 @@
-//! What the admin page works on.
+//! The state behind the admin page.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a client asks of its host's index of blocks, and how the host answers. Client and host are one process, so only the
+//! Questions of a client to its host's index of blocks, and the host's answers. Client and host are one process, so only the
 //! contents of an answer can be wrong, not its form.
 
 use alloy_primitives::{Address, B256};

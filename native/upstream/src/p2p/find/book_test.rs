@@ -1,4 +1,4 @@
-//! What the book keeps, forgets and gives out.
+//! The nodes that the book keeps, forgets and gives out.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is known of one node.
+//! A discovered node, with its failures and lies.
 
 use std::net::SocketAddr;
 use std::time::Duration;
