@@ -44,7 +44,7 @@ impl Default for LoaderOptions {
     }
 }
 
-/// What a loader reports.
+/// A report of a loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadEvent {
@@ -103,7 +103,7 @@ impl LoadError {
     }
 }
 
-/// What every task of a loader uses.
+/// The parts that every task of a loader uses.
 #[derive(Clone)]
 pub(crate) struct LoaderContext {
     pub(crate) writer: SharedWriter,

@@ -32,7 +32,7 @@ pub struct Loader {
     pub source: Arc<dyn BlockSource>,
     /// How it is loaded.
     pub options: LoaderOptions,
-    /// Who gets reports.
+    /// The receiver of reports.
     pub observer: Observer,
 }
 

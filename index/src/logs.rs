@@ -32,7 +32,7 @@ const WAITING: usize = 2;
 pub struct IndexedLog {
     /// The log and its place.
     pub found: FoundLog,
-    /// What is known of its block.
+    /// The proof level of its block.
     pub proof: Proof,
 }
 

@@ -15,7 +15,7 @@ use crate::state::int8;
 pub struct IndexedBlock {
     /// The header, whose hash was computed from its bytes.
     pub header: SealedHeader,
-    /// What was known of its place when it was loaded.
+    /// Its proof level when it was loaded.
     pub proof: Proof,
     /// The transactions.
     pub transactions: Vec<Transaction>,

@@ -29,7 +29,7 @@ impl Default for ReaderOptions {
     }
 }
 
-/// What an index has.
+/// The blocks and traces of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexStatus {
     /// The index has no block below this one.
@@ -79,7 +79,7 @@ impl IndexReader {
         &self.network
     }
 
-    /// What the index has now.
+    /// The present status of the index.
     pub async fn status(&self) -> Result<IndexStatus, IndexError> {
         self.ask(async |question| {
             let sql = "SELECT floor_block, partition_blocks, epoch, writer FROM rootlight.state";

@@ -11,7 +11,7 @@ use crate::trace::BlockTraces;
 pub struct SourceBlock {
     /// The block.
     pub block: MatchedBlock,
-    /// What is known of its place on the chain.
+    /// Whether it is proven to be on the chain.
     pub proof: Proof,
     /// Its traces; `None` if they were not asked for.
     pub traces: Option<BlockTraces>,

@@ -75,7 +75,7 @@ impl TraceKind {
     }
 }
 
-/// What a call or creation that did not fail has returned.
+/// The result of a call or creation that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceOutcome {
     /// Gas that was used.

@@ -51,7 +51,7 @@ pub struct TraceRange {
     pub bytes: usize,
 }
 
-/// What a filter found.
+/// The traces that a filter found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundTraces {
     /// All that were asked for.

@@ -122,7 +122,7 @@ impl Writer {
         self.partition_blocks
     }
 
-    /// What is loaded.
+    /// The loaded blocks of each partition.
     pub async fn ranges(&self) -> Result<Vec<PartitionRange>, IndexError> {
         ranges(&**self.pool.get().await?).await
     }

@@ -3,7 +3,7 @@
 use alloy_primitives::U256;
 use rootlight::consensus::Network;
 
-/// What peers of a network say, and where the first ones are.
+/// The ids that peers of a network state, and the first peers' addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerNetwork {
     /// The number of the network in STATUS and in discovery datagrams. It is not the chain id.

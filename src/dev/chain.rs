@@ -73,7 +73,7 @@ pub(super) struct DevSnapshot {
     pub(super) miner_settings: MinerSettings,
 }
 
-/// What methods have set of the clock and of later blocks. Hosts that store a chain store it too.
+/// The settings of the clock and of later blocks that methods have made. Hosts that store a chain store it too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     clock: Clock,
@@ -108,7 +108,7 @@ pub struct DevChain {
     pub(super) interrupts: Interrupts,
     /// The Bitcoin chain on whose newest block blocks are mined, if a host makes one.
     pub(crate) bitcoin: Option<Arc<dyn BitcoinSide>>,
-    /// Who sends the transactions of the present message.
+    /// The sender of the present message's transactions.
     asker: Asker,
     wallet: Wallet,
     report_reverts: bool,
@@ -257,7 +257,7 @@ impl DevChain {
         &mut self.miner_settings
     }
 
-    /// What methods have set.
+    /// The settings that methods have made.
     pub const fn settings(&self) -> Settings {
         let MinerSettings { coinbase, gas_limit, minimum_gas_price, .. } = self.miner_settings;
         Settings { clock: self.clock, coinbase, gas_limit, minimum_gas_price }

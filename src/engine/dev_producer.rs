@@ -22,7 +22,7 @@ use crate::{
     types::SealedHeader,
 };
 
-/// What a development chain adds to the executed chain, at one moment.
+/// The additions of a development chain to the executed chain, at one moment.
 #[derive(Debug)]
 pub(super) struct DevProducer {
     /// Waiting transactions.

@@ -33,7 +33,7 @@ pub(crate) struct ExecutedBlocks {
     pub(crate) receipts: Vec<Arc<VerifiedReceipts>>,
     /// The block whose execution has stopped last.
     pub(crate) stopped: Option<BlockRef>,
-    /// What the blocks whose execution is not complete miss, and their number.
+    /// The missing facts of blocks whose execution is not complete, and the number of these blocks.
     missing: Facts,
     open: usize,
     wanted: usize,
@@ -47,7 +47,7 @@ impl ExecutedBlocks {
     /// Begins an execution; `before` is the number of blocks that earlier runs of the message have executed.
     ///
     /// # Errors
-    /// What the blocks before this one miss, if there are [`OPEN_BLOCKS`] of them; a refusal above [`MAX_EXECUTED`].
+    /// The missing facts of the blocks before this one, if there are [`OPEN_BLOCKS`] of them; a refusal above [`MAX_EXECUTED`].
     pub(super) fn begin(&mut self, block: BlockRef, before: usize) -> ViewResult<()> {
         self.wanted = self.wanted.saturating_add(1);
         if before.saturating_add(self.wanted) > MAX_EXECUTED {

@@ -86,7 +86,7 @@ impl<'a> LightView<'a> {
         self.unproven.take()
     }
 
-    /// What the calls on this view have computed, for later ones.
+    /// Values that the calls on this view have computed, for later ones.
     pub(crate) fn into_call_cache(self) -> CallCache {
         self.call_cache.into_new()
     }
@@ -146,7 +146,7 @@ impl<'a> LightView<'a> {
     }
 }
 
-/// What no upstream has a method for.
+/// Facts for which no upstream has a method.
 #[cfg(feature = "local")]
 impl LightView<'_> {
     /// The receipts of a block, by executing it again.

@@ -37,7 +37,7 @@ pub struct LocalSnapshot {
     pub upstreams: Arc<Vec<String>>,
     /// Pool and miner; `None` on a chain that only follows another node.
     pub producer: Option<Arc<dyn BlockProducer>>,
-    /// What the host's own rows of the method table need of it.
+    /// The host's data for its own rows of the method table.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
     /// The host's engine for tracers that are scripts.
     #[cfg(feature = "catalogue")]

@@ -13,7 +13,7 @@ use crate::{
     types::{Asker, Block},
 };
 
-/// What the host adds to a message: the core has neither a clock nor a source of randomness.
+/// The host's input to a message: the core has neither a clock nor a source of randomness.
 #[derive(Debug, Clone, Copy)]
 pub struct HostInput {
     /// Seconds since 1970.

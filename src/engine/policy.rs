@@ -28,7 +28,7 @@ pub struct Policy<'a> {
     pub interrupt: &'a dyn Fn() -> bool,
     /// The host's clock in seconds since 1970, if there is one.
     pub now: Option<u64>,
-    /// What the host's own rows of the method table need of it ([`rpc::row`](crate::rpc::row)).
+    /// The host's data for its own rows of the method table ([`rpc::row`](crate::rpc::row)).
     pub host: Option<&'a (dyn Any + Send + Sync)>,
     /// The host's engine for tracers that are scripts, if it has one.
     #[cfg(feature = "catalogue")]

@@ -16,7 +16,7 @@ pub struct WaitingTransaction<'a> {
     pub sender: Address,
     /// The transaction.
     pub transaction: &'a Transaction,
-    /// Who has sent it; `None` for one that was in a block, which all have seen.
+    /// The asker that has sent it; `None` for one that was in a block, which all have seen.
     pub asker: Option<Asker>,
 }
 
@@ -55,7 +55,7 @@ pub struct Miner {
     pub price: U256,
 }
 
-/// What a node adds to its chain: transactions that wait for the next block, the miner and accounts.
+/// The additions of a node to its chain: transactions that wait for the next block, the miner and accounts.
 pub trait Pool {
     /// The transaction pool; `None` if there is none.
     fn pool(&self) -> Option<&dyn TransactionPool> {

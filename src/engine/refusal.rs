@@ -230,7 +230,7 @@ fn bare(refusal: &Refusal) -> String {
     text.strip_prefix("Resource unavailable: ").map(Into::into).unwrap_or(text)
 }
 
-/// What to do where too few Bitcoin blocks stand behind a block.
+/// Advice where too few Bitcoin blocks stand behind a block.
 #[cfg(feature = "light")]
 fn newest_to_ask(newest: Option<u64>) -> String {
     match newest {

@@ -39,7 +39,7 @@ pub trait View: Chain + State + Pool {
         None
     }
 
-    /// What happened last, in order; `None` on a view that records no events, such as a light client's. Filters then
+    /// The last events, in order; `None` on a view that records no events, such as a light client's. Filters then
     /// compare the chain with the blocks that they have reported.
     #[cfg(feature = "local")]
     fn events(&self) -> Option<&crate::local::Events> {

@@ -18,7 +18,7 @@ use super::inspect::LiveState;
 /// An account with its nonce and balance; `None` for one that does not exist.
 type AccountBefore = (Address, Option<(u64, U256)>);
 
-/// What the next instruction changes, as it is before.
+/// The values that the next instruction changes, before it runs.
 #[derive(Default)]
 pub(super) struct Undone {
     word: Option<(Address, U256, U256)>,

@@ -16,7 +16,7 @@ use crate::types::{Header, SealedHeader};
 /// Proof that no data were missing in a run.
 pub(super) struct Complete(());
 
-/// What runs have read, and what they could not read.
+/// The values that runs have read, and the keys that they could not read.
 #[derive(Default)]
 pub(super) struct ReadRecord {
     read: usize,
@@ -108,7 +108,7 @@ impl<'a> ReadRecorder<'a> {
         Self { record, destroyed: Some(destroyed), ..self }
     }
 
-    /// What was read and what could not be read.
+    /// The values that were read, and the keys that could not be read.
     pub(super) fn into_record(self) -> ReadRecord {
         self.record
     }

@@ -50,7 +50,7 @@ pub struct FactStore {
     pub(crate) locations: BTreeMap<B256, Arc<Location>>,
     /// Trie nodes, long values and codes, each under its own hash.
     pub(crate) nodes: ProvenNodes,
-    /// What calls have computed from the nodes.
+    /// Values that calls have computed from the nodes.
     pub(crate) call_cache: CallCache,
     /// State keys that calls to contracts were missing, oldest first.
     pub(crate) touched: Vec<TouchedKey>,
@@ -360,7 +360,7 @@ impl<'a> KnownFacts<'a> {
         [self.own, &self.cache.young, &self.cache.old]
     }
 
-    /// What earlier calls have computed from proven nodes.
+    /// Values that earlier calls have computed from proven nodes.
     pub(crate) fn call_cache(&self) -> [&'a CallCache; 2] {
         [&self.own.call_cache, &self.cache.call_cache]
     }

@@ -51,7 +51,7 @@ pub struct Fetch {
     /// The fetch for the present upstream.
     pub current: UpstreamFetch,
     others: VecDeque<usize>,
-    /// What at least one upstream has said: that the fact does not exist, or that the transaction is pending.
+    /// The statement of at least one upstream: that the fact does not exist, or that the transaction is pending.
     absent: Option<FactStore>,
     /// A fault of the present upstream, reported unless it proves the fact in another form.
     doubt: Option<Observation>,

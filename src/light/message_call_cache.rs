@@ -11,7 +11,7 @@ use crate::{
     state::{AccountCache, ReadAccount},
 };
 
-/// What a message's calls find, and what they add for later ones.
+/// The cached values for a message's calls, and those that the calls add for later ones.
 pub(crate) struct MessageCallCache<'a> {
     known: KnownFacts<'a>,
     new: RefCell<CallCache>,

@@ -32,29 +32,29 @@ pub struct ClientConfig {
     pub min_depth: u64,
     /// Greatest age of the head, in seconds by the host's clock, at which requests are answered; 0 for any age.
     pub max_age: u64,
-    /// If given, requests are answered only while Bitcoin supports the chain (`held`), and only about blocks that at least so many
-    /// Bitcoin blocks commit to, or to one above them.
+    /// If given, requests are answered only while Bitcoin supports the chain (`held`), and only about blocks that at
+    /// least so many Bitcoin blocks commit to, or to one above them.
     pub min_bitcoin: Option<u32>,
-    /// What to answer if no upstream gives a proof.
+    /// The policy for answers that no upstream proves.
     pub unproven: UnprovenPolicy,
     /// The state that the operator's own full node keeps on disk, if that node is the only upstream. State is read from
     /// there too, and blocks below the start are taken from the node as it shows them.
     pub own_state: Option<Arc<dyn TrieStore>>,
-    /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::announce_sent`]), because it
-    /// shares filters with other hosts. Otherwise the client knows its own.
+    /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::announce_sent`]),
+    /// because it shares filters with other hosts. Otherwise the client knows its own.
     pub host_announces_sent: bool,
     /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
     pub balance: bool,
     /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
     pub bodies_by_hash: bool,
-    /// What the host's own rows of the method table need of it.
+    /// The host's data for its own rows of the method table.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
     /// The host's engine for tracers that are scripts.
     #[cfg(feature = "catalogue")]
     pub scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
 }
 
-/// What to answer if no upstream gives a proof.
+/// The policy for answers that no upstream proves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnprovenPolicy {
     /// No answer.
@@ -214,13 +214,13 @@ impl PinnedHead {
         self.own_state().is_some() && self.chain.as_ref().is_some_and(|chain| number < chain.lowest())
     }
 
-    /// What Bitcoin says of the chain; `None` if the host follows no Bitcoin chain.
+    /// Bitcoin's verdict on the chain; `None` if the host follows no Bitcoin chain.
     pub fn bitcoin(&self) -> Option<&BitcoinFollower> {
         self.bitcoin.as_deref()
     }
 
-    /// What Bitcoin says of the chain if it does not support it for sure. A chain that no source of Bitcoin's has confirmed yet is
-    /// in doubt from the first answer on.
+    /// Bitcoin's verdict on the chain if it does not support the chain for sure. A chain that no source of Bitcoin's has
+    /// confirmed yet is in doubt from the first answer on.
     pub fn bitcoin_doubt(&self) -> Option<BitcoinVerdict> {
         let verdict = self.bitcoin()?.verdict(self.now);
         (verdict != BitcoinVerdict::Held).then_some(verdict)
@@ -242,8 +242,8 @@ impl PinnedHead {
         self.newest_behind
     }
 
-    /// How many blocks a block needs on top: as many as the host asks for, and no fewer than the newest that enough Bitcoin blocks
-    /// stand behind.
+    /// How many blocks a block needs on top: as many as the host asks for, and no fewer than the newest that enough
+    /// Bitcoin blocks stand behind.
     pub(crate) fn min_depth(&self) -> u64 {
         let head = self.chain.as_ref().map_or(0, |chain| chain.head().number);
         let by_bitcoin = self.newest_behind.map_or(u64::MAX, |newest| head.saturating_sub(newest));
@@ -296,7 +296,7 @@ impl PinnedHead {
         &self.states
     }
 
-    /// What to answer if no upstream gives a proof.
+    /// The policy for answers that no upstream proves.
     pub fn unproven(&self) -> UnprovenPolicy {
         self.config.unproven
     }

@@ -29,7 +29,7 @@ pub struct Evidence {
     pub at: u64,
     /// The request.
     pub request: UpstreamRequest,
-    /// What is wrong with the response: the rule that it breaks.
+    /// The rule that the response breaks.
     pub rule: String,
     /// Whether no honest upstream gives such a response. If not set, the upstream may only be late, pruned or less
     /// capable.

@@ -184,7 +184,7 @@ impl<'a> RawResponse<'a> {
     }
 }
 
-/// What a message of an upstream responds to, for connections that carry several exchanges at once.
+/// The subject of an upstream's message, for connections that carry several exchanges at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseSubject {
     /// A notification, which responds to no request.
@@ -210,7 +210,7 @@ struct Envelope<'a> {
     _error: Option<IgnoredAny>,
 }
 
-/// What a message responds to. In a batch, the first member with an id decides.
+/// The request that a message responds to. In a batch, the first member with an id decides.
 pub fn subject(text: &str) -> ResponseSubject {
     if !text.trim_start().starts_with('[') {
         return subject_of_object(text);
@@ -225,7 +225,7 @@ pub fn subject(text: &str) -> ResponseSubject {
     read.map_or(ResponseSubject::Unknown, |()| subject)
 }
 
-/// What a single message is about, read in one pass.
+/// The subject of a single message, read in one pass.
 fn subject_of_object(text: &str) -> ResponseSubject {
     if !is_object(text) {
         return ResponseSubject::Nothing;

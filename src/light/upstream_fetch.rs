@@ -27,7 +27,7 @@ const NO_PROOFS: &str = "; add an upstream that gives proofs, by eth_getProof or
 /// Advice for when no upstream responded at all.
 const UNREACHABLE: &str = "; check that the upstreams can be reached, or add others";
 
-/// What a fetch gets: a fact, or a group of facts that one request gets.
+/// The target of a fetch: a fact, or a group of facts that one request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchTarget {
     /// A single fact.
@@ -58,7 +58,7 @@ pub enum FetchTarget {
 pub struct FactFailure {
     /// The description of the fact.
     pub target: String,
-    /// What happened at each attempt, in order.
+    /// The outcome of each attempt, in order.
     pub attempts: Vec<AttemptFailure>,
 }
 
@@ -114,11 +114,11 @@ pub struct AttemptFailure {
     pub name: String,
     /// The JSON-RPC method that was called.
     pub method: &'static str,
-    /// What was wrong with the response.
+    /// The fault of the response.
     pub cause: Cause,
 }
 
-/// What was wrong with a response.
+/// The fault of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -309,7 +309,7 @@ fn state_requests(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Ve
 /// A fetch from one upstream, in progress.
 #[derive(Debug)]
 pub struct UpstreamFetch {
-    /// What the fetch gets.
+    /// The target of the fetch.
     pub target: FetchTarget,
     /// The number of the upstream that is asked.
     pub upstream: usize,

@@ -31,7 +31,7 @@ impl<'a> BranchAncestry<'a> {
         Self { fork, ..self }
     }
 
-    /// What is known of a block below those of the chain.
+    /// The header of a block below those of the chain, if it is known.
     fn below(&self, number: u64) -> Option<VerifiedHeader> {
         self.fork.filter(|fork| number < fork.block().number)?.header(number)
     }

@@ -22,8 +22,8 @@ pub struct ForkBody {
 /// The block of another network after which a local chain begins, its state ([`TrieBase`]) and the blocks below it. The host
 /// provides it.
 ///
-/// What is not at hand counts as absent, and the implementation notes it. The host then fetches it, discards the result of the
-/// run, and runs again. What is at hand never changes.
+/// Data that is not at hand counts as absent, and the implementation notes it. The host then fetches it, discards the
+/// result of the run, and runs again. What is at hand never changes.
 pub trait ForkBase: TrieBase {
     /// The block after which the local chain begins.
     fn block(&self) -> &VerifiedHeader;

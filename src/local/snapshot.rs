@@ -34,7 +34,7 @@ pub struct ChainSnapshot {
     pub(super) index: Option<Arc<dyn BlockIndex>>,
     /// The analysed code that calls share, if the host keeps any.
     pub(super) codes: Option<Arc<dyn crate::exec::SharedCodes>>,
-    /// What happened last.
+    /// The last events.
     pub(super) events: Events,
     /// The chain of another network on which this one begins, if it does.
     pub(super) fork: Option<Arc<dyn ForkBase>>,
@@ -96,7 +96,7 @@ impl ChainSnapshot {
         self.codes.as_ref()
     }
 
-    /// What happened last to the canonical chain and to the pool.
+    /// The last events of the canonical chain and of the pool.
     pub const fn events(&self) -> &Events {
         &self.events
     }

@@ -49,7 +49,7 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
 /// A question to the auxiliary source. The host sees it as a request to the best upstream.
 #[derive(Debug)]
 pub struct AuxiliaryRequest {
-    /// What the host sees.
+    /// The state that the host sees.
     pub request: UpstreamRequest,
     /// How the response is evaluated.
     pub question: Box<dyn AuxiliaryQuestion>,

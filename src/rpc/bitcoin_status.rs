@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What Bitcoin says of the chain: `bitcoin` of `rootlight_syncStatus`.
+/// Bitcoin's verdict on the chain: `bitcoin` of `rootlight_syncStatus`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BitcoinStatus {
@@ -69,7 +69,7 @@ struct HiddenStatus {
     tags: u32,
 }
 
-/// What stands above one block.
+/// The Bitcoin blocks above one block.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BlockBitcoinStatus {
@@ -123,7 +123,8 @@ impl BitcoinStatus {
 }
 
 impl BlockBitcoinStatus {
-    /// What stands above a canonical block. `None` if the client follows no Bitcoin chain, or has not judged its own yet.
+    /// The Bitcoin blocks above a canonical block. `None` if the client follows no Bitcoin chain, or has not judged its
+    /// own yet.
     pub(super) fn of(follower: &BitcoinFollower, number: u64, now: u64) -> Option<Self> {
         let evidence = follower.evidence(number, now)?;
         let verdict = follower.verdict(now);

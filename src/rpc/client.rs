@@ -130,7 +130,7 @@ impl<S: LockKind> SharedClient<S> {
         self.sync.write()
     }
 
-    /// What synchronization needs next from this upstream.
+    /// The next step of synchronization with this upstream.
     pub fn sync_next(&self, upstream: usize, now: Now) -> SyncStep {
         self.sync.write().next(upstream, now)
     }
@@ -350,8 +350,9 @@ impl<S: LockKind> SharedClient<S> {
         self.cache.write().limit(bytes);
     }
 
-    /// Tells the subscriptions of each asker, which hosts name to each other by [`Asker::shared_id`](crate::types::Asker::shared_id), of
-    /// its transactions that were sent through this host or another one.
+    /// Tells the subscriptions of each asker, which hosts name to each other by
+    /// [`Asker::shared_id`](crate::types::Asker::shared_id), of its transactions that were sent through this host or
+    /// another one.
     pub fn announce_sent(&self, transactions: &[(B256, u64)]) {
         let mut filters = self.filters.write();
         transactions.iter().for_each(|(hash, asker)| filters.pending_for_subscriptions(*hash, *asker));
@@ -386,7 +387,7 @@ fn fits(waiting: &[FactStore], facts: &FactStore) -> bool {
     waiting.len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES
 }
 
-/// What subscribers are notified of: the head, and whether it is the newest block.
+/// The subject of notifications: the head, and whether it is the newest block.
 fn notified_state(sync: &HeaderSync) -> (Option<B256>, bool) {
     (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
 }

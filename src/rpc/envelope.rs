@@ -67,7 +67,7 @@ impl Id {
         }
     }
 
-    /// What the text of an error adds, so that the caller learns why its id is not repeated; empty for other ids.
+    /// The addition to the text of an error, so that the caller learns why its id is not repeated; empty for other ids.
     pub fn remark(&self) -> &'static str {
         match self {
             Self::TooLong => " (the id is longer than 1024 bytes, so it is not repeated)",

@@ -24,9 +24,10 @@ pub enum ReplyOrLogs {
     Logs(LogStream),
 }
 
-/// The answer to one call of a method whose result is streamed ([`super::Method::streams`]). It has the logs of one piece in memory at a time.
+/// The answer to one call of a method whose result is streamed ([`super::Method::streams`]). It has the logs of one piece
+/// in memory at a time.
 pub struct LogStream {
-    /// What comes before the next log; the start of the answer at first.
+    /// The text before the next log; the start of the answer at first.
     before: String,
     blocks: LogBlocks,
     is_done: bool,

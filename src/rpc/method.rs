@@ -33,7 +33,7 @@ pub struct Method {
     pub cost: u32,
     /// Which web pages may call it.
     pub pages: PageAccess,
-    /// What the method executes.
+    /// The handler.
     pub runs: Runs,
     /// Whether a full node of the host's own may answer in its place: the reference node has the method, and the answer
     /// is about blocks, transactions or what they execute.
@@ -47,7 +47,7 @@ pub struct Method {
     pub refusals: &'static [ModeRefusal],
     /// Whether the result is a list of logs, which a host may send piece by piece if it is too long for one text.
     pub streams: bool,
-    /// What an index of blocks may answer in its place, where nothing proves the answer.
+    /// The question that an index of blocks may answer in its place, where nothing proves the answer.
     pub indexed: Option<Indexed>,
     /// One line of documentation.
     pub doc: &'static str,
@@ -62,7 +62,7 @@ pub const BRIEF_COST: u32 = 20;
 /// A mode, and the error with which it refuses a method.
 pub type ModeRefusal = (Mode, fn() -> RpcError);
 
-/// What a method executes.
+/// The handler of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     /// Nothing.
@@ -86,7 +86,7 @@ impl Runs {
     }
 }
 
-/// What an index of blocks keeps that a method answers.
+/// The data of an index of blocks that a method answers from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Indexed {
     /// The logs of a range of blocks.
@@ -114,13 +114,13 @@ pub struct Param {
     pub name: &'static str,
     /// Its kind: ADDRESS, HASH, QUANTITY, BLOCK ...
     pub kind: &'static str,
-    /// What a caller's rights see in it.
+    /// The part of it that a caller's rights show.
     pub subject: ParamSubject,
     /// Whether it must be given.
     pub required: bool,
 }
 
-/// What a parameter refers to, for rules that limit what a caller may ask about: its contracts and its overrides of state.
+/// The subject of a parameter, for rules that limit what a caller may ask about: its contracts and its overrides of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamSubject {
     /// Nothing that such rules are about: a number, a hash, a text.
@@ -217,11 +217,11 @@ pub struct HandlerOutput {
     pub value: Box<RawValue>,
     /// The level of its weakest part.
     pub level: Level,
-    /// What the host needs to know besides.
+    /// The effects for the host.
     pub effect: Option<Effect>,
 }
 
-/// What a host needs to know of a request besides its answer.
+/// An effect of a request that its host acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// A filter was made.

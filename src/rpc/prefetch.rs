@@ -20,7 +20,7 @@ use crate::{
 /// Longest message, in bytes of JSON, that is sent to an upstream to request its witness.
 const MAX_MESSAGE: usize = 256 * 1024;
 
-/// What was prefetched for a request. A prefetch that fails is not repeated.
+/// The prefetched facts of a request. A prefetch that fails is not repeated.
 #[derive(Debug, Default)]
 pub(super) struct Prefetched {
     /// Blocks for whose state a witness was requested.

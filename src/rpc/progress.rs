@@ -45,9 +45,9 @@ pub(super) struct RequestProgress {
     /// The method, if it exists and may be called.
     row: Option<&'static Method>,
     pub(super) state: RequestState,
-    /// What the host needs to know besides the answer.
+    /// The effects for the host.
     effect: Option<Effect>,
-    /// What stands beside the answer.
+    /// The marks beside the answer.
     pub(super) marks: Marks,
     /// The part of the answer that is known; the state has the request for the rest.
     #[cfg(feature = "light")]

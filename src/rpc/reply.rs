@@ -30,21 +30,21 @@ pub struct Response {
     pub row: Option<&'static Method>,
     /// The result or error.
     pub outcome: Outcome,
-    /// What the host needs to know besides.
+    /// The effects for the host.
     pub effect: Option<Effect>,
-    /// What stands beside the result.
+    /// The marks beside the result.
     pub marks: Marks,
 }
 
-/// What a response says of its answer beside it. An answer without marks is proven from a trusted block on.
+/// The marks of a response beside its result. An answer without marks is proven from a trusted block on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The level, if it is below verified.
     pub level: Option<Level>,
     /// How the chain of the result starts if no trusted block leads to it: `work` or `window`.
     pub start: Option<&'static str>,
-    /// What Bitcoin says of the chain of the result, if it is followed and does not support it for sure: `weak`, `contested` or
-    /// `unavailable`.
+    /// Bitcoin's verdict on the chain of the result, if Bitcoin is followed and does not support it for sure: `weak`,
+    /// `contested` or `unavailable`.
     pub bitcoin: Option<&'static str>,
 }
 
@@ -84,7 +84,7 @@ impl Reply {
         &mut self.responses
     }
 
-    /// What the host needs to know besides the answers.
+    /// The effects for the host.
     pub fn effects(&self) -> impl Iterator<Item = Effect> {
         self.responses.iter().filter_map(|response| response.effect)
     }

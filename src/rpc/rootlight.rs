@@ -78,7 +78,7 @@ struct SyncStatus {
     attack_cost: Option<U256>,
     /// Headers of an earlier run whose proofs of work are still to be checked; until then their work does not count.
     headers_to_prove: u64,
-    /// What Bitcoin says of the chain, if the client follows Bitcoin's.
+    /// Bitcoin's verdict on the chain, if the client follows Bitcoin's.
     bitcoin: Option<BitcoinStatus>,
     fault: Option<String>,
 }
@@ -285,7 +285,7 @@ struct Verification {
     attack_cost: Option<U256>,
     fork_detection_complete: bool,
     uncles_proven: bool,
-    /// What Bitcoin's chain shows above the block.
+    /// The Bitcoin blocks above the block.
     bitcoin: Option<BlockBitcoinStatus>,
 }
 

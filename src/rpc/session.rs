@@ -35,7 +35,7 @@ use crate::{
 /// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
 const MAX_REQUESTS: usize = 160;
 
-/// What the host does next.
+/// The host's next step.
 #[derive(Debug)]
 pub enum SessionStep {
     /// Send each request to the upstream that it names, and pass the responses to [`Session::feed`] in the same

@@ -8,7 +8,7 @@ use super::{
     mode::Mode,
 };
 
-/// What a method answers in a mode.
+/// The support of a method in a mode.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Support {
     /// It answers.
@@ -43,7 +43,7 @@ impl Serialize for Support {
 pub(super) const PARENT_STATE: &str = "where an upstream proves the state of the block's parent";
 
 impl Method {
-    /// What the method answers in a mode.
+    /// The support of the method in a mode.
     pub fn support(&self, mode: Mode) -> Support {
         let limit = self.limits.iter().find(|(at, _)| *at == mode).map(|(_, text)| *text);
         let executes = mode == Mode::Light && self.runs == Runs::Block;

@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct TracedCall {
     pub(super) message: CallMessage,
     pub(super) tracer: Tracer,
-    /// What is changed in the block that it sees.
+    /// The changes in the block that it sees.
     pub(super) block: BlockOverride,
 }
 

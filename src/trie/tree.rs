@@ -15,7 +15,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
     pub(super) top: ChildLink,
-    /// What counts where `top` has no value. An empty value in `top` hides a value below it.
+    /// The values that count where `top` has none. An empty value in `top` hides a value below it.
     below: Option<Overlaid>,
 }
 

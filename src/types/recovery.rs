@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256, uint};
 pub(crate) const HALF_ORDER: U256 =
     uint!(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0_U256);
 
-/// What a signature does not say of the point R whose x it contains: whether its y is odd (1), and whether its x was at
+/// The facts that a signature omits about the point R whose x it contains: whether its y is odd (1), and whether its x was at
 /// least the order and was reduced (2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecoveryId(u8);
@@ -85,7 +85,7 @@ mod tests {
     const EVEN: RecoveryId = RecoveryId(0);
     const ODD: RecoveryId = RecoveryId(1);
 
-    /// What the library's own function recovers. It requires a low s: the equivalent signature has the other parity.
+    /// The key that the library's own function recovers. It requires a low s: the equivalent signature has the other parity.
     fn by_the_library(hash: &B256, r: &U256, s: &U256, RecoveryId(id): RecoveryId) -> Option<[u8; 64]> {
         let signature = Signature::from_scalars(r.to_be_bytes::<32>(), s.to_be_bytes::<32>()).ok()?;
         let (signature, id) = signature.normalize_s().map_or((signature, id), |low| (low, id ^ 1));

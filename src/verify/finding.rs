@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A proven fact in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What is proven, for instance `transactions`.
+    /// The proven item, for instance `transactions`.
     pub what: String,
     /// The proven value, or how many things it covers.
     pub value: String,

@@ -152,7 +152,7 @@ impl fmt::Display for NotProven {
 /// The result of one verification. `Display` renders it as text, `Serialize` as JSON (docs/verify.md).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What the document is about.
+    /// The subject of the document.
     pub subject: DocumentSubject,
     /// Name of the network whose rules apply to headers; `None` if the document may not have one.
     pub network: Option<String>,

@@ -1,6 +1,6 @@
 //! The subjects of documents.
 
-/// What a document is about.
+/// The subject of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentSubject {
     /// A header, or consecutive headers.

@@ -65,7 +65,7 @@ fn base_path(text: &str) -> Result<String, &'static str> {
     Ok(path.to_owned())
 }
 
-/// What the flags describe, and the keys' database if there is one.
+/// The rules that the flags describe, and the keys' database if there is one.
 #[derive(Debug)]
 pub struct OpenedAdmission {
     /// The rules of the server.

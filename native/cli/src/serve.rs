@@ -30,7 +30,7 @@ use super::{run_server, verify};
 /// Longest wait for synchronization before the ready line.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What front ends share.
+/// The store, keys and database that front ends share.
 struct ClusterParts {
     store: Arc<HotStore>,
     heads_store: Arc<HotStore>,

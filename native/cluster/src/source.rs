@@ -157,7 +157,7 @@ impl ChainSource {
         Ok(blocks)
     }
 
-    /// What the light client knows of a header. One that is not on the proven chain is an error.
+    /// The proof level of a header, by the light client. One that is not on the proven chain is an error.
     fn proof(&self, header: &SealedHeader) -> Result<Proof, BlockFailure> {
         match self.light.canonical(header.number) {
             Ok((_, Some(hash))) if hash == header.hash() => Ok(Proof::Verified),

@@ -1,6 +1,7 @@
 //! Scheduling of long runs. Each connection has its own queue, and a free permit goes to the next connection of the next
 //! address or API key; within an address its programs take turns with all pages of other origins, then these pages with
-//! each other, then single calls with batches: fifty messages at once get as many turns as one. Brief messages are not scheduled.
+//! each other, then single calls with batches: fifty messages at once get as many turns as one. Brief messages are not
+//! scheduled.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -270,7 +271,7 @@ impl PermitPool {
 }
 
 impl<K: Ord + Copy, V: Default> RoundRobin<K, V> {
-    /// What waits under a key.
+    /// The runs that wait under a key.
     pub fn of(&mut self, key: K) -> &mut V {
         self.waiting.entry(key).or_default()
     }

@@ -11,7 +11,7 @@ pub const LINE: usize = 1_000;
 /// Longest text in a table beside others, in bytes.
 pub const CELL: usize = 200;
 
-/// What follows a text that was cut.
+/// The end of a text that was cut.
 const CUT: &str = "...";
 
 /// Whether a character is not seen as itself: controls, separators of lines, marks of direction, and characters without a

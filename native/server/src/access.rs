@@ -22,7 +22,7 @@ pub enum Origins {
 }
 
 impl Origins {
-    /// What the operator should know of these pages.
+    /// A warning to the operator about these pages.
     pub(crate) fn warning(&self) -> Option<&'static str> {
         let Self::List(names) = self else { return None };
         names.iter().any(|name| name == "null").then_some(
@@ -157,7 +157,7 @@ impl Access {
     }
 }
 
-/// What to do about an origin that is not in the list. Every sandboxed frame of every page sends `null`.
+/// Advice about an origin that is not in the list. Every sandboxed frame of every page sends `null`.
 fn advice(origin: &str) -> String {
     match origin {
         "null" => "this page has no origin of its own, serve it from localhost".to_owned(),

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::coding::{self, Coding};
 use super::sourcify::SourcifyAddress;
 
-/// What the page may do. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
+/// The permissions of the page. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
 /// other page may show it in a frame, and text cannot become script: the page reads text from the chain, and shares its
 /// origin with a server that may hold keys. Its default policy of trusted types allows the addresses of its workers only
 /// (`www/src/workers.ts`).
@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; 
 const SOURCIFY: &str = "x-rootlight-sourcify";
 /// Names of assets contain a hash of their contents, so browsers may keep them.
 const KEEP: &str = "public, max-age=31536000, immutable";
-/// What a server answers to other requests than POST.
+/// The answer of a server without a page to other requests than POST.
 const JSON_RPC: &str = "send JSON-RPC by POST";
 /// The answer at the place of the page in a program that was built without it.
 const NOT_BUILT: &str = "send JSON-RPC by POST; this program was built without its page for browsers: run \
@@ -63,7 +63,7 @@ impl Page {
         self.files.iter().find(|file| file.path == path).map(|file| file.response(headers))
     }
 
-    /// What is wrong with a request for a path below the base path that is neither POST nor for a file of the page.
+    /// The error of a request for a path below the base path that is neither POST nor for a file of the page.
     pub(super) fn hint(page: Option<&Self>, path: &str) -> &'static str {
         match (page, path) {
             (Some(Self { files: [] }), "" | "/") => NOT_BUILT,

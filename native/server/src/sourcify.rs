@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use axum::http::{HeaderValue, Uri};
 
-/// The address of a Sourcify server, such as `https://sourcify.dev/server`. No address is known by default: a page asks no other
-/// server than its own unless its operator names one.
+/// The address of a Sourcify server, such as `https://sourcify.dev/server`. No address is known by default: a page asks
+/// no other server than its own unless its operator names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcifyAddress {
     address: HeaderValue,
@@ -19,7 +19,7 @@ impl SourcifyAddress {
         self.address.clone()
     }
 
-    /// What the policy of the page allows for the address.
+    /// The part of the page's policy that allows the address.
     pub(super) fn origin(&self) -> &str {
         &self.origin
     }

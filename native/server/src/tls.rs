@@ -139,7 +139,7 @@ fn parse(
     CertifiedKey::from_der(chain, key, provider).map_err(unusable)
 }
 
-/// What is wrong with a file. The texts of some errors repeat a line of the file, which may be a part of the key.
+/// The fault of a file. The texts of some errors repeat a line of the file, which may be a part of the key.
 fn reason(error: &pem::Error) -> String {
     match error {
         pem::Error::NoItemsFound => "there is none".to_owned(),

@@ -16,7 +16,7 @@ pub type UpstreamResult = Result<Box<RawValue>, UpstreamError>;
 pub struct UrlError {
     /// Host of the upstream.
     pub name: String,
-    /// What is wrong with the URL.
+    /// The fault of the URL.
     pub reason: String,
 }
 

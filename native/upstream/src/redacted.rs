@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::{ReservedResults, SharedUpstream, Upstream, UpstreamResult, asker};
 
-/// What callers read in place of an upstream's words, which may name machines and accounts of the operator.
+/// The text that callers read in place of an upstream's error, which may name machines and accounts of the operator.
 const INSTEAD: &str = "the server's log has the reason";
 
 /// An upstream whose words go to the log. Only the refusal of a transaction reaches its sender.

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::error::UpstreamResult;
 
-/// Who answers in an upstream's place.
+/// The source that answers for an upstream now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentSource {
     /// Differs from those of all sources before.

@@ -14,7 +14,7 @@ use super::walk::{OffsetRange, WalkPosition, WalkResult, follow};
 /// All keys of the state trie begin with this number of equal bits.
 const COMMON_BITS: usize = 8;
 
-/// What was found out about a key.
+/// The answer about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyAnswer {
     /// The key has this value. The nodes on its path are in the store.

@@ -18,7 +18,7 @@ pub const DATAGRAM_MAX: usize = 2048;
 /// A datagram whose hash is right and whose content was read. Who sent it is not known before [`Self::sender`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Datagram {
-    /// What it says.
+    /// Its message.
     pub packet: Packet,
     signed: B256,
     signature: [u8; SIGNATURE_BYTES],
@@ -41,7 +41,7 @@ impl Datagram {
         Ok(Self { packet, signed: keccak256(content), signature: *signature })
     }
 
-    /// What a datagram says, while its hash was not looked at: everything in it may be made up. Costs less than
+    /// Reads the message of a datagram without a check of its hash: everything in it may be made up. Costs less than
     /// [`Self::decode`].
     pub(super) fn decode_unchecked(bytes: &[u8]) -> Option<Packet> {
         let content = bytes.get(32 + SIGNATURE_BYTES..).filter(|_| bytes.len() <= DATAGRAM_MAX)?;

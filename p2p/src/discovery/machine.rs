@@ -51,7 +51,7 @@ const TRIES_PER_TICK: usize = 8;
 /// Nodes in our NEIGHBORS: as many as fit into 1,280 bytes, which every network carries in one piece.
 const NEIGHBORS_SENT: usize = 12;
 
-/// What the machine says of itself and allows.
+/// Settings of the machine: its endpoint, its network and the allowed addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveryConfig {
     /// The network; others are ignored.
@@ -71,7 +71,7 @@ impl DiscoveryConfig {
     }
 }
 
-/// What is to be done, and what was found.
+/// An output of the machine: a datagram to send, or news of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Send these bytes to this address.

@@ -41,7 +41,7 @@ impl<'a> BlockParts<'a> {
     }
 }
 
-/// What belongs to a block beside its compressed header.
+/// The parts of a block beside its compressed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body<'a> {
     /// The transactions in RLP.

@@ -81,7 +81,7 @@ pub fn string_payload(strings: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Ve
     payload
 }
 
-/// What every item of a list must be.
+/// The form of every item of a list.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     List,

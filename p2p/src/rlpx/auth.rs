@@ -24,7 +24,7 @@ pub(super) const PLAIN_ACK_BYTES: usize = 64 + 32 + 1;
 /// The version of the handshake.
 const VERSION: u64 = 4;
 
-/// What the initiator says first.
+/// The initiator's first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Auth {
     /// By the ephemeral key, over the static shared secret XOR the nonce.
@@ -73,7 +73,7 @@ impl Auth {
     }
 }
 
-/// What the responder answers.
+/// The responder's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ack {
     pub(super) ephemeral: NodeId,

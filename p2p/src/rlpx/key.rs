@@ -28,7 +28,7 @@ impl NodeKey {
         self.secret.to_bytes().into()
     }
 
-    /// What others know the node by.
+    /// The node's public key.
     pub const fn id(&self) -> &NodeId {
         &self.id
     }

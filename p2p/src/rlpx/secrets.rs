@@ -5,7 +5,7 @@ use alloy_primitives::Keccak256;
 use super::frame::{FrameReader, FrameWriter};
 use super::mac::FrameMac;
 
-/// What was said in a handshake, in the order of the roles.
+/// The messages of a handshake, in the order of the roles.
 pub(super) struct Transcript<'a> {
     /// x of the product of the two ephemeral keys.
     pub(super) ephemeral_shared: [u8; 32],

@@ -60,7 +60,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// What the peer is told, if anything.
+    /// The reason that the peer is told, if any.
     pub(super) const fn disconnect_reason(&self) -> Option<DisconnectReason> {
         Some(match self {
             Self::Transport(_) | Self::ByPeer(_) => return None,

@@ -29,10 +29,10 @@ impl Default for RateLimits {
     }
 }
 
-/// What we say in HELLO and STATUS, and what the peer must say.
+/// Our HELLO and STATUS, and the demands on the peer's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// What we call ourselves: printable ASCII, at most 128 characters.
+    /// Our client's name: printable ASCII, at most 128 characters.
     pub client_id: String,
     /// Our TCP port, 0 if we do not listen.
     pub listen_port: u16,

@@ -38,9 +38,9 @@ pub struct Capability {
 pub struct Hello {
     /// The version of the base protocol. The reference says 4 or 5.
     pub version: u64,
-    /// What the client calls itself: at most 128 characters of printable ASCII, any other byte shown as `?`.
+    /// The client's name: at most 128 characters of printable ASCII, any other byte shown as `?`.
     pub client_id: String,
-    /// What it speaks.
+    /// Its protocols.
     pub capabilities: Vec<Capability>,
     /// Its TCP port, 0 if it does not listen.
     pub listen_port: u16,
@@ -49,7 +49,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// What we say.
+    /// Our HELLO.
     pub(super) fn ours(client_id: &str, serves_snap: bool, listen_port: u16, node_id: NodeId) -> Self {
         let capability = |name: &str, version| Capability { name: name.into(), version };
         let snap = serves_snap.then(|| capability(SNAP, SNAP_VERSION));

@@ -29,7 +29,7 @@ const NOTHING: [u8; 1] = [0xc0];
 /// Versions of the base protocol that a peer may say. Since we say 4, it sends as in version 4.
 const BASE_VERSIONS: [u64; 2] = [BASE_VERSION, 5];
 
-/// Who the peer is and what it said.
+/// The peer's id, HELLO and status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Its id, proven by the handshake.
@@ -40,7 +40,7 @@ pub struct Peer {
     pub status: SessionStatus,
 }
 
-/// What happens in a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Both sides have said HELLO and STATUS; messages may be sent.

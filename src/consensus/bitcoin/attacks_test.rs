@@ -141,7 +141,7 @@ fn a_reorganisation_needs_more_work() {
     }
 }
 
-/// What a reorganisation of a whole period removes is too deep to come back.
+/// Blocks that a reorganisation of a whole period removes are too deep to come back.
 #[test]
 fn the_deepest_reorganisation_is_that_of_a_period() {
     let (mut chain, headers) = chain_of(2_100);

@@ -47,9 +47,9 @@ impl CoinbaseProofBuf {
 }
 
 impl CoinbaseProof<'_> {
-    /// The proof for the block at a height in few bytes, about 500 as a rule: a whole transaction is cut at the last SHA-256 block
-    /// before its last tag. One without a tag stays whole, because nothing less proves that there is none, but loses its
-    /// witness data. That of every eighth block stays whole, too: its first bytes state the height.
+    /// The proof for the block at a height in few bytes, about 500 as a rule: a whole transaction is cut at the last
+    /// SHA-256 block before its last tag. One without a tag stays whole, because nothing less proves that there is none,
+    /// but loses its witness data. That of every eighth block stays whole, too: its first bytes state the height.
     #[must_use]
     pub fn shortened(&self, height: u32) -> CoinbaseProofBuf {
         let (is_cut, coinbase) = match self.coinbase {
@@ -78,7 +78,7 @@ mod tests {
     use crate::consensus::bitcoin::coinbase_proof_test::{block, coinbase, tag};
     use crate::consensus::bitcoin::{CoinbaseProofError, HEADER_LEN, ProvenCoinbase};
 
-    /// What a whole coinbase proves, and its shortened form.
+    /// The proof from a whole coinbase, and its shortened form.
     fn both(bytes: &[u8], header: &[u8; HEADER_LEN], branch: &[u8]) -> (ProvenCoinbase, CoinbaseProofBuf) {
         let whole = CoinbaseProof { coinbase: CoinbaseBytes::Whole(bytes), branch };
         (whole.prove(7, header).unwrap(), whole.shortened(7))

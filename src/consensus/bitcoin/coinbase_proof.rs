@@ -103,7 +103,7 @@ pub struct CoinbaseProof<'a> {
     pub branch: &'a [u8],
 }
 
-/// What the coinbase of a Bitcoin block commits to. Only a proof makes it.
+/// The commitment in the coinbase of a Bitcoin block. Only a proof makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProvenCoinbase {
     height: u32,

@@ -27,10 +27,11 @@ use crate::types::{EMPTY_UNCLES_HASH, Header, Receipt};
 /// Most uncles of a block.
 const MOST_UNCLES: u32 = 10;
 
-/// What a fetch of blocks works with.
+/// The inputs of a fetch of blocks.
 pub(super) struct Blocks<'a> {
     pub(super) state: &'a ForkState,
-    /// The blocks whose contents one run reads, as many as [`Wanted::count_contents`] allows: those of others make room for them.
+    /// The blocks whose contents one run reads, as many as [`Wanted::count_contents`] allows: those of others make room
+    /// for them.
     pub(super) run: &'a BTreeSet<u64>,
     pub(super) keeper: Keeper<'a>,
 }

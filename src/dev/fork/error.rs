@@ -39,7 +39,7 @@ pub enum ForkError {
          the upstream follows another branch; fork another block"
     )]
     OffChain { name: String, number: u64, hash: B256, found: B256 },
-    /// What the upstream shows is not what a hash commits to.
+    /// A hash commits to other data than the upstream shows.
     #[error("{name}, {what}: {reason}")]
     False { name: String, what: String, reason: String },
     /// The upstream did not answer.

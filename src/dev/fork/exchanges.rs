@@ -41,7 +41,7 @@ impl From<ForkError> for Stop {
     }
 }
 
-/// What a fetch gives.
+/// The result of a fetch.
 pub type Fetched<T> = Result<T, Stop>;
 
 impl Exchanges {

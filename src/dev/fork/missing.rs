@@ -47,7 +47,7 @@ pub trait MissingNotes: Debug + Send + Sync {
     fn note(&self, missing: Missing);
 }
 
-/// What one run has found missing.
+/// The data that one run has found missing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MissingSet {
     wanted: Wanted,
@@ -84,7 +84,7 @@ impl MissingSet {
         self.count == 0
     }
 
-    /// What is missing, by kind.
+    /// The missing data by kind.
     ///
     /// # Errors
     /// [`ForkError::TooMuch`] if the run missed more than a run may.
@@ -115,7 +115,7 @@ impl MissingNotes for SharedNotes {
     }
 }
 
-/// What is missing, by kind. What was fetched is taken out.
+/// The missing data by kind. Fetched data is taken out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub(super) values: BTreeSet<Vec<u8>>,

@@ -17,7 +17,7 @@ const MOST_ROUNDS: usize = 1_000;
 /// Longest time in seconds for finding another block to begin on, which a light client verifies.
 pub const RESET_SECONDS: u64 = 600;
 
-/// What one message has used, and its time.
+/// The rounds that one message has used, and its time.
 #[derive(Debug)]
 pub struct Rounds {
     /// Limit of its time in seconds.
@@ -34,7 +34,8 @@ impl Rounds {
         Self { seconds, count: 0, contents: BTreeSet::new() }
     }
 
-    /// Counts a run, and what it has found missing. A message that begins on another block has the time of a reset from then on.
+    /// Counts a run, and what it has found missing. A message that begins on another block has the time of a reset from
+    /// then on.
     ///
     /// # Errors
     /// [`ForkError::TooManyRounds`], and [`ForkError::TooMuch`] if one message reads the contents of more blocks than are kept.

@@ -37,7 +37,7 @@ pub struct ForkState {
     notes: Arc<dyn MissingNotes>,
 }
 
-/// What is known besides values.
+/// The known data besides values.
 #[derive(Default)]
 pub(super) struct Parts {
     /// Proven trie nodes and long values of the block's state.

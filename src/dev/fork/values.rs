@@ -29,10 +29,10 @@ const MOST_VALUES: usize = 2 * MOST_NODES;
 /// Most storage slots in one proof, since upstreams limit them.
 const SLOTS_AT_ONCE: usize = 256;
 
-/// What is wanted, by account.
+/// The wanted values by account.
 type WantedAccounts = BTreeMap<Address, Keys>;
 
-/// What is wanted of one account.
+/// The wanted values of one account.
 #[derive(Debug, Default, Clone)]
 struct Keys {
     /// Trie keys.
@@ -144,7 +144,7 @@ struct StorageProofResponse {
     proof: Vec<Bytes>,
 }
 
-/// What an upstream gave of one account.
+/// The values of one account from an upstream.
 #[derive(Default)]
 struct GivenAccount {
     nodes: Vec<Bytes>,
@@ -293,7 +293,7 @@ fn unproven(
     Ok(Learned { nodes: Vec::new(), values })
 }
 
-/// What one upstream says of accounts, or why it says nothing; by account.
+/// The values of accounts from one upstream, or why there are none; by account.
 fn stated_by(
     exchanges: &mut Exchanges,
     (upstream, name): (usize, &str),

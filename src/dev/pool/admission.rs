@@ -26,7 +26,7 @@ pub struct PoolContext<'a> {
     pub head: &'a Header,
     /// The limits that later blocks approach.
     pub target: BlockLimits,
-    /// Who sends the transaction; `None` for one that was in a block.
+    /// The asker that sends the transaction; `None` for one that was in a block.
     pub asker: Option<Asker>,
 }
 

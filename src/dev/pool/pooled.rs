@@ -14,7 +14,7 @@ pub struct Pooled {
     pub hash: B256,
     /// Its sender, from the signature or impersonated.
     pub sender: Address,
-    /// Who has sent it; `None` for one that was in a block.
+    /// The asker that has sent it; `None` for one that was in a block.
     pub asker: Option<Asker>,
     /// Its number in the order of arrival.
     pub arrival: u64,

@@ -17,13 +17,13 @@ use crate::types::Asker;
 /// A filter on its way to another host: what it watches, and what it has reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFilter {
-    /// Who has made it.
+    /// The asker that has made it.
     pub asker: Asker,
     /// The rights that its asker had then ([`Owner::rights`](super::Owner::rights)).
     pub rights: u64,
     /// Whether there was no poll yet.
     pub fresh: bool,
-    /// What it watches.
+    /// Its spec.
     pub spec: FilterSpec,
     /// The blocks that it has reported last, oldest first.
     pub reported: Vec<ReportedBlock>,

@@ -20,9 +20,9 @@ pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The asker. Filters are shared out between callers ([`Asker::number`]) and their pages ([`Asker::quota_owner`]). The filters
-    /// of an asker that is apart from others ([`Asker::is_isolated`]) do not exist for other askers, and theirs do not exist
-    /// for it.
+    /// The asker. Filters are shared out between callers ([`Asker::number`]) and their pages ([`Asker::quota_owner`]).
+    /// The filters of an asker that is apart from others ([`Asker::is_isolated`]) do not exist for other askers, and
+    /// theirs do not exist for it.
     pub asker: Asker,
     /// Number of the connection that owns the subscriptions.
     pub connection: u64,
@@ -93,7 +93,7 @@ impl InstalledFilter {
         self.bytes = size_of::<Self>().saturating_add(self.kind.bytes());
     }
 
-    /// What is new; `None` if events were missed. An error leaves the filter unchanged.
+    /// The changes since the last poll; `None` if events were missed. An error leaves the filter unchanged.
     pub(super) fn changes(&mut self, view: &dyn View) -> Result<Option<FilterChanges>, RangeStop> {
         let poll = PollMode {
             is_first: self.fresh,

@@ -299,7 +299,7 @@ impl FilterKind {
         })
     }
 
-    /// What is new; `None` if events were missed. An error leaves the filter unchanged.
+    /// The changes since the last poll; `None` if events were missed. An error leaves the filter unchanged.
     pub(super) fn changes(
         &mut self,
         view: &dyn View,

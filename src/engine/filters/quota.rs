@@ -80,8 +80,8 @@ pub(super) fn make_room(
     }
 }
 
-/// Who has too many filters, and by which limit; `None` if there is room for all. Of a caller, the page with the most loses first, and its
-/// programs last. Among equals that is `newcomer`.
+/// The asker with too many filters, and the limit that it exceeds; `None` if there is room for all. Of a caller, the page
+/// with the most loses first, and its programs last. Among equals that is `newcomer`.
 fn loser(sums: &BTreeMap<Asker, FilterUsage>, newcomer: Asker) -> Option<(Asker, FilterLimit)> {
     let (mut all, mut pages, mut callers) = (FilterUsage::default(), BTreeMap::new(), BTreeMap::new());
     for (asker, sum) in sums {

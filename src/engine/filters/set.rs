@@ -173,7 +173,7 @@ impl Filters {
         self.installed.get_mut(index)
     }
 
-    /// What is new since the last poll, as far as one answer can hold it; `None` if the filter does not exist. A filter
+    /// The changes since the last poll, as far as one answer can hold them; `None` if the filter does not exist. A filter
     /// that missed events of its chain, because it was not polled for too long, is dropped, so that its owner learns of
     /// it. A poll that fails leaves the filter unchanged. A poll that was overtaken by a later one while it waited for
     /// proofs returns nothing: from its older view, the newest blocks would seem to have left the chain.

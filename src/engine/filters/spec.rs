@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use crate::engine::{BlockHeader, log_filter::LogFilter, logs::FoundLog, view::SyncProgress};
 
-/// What a filter watches.
+/// The items that a filter selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterSpec {
     /// Logs of a range of blocks. Without `to` the range grows with the chain.
@@ -35,7 +35,7 @@ pub enum FilterSpec {
     Syncing,
 }
 
-/// What is new since the last poll.
+/// The changes since the last poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterChanges {
     /// Logs, each with a flag that says whether a reorganisation took it back.

@@ -78,7 +78,7 @@ impl NativeCall<'_> {
     }
 }
 
-/// What a native contract can read and change. Changes are reverted with the frame they belong to.
+/// The state that a native contract can read and change. Changes are reverted with the frame they belong to.
 pub trait NativeHost {
     /// Raw bytes of a storage cell; empty if the cell is not set.
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes;

@@ -15,7 +15,7 @@ use crate::evm::{AccountValues, FrameClose, FrameStart, Inspector, StepEnd, Step
 use crate::exec::Executed;
 use crate::types::{Log, Transaction};
 
-/// What is collected of a transaction. Several tracers can share one run.
+/// The parts of a transaction's run to collect. Several tracers can share one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracer {
     /// Calls.
@@ -26,9 +26,9 @@ pub struct Tracer {
     pub state: bool,
     /// Selectors.
     pub selectors: bool,
-    /// What the code of each call does, apart from these opcodes. Needs [`Self::calls`], inner ones too.
+    /// The uses of opcodes by each call, apart from these opcodes. Needs [`Self::calls`], inner ones too.
     pub validation: Option<OpcodeSet>,
-    /// What each instruction changes.
+    /// The changes of each instruction.
     pub vm: bool,
 }
 
@@ -81,9 +81,9 @@ pub struct TransactionTrace {
     pub state: Option<StateTrace>,
     /// The selectors that the transaction called, if traced.
     pub selectors: Option<Selectors>,
-    /// What the code of each call did, if traced.
+    /// The uses of opcodes by each call, if traced.
     pub validation: Option<ValidationTrace>,
-    /// What each instruction changed, if traced.
+    /// The changes of each instruction, if traced.
     pub vm: Option<VmTrace>,
 }
 

@@ -12,7 +12,7 @@ use crate::state::{AccessKey, World};
 const ACCOUNT_BYTES: usize = 300;
 const CELL_BYTES: usize = 140;
 
-/// What a transaction reads or changes, by account.
+/// The values that a transaction reads or changes, by account.
 pub type StateTrace = BTreeMap<Address, UsedAccount>;
 
 /// An account before and after a transaction that reads or changes it.

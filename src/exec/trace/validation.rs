@@ -62,7 +62,7 @@ impl OpcodeSet {
     }
 }
 
-/// What the code of one call does, without its inner calls.
+/// The opcodes, storage and code that one call uses, without its inner calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallAccess {
     /// The first value of each slot that is read before it is written.
@@ -83,7 +83,7 @@ pub struct CallAccess {
     pub out_of_gas: bool,
 }
 
-/// What the calls of a transaction do.
+/// The uses of all calls of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationTrace {
     /// By the index of the call's entry in [`CallTrace::nodes`](super::CallTrace::nodes).

@@ -55,13 +55,13 @@ pub struct VmStep {
     pub pc: usize,
     /// Gas charged, forwarded gas included; 0 if the instruction failed.
     pub cost: u64,
-    /// What it changed; `None` if it failed.
+    /// Its changes; `None` if it failed.
     pub effect: Option<VmEffect>,
     /// Index of the call or creation that it started in [`VmTrace::calls`].
     pub inner: Option<usize>,
 }
 
-/// What an instruction changed.
+/// The changes of an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmEffect {
     /// Gas left after it, and after the call that it started.

@@ -68,7 +68,7 @@ impl Coinbases {
         self.0.is_empty()
     }
 
-    /// What is kept of the coinbase of the chain's block at a height.
+    /// The kept coinbase of the chain's block at a height.
     fn at(&self, bitcoin: &BitcoinChain, height: u32) -> Option<&KeptCoinbase> {
         let kept = self.0.get(self.place_of(height).ok()?)?;
         bitcoin.at(height).filter(|found| found.hash == kept.block).map(|_| kept)

@@ -255,8 +255,8 @@ impl BitcoinFollower {
         self.report.as_ref().map(|(_, _, report)| report)
     }
 
-    /// The newest report, with the age of Bitcoin's tip at `now`, in seconds since 1970, and the verdict at that age. While neither
-    /// upstreams nor sources respond, no report is made.
+    /// The newest report, with the age of Bitcoin's tip at `now`, in seconds since 1970, and the verdict at that age.
+    /// While neither upstreams nor sources respond, no report is made.
     #[must_use]
     pub fn report_at(&self, now: u64) -> Option<BitcoinReport> {
         let report = self.report()?;
@@ -264,7 +264,8 @@ impl BitcoinFollower {
         Some(BitcoinReport { tip_age, verdict: report.verdict.at_tip_age(tip_age), ..report.clone() })
     }
 
-    /// The verdict of the newest report at `now`, in seconds since 1970; [`BitcoinVerdict::Unavailable`] before there is a report.
+    /// The verdict of the newest report at `now`, in seconds since 1970; [`BitcoinVerdict::Unavailable`] before there is
+    /// a report.
     #[must_use]
     pub fn verdict(&self, now: u64) -> BitcoinVerdict {
         self.report_at(now).map_or(BitcoinVerdict::Unavailable, |report| report.verdict)
@@ -277,9 +278,9 @@ impl BitcoinFollower {
         (tip.height > self.chain.start().height).then_some(tip)
     }
 
-    /// The highest Rootstock block that has at least `least` Bitcoin blocks behind it, as of the newest report. A Bitcoin block is
-    /// behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on top. `None` if
-    /// there is none, or if `least` is 0.
+    /// The highest Rootstock block that has at least `least` Bitcoin blocks behind it, as of the newest report. A Bitcoin
+    /// block is behind a Rootstock block if it commits to that block or to one above it, and has another Bitcoin block on
+    /// top. `None` if there is none, or if `least` is 0.
     #[must_use]
     pub fn newest_behind(&self, least: u32) -> Option<u64> {
         self.behind.get(self.behind.len().checked_sub(least as usize)?).copied()
@@ -310,7 +311,7 @@ mod tests {
         follower
     }
 
-    /// What judging the Rootstock chain begins with.
+    /// The input of the first judgement of the Rootstock chain.
     fn look(follower: &mut BitcoinFollower) {
         follower.judge.dated_mut().follow_bitcoin(&follower.chain);
     }

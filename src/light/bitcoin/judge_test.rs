@@ -419,7 +419,7 @@ fn tags_of_blocks_below_those_of_their_time_are_of_another_branch() {
     }
 }
 
-/// What is said of a branch that has no block in common with the chain.
+/// The verdict on a branch that has no block in common with the chain.
 fn anywhere_below(chains: &ChainPair) -> BitcoinVerdict {
     let until = chains.rootstock.head().number;
     BitcoinVerdict::Contested(BranchRange { after: None, until })
@@ -480,7 +480,8 @@ fn tags_from_before_the_first_header_cannot_be_compared() {
     assert_eq!(report.tags.foreign, 0);
 }
 
-/// The first chain that a client follows may be a false one, of any numbers. What is said of the next one does not depend on it.
+/// The first chain that a client follows may be a false one, of any numbers. What is said of the next one does not depend
+/// on it.
 #[test]
 fn a_chain_of_lower_numbers_is_judged_from_its_first_header() {
     let (mut other, mut chains) = (ChainPair::at(START + 20_000), ChainPair::new());

@@ -11,7 +11,7 @@ impl HeaderSync {
         self.bitcoin = Some(Arc::new(follower));
     }
 
-    /// What Bitcoin says of the chain; `None` if the host follows no Bitcoin chain.
+    /// Bitcoin's verdict on the chain; `None` if the host follows no Bitcoin chain.
     pub fn bitcoin(&self) -> Option<&Arc<BitcoinFollower>> {
         self.bitcoin.as_ref()
     }

@@ -1,7 +1,7 @@
 //! How one upstream is asked for Bitcoin's chain: headers first, then the coinbases of the newest blocks.
 //!
-//! A client that has stored a chain asks for the tip of it and what follows. An upstream that shows this tip at its height shows all
-//! of the chain, so that the store is trusted for nothing.
+//! A client that has stored a chain asks for the tip of it and what follows. An upstream that shows this tip at its
+//! height shows all of the chain, so that the store is trusted for nothing.
 //!
 //! A client without a header begins two changes of Bitcoin's target below the tip, at most 4,031 headers, rather than at the
 //! built-in block. An upstream may say any heights of true headers, so the coinbase of one of the blocks must state its height
@@ -44,7 +44,7 @@ const PERIOD: u32 = MAX_SERVED_HEADERS;
 /// How an upstream is asked for Bitcoin's chain.
 #[derive(Debug, Default)]
 pub(super) struct BitcoinSearch {
-    /// What it was asked, until it answers.
+    /// The open request, until the upstream responds.
     pub(super) asked: Option<BitcoinAsk>,
     /// Whether that was sent without other requests.
     pub(super) is_alone: bool,

@@ -47,7 +47,7 @@ pub(super) struct UpstreamExchange<'a> {
     pub(super) options: &'a SyncOptions,
     /// In a start by work, its rule and what the upstream proposes.
     pub(super) proposal: Option<Election<'a>>,
-    /// What the client follows of Bitcoin.
+    /// The Bitcoin chain that the client follows.
     pub(super) bitcoin: Option<&'a BitcoinFollower>,
     pub(super) now: Now,
 }
@@ -99,7 +99,7 @@ impl UpstreamExchange<'_> {
         None
     }
 
-    /// What to do in the present phase. The same requests are returned until they are answered.
+    /// The next step of the present phase. The same requests are returned until they are answered.
     pub(super) fn step(&mut self) -> SyncStep {
         self.peer.asked = self.now.millis;
         SyncStep::Fetch(match &self.peer.phase {

@@ -29,7 +29,7 @@ pub(super) struct Judge<'a> {
     pub(super) undated: bool,
     /// Whether the headers are those of an earlier run and what follows them, of which the oldest may have left memory.
     pub(super) restored: bool,
-    /// What the client follows of Bitcoin.
+    /// The Bitcoin chain that the client follows.
     pub(super) bitcoin: Option<&'a BitcoinFollower>,
     pub(super) now: Now,
 }
@@ -91,8 +91,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a chain of stored headers, which may be longer than a start needs, is still one. Where they are enough without dates,
-    /// nothing waits for these.
+    /// Whether a chain of stored headers, which may be longer than a start needs, is still one. Where they are enough
+    /// without dates, nothing waits for these.
     pub(super) fn restored_verdict(&self, followed: &FollowedChain, floor: u64) -> WindowVerdict {
         let verdict = self.verdict(followed, floor);
         if !matches!(verdict, WindowVerdict::Wait | WindowVerdict::Unavailable) {

@@ -46,7 +46,7 @@ impl Default for SyncOptions {
     }
 }
 
-/// What the host must do next for an upstream.
+/// The host's next step for an upstream.
 #[derive(Debug)]
 pub enum SyncStep {
     /// Send these requests and [`HeaderSync::feed`](super::HeaderSync::feed) the responses in the same order.

@@ -24,7 +24,7 @@ const FIRST_PAUSE: u64 = 50;
 /// Headers of the first window: the batch limit of the reference node.
 pub const DEFAULT_BATCH: usize = 50;
 
-/// What an upstream is known to offer; `None` means not known yet.
+/// The known offer of an upstream; `None` means not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// `rootlight_getHeaders`.
@@ -39,10 +39,10 @@ pub struct Capabilities {
     pub witness: Option<bool>,
 }
 
-/// What is known of whoever answers as an upstream.
+/// The known properties of the source that answers as an upstream.
 #[derive(Debug, Default)]
 pub(super) struct SourceState {
-    /// Who answers, if one source takes the place of another; else the host's name for the upstream counts.
+    /// The source that answers, if one source replaces another; else the host's name for the upstream counts.
     pub(super) name: Option<String>,
     /// How many sources have answered before this one.
     pub(super) turn: u64,

@@ -26,11 +26,11 @@ pub(super) struct ElectionRule {
     pub(super) is_window: bool,
     /// Judges the headers in place of the network's numbers, where it can.
     pub(super) dated: Option<Arc<dyn WindowJudge>>,
-    /// What an earlier run proved.
+    /// The mark of an earlier run.
     pub(super) mark: Option<ProvenMark>,
 }
 
-/// What an exchange with an upstream needs of the election: its rule and the upstream's proposal.
+/// The parts of the election that an exchange with an upstream needs: its rule and the upstream's proposal.
 pub(super) type Election<'a> = (ElectionRule, &'a mut Proposal);
 
 impl ChainStart {

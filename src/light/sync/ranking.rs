@@ -22,7 +22,7 @@ use crate::{
 /// Blocks that an upstream may be behind the head and still be asked first.
 const LAG: u64 = 2;
 
-/// What upstreams are ordered by, best first: whether they rest; then the lies, whether it lags or cannot prove state, its
+/// The order of upstreams, best first: whether they rest; then the lies, whether it lags or cannot prove state, its
 /// demerits and its latency, in steps.
 type UpstreamRank = (bool, u32, bool, bool, u32, u64);
 
@@ -40,7 +40,7 @@ pub struct Observation {
 /// The state of one upstream, as reported to users.
 #[derive(Debug, Clone)]
 pub struct UpstreamState {
-    /// Who answers now, if sources take each other's place ([`HeaderSync::replace`]).
+    /// The source that answers now, if sources replace each other ([`HeaderSync::replace`]).
     pub name: Option<String>,
     /// How many sources have answered before.
     pub turn: u64,
@@ -50,7 +50,7 @@ pub struct UpstreamState {
     pub resting: Option<(u64, SyncFault)>,
     /// Its record.
     pub record: UpstreamRecord,
-    /// What it offers.
+    /// Its offer.
     pub can: Capabilities,
 }
 

@@ -26,7 +26,7 @@ pub struct HeaderSync {
     pub(super) start: ChainStart,
     pub(super) store: RestoreState,
     pub(super) options: SyncOptions,
-    /// What Bitcoin says of the followed chain, if the host has sources of Bitcoin's chain.
+    /// Bitcoin's verdict on the followed chain, if the host has sources of Bitcoin's chain.
     pub(super) bitcoin: Option<Arc<BitcoinFollower>>,
     /// The transaction that was sent last, while it is not known to be in a block.
     pub(super) sent: Option<B256>,
@@ -73,8 +73,8 @@ impl HeaderSync {
         Self { start: ChainStart::Elected { rule, proposals }, ..sync }
     }
 
-    /// Begins anew at another trusted block, because the upstreams' chain did: nothing of the former chain stays. Of a start by work
-    /// nothing changes.
+    /// Begins anew at another trusted block, because the upstreams' chain did: nothing of the former chain stays. Of a
+    /// start by work nothing changes.
     pub fn begin_anew(&mut self, checkpoint: Checkpoint) {
         if self.is_by_work() {
             return;

@@ -44,14 +44,14 @@ pub struct Restoring {
     window: Option<Checkpoint>,
 }
 
-/// What the machine holds of an earlier run.
+/// The data of an earlier run.
 #[derive(Debug, Default)]
 pub(super) struct RestoreState {
     /// The number of the head that was restored.
     pub(super) resumed: Option<u64>,
     /// Headers below those in memory, which are still to be proven.
     pub(super) behind: Option<BackgroundProof>,
-    /// What an earlier run recorded of its window.
+    /// The record of an earlier run's window.
     pub(super) record: Option<WindowRecord>,
     /// Whether the headers of a window were restored and are not judged yet.
     pub(super) on_probation: bool,

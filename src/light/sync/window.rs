@@ -65,7 +65,7 @@ impl HeaderSync {
         is_recent
     }
 
-    /// What the host stores with the pages of [`Self::export`]; `None` before a window is proven.
+    /// The record that the host stores with the pages of [`Self::export`]; `None` before a window is proven.
     pub fn window_record(&self) -> Option<WindowRecord> {
         let rule = self.start.rule().filter(|rule| rule.is_window)?;
         let view = self.followed.chain.as_ref().filter(|_| self.is_proven())?.view();
@@ -74,7 +74,8 @@ impl HeaderSync {
         Some(WindowRecord { base: self.followed.checkpoint, lowest: view.lowest(), mark })
     }
 
-    /// Whether the chain does not have the block that an earlier run proved, so that nothing shows that it continues from there.
+    /// Whether the chain does not have the block that an earlier run proved, so that nothing shows that it continues from
+    /// there.
     pub fn is_separate(&self) -> bool {
         let mark = self.start.rule().and_then(|rule| rule.mark);
         let has = |view: &ChainView, mark: ProvenMark| view.is_canonical(mark.number, &mark.hash);

@@ -19,7 +19,7 @@ pub trait WindowJudge: fmt::Debug + Send + Sync {
     fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict;
 }
 
-/// What dated work says of a window.
+/// The verdict of dated work on a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WindowVerdict {
     /// The headers show enough dated work, which is this much.

@@ -37,14 +37,14 @@ pub struct ProvenMark {
     pub work: U256,
 }
 
-/// What a host stores of a start by window, beside the pages of headers.
+/// The record of a start by window, which a host stores beside the pages of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRecord {
     /// The block at which the chain starts.
     pub base: Checkpoint,
     /// Number of the lowest stored header.
     pub lowest: u64,
-    /// What was proven.
+    /// The proven mark.
     pub mark: ProvenMark,
 }
 

@@ -66,7 +66,7 @@ struct OptionsObject<'a> {
     tx_index: Option<&'a RawValue>,
 }
 
-/// What the options of a traced call change.
+/// The changes that the options of a traced call make.
 struct CallOptions {
     state: StateOverride,
     block: BlockOverride,

@@ -80,7 +80,7 @@ fn before(account: &UsedAccount, form: StateForm) -> AccountObject {
     }
 }
 
-/// What a transaction changed of an account; `None` if it changed nothing or removed the account.
+/// The changes of a transaction to an account; `None` if it changed nothing or removed the account.
 fn changes(account: &UsedAccount, form: StateForm) -> Option<AccountObject> {
     let after = account.after.as_ref()?;
     let known = account.before.clone().unwrap_or_default();

@@ -40,7 +40,7 @@ struct CodeSize {
     opcode: u8,
 }
 
-/// What the code of the call at this index did; the first one also has what was hashed.
+/// The uses of the call at this index; the first one also has what was hashed.
 pub(super) fn access(validation: &ValidationTrace, index: usize) -> CallAccessFields {
     let mut access = validation.calls.get(&index).map(fields).unwrap_or_default();
     if index == 0 {

@@ -120,7 +120,7 @@ pub(super) enum Verdict {
     Wrong(&'static str),
 }
 
-/// What the client can know when it answers.
+/// The knowledge that the client can have when it answers.
 pub(super) struct ClientKnowledge<'a> {
     pub(super) data: &'a ScenarioData,
     /// The client's chain, from the checkpoint to its head.

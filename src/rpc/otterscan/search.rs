@@ -30,7 +30,7 @@ const MAX_PAGE: usize = 100;
 
 type Found = (BlockHeader, Arc<VerifiedBody>, usize);
 
-/// What a search has found, in its order, and whether it came to the end of the chain.
+/// The results of a search, in its order, and whether it came to the end of the chain.
 #[derive(Default)]
 struct SearchPage {
     found: Vec<Found>,

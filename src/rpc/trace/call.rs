@@ -1,5 +1,5 @@
-//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls, changes of state and instructions of a run, in Parity's
-//! format.
+//! `trace_call*`, `trace_rawTransaction` and `trace_replay*`: output, calls, changes of state and instructions of a run,
+//! in Parity's format.
 
 use alloc::{string::String, vec::Vec};
 
@@ -125,7 +125,7 @@ pub(super) const REPLAY_BLOCK: Method = Method::read(
 .runs(Runs::Block)
 .costs(500);
 
-/// What is shown of a run.
+/// The parts of a run to show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TraceTypes {
     trace: bool,
@@ -165,7 +165,7 @@ impl TraceTypes {
         Ok(types)
     }
 
-    /// What is collected. The output is that of the outermost call.
+    /// The parts to collect. The output is that of the outermost call.
     fn tracer(self) -> Tracer {
         Tracer { state: self.state_diff, vm: self.vm_trace, ..Tracer::CALLS }
     }

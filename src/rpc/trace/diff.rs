@@ -74,7 +74,7 @@ impl StateDiff {
     }
 }
 
-/// What a run changed of an account; `None` if nothing.
+/// The changes of a run to an account; `None` if nothing.
 fn diff(account: &UsedAccount) -> Option<AccountDiff> {
     let (before, after) = (account.before.as_ref(), account.after.as_ref());
     let number = |of: fn(&AccountValues) -> U256| {

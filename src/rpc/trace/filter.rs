@@ -23,7 +23,7 @@ use crate::{
 /// The largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
 const MAX_TRACES: usize = 10_000;
 
-/// What depends on the profile. The specification has a column for each.
+/// The limits of the profile. The specification has a column for each.
 struct FilterRules {
     /// The first block if the filter names none.
     from: BlockParam,

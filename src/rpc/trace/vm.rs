@@ -17,7 +17,7 @@ pub(super) struct VmCode<'a> {
 /// An instruction.
 struct Instruction<'a>(&'a VmTrace, &'a VmStep);
 
-/// What an instruction changed.
+/// The changes of an instruction.
 struct Effect<'a>(&'a VmEffect);
 
 #[derive(Serialize)]

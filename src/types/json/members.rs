@@ -79,7 +79,7 @@ fn for_each<'a>(
     rest.0.is_empty().then_some(())
 }
 
-/// What is still to be read.
+/// The rest of the text to read.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {

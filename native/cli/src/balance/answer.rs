@@ -22,7 +22,7 @@ pub(super) struct BalanceAnswer {
     pub(super) rests_on: AnswerBasis,
 }
 
-/// What an answer rests on, as of `rootlight_verification` and `rootlight_checkpoint`.
+/// The basis of an answer, as of `rootlight_verification` and `rootlight_checkpoint`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AnswerBasis {
     /// How far the block is verified.
@@ -35,11 +35,11 @@ pub(super) struct AnswerBasis {
     pub(super) first: (u64, B256),
     /// Without a trusted block: the least work that a forgery needs, in hashes.
     pub(super) attack_cost: Option<U256>,
-    /// What Bitcoin's chain shows above the block, if it is followed.
+    /// Bitcoin's evidence above the block, if its chain is followed.
     pub(super) bitcoin: Option<BitcoinBasis>,
 }
 
-/// What Bitcoin's chain shows above a block, as of `rootlight_verification`.
+/// Bitcoin's evidence above a block, as of `rootlight_verification`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BitcoinBasis {
     /// `held`, `weak`, `contested` or `unavailable`.

@@ -119,7 +119,7 @@ impl FailedRun {
     }
 }
 
-/// What a source said of state, or else of the chain; the lower the number, the more it says.
+/// The report of a source about state, or else about the chain; reports with a lower number come first.
 fn of_note(note: &SourceNote) -> (u8, String) {
     match (&note.state, &note.other) {
         (Some(Err(error)), _) => (1, error.clone()),

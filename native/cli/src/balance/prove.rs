@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause between two questions.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What is to be proven, and by whom.
+/// The balance to prove, and the sources of its proof.
 pub(super) struct Prover<'a> {
     pub(super) service: &'a LightService,
     pub(super) account: Address,

@@ -21,7 +21,7 @@ pub(super) struct SourceNote {
     pub(super) other: Option<Result<(), String>>,
 }
 
-/// What the sources of a run have said.
+/// The responses of the sources of a run.
 #[derive(Default)]
 pub(crate) struct SourceNotes(Mutex<NotesState>);
 
@@ -116,7 +116,7 @@ impl NotedUpstream {
         Arc::new(Self { inner, notes })
     }
 
-    /// Who answers now; `None` while no node fills the place.
+    /// The present node; `None` while no node fills the slot.
     fn source(&self) -> Option<String> {
         match self.inner.current_source() {
             None => Some(self.inner.name().to_owned()),

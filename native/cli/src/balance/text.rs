@@ -49,7 +49,7 @@ fn rests_on(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
     lines
 }
 
-/// What Bitcoin's chain shows above the block.
+/// The line about Bitcoin's evidence above the block.
 fn bitcoin_line(basis: &BitcoinBasis) -> String {
     let blocks = match (basis.blocks, basis.age) {
         (0, _) | (_, None) => "no block commits to this one or one above it yet".to_owned(),

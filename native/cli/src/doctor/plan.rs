@@ -12,7 +12,7 @@ use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::p2p::PeerAddress;
 use rootlight_upstream::p2p::find::BootHost;
 
-/// What is tried.
+/// The plan of a check.
 pub struct DoctorPlan {
     /// The chain.
     pub network: Network,

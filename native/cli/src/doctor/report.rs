@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Name of the steps that are about peers.
 pub(super) const PEERS: &str = "peers";
 
-/// What a step tries.
+/// The subject of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepSubject {
@@ -30,7 +30,7 @@ pub enum StepSubject {
     StateServer,
     /// One source of Bitcoin's chain: its newest block, headers and coinbases.
     BitcoinSource,
-    /// What Bitcoin's chain says of this one.
+    /// Bitcoin's evidence for this chain.
     Tags,
 }
 
@@ -68,15 +68,15 @@ pub enum StepOutcome {
 /// One step.
 #[derive(Debug, Clone, Serialize)]
 pub struct DoctorStep {
-    /// What was tried.
+    /// The subject of the step.
     pub subject: StepSubject,
     /// Of whom: `peers`, or the name of an upstream.
     pub source: String,
     /// How it ended.
     pub outcome: StepOutcome,
-    /// What was seen, or why it failed.
+    /// The finding, or why the step failed.
     pub seen: String,
-    /// What to do, if it did not work.
+    /// Advice, if the step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// How long it took.
@@ -137,7 +137,7 @@ pub struct DialledNode {
     pub error: Option<String>,
 }
 
-/// What was tried, and what came of it.
+/// The steps with their findings.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorReport {

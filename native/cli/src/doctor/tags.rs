@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Most samples that are kept: one for each Bitcoin block of two weeks.
 const MAX_SAMPLES: usize = 2_016;
 
-/// What Bitcoin said at one of its blocks.
+/// The evidence of Bitcoin's chain up to one of its blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TagSample {

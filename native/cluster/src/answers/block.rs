@@ -23,7 +23,7 @@ pub(super) struct CheckedIndexBlock {
     uncles: Option<Vec<Box<RawValue>>>,
 }
 
-/// What is asked about a transaction.
+/// The part of a transaction that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransactionPart {
     Transaction,

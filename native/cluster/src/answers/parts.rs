@@ -13,7 +13,7 @@ use super::failure::NoAnswer;
 use super::source::IndexSource;
 use super::traces;
 
-/// What a question gets, with the budget's bytes that it takes.
+/// The answer to a question, with the budget's bytes that it takes.
 pub(super) type ReservedPart = (Box<RawValue>, Reservation);
 
 impl IndexSource {

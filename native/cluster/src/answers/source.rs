@@ -164,7 +164,7 @@ impl IndexSource {
         self.noted(block.map(|block| block.object.clone()))
     }
 
-    /// What a block of the index has about a transaction; `None` if a backend is to be asked. A block below the proven
+    /// A part of a transaction in a block of the index; `None` if a backend is to be asked. A block below the proven
     /// chain only tells where the transaction is.
     pub(super) async fn part(&self, about: TransactionPart, transaction: &B256) -> Option<Box<RawValue>> {
         let found = self.found(about, transaction).await.ok()?;

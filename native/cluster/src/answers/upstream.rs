@@ -48,14 +48,14 @@ enum IndexQuery {
     Block(B256),
     /// Something about a transaction, which a backend can give too.
     Part(TransactionPart, B256),
-    /// What only the index may give.
+    /// Answers that only the index may give.
     Alone(IndexQuestion),
     /// A question that cannot be read.
     Malformed,
 }
 
 impl IndexQuery {
-    /// What the index is asked by a request; `None` if it is for the backend alone.
+    /// The question to the index in a request; `None` if it is for the backend alone.
     fn of(request: &UpstreamRequest) -> Option<Self> {
         let hash = || serde_json::from_str(&request.params).ok().map(|[hash]: [B256; 1]| hash);
         match request.method {

@@ -35,8 +35,8 @@ const MEMORY: u64 = 64 * 1024 * 1024;
 /// Longest time of a statement that a request waits for.
 const LOOKUP_TIME: Duration = Duration::from_secs(1);
 
-/// Time limit for one look-up: it may wait for the statement that runs and then for its own, a second each. The copy in the store
-/// is used after that.
+/// Time limit for one look-up: it may wait for the statement that runs and then for its own, a second each. The copy in
+/// the store is used after that.
 const FIND_TIME: Duration = Duration::from_secs(3);
 
 /// Longest time of writing the usage.
@@ -126,7 +126,7 @@ impl ClusterAccess {
         Ok(Arc::new(Self { parts, tasks }))
     }
 
-    /// What a server needs.
+    /// The interface for a server.
     #[must_use]
     pub fn access(self: &Arc<Self>) -> KeyAccess {
         let (keys, quotas) = (self.clone(), self.clone());
@@ -146,7 +146,7 @@ impl ClusterAccess {
         self.parts.usage.flush(&self.parts.usage_connection).await
     }
 
-    /// What keys and quotas did.
+    /// Counters of keys and quotas.
     pub fn metrics(&self) -> &ServiceMetrics {
         &self.parts.metrics
     }

@@ -39,7 +39,7 @@ const CHANGES: i64 = 256;
 /// No revision.
 const NONE: i64 = -1;
 
-/// What a front end knows of changes.
+/// The changes of keys as a front end knows them.
 pub(super) struct KeyChanges {
     store: Arc<HotStore>,
     seal: Seal,

@@ -20,7 +20,7 @@ pub(super) struct Fallback {
     unreported: u64,
 }
 
-/// What a decision without the store is made of.
+/// The inputs of a decision without the store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FallbackTime {
     pub(super) front_ends: u32,

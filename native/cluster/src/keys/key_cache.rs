@@ -19,7 +19,7 @@ const UNKNOWN_FOR: Duration = Duration::from_secs(5);
 /// Number of keys that the memory is laid out for.
 const EXPECTED_KEYS: usize = 100_000;
 
-/// What is known of an id.
+/// The cached state of an id.
 #[derive(Debug, Clone)]
 pub(super) enum CachedLookup {
     Key(Arc<KeyRecord>),
@@ -34,7 +34,7 @@ struct CachedKey {
     generation: u64,
 }
 
-/// What a key takes besides its texts, in bytes: the record, its place in the cache, and what the allocator adds to each of
+/// Bytes that a key takes besides its texts: the record, its place in the cache, and what the allocator adds to each of
 /// its parts. Measured with a million keys (`native/cli/tests/cluster/million.rs`).
 const OVERHEAD: usize = 560;
 

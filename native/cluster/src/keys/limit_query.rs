@@ -9,7 +9,7 @@ use crate::store::{HotStore, HotStoreError, Script};
 /// The script that counts.
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
 
-/// What the store is asked.
+/// A question to the store.
 pub(super) struct LimitQuery {
     pub(super) limits: KeyLimits,
     pub(super) demands: Vec<Demand>,
@@ -19,7 +19,7 @@ pub(super) struct LimitQuery {
     pub(super) unreported: u64,
 }
 
-/// What the store says about a message.
+/// The store's verdict on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is within the limits, and counted.

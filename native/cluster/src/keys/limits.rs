@@ -15,7 +15,7 @@ pub(super) struct KeyLimits {
     pub(super) per_day: Option<u64>,
 }
 
-/// What a message asks.
+/// The demand of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Demand {
     /// Nanoseconds of the rate.
@@ -32,13 +32,13 @@ impl KeyLimits {
         (rate.is_some() || per_day.is_some()).then_some(Self { rate, per_day })
     }
 
-    /// What a message asks of them.
+    /// The demand of a message on them.
     pub(super) fn demand(&self, charge: &Charge) -> Demand {
         let cost = self.rate.map_or(0, |rate| rate.cost(charge.weight).min(MAX_COST));
         Demand { cost, weight: charge.weight, requests: charge.requests.into() }
     }
 
-    /// What is left, for headers: requests per second matter most, else those of the day.
+    /// The rest of the limits, for headers: requests per second matter most, else those of the day.
     pub(super) fn status(&self, used: u64, count: u64, unix: u64) -> Option<LimitStatus> {
         let second = self.rate.map(|rate| {
             let left = rate.left(used);

@@ -28,7 +28,7 @@ const LEASE_USE: f64 = 0.5;
 
 pub(super) type TakeResult = Result<Option<LimitStatus>, Exceeded>;
 
-/// What a message gets at once.
+/// The immediate outcome for a message.
 pub(super) enum MeterStep {
     Done(TakeResult, Decision),
     /// The store is asked. If `start` is set, the caller has to start the asking.
@@ -43,7 +43,7 @@ struct WaitingMessage {
     sender: oneshot::Sender<(TakeResult, Decision)>,
 }
 
-/// What may be taken without asking.
+/// The rest that may be taken without asking.
 #[derive(Default)]
 struct Lease {
     nanos: u64,
@@ -58,7 +58,7 @@ struct Refused {
     until: Instant,
 }
 
-/// What the store said last.
+/// The store's last answer.
 #[derive(Clone, Copy)]
 struct StoreCounters {
     at: Instant,

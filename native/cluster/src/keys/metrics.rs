@@ -35,7 +35,7 @@ impl Level {
     }
 }
 
-/// Who decided about a message.
+/// The source of the decision about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// A lease, without asking the store.
@@ -62,7 +62,7 @@ impl Decision {
 /// Counters by one label.
 type Labelled = Family<[(&'static str, &'static str); 1], Counter>;
 
-/// What keys and quotas of a front end did.
+/// Counters of keys and quotas of a front end.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceMetrics {
     lookups: Labelled,

@@ -33,7 +33,7 @@ const DAYS: &str = "SELECT day, requests, weight, refused FROM service.usage_tot
 const CLASSES: &str =
     "SELECT class, requests FROM service.usage_class_totals ORDER BY requests DESC LIMIT 100";
 
-/// What was used on a day.
+/// The usage of a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DayUsage {
@@ -41,13 +41,13 @@ pub struct DayUsage {
     pub day: u64,
     /// Requests within the limits.
     pub requests: u64,
-    /// What they weighed.
+    /// Their weight.
     pub weight: u64,
     /// Messages that a limit refused.
     pub refused: u64,
 }
 
-/// What all keys together were used for.
+/// The usage of all keys together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceUsage {
@@ -104,7 +104,7 @@ impl ClusterKeys {
         Ok(KeyPage { keys, next })
     }
 
-    /// What a key was used for on the last days, at most [`MAX_DAYS`]; days without use are left out.
+    /// The usage of a key on the last days, at most [`MAX_DAYS`]; days without use are left out.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -117,7 +117,7 @@ impl ClusterKeys {
         rows.await?.iter().map(day_usage).collect()
     }
 
-    /// What all keys were used for on the last days, at most [`MAX_DAYS`].
+    /// The usage of all keys on the last days, at most [`MAX_DAYS`].
     ///
     /// # Errors
     /// The database cannot be read.

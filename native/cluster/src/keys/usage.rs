@@ -55,7 +55,7 @@ const ADD_CLASS_TOTALS: &str = "INSERT INTO service.usage_class_totals AS u (cla
     SELECT c, sum(r) FROM unnest($1::text[], $2::int8[]) AS t(c, r) \
     GROUP BY c ORDER BY c ON CONFLICT (class) DO UPDATE SET requests = u.requests + excluded.requests";
 
-/// What a key was used for on a day.
+/// The usage of a key on a day.
 #[derive(Debug, Clone, Default)]
 struct DayUse {
     requests: u64,

@@ -45,7 +45,7 @@ const AT_A_TIME: usize = 16;
 
 const SCRIPT: &str = include_str!("lead.lua");
 
-/// What a message of the channel is about, by its first byte: headers, or the contents of a block.
+/// The kind of a message of the channel, by its first byte: headers, or the contents of a block.
 const HEADERS: u8 = b'h';
 const CONTENTS: u8 = b'c';
 
@@ -68,7 +68,7 @@ pub(super) struct FanOut {
     metrics: Metrics,
 }
 
-/// What was told and taken.
+/// Counters of announced and received blocks.
 #[derive(Default)]
 struct Metrics {
     lead: Gauge,

@@ -76,7 +76,7 @@ pub(super) struct SharedFilters {
 
 /// Filters that this front end has taken. They go back when their message is answered.
 pub(super) struct TakenFilters {
-    /// Who has taken them: no other message has this name.
+    /// The name of the message that has taken them; no other has it.
     name: String,
     owner: Asker,
     filters: BTreeMap<u128, TakenFilter>,

@@ -52,10 +52,10 @@ impl Drop for FrontEnd {
     }
 }
 
-/// What a front end is made of.
+/// The parts of a front end.
 pub struct FrontEndParts {
-    /// The light client, started with [`host_announces_sent`](rootlight_node::light::LightOptions::host_announces_sent) on the backends of
-    /// `new_blocks`.
+    /// The light client, started with [`host_announces_sent`](rootlight_node::light::LightOptions::host_announces_sent)
+    /// on the backends of `new_blocks`.
     pub light: Arc<LightService>,
     /// Makes the backends look for new blocks.
     pub new_blocks: NewBlocks,

@@ -44,10 +44,10 @@ pub(crate) enum EntryRule {
     Behind,
 }
 
-/// What the store told.
+/// The store's reply to a report.
 #[derive(Debug, Clone)]
 pub(crate) struct HeadsReply {
-    /// What this front end is: `member`, `behind`, `wait`, or `fresh` while the store does not know all front ends yet.
+    /// The role of this front end: `member`, `behind`, `wait`, or `fresh` while the store does not know all front ends yet.
     pub(crate) part: String,
     /// The round, and the block that is shown next.
     pub(crate) round: u64,
@@ -57,7 +57,7 @@ pub(crate) struct HeadsReply {
     pub(crate) at: u64,
 }
 
-/// What to do after an answer.
+/// The next step after an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AgreementStep {
     /// Whether messages are let in; `None` if nothing changes.

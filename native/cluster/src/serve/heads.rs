@@ -51,8 +51,8 @@ const BEHIND: &str = "this front end is behind the others; ask again";
 /// Why a front end without a head refuses messages.
 const NO_HEAD: &str = "this front end has not reached the head of the chain yet";
 
-/// What the script returns: what this front end is, the round, the next block, the shown block, the round in which it came to
-/// be shown, and the milliseconds since a front end was lost (-1 if none was).
+/// The result of the script: the role of this front end, the round, the next block, the shown block, the round in which
+/// it came to be shown, and the milliseconds since a front end was lost (-1 if none was).
 type ScriptReply = (String, u64, String, String, u64, i64);
 
 /// Shows the block that the front ends agree on, for as long as it runs.
@@ -70,7 +70,7 @@ pub(super) struct Agreement {
     looks: Arc<Looks>,
 }
 
-/// What a look at the store and the agreement tell each other.
+/// Messages between the task that asks the store and the agreement.
 #[derive(Default)]
 struct Looks {
     /// [`Participant::covers`].

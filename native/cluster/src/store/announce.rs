@@ -23,7 +23,7 @@ const BEHIND: usize = 256;
 /// Longest announcement that is passed on, in bytes; a longer one is a gap.
 const LONGEST: usize = 1024 * 1024;
 
-/// What a receiver learns.
+/// An event for a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
     /// A message.

@@ -34,7 +34,7 @@ pub(super) async fn connect(
     Client::open(node.clone())?.get_multiplexed_async_connection_with_config(settings).await
 }
 
-/// What a server says of itself.
+/// The description that a server gives of itself.
 struct ServerRole {
     cluster: bool,
     writable: bool,

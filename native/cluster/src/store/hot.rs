@@ -46,7 +46,7 @@ pub struct HotStore {
     again: Script,
 }
 
-/// What commands and the check of connections share.
+/// State that commands and the check of connections share.
 struct HotStoreInner {
     config: StoreConfig,
     link: RwLock<StoreConnection>,
@@ -99,7 +99,7 @@ impl HotStore {
         self.shared.health.is_up()
     }
 
-    /// What the store did.
+    /// Counters of the store.
     pub fn metrics(&self) -> &StoreMetrics {
         &self.shared.metrics
     }

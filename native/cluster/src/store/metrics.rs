@@ -10,7 +10,7 @@ const SHORTEST: f64 = 0.000_1;
 /// Number of the buckets: up to 0.4 s.
 const BUCKETS: u16 = 13;
 
-/// What the store did.
+/// Counters of the store.
 #[derive(Debug, Clone)]
 pub struct StoreMetrics {
     /// 1 if all parts of the store answer.

@@ -1,6 +1,6 @@
 //! Scripts that the store runs.
 
-/// What goes around each script. A key that holds another kind of value than the script works on was damaged, or written by
+/// Code around each script. A key that holds another kind of value than the script works on was damaged, or written by
 /// somebody else: it is removed, and the script begins anew. A script meets that before it has written anything, since all
 /// that it writes is of one kind.
 const HEAD: &str = "local function run()\n";

@@ -215,7 +215,7 @@ impl FollowPosition {
     }
 }
 
-/// What follows when the chain with this head refuses a block.
+/// The next step when the chain with this head refuses a block.
 fn refused(error: FollowError, head: u64) -> ImportStop {
     match error {
         FollowError::Import(ImportError::Header(error)) if error.is_early() => ImportStop::Early(error),

@@ -36,7 +36,7 @@ use disk::ForkStore;
 use notes::{ThreadNotes, forget_missing, is_missing};
 use start::Begun;
 
-/// What a chain that begins on a block of another network reads of that network.
+/// The data of another network that a chain beginning on a block of it reads.
 pub struct Fork {
     source: Arc<ForkSource>,
     options: ForkOptions,
@@ -131,9 +131,9 @@ impl Fork {
         .map_err(|error: ChainError| ForkError::Unverified(error.to_string()))
     }
 
-    /// Runs `run` until it misses nothing, and returns its last result. What it misses is fetched between two runs, within the time
-    /// of [`ForkOptions::run_time`]; `run` must undo what the run before it has changed. Blocks the thread, which must not be one of
-    /// the runtime's own.
+    /// Runs `run` until it misses nothing, and returns its last result. What it misses is fetched between two runs,
+    /// within the time of [`ForkOptions::run_time`]; `run` must undo what the run before it has changed. Blocks the
+    /// thread, which must not be one of the runtime's own.
     ///
     /// # Errors
     /// Something that is missing cannot be had, or not in time.

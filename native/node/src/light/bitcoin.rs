@@ -42,7 +42,7 @@ pub(super) struct HeaderFolder<'a> {
     pub(super) is_own: bool,
 }
 
-/// What the sources of one client share.
+/// State that the sources of one client share.
 pub(super) struct BitcoinKeeper {
     shared: Arc<SharedLight>,
     /// The file, and the tip that it has.
@@ -77,9 +77,9 @@ enum SourceFault {
 type UnprovenCoinbase = (RawCoinbase, [u8; HEADER_LEN]);
 
 impl BitcoinKeeper {
-    /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an earlier run
-    /// are taken from the folder, and new ones are stored there if it is the client's own. `poll` is the pause between two looks at
-    /// one of the `sources`.
+    /// Begins to judge the client's chain by Bitcoin's, if the network has one whose blocks are known. Headers of an
+    /// earlier run are taken from the folder, and new ones are stored there if it is the client's own. `poll` is the
+    /// pause between two looks at one of the `sources`.
     pub(super) fn start(
         shared: Arc<SharedLight>,
         folder: Option<HeaderFolder<'_>>,
@@ -261,8 +261,8 @@ impl BitcoinKeeper {
         }
     }
 
-    /// Begins again at the built-in block if the chain of no source links to the client's. Then what an earlier run has stored is
-    /// not Bitcoin's chain.
+    /// Begins again at the built-in block if the chain of no source links to the client's. Then what an earlier run has
+    /// stored is not Bitcoin's chain.
     fn note_links(&self, source: &str, outcome: &Result<(), SourceFault>) {
         let mut unlinked = self.unlinked.lock().unwrap_or_else(PoisonError::into_inner);
         // A failed request or a false header says nothing of the source's chain.
@@ -331,8 +331,8 @@ fn prove_coinbases(
     (right, wrong)
 }
 
-/// Whether no honest source gives such a coinbase for a block with `depth` blocks on top. Near the tip, an honest source may follow
-/// another branch.
+/// Whether no honest source gives such a coinbase for a block with `depth` blocks on top. Near the tip, an honest source
+/// may follow another branch.
 fn is_false(error: &CoinbaseProofError, depth: u32) -> bool {
     depth >= DEEP_REORGANISATION || !matches!(error, CoinbaseProofError::MerkleRoot { .. })
 }

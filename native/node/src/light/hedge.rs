@@ -21,7 +21,7 @@ const FIRST: u64 = 100_000;
 const LEAST: u64 = 10_000;
 const MOST: u64 = 2_000_000;
 
-/// What a round of requests adds to the budget, what a second one costs, and what is given back if it was of use: at
+/// Points that a round of requests adds to the budget, that a second one costs, and that are given back if it was of use: at
 /// most a tenth of all rounds is sent twice in vain, but none waits for an upstream that hangs.
 const EARNED: i64 = 100;
 const COST: i64 = 1_000;
@@ -34,7 +34,7 @@ const FULL: i64 = 32_000;
 const SLOWER: u32 = 4;
 const DEMOTION_TIME: Duration = Duration::from_secs(60);
 
-/// What is known about the speed of each upstream.
+/// The measured speed of each upstream.
 #[derive(Debug)]
 pub(super) struct Hedges {
     usual: Vec<LatencyEstimate>,

@@ -25,8 +25,8 @@ pub struct LightOptions {
     pub policy: CallPolicy,
     /// Requests about blocks with fewer blocks on top are refused.
     pub min_depth: u64,
-    /// If given, requests are answered only while Bitcoin supports the chain, and only about blocks that at least so many Bitcoin
-    /// blocks commit to, or to one above them.
+    /// If given, requests are answered only while Bitcoin supports the chain, and only about blocks that at least so many
+    /// Bitcoin blocks commit to, or to one above them.
     pub min_bitcoin: Option<u32>,
     /// Greatest age of the head, in seconds, at which requests are answered; 0 allows any age.
     pub max_age: u64,
@@ -43,10 +43,10 @@ pub struct LightOptions {
     pub spread: bool,
     /// Most bytes of proven blocks and state that are kept for later messages; `None` keeps the usual 24 MiB.
     pub cache_bytes: Option<usize>,
-    /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Networks whose Bitcoin
-    /// chain is not known ([`rootlight::consensus::Network::bitcoin`]) are not judged.
+    /// Untrusted sources of Bitcoin's chain, by which the chain is judged and a start by window is dated. Networks whose
+    /// Bitcoin chain is not known ([`rootlight::consensus::Network::bitcoin`]) are not judged.
     pub bitcoin: Vec<Arc<BitcoinSource>>,
-    /// What dates the work of a start by window in place of Bitcoin's chain.
+    /// The judge that dates the work of a start by window in place of Bitcoin's chain.
     pub window_judge: Option<Arc<dyn WindowJudge>>,
     /// Seconds by which the client's clock is behind the machine's: for upstreams that are recordings.
     pub behind: u64,
@@ -82,7 +82,7 @@ impl Default for LightOptions {
 }
 
 impl LightOptions {
-    /// What answers in the place of the upstreams.
+    /// The source of answers in place of the upstreams.
     pub(super) fn auxiliary_source(&self) -> Option<Arc<dyn AuxiliarySource>> {
         match &self.own_node {
             Some(node) => Some(Arc::new(node.clone())),

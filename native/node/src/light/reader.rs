@@ -15,7 +15,8 @@ use super::service::LightService;
 
 impl LightService {
     /// Does what [`Self::start`] does, but continues a start by window from the verified headers that another program has
-    /// stored in a folder and goes on to store there, Bitcoin's among them. Nothing is written. A folder that cannot be read is as good as none.
+    /// stored in a folder and goes on to store there, Bitcoin's among them. Nothing is written. A folder that cannot be
+    /// read is as good as none.
     #[must_use]
     pub fn resume_reading(
         network: Network,
@@ -30,7 +31,7 @@ impl LightService {
         Self::launch(shared, upstreams, options, bans, Some(HeaderFolder { path: folder, is_own: false }))
     }
 
-    /// What sources have shown of Bitcoin's chain, and what it says of this client's; `None` if there are no sources.
+    /// The state of Bitcoin's chain, and its evidence for this client's; `None` if there are no sources.
     #[must_use]
     pub fn bitcoin(&self) -> Option<Arc<BitcoinFollower>> {
         self.shared.client.sync().bitcoin().cloned()

@@ -77,7 +77,7 @@ pub struct LightService {
     gate: Arc<GateState>,
 }
 
-/// What the next step of a session needs.
+/// The inputs of the next step of a session.
 enum SessionInput {
     /// A message, and the connection that it arrived on.
     Start(Message, Arc<Connection>),
@@ -206,7 +206,7 @@ impl LightService {
         }
     }
 
-    /// What decides which verified block messages see as the newest; without it, it is the heaviest.
+    /// The rule for the verified block that messages see as the newest; without it, it is the heaviest.
     pub fn visible_head(&self) -> VisibleHead {
         VisibleHead::new(self.shared.clone(), self.gate.clone())
     }

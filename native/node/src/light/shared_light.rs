@@ -55,7 +55,7 @@ impl<T> Lock<T> for LockedPart<T> {
 /// A light client shared by all tasks.
 pub(super) struct SharedLight {
     pub(super) client: SharedClient<ThreadLocks>,
-    /// What messages and responses of upstreams count in.
+    /// The limits and counters of messages and of upstreams' responses.
     pub(super) counts: Counts,
     /// Seconds by which the client's clock is behind the machine's ([`super::LightOptions::behind`]).
     behind: u64,

@@ -13,7 +13,7 @@ const MAX_HEADS: usize = 16;
 
 /// The answer to a poll of a subscription.
 pub(super) enum PollResult {
-    /// What is new: the `result` of each notification, in JSON.
+    /// The news: the `result` of each notification, in JSON.
     News(Vec<Arc<str>>),
     /// The subscription does not exist, or it missed something.
     Gone,
@@ -24,9 +24,9 @@ pub(super) enum PollResult {
 pub(super) struct HeaderJsonCache(Vec<(B256, Arc<str>)>);
 
 impl HeaderJsonCache {
-    /// What is new of a subscription of a connection, if a poll of it is short: it reports no logs, and little has happened
-    /// since the last one. `snapshot` is the present chain; `now` is in seconds since 1970. Returns `None` otherwise, or
-    /// if a look-up fails: the subscription stays as it is, and a message can ask for its news.
+    /// The notifications of a subscription of a connection, if a poll of it is short: it reports no logs, and little has
+    /// happened since the last one. `snapshot` is the present chain; `now` is in seconds since 1970. Returns `None`
+    /// otherwise, or if a look-up fails: the subscription stays as it is, and a message can ask for its news.
     pub(super) fn poll(
         &mut self,
         client: &mut LocalClient,

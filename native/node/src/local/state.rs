@@ -36,7 +36,7 @@ pub struct LocalOptions {
     pub scripts: Option<EngineProgram>,
     /// The limits of the server that shows the chain.
     pub limits: Arc<Limits>,
-    /// What the chain reads of the network on which it begins, if it does.
+    /// The data of the network on which the chain begins, if it is a fork.
     pub fork: Option<Arc<Fork>>,
 }
 
@@ -128,7 +128,7 @@ impl WriterStatus {
     }
 }
 
-/// What all messages of a service need.
+/// State that all messages of a service need.
 pub(super) struct LocalState {
     pub(super) writer: Mutex<Writer>,
     /// The chain after the last change, for readers.

@@ -27,7 +27,7 @@ const SHORT: usize = 1024 * 1024;
 /// Longest wait for room for a response. A request that waits longer is not answered.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 pub(super) struct ResponseScheduler {
     queue: Arc<RunQueue>,
     work: Arc<LongWork>,

@@ -78,7 +78,7 @@ impl Drop for PeerServer {
     }
 }
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 struct PeerServerState {
     identity: Arc<Identity>,
     chain: SharedChain,
@@ -202,7 +202,7 @@ impl PeerServerState {
     }
 }
 
-/// What a peer was told of last. It counts from before the handshake, so that nothing is lost while that goes on.
+/// The block that a peer was told of last. It counts from before the handshake, so that nothing is lost while that goes on.
 struct AnnouncedState {
     chain: SharedChain,
     changes: watch::Receiver<u64>,

@@ -181,7 +181,7 @@ impl Link {
     }
 }
 
-/// What a script can read at present.
+/// The data that a script can read at present.
 #[derive(Default)]
 struct Sight<'a> {
     step: Option<&'a ScriptStep<'a>>,

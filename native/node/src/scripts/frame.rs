@@ -9,12 +9,12 @@ const MAX_FRAME: usize = 16 << 20;
 /// The exit code of an engine whose time is over.
 pub(super) const OUT_OF_TIME: u8 = 124;
 
-/// What a caller reads then.
+/// The error that a caller reads then.
 pub(super) fn out_of_time(limit: Duration) -> String {
     format!("the script took longer than {} ms", limit.as_millis())
 }
 
-/// What a message is about.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Tag {
@@ -61,7 +61,7 @@ impl Tag {
     ];
 }
 
-/// What a script asks.
+/// A query of a script.
 pub(super) mod query {
     /// Whether an account exists, its nonce and its balance.
     pub(in crate::scripts) const ACCOUNT: u64 = 1;

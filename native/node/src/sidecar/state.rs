@@ -11,7 +11,7 @@ use super::NodeStore;
 use super::provable::ProvableBlockFinder;
 use crate::light::LightService;
 
-/// What the service shares with its tasks.
+/// State that the service shares with its tasks.
 pub(super) struct SidecarState {
     pub(super) light: LightService,
     pub(super) node: SharedUpstream,

@@ -20,7 +20,7 @@ pub struct States {
     pub tries: Vec<Trie>,
 }
 
-/// What is written with blocks and states.
+/// The settings that are written with blocks and states.
 #[derive(Default)]
 pub(super) struct AuxiliarySource<'a> {
     /// The index, whose new rows are written.

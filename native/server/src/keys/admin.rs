@@ -28,7 +28,7 @@ pub enum Command {
     Limit {
         /// Its id.
         id: String,
-        /// What to change.
+        /// The changes.
         change: KeyChange,
     },
 }
@@ -39,20 +39,20 @@ pub enum Command {
 pub struct KeySummary {
     /// The id.
     pub id: String,
-    /// What the operator calls it.
+    /// Its name for the operator.
     pub name: String,
     /// When it was made, in seconds since 1970.
     pub created: u64,
     /// When it was revoked, in seconds since 1970.
     pub revoked: Option<u64>,
-    /// What it allows.
+    /// Its rules.
     pub rules: KeyRules,
-    /// What it has been used for.
+    /// Its usage.
     pub usage: KeyUsage,
 }
 
 impl KeySummary {
-    /// What lists show of a key.
+    /// A key as lists show it.
     #[must_use]
     pub fn new(record: &KeyRecord, usage: KeyUsage) -> Self {
         let KeyRecord { id, name, created, revoked, rules, .. } = record.clone();
@@ -60,7 +60,7 @@ impl KeySummary {
     }
 }
 
-/// What a command gives.
+/// The result of a command.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CommandReply {

@@ -42,7 +42,7 @@ impl Rate {
         self.burst
     }
 
-    /// What a weight costs, in nanoseconds.
+    /// The cost of a weight, in nanoseconds.
     pub fn cost(self, weight: u64) -> u64 {
         self.interval.saturating_mul(weight)
     }
@@ -80,7 +80,7 @@ impl Gcra {
         Ok(self.left(rate, now))
     }
 
-    /// What is left at `now`.
+    /// The rest at `now`.
     pub fn left(self, rate: Rate, now: u64) -> Remaining {
         let full_in = self.full_at.saturating_sub(now);
         Remaining { requests: rate.left(full_in), full_in }

@@ -13,7 +13,7 @@ const SHOWN: usize = 60;
 /// A message as a key's limits see it.
 #[derive(Debug)]
 pub(crate) struct Inspected {
-    /// What it takes of the limits.
+    /// Its demand on the limits.
     pub(crate) charge: Charge,
     /// The first thing that the key does not allow.
     pub(crate) unfit: Option<NotAllowed>,
@@ -32,7 +32,7 @@ pub(crate) enum NotAllowed {
     StateOverride,
 }
 
-/// What a message asks of a key. One that is not JSON-RPC counts as one request; its error is the service's.
+/// The demand of a message on its key. One that is not JSON-RPC counts as one request; its error is the service's.
 pub(crate) fn inspect(message: &Message, rules: &KeyRules) -> Inspected {
     let mut charge = Charge::default();
     let mut unfit = None;

@@ -11,24 +11,24 @@ use super::rules::KeyRules;
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// What a message asks of a key's limits.
+/// The demand of a message on a key's limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charge {
     /// Requests in the message.
     pub requests: u32,
-    /// What they weigh together.
+    /// Their weight together.
     pub weight: u64,
     /// The requests by namespace of their methods.
     pub classes: Vec<(&'static str, u32)>,
 }
 
-/// What a key has been used for.
+/// The usage of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct KeyUsage {
     /// Requests within the limits.
     pub requests: u64,
-    /// What they weighed.
+    /// Their weight.
     pub weight: u64,
     /// Messages that were refused because of a limit.
     pub refused: u64,
@@ -124,7 +124,7 @@ impl KeyMeter {
         self.gcra = Gcra::default();
     }
 
-    /// What the key has been used for.
+    /// The usage of the key.
     pub(super) fn usage(&self) -> &KeyUsage {
         &self.usage
     }

@@ -15,7 +15,7 @@ pub struct KeyRecord {
     pub id: String,
     /// A number that no other key of the database has or had.
     pub number: u32,
-    /// What the operator calls it.
+    /// Its name for the operator.
     pub name: String,
     /// SHA-256 of the secret.
     pub hash: B256,
@@ -24,7 +24,7 @@ pub struct KeyRecord {
     /// When it was revoked, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<u64>,
-    /// What it allows.
+    /// Its rules.
     #[serde(default)]
     pub rules: KeyRules,
 }

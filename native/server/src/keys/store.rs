@@ -17,7 +17,7 @@ use super::record::KeyRecord;
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("keys-meta");
 /// Keys by id, as JSON.
 const KEYS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keys");
-/// What keys have been used for, by id, as JSON.
+/// The usage of keys by id, as JSON.
 const USAGE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keys-usage");
 
 const FORMAT: &str = "format";
@@ -53,8 +53,8 @@ impl KeyDatabase {
         Ok(write.commit()?)
     }
 
-    /// All keys with their usage. A damaged row of a key is left out, and one of its usage counts as none: the other keys do not
-    /// depend on them. The log names the rows by their numbers.
+    /// All keys with their usage. A damaged row of a key is left out, and one of its usage counts as none: the other keys
+    /// do not depend on them. The log names the rows by their numbers.
     pub(super) fn load(&self) -> Result<Vec<(KeyRecord, KeyUsage)>, KeyError> {
         let read = self.0.begin_read()?;
         let (keys, usage) = (read.open_table(KEYS)?, read.open_table(USAGE)?);

@@ -44,7 +44,7 @@ pub trait Quotas: Send + Sync + 'static {
         charge: &'a Charge,
     ) -> BoxFuture<'a, Result<Option<LimitStatus>, Exceeded>>;
 
-    /// What each key has been used for, by its id, for metrics. An implementation that cannot list its keys gives none.
+    /// The usage of each key by its id, for metrics. An implementation that cannot list its keys gives none.
     fn usage(&self) -> Vec<(String, KeyUsage)> {
         Vec::new()
     }
@@ -67,7 +67,7 @@ pub trait ChangeNotifier: Send + Sync + 'static {
     fn listen(&self, topic: Topic) -> watch::Receiver<u64>;
 }
 
-/// What an announcement is about. Changes of the chain are not among them: each engine announces its own by
+/// The subject of an announcement. Changes of the chain are not among them: each engine announces its own by
 /// [`Service::changes`](crate::service::Service::changes), and front ends tell each other of blocks in
 /// `rootlight_cluster::serve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Most headers that are kept: those of six years.
 const MAX_HEADERS: usize = 350_000;
 
-/// What a source gave, the newest for each height, and its latest errors.
+/// The responses of a source, the newest for each height, and its latest errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BitcoinRecording {

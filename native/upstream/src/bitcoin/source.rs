@@ -61,11 +61,11 @@ enum Protocol {
     Esplora(Esplora),
     Electrum(Box<Electrum>),
     Rootlight(Rootlight),
-    /// What another source gave in an earlier run.
+    /// Recorded responses of another source.
     Recorded(Box<BitcoinRecording>),
 }
 
-/// What stands before the URL of another Rootlight.
+/// The prefix of the URL of another Rootlight.
 const ROOTLIGHT: &str = "rootlight+";
 
 impl BitcoinSource {
@@ -77,9 +77,9 @@ impl BitcoinSource {
         Self::open_with(url, BitcoinSourceConfig::default())
     }
 
-    /// Prepares a source; nothing is sent yet. `http://` and `https://` are the base of Esplora's interface, `tcp://`, `ssl://`,
-    /// `ws://` and `wss://` are servers of Electrum's protocol, `rootlight+https://` and so on other Rootlights. URLs come from the user or from the network's data, never from a
-    /// caller or another source.
+    /// Prepares a source; nothing is sent yet. `http://` and `https://` are the base of Esplora's interface, `tcp://`,
+    /// `ssl://`, `ws://` and `wss://` are servers of Electrum's protocol, `rootlight+https://` and so on other
+    /// Rootlights. URLs come from the user or from the network's data, never from a caller or another source.
     ///
     /// # Errors
     /// The text is not such a URL, or the HTTP client cannot be created.
@@ -199,9 +199,9 @@ impl BitcoinSource {
         self.noted(tip, BitcoinRecording::note_tip)
     }
 
-    /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most [`MAX_HEADERS`].
-    /// There are fewer where the source's chain ends, or if it gives fewer at once. Those of another Rootlight begin higher if it
-    /// has none so low.
+    /// Asks for at most `count` headers from the height `from` on, in the order of their heights; for at most
+    /// [`MAX_HEADERS`]. There are fewer where the source's chain ends, or if it gives fewer at once. Those of another
+    /// Rootlight begin higher if it has none so low.
     ///
     /// # Errors
     /// The source gave no usable response.

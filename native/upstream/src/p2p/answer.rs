@@ -37,7 +37,7 @@ enum RequestedBlock {
 
 type ReservedJson = (Box<RawValue>, Reservation);
 
-/// What a peer can answer.
+/// The requests that a peer can answer.
 pub(super) struct PeerAnswers {
     node: Arc<PeerNode>,
     blocks: PeerHeaders,

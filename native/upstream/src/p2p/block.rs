@@ -104,7 +104,7 @@ impl PeerHeaders {
         self.decoded(&headers.first().ok_or(PeerError::Wrong("no header"))?.rlp)
     }
 
-    /// What the header of a block that came lately states of its uncles. Nothing says that it is the block's header.
+    /// The uncles that the header of a newly received block states. Nothing says that it is the block's header.
     pub(super) fn recent_commitment(&self, block: B256) -> Option<UnclesCommitment> {
         let header = self.recent.get(&block)?;
         let header = RawHeader::split(&header).ok()?;

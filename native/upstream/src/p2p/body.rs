@@ -51,7 +51,7 @@ impl Weighter<B256, ReceivedBytes> for BodyWeight {
     }
 }
 
-/// What the header of a block states of its uncles.
+/// The uncles that the header of a block states.
 #[derive(Clone, Copy)]
 pub(super) struct UnclesCommitment {
     pub(super) number: u64,

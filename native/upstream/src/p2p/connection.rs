@@ -70,7 +70,7 @@ const MAX_ASKED: usize = 256;
 /// Most requests of a peer for state chunks that wait for their responses, as stock nodes have it.
 const MAX_CHUNKS: usize = rootlight_p2p::chunk::limits::MAX_IN_FLIGHT;
 
-/// What a connection's owner does with what the peer sends by itself.
+/// The owner of a connection: it handles the messages that the peer sends unasked.
 pub trait PeerHandler: Send + Sync + 'static {
     /// The way in for what the peer sends.
     fn quota(&self) -> SourceQuota;
@@ -131,14 +131,14 @@ impl Clock {
     }
 }
 
-/// What a peer asks for.
+/// A request of a peer.
 #[derive(Clone, Copy)]
 pub enum PeerRequest {
     /// A request, whose response has the same id.
     Request {
         /// The id.
         id: u64,
-        /// What is asked for.
+        /// The request.
         request: Request,
     },
     /// The block of this hash, which a peer that was told of it asks for without an id.
@@ -173,7 +173,7 @@ pub(super) struct PeerConnection {
     pub(super) read_after: Option<Instant>,
 }
 
-/// What both sides have asked for.
+/// The open requests of both sides.
 #[derive(Default)]
 pub(super) struct OpenRequests {
     /// Our requests by id.

@@ -113,7 +113,7 @@ impl PeerError {
 }
 
 impl PeerError {
-    /// What the light client learns of a failed request of a caller. A peer that lacks what a caller names says nothing,
+    /// The failure of a caller's request, for the light client. A peer that lacks what a caller names says nothing,
     /// and callers can use up what a peer answers: neither is a fault of the peer.
     pub(super) fn of_caller(self) -> UpstreamError {
         match self {

@@ -35,7 +35,7 @@ const MAX_ORDERS: usize = 64;
 
 /// A connection that is ready.
 pub struct PeerLink {
-    /// What the peer said of itself.
+    /// The peer's HELLO and status.
     pub peer: Peer,
     own_messages: mpsc::Sender<OutgoingMessage>,
     caller_messages: mpsc::Sender<OutgoingMessage>,

@@ -18,10 +18,10 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Most things that are remembered of one peer. Beyond it, the one whose time ends first is forgotten.
 const MAX_ITEMS: usize = 1_024;
 
-/// What a peer may lack.
+/// A block or state that a peer may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MissingItem {
-    /// What belongs to the block with this hash.
+    /// The data of the block with this hash.
     Block(B256),
     State(B256),
     /// Runs of whole blocks.

@@ -55,7 +55,7 @@ const KEY_FILE: &str = "node.key";
 /// Longest file of a node key, in bytes: a key has 64 digits.
 const MAX_KEY_FILE: u64 = 1024;
 
-/// Who we are among peers, in which network, and the limits in which all that peers send counts.
+/// Our identity among the peers of a network, and the limits for data that peers send.
 #[derive(Debug, Clone)]
 pub struct Identity {
     key: NodeKey,
@@ -123,7 +123,7 @@ impl Identity {
         &self.key
     }
 
-    /// What we say of ourselves in handshakes.
+    /// Our side of handshakes.
     #[must_use]
     pub fn config(&self) -> &SessionConfig {
         &self.config
@@ -316,7 +316,7 @@ impl PeerNode {
         &self.news.quota
     }
 
-    /// What the node said nothing about.
+    /// The requests to which the node did not respond.
     pub(super) const fn negative_cache(&self) -> &NegativeCache {
         &self.negative_cache
     }
@@ -359,7 +359,7 @@ impl Drop for PeerNode {
     }
 }
 
-/// What a node tells of blocks.
+/// The blocks that a node announces.
 struct PeerAnnouncements {
     best: watch::Sender<Option<BlockRef>>,
     heads: Arc<Notify>,

@@ -97,7 +97,7 @@ pub(super) fn cover(first: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// What a peer has sent of its chain: the hashes of a skeleton, and the newest stretches.
+/// The parts of its chain that a peer has sent: the hashes of a skeleton, and the newest stretches.
 #[derive(Default)]
 pub(super) struct Stretches {
     skeleton: Vec<BlockRef>,

@@ -20,7 +20,7 @@ pub use writer::RecordError;
 /// Blocks requested at a time; limits memory and gives regular progress lines.
 const STEP: u64 = 50;
 
-/// What to record.
+/// The range, accounts and form of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordPlan {
     /// First block.

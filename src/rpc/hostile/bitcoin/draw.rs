@@ -84,7 +84,7 @@ pub(super) struct Shown {
     pub(super) valid: bool,
 }
 
-/// What a source shows of Bitcoin's chain, beside the honest chain.
+/// The branches of Bitcoin's chain that a source shows, beside the honest chain.
 pub(super) struct Source {
     pub(super) name: Option<FalseBitcoin>,
     pub(super) branches: Vec<Shown>,
@@ -114,7 +114,7 @@ pub(super) struct Drawn {
 /// A branch that nobody shows: from this block on its Bitcoin bytes differ from the honest chain's.
 struct Hidden(u64);
 
-/// What the coinbases of Bitcoin blocks say, as weights.
+/// The tags in coinbases of Bitcoin blocks, as weights.
 struct Weights {
     honest: u64,
     forged: u64,
@@ -405,7 +405,7 @@ fn source(random: &mut Rng, miners: &Chains<'_>, now: u32) -> Source {
     }
 }
 
-/// What sources choose from.
+/// The chains that sources choose from.
 struct Chains<'a> {
     bitcoin: &'a [Block],
     base: usize,

@@ -26,7 +26,7 @@ const PAUSE: u64 = 3_600_000;
 /// Exchanges with each upstream.
 const ROUNDS: u64 = 12;
 
-/// What an upstream does with the coinbases that state a height.
+/// A trick with the coinbases that state a height.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stated {
     Shown,
@@ -116,8 +116,8 @@ fn exchange(sync: &mut HeaderSync, sources: &[Source], unix: u64) {
     }
 }
 
-/// Draws upstreams, and checks that the client follows the true headers at their heights, and blames no honest upstream. Returns
-/// what is wrong.
+/// Draws upstreams, and checks that the client follows the true headers at their heights, and blames no honest upstream.
+/// Returns what is wrong.
 pub(super) fn check(seed: u64, blocks: &[Block], unix: u64) -> Result<(), String> {
     if blocks.len() < PERIOD as usize {
         return Ok(());

@@ -160,7 +160,7 @@ pub(super) fn block_of(header: &SealedHeader, height: u32) -> Block {
     }
 }
 
-/// What a Rootstock miner chooses.
+/// The choices of a Rootstock miner.
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
     pub(super) time: u64,
@@ -238,7 +238,7 @@ impl Branch {
     }
 }
 
-/// What all scenarios share: a Bitcoin chain up to three blocks below the end of its period, and Rootstock headers on its
+/// The base of all scenarios: a Bitcoin chain up to three blocks below the end of its period, and Rootstock headers on its
 /// newest blocks. Every third of these blocks is the proof of one.
 #[derive(Clone)]
 pub(super) struct Shared {
@@ -268,7 +268,7 @@ fn first(time: u64) -> Branch {
     Branch { chain, headers: vec![base], uncles: BTreeMap::new() }
 }
 
-/// What all scenarios share, mined once.
+/// The base of all scenarios, mined once.
 pub(super) fn shared() -> &'static Shared {
     static SHARED_CHAINS: OnceLock<Shared> = OnceLock::new();
     SHARED_CHAINS.get_or_init(|| {

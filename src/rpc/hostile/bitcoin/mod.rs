@@ -1,5 +1,6 @@
 //! Random scenarios of a client that follows Bitcoin's chain: false Rootstock branches with dates of every kind, false
-//! Bitcoin chains, uncles, deep reorganisations of Bitcoin, coinbases of all miners, and clients that start again with what they stored. The environment variables are those of the other scenarios.
+//! Bitcoin chains, uncles, deep reorganisations of Bitcoin, coinbases of all miners, and clients that start again with
+//! what they stored. The environment variables are those of the other scenarios.
 
 mod draw;
 mod heights;
@@ -47,7 +48,7 @@ const FLOOR: u64 = 25;
 /// Age in seconds from which on Bitcoin's newest block is too old.
 const OLD: u64 = 3 * 3_600;
 
-/// What an earlier run stored of Bitcoin's chain.
+/// Bitcoin's chain as an earlier run stored it.
 fn stored() -> &'static BitcoinChain {
     static STORED: OnceLock<BitcoinChain> = OnceLock::new();
     STORED.get_or_init(|| {
@@ -229,7 +230,8 @@ impl<'a> Scenario<'a> {
         }
     }
 
-    /// Notes what the client sees of Bitcoin, unless it follows no chain yet. In a new run it looks from where the last one ended.
+    /// Notes what the client sees of Bitcoin, unless it follows no chain yet. In a new run it looks from where the last
+    /// one ended.
     fn look(&mut self) {
         if self.client.sync().is_synced() {
             self.deep |= self.known.removed(self.looked_at) >= 6;

@@ -119,7 +119,7 @@ pub(super) struct Heaviest<'a> {
     pub(super) heights: HashMap<B256, u32>,
 }
 
-/// What dated work says of a branch.
+/// The verdict of dated work on a branch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Dated {
     /// Enough, and how much of the newest half day.
@@ -279,7 +279,7 @@ impl Seen<'_> {
         branches.iter().map(size).max().filter(|size| *size > 1).unwrap_or_default()
     }
 
-    /// What dated work says, at this time in seconds, of a chain that reaches back at least this many Bitcoin blocks.
+    /// The verdict of dated work, at this time in seconds, on a chain that reaches back at least this many Bitcoin blocks.
     pub(super) fn dated(&self, bitcoin: &Heaviest<'_>, now: u64, least: u32) -> Dated {
         let (newest, works) = self.works(bitcoin);
         let Some((lowest, newest)) = works.keys().next().copied().zip(newest) else { return Dated::Unknown };

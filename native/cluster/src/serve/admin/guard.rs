@@ -12,7 +12,7 @@ use super::reply::AdminError;
 use super::state;
 use super::token_check::Denied;
 
-/// What browsers may do with an answer: scripts and styles come from this port only, text does not become script or
+/// The permissions of browsers for an answer: scripts and styles come from this port only, text does not become script or
 /// markup, no form is sent without script (it would put its fields into an address), and no other page shows this one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

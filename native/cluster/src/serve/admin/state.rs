@@ -10,7 +10,7 @@ use super::token_check::TokenCheck;
 use crate::keys::{ClusterAccess, ClusterKeys};
 use crate::store::HotStore;
 
-/// What an admin page works on.
+/// The state behind an admin page.
 pub struct AdminParts {
     /// The front end, whose backends are shown.
     pub service: SharedService,
@@ -20,7 +20,7 @@ pub struct AdminParts {
     pub store: Arc<HotStore>,
     /// The keys and limits of this front end.
     pub access: Arc<ClusterAccess>,
-    /// What the operator has to know.
+    /// A notice for the operator.
     pub token: AdminToken,
 }
 

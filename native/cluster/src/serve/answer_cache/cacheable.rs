@@ -63,7 +63,8 @@ pub(super) fn verified_result(response: &Response) -> Option<&RawValue> {
 }
 
 impl CacheableRequest {
-    /// What a message of one request asks; `None` if its answer may change with the head, or if it is nothing of the kind.
+    /// The cacheable request in a message of one request; `None` if its answer may change with the head, or if it is
+    /// nothing of the kind.
     pub(super) fn of(message: &Message, settings: &B256) -> Option<Self> {
         let entry = message.single().filter(|_| message.bytes() <= LONGEST)?;
         let call = entry.call.as_ref().ok()?;

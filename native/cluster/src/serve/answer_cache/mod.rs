@@ -122,7 +122,7 @@ impl AnswerCache {
         answer
     }
 
-    /// What a message asks whose answer may be kept.
+    /// The request of a message, if its answer may be kept.
     pub(super) fn cacheable(&self, message: &Message) -> Option<CacheableRequest> {
         CacheableRequest::of(message, &self.settings)
     }

@@ -99,7 +99,7 @@ struct OlderRange {
 struct OlderPart {
     /// A JSON array.
     list: Box<RawValue>,
-    /// What limits the logs of the whole answer. Traces are limited by the request for the newer blocks.
+    /// The limit of the logs of the whole answer. Traces are limited by the request for the newer blocks.
     logs: Option<OlderLogs>,
 }
 

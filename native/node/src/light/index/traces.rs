@@ -18,7 +18,7 @@ pub(super) struct OlderTraces {
     to: u64,
 }
 
-/// What became of the question.
+/// The outcome of the question.
 pub(super) enum AnsweredTraces {
     Whole(Box<RawValue>),
     /// The traces of the older blocks, and the filter for the newer ones.

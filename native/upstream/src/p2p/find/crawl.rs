@@ -32,13 +32,13 @@ const VISIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a crawl goes on, and as whom.
 #[derive(Debug, Clone)]
 pub struct CrawlOptions {
-    /// Who we are to the nodes.
+    /// Our identity to the nodes.
     pub identity: Arc<Identity>,
     /// When it ends.
     pub duration: Duration,
 }
 
-/// What a node said of itself. Nothing proves it.
+/// A node's statements about itself. Nothing proves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitReport {
     /// Its HELLO.
@@ -51,7 +51,7 @@ pub struct VisitReport {
     pub snap: Option<SnapOffer>,
 }
 
-/// What a snapshot server offers.
+/// The offer of a snapshot server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapOffer {
     /// Number of its checkpoint's block.
@@ -65,7 +65,7 @@ pub struct SnapOffer {
 pub struct NodeVisit {
     /// Id and address.
     pub node: NodeRecord,
-    /// What it said, or why it said nothing.
+    /// Its statements, or why there are none.
     pub outcome: Result<VisitReport, PeerError>,
 }
 

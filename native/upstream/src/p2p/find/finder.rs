@@ -116,7 +116,7 @@ impl Finder {
         boot.iter().filter(|(_, answered)| **answered).map(|(address, _)| *address).collect()
     }
 
-    /// What was found.
+    /// The nodes that were found.
     pub const fn book(&self) -> &Arc<NodeBook> {
         &self.book
     }

@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 pub struct Misbehaviour {
     /// When, in seconds since 1970.
     pub at: u64,
-    /// What it said, and which rule that breaks.
+    /// The false statement, and the rule that it breaks.
     pub what: String,
 }
 
@@ -43,7 +43,7 @@ pub struct KnownNode {
     pub node: NodeRecord,
     /// When it answered last, in seconds since 1970; 0 if it did not in this run or the one before.
     pub seen: u64,
-    /// What its client calls itself; empty until it was connected.
+    /// The name of its client; empty until it was connected.
     pub client: String,
     /// Whether it serves state chunks; `None` until it was connected.
     pub snap: Option<bool>,

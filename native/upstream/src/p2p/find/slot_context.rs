@@ -15,7 +15,7 @@ use crate::p2p::{Identity, PeerUpstream, Reach, StateNodes};
 pub struct SlotOptions {
     /// Number of slots.
     pub count: usize,
-    /// Who we are to the nodes.
+    /// Our identity to the nodes.
     pub identity: Arc<Identity>,
     /// Nodes that are connected otherwise: a node admits one connection of each key.
     pub avoid: Vec<NodeId>,
