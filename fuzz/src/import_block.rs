@@ -262,7 +262,7 @@ fn alter_transactions(all: &mut Vec<Transaction>, kind: u8, input: &mut Input<'_
                 all[at] = changed;
             }
         }
-        // Signed by somebody who may send it.
+        // Signed by an account that may send it.
         _ => {
             let keys: Vec<PrivateKey> = cow_keys();
             let key = &keys[input.below(keys.len())];

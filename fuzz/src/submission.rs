@@ -30,7 +30,7 @@ pub fn check(data: &[u8]) {
 
 fn check_any(bytes: &[u8]) {
     let Ok(submission) = with_limit(bytes.len(), || Submission::block(bytes)) else { return };
-    // Nobody was given any work.
+    // No work was given out.
     assert!(chain().submit_work(&submission, NOW).is_err());
 }
 

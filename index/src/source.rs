@@ -34,7 +34,7 @@ pub trait BlockSource: Send + Sync + 'static {
     /// The height up to which blocks are loaded.
     fn head(&self) -> BoxFuture<'_, Result<u64, SourceError>>;
 
-    /// The hash of the block at a height, if it is known without asking anybody.
+    /// The hash of the block at a height, if it is known without a request.
     fn hash(&self, number: u64) -> Option<B256>;
 
     /// The blocks from one height to another, both included, or the first ones of them; at least one.

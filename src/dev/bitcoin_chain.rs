@@ -62,9 +62,9 @@ pub enum BitcoinTag {
     None,
     /// The tag of the newest block.
     Own,
-    /// Tags of siblings of the next block, which nobody has.
+    /// Tags of siblings of the next block, which no node has.
     Kin,
-    /// Tags of blocks of another branch, which nobody has: no byte of their commit-to-parents vector is that of this chain.
+    /// Tags of blocks of another branch, which no node has: no byte of their commit-to-parents vector is that of this chain.
     Foreign,
     /// Tags as those of siblings, of blocks that are far ahead.
     Ahead,

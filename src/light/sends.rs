@@ -1,6 +1,7 @@
 //! Transactions that hosts send to several upstreams at once, and when the host waits no longer.
 //!
-//! One upstream that has a transaction is enough: it passes it on. So nobody waits for one that swallows transactions.
+//! One upstream that has a transaction is enough: it passes it on. So no message waits for an upstream that swallows
+//! transactions.
 
 use alloc::format;
 

@@ -344,7 +344,7 @@ fn a_window_that_contradicts_an_earlier_run_needs_more_work() {
     }
 }
 
-/// A store that somebody else wrote is worth the work that it shows, and a heavier chain takes its place.
+/// A store that another program wrote is worth the work that it shows, and a heavier chain takes its place.
 #[test]
 fn a_forged_store_gives_way_to_a_heavier_window() {
     let (mut forged, mut mined) = (light(), honest());
@@ -417,8 +417,8 @@ fn a_window_cannot_be_further_above_what_was_proven_than_a_chain_grows() {
     }
 }
 
-/// A run that was deceived may have stored a block above all that honest windows have. They need more work than that run saw, as
-/// those do that have another block.
+/// A run that was deceived may have stored a block above all that honest windows have. They need more work than that run
+/// saw, as those do that have another block.
 #[test]
 fn a_window_that_ends_below_what_was_proven_needs_more_work() {
     let mut mined = honest();

@@ -97,7 +97,7 @@ fn withheld_uncles() {
     assert!(known["totalDifficulty"].is_string(), "the other has them");
 }
 
-/// Uncles that somebody was to fetch who falls silent are fetched by others; with nobody else they wait.
+/// Uncles that were requested from an upstream that falls silent are fetched from others; without others they wait.
 #[test]
 fn uncles_of_one_that_falls_silent() {
     let Some(recording) = recording(HEAD) else { return };

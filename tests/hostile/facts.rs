@@ -178,8 +178,8 @@ fn an_absence_needs_everybody() {
     }
 }
 
-/// Neither "there is none" nor "it waits" of one upstream hides a mined transaction that another one shows. Where nobody
-/// else is, the answer says that nobody proves it.
+/// Neither "there is none" nor "it waits" of one upstream hides a mined transaction that another one shows. Where no
+/// other upstream is, the answer says that no upstream proves it.
 #[test]
 fn a_word_of_one_upstream_hides_no_mined_transaction() {
     let Some(recording) = recording(HEAD) else { return };
@@ -204,7 +204,7 @@ fn a_word_of_one_upstream_hides_no_mined_transaction() {
 }
 
 /// "It is in block 1", which is too old to be proven, is one upstream's word too: others are asked, and it is not
-/// remembered. Where nobody shows the transaction, it is told; "there is none" of others does not prevail over it.
+/// remembered. Where no upstream shows the transaction, it is told; "there is none" of others does not prevail over it.
 #[test]
 fn a_place_too_old_to_be_proven_hides_no_transaction() {
     let Some(recording) = recording(HEAD) else { return };
@@ -233,7 +233,7 @@ fn a_place_too_old_to_be_proven_hides_no_transaction() {
     }
 }
 
-/// "There is none" is marked where nobody can prove it, and not where the chain does.
+/// "There is none" is marked where no upstream can prove it, and not where the chain does.
 #[test]
 fn an_absence_that_nobody_proves_is_marked() {
     let Some(mut recording) = recording(HEAD) else { return };
@@ -296,7 +296,7 @@ fn a_block_that_one_upstream_denies_comes_from_another() {
     }
 }
 
-/// Whoever rests is asked for what nobody else can prove, and not for an absence.
+/// A resting upstream is asked for facts that no other can prove, and not for an absence.
 #[test]
 fn those_that_rest_are_asked_last() {
     let Some(mut recording) = recording(HEAD) else { return };

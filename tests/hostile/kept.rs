@@ -110,7 +110,7 @@ fn entry(header: &HeaderCandidate) -> Vec<u8> {
     list_of([header.as_slice(), &[0xc0]])
 }
 
-/// Pages whose hashes are right, as somebody who writes to the disk could make them.
+/// Pages whose hashes are right, as an attacker who writes to the disk could make them.
 fn forged(headers: &[HeaderCandidate]) -> Vec<Vec<u8>> {
     let entries: Vec<Vec<u8>> = headers.iter().map(entry).collect();
     entries.chunks(PAGE_HEADERS as usize).map(page_of).collect()

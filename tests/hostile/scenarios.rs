@@ -164,7 +164,7 @@ fn scenario(stage: &RecordedBranches, seed: u64, tally: &mut HostileTally) {
             assert!(good, "seed {seed}: {tricks:?} {policy:?} {method} {params}: {value}");
             tally.answers += 1;
         } else if let Some(value) = answer.get("result") {
-            // Where nobody shows a transaction, all that were asked deny it.
+            // Where no upstream shows a transaction, all that were asked deny it.
             let transaction = method.starts_with("eth_getTransaction");
             let absent = answer["level"] == "unproven-absence" && transaction && !honest;
             let gone = absent && (value.is_null() || value["blockHash"].is_null());

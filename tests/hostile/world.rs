@@ -89,7 +89,7 @@ impl<'a> HostileNetwork<'a> {
         Self::regtest_with(actors, UnprovenPolicy::Refuse)
     }
 
-    /// The same, with a policy for what nobody proves.
+    /// The same, with a policy for answers that no upstream proves.
     pub fn regtest_with(actors: Vec<Actor<'a>>, unproven: UnprovenPolicy) -> Self {
         let network = Network::regtest();
         let total_difficulty = Some(alloy_primitives::U256::from(1));

@@ -54,7 +54,7 @@ fn demerits(light: &Light) -> Vec<u32> {
     light.client.sync().upstreams().iter().map(|upstream| upstream.record.demerits).collect()
 }
 
-/// Asks about accounts that nobody has asked about.
+/// Asks about accounts that were never asked about.
 fn ask(light: &mut Light, accounts: std::ops::Range<u32>, block: &str) -> Vec<Value> {
     accounts
         .map(|account| light.send("eth_getBalance", &json!([format!("{account:#042x}"), block])))

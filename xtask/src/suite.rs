@@ -350,7 +350,7 @@ fn other_systems(log: &mut StepOutput) -> StepResult {
     Ok(tools::SYSTEMS.join(", "))
 }
 
-/// The command for the crates without a standard library. Nobody runs the result, and the settings of the tests' profile
+/// The command for the crates without a standard library. The result is not run, and the settings of the tests' profile
 /// apply to some dependencies only.
 fn for_target(command: &str, target: &str) -> Cmd {
     let cmd = Cmd::new("cargo").args(&[command, "--locked", "--lib", "--target", target]);

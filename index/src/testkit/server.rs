@@ -134,7 +134,7 @@ impl PostgresServer {
         for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
             let to = server.data().join(name);
             std::fs::copy(from, &to).expect("the file is readable");
-            // The server reads a key only if nobody else may.
+            // The server reads a key only if no other user may.
             std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600))
                 .expect("our own file");
             if let Some((user, group)) = other_user() {

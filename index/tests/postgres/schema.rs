@@ -18,7 +18,7 @@ async fn a_new_database_gets_the_schema_and_a_second_start_changes_nothing() {
     reader().await.unwrap();
     let applied = database.number("SELECT count(*) FROM rootlight.migrations").await;
     assert_eq!(applied, i64::from(known_version()));
-    // Nobody who starts meanwhile sees an older version.
+    // A process that starts meanwhile sees no older version.
     assert_eq!(database.number("SELECT count(DISTINCT xmin::text) FROM rootlight.migrations").await, 1);
     drop(database.open(&Setup { partition_blocks: None, wait: true, ..setup() }).await.unwrap());
     assert_eq!(database.number("SELECT count(*) FROM rootlight.migrations").await, applied);

@@ -14,7 +14,7 @@ use super::error::CommandError;
 use super::find_args::FindArgs;
 use super::source_args::SourceArgs;
 
-/// Whether nodes are to be found: if the user names nobody to ask, or says so.
+/// Whether nodes are to be found: if the user names no node to ask, or says so.
 pub(super) fn is_wanted(args: &SourceArgs) -> bool {
     args.discovery || (args.upstream.is_empty() && args.peer.is_empty())
 }

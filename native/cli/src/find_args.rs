@@ -1,4 +1,4 @@
-//! Flags about nodes of the peer-to-peer network that nobody named.
+//! Flags about nodes of the peer-to-peer network that the operator did not name.
 
 use std::path::PathBuf;
 

@@ -29,7 +29,7 @@ pub(super) fn start(args: &CommonArgs, shows_progress: bool) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(args, usual))
         .with_writer(LogLines::new(args.json_log))
-        // A line that cannot be written would be reported on stderr, which panics if nobody reads it any more.
+        // A line that cannot be written would be reported on stderr, which panics if no process reads it any more.
         .log_internal_errors(false)
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());

@@ -174,8 +174,8 @@ impl SharedBudget {
         Self { all: Budget::new(bytes), each, parts: Mutex::default() }
     }
 
-    /// Waits for bytes for an asker ([`CallerId::asker`](crate::caller_id::CallerId::asker)) and takes them; returns `None` after
-    /// `limit`.
+    /// Waits for bytes for an asker ([`CallerId::asker`](crate::caller_id::CallerId::asker)) and takes them; returns
+    /// `None` after `limit`.
     pub async fn take_within(&self, asker: Asker, bytes: usize, limit: Duration) -> Option<Reservation> {
         let taking = async {
             let mut reserved = Reservation::default();
@@ -215,7 +215,7 @@ impl SharedBudget {
         Some(reserved)
     }
 
-    /// Whether somebody waits for bytes of this budget or of a part that the asker can take.
+    /// Whether a request waits for bytes of this budget or of a part that the asker can take.
     pub fn is_contended(&self, asker: Asker) -> bool {
         let parts = self.parts();
         let is_contended = |asker: Asker| parts.get(&asker).is_some_and(|part| part.is_contended());

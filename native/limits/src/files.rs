@@ -80,8 +80,8 @@ impl Drop for NewFile {
     }
 }
 
-/// Reads a file of at most `most` bytes. Pipes and devices are refused before they are opened: a pipe keeps its readers waiting, and some
-/// devices never end.
+/// Reads a file of at most `most` bytes. Pipes and devices are refused before they are opened: a pipe keeps its readers
+/// waiting, and some devices never end.
 ///
 /// # Errors
 /// There is no such file, it has more bytes, or it cannot be read.
@@ -145,7 +145,7 @@ pub fn make_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io:
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Checks that nobody but the owner and the readers of its group can use a file with a secret.
+/// Checks that only the owner and the readers of its group can use a file with a secret.
 ///
 /// # Errors
 /// The mode gives more, or cannot be read. The text says what to do.

@@ -27,7 +27,7 @@ const UPSTREAMS: usize = 64 * MIB;
 /// twice, and the rest is enough for the longest response of another source.
 pub const OF_ONE_SOURCE: usize = 36 * MIB;
 
-/// Bytes of the budget of upstream responses that all peers can take together: anybody can be a peer. The rest is enough
+/// Bytes of the budget of upstream responses that all peers can take together: every machine can be a peer. The rest is enough
 /// for the longest response of an upstream that the user has chosen.
 const PEERS: usize = 40 * MIB;
 
@@ -155,7 +155,7 @@ impl Limits {
         self.answers.take_within(asker, bytes, limit).await
     }
 
-    /// Whether somebody waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
+    /// Whether a request waits for bytes of the answer budget, or of a part of it that this asker can take. Clients of the
     /// asker that do not read their answers must then make room.
     #[must_use]
     pub fn answers_contended(&self, asker: Asker) -> bool {
@@ -167,7 +167,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// Answers of one caller that nobody receives leave room for the longest answer of another, and those of its pages for
+    /// Answers that one caller does not receive leave room for the longest answer of another, and those of its pages for
     /// the longest of its programs.
     #[tokio::test(start_paused = true)]
     async fn runs_of_one_caller_leave_room_for_a_run_of_another() {

@@ -126,7 +126,7 @@ mod tests {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        // Half a request keeps its slot for so long, if nobody wants it.
+        // Half a request keeps its slot for so long, if no other client wants it.
         let answer = tokio::time::timeout(HEAD, probe).await.expect("the probe has its turn");
         assert!(answer.ends_with("alive"), "{answer}");
         serving.abort();

@@ -19,7 +19,7 @@ pub(crate) struct Ids {
 impl Default for Ids {
     fn default() -> Self {
         let mut seed = [0; 8];
-        // Without randomness the ids of several servers may be equal, which harms nobody.
+        // Without randomness the ids of several servers may be equal, which does no harm.
         let _ = getrandom::fill(&mut seed);
         Self { seed: u64::from_le_bytes(seed), made: AtomicU64::new(0) }
     }

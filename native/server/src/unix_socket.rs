@@ -136,7 +136,7 @@ mod tests {
         let error = bind(&path, 0o600).unwrap_err();
         assert!(error.to_string().contains("remove the file"), "{error}");
         drop(datagrams);
-        // A socket that nobody listens on is replaced.
+        // A socket at which no program listens is replaced.
         assert!(bind(&path, 0o600).is_ok());
     }
 

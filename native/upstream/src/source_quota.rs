@@ -52,8 +52,8 @@ const LEFT_BY_CALLERS: usize = 8 * 1024 * 1024;
 
 /// The way in of one source.
 ///
-/// Nobody who holds room waits for more: what does not fit is refused, so that those who hold room end and give it back.
-/// A holder of no room may wait.
+/// A message that holds room does not wait for more: bytes that do not fit are refused, so that messages with room end
+/// and give it back. A holder of no room may wait.
 #[derive(Debug, Clone)]
 pub struct SourceQuota(Arc<QuotaLimits>);
 
@@ -247,7 +247,7 @@ impl SourceQuota {
             return Err(NoWork::TooLong);
         }
         let reserved = if bytes > SHORT { self.try_reserve(bytes)? } else { Reservation::default() };
-        // The work holds its room also if nobody waits for it any more.
+        // The work holds its room also after its caller has stopped waiting.
         Ok(self.on_worker(bytes, move || (work(), reserved)).await?)
     }
 

@@ -10,7 +10,8 @@ use crate::rlpx::NodeId;
 
 /// Milliseconds until a question counts as not answered. The reference waits as long.
 pub(super) const ANSWER_MS: u64 = 15_000;
-/// Datagrams that are looked at as answers to one question: one answers it, unless somebody who saw the question answers too.
+/// Datagrams that are looked at as answers to one question: one answers it, unless an eavesdropper who saw the question
+/// answers too.
 const ANSWERS: u8 = 4;
 /// Most questions of one kind that wait at a time.
 const PER_KIND: usize = 64;

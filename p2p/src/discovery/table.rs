@@ -1,7 +1,7 @@
 //! The table of nodes that have shown their address.
 //!
 //! These rules keep one attacker from filling it:
-//! - A node gets in only by a PONG from its address to an id that nobody else saw. Addresses cannot be made up.
+//! - A node gets in only by a PONG from its address to an id that no other node saw. Addresses cannot be made up.
 //! - At most [`PER_SLASH_24`] nodes of one /24 and [`PER_SLASH_16`] of one /16 (in IPv6: /48 and /32) are in the whole table.
 //!   To hold half of it, an attacker needs addresses in dozens of networks.
 //! - A node that answers stays: newcomers do not push it out, neither of its bin nor of its network. Only three unanswered

@@ -15,7 +15,7 @@ pub struct RateLimits {
     /// word, so 1,000.
     pub sent: u64,
     /// Messages of any kind that are taken in. Most of them are gossip, which nodes send one transaction at a time and
-    /// which nobody answers for: the limit is far above what a network sends, and what arrives below it is cheap to drop. At
+    /// which no caller asked for: the limit is far above what a network sends, and what arrives below it is cheap to drop. At
     /// this limit decrypting short messages takes some percent of a processor.
     pub received: u64,
     /// Bytes that are taken in, gossip among them. Answers to 1,000 requests of the longest runs of headers or blocks have

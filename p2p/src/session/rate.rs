@@ -5,7 +5,7 @@ const SLOTS: usize = 61;
 
 /// An amount that is at most a limit in any 60 seconds. It counts in whole seconds, which can only make it stricter.
 ///
-/// The reference counts by minutes of its own clock, which nobody else knows; a limit over every span of a minute holds
+/// The reference counts by minutes of its own clock, which peers do not know; a limit over every span of a minute holds
 /// whatever that clock says.
 #[derive(Debug, Clone)]
 pub struct RateWindow {

@@ -401,7 +401,7 @@ fn floods_are_cut_off() {
         }
     }
     assert_eq!(taken, 50);
-    // Outputs that nobody takes do not pile up.
+    // Outputs that are not taken do not pile up.
     for number in 2..60 {
         for _ in 0..40 {
             let _ = machine.receive(address(number), &datagram, 0);

@@ -39,7 +39,7 @@ where
         grace.get_or_insert_with(|| Box::pin(sleep(SEND_GRACE as f64))).as_mut().poll(context)
     })
     .await;
-    // Nobody is blamed: an upstream can say at once that it has a transaction, whether it has or not.
+    // No upstream is blamed: an upstream can say at once that it has a transaction, whether it has or not.
     let late = "not soon after another upstream had the transaction";
     let silent = |_: &UpstreamRequest| Err(RequestFailure::NotHeld(late.into()));
     let responses = all

@@ -34,7 +34,7 @@ pub struct Owner {
 
 impl Owner {
     pub(super) fn owns(&self, filter: &InstalledFilter) -> bool {
-        // A page without an origin of its own may poll over several connections. Nobody else can guess the id.
+        // A page without an origin of its own may poll over several connections. No other page can guess the id.
         let nameless = [filter.asker, self.asker].iter().all(Asker::has_opaque_origin);
         let asker = filter.asker == self.asker || nameless && filter.asker.number == self.asker.number;
         let same = asker && filter.rights == self.rights;

@@ -27,7 +27,7 @@ pub const MAX_PENDING: usize = 10_000;
 #[derive(Clone, Copy)]
 pub(super) struct PollMode {
     pub(super) is_first: bool,
-    /// Nobody can ask for a smaller range: it is a subscription.
+    /// No caller can ask for a smaller range: it is a subscription.
     #[cfg(feature = "light")]
     pub(super) is_subscription: bool,
 }

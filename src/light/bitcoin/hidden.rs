@@ -1,4 +1,4 @@
-//! A branch that nobody shows, but for which Bitcoin's miners work.
+//! A branch that no upstream shows, but for which Bitcoin's miners work.
 
 use alloc::vec::Vec;
 

@@ -22,7 +22,7 @@ pub struct BitcoinReport {
     pub counts: Counts,
     /// Tags of the newest Bitcoin blocks.
     pub tags: TagCounts,
-    /// A branch that nobody shows, to warn of. It does not depend on the verdict.
+    /// A branch that no upstream shows, to warn of. It does not depend on the verdict.
     pub hidden: Option<HiddenBranch>,
     /// Seconds since Bitcoin's tip was mined, by its own time.
     pub tip_age: u64,
@@ -69,9 +69,9 @@ impl BitcoinJudge {
         &self.commitments
     }
 
-    /// Judges the chain that was followed so far, at the tip of the Bitcoin chain or, where another branch is at most two blocks of
-    /// work behind, at the block where that branch leaves. `now` is the clock in seconds since 1970. It takes about as long
-    /// as hashing a thousand headers.
+    /// Judges the chain that was followed so far, at the tip of the Bitcoin chain or, where another branch is at most two
+    /// blocks of work behind, at the block where that branch leaves. `now` is the clock in seconds since 1970. It takes
+    /// about as long as hashing a thousand headers.
     #[must_use]
     pub fn report(
         &self,

@@ -94,7 +94,7 @@ impl ChainPair {
         self.push_block(&proven);
     }
 
-    /// A Bitcoin block with the tag of a block that nobody shows.
+    /// A Bitcoin block with the tag of a block that no upstream shows.
     fn tagged_block(&mut self, tag: Tag) {
         let height = LOWEST + self.blocks.len() as u32;
         self.push_block(&ProvenCoinbase::stated(height, hash(height), Some(tag)));
@@ -328,7 +328,7 @@ fn a_longer_window_has_no_more_dated_work() {
     assert_eq!(dated(160), short);
 }
 
-/// Headers of a chain that nobody mines on Bitcoin's newest blocks any more.
+/// Headers of a chain that is no longer mined on Bitcoin's newest blocks.
 #[test]
 fn too_little_work_is_named() {
     let mut chains = ChainPair::new();

@@ -5,7 +5,7 @@
 //! | `dated` | work dated by the Bitcoin block that each header names as its parent, as a share of Bitcoin's own work |
 //! | `commitments` | blocks of the Bitcoin chain that commit to shown headers or to their proven uncles |
 //! | `coinbases` | proven coinbases of the newest Bitcoin blocks |
-//! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that nobody shows |
+//! | `shown`, `tags`, `hidden` | whose chain the tags of these coinbases name, and branches that no upstream shows |
 //! | `seen_blocks` | Bitcoin's newest blocks as the client saw them, and how deep they were reorganised |
 //! | `judge`, `verdict` | all of it together |
 //! | `evidence` | what stands above one block, and what a forgery of it costs |

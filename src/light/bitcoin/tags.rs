@@ -1,6 +1,6 @@
 //! The tags of the newest Bitcoin blocks: whose chain Bitcoin's miners stand behind.
 //!
-//! A tag names a Rootstock block, and by its commitments (RSKIP-110) the chain below it, also where nobody shows that
+//! A tag names a Rootstock block, and by its commitments (RSKIP-110) the chain below it, also where no upstream shows that
 //! chain. The rule is that of RSKIP-643, without a hard fork.
 
 use alloc::vec::Vec;

@@ -181,13 +181,13 @@ fn tags_far_apart_are_of_one_branch_if_tags_between_them_agree() {
     assert_eq!((apart.len(), HiddenBranch::of(&apart, &shown)), (3, None));
 }
 
-/// A pool of a fifth of Bitcoin's blocks writes made-up tags into all of them, or makes a chain that nobody else mines on.
+/// A pool of a fifth of Bitcoin's blocks writes made-up tags into all of them, or makes a chain on which no other pool mines.
 #[test]
 fn a_chain_is_contested_if_more_blocks_name_another_branch() {
     let mut shown = Shown::new(HEAD);
     let own = shown.own_tag(HEAD - 5);
     let hidden = Shown::forked(HEAD, 9_700);
-    // Of each ten blocks so many name this chain, a block of it that nobody shows, and the other branch.
+    // Of each ten blocks so many name this chain, a block of it that no upstream shows, and the other branch.
     for (names, verdict, is_contested) in [
         ([4, 1, 2], Ok(()), false),
         ([3, 1, 3], Err(TagFault::Foreign), false),

@@ -77,7 +77,7 @@ impl PeerChain for CountedChain {
         found
     }
 
-    /// A block without its transactions, which nobody asks for.
+    /// A block without its transactions, which no client asks for.
     fn block(&self, hash: B256) -> Option<ServedBlock> {
         self.blocks.fetch_add(1, Ordering::Relaxed);
         let (header, uncles) = self.chain.block(*self.numbers.get(&hash)?)?;

@@ -21,7 +21,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(200);
 /// nodes are found.
 const FAULT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Questions for the balance before the run ends, if nobody takes the place of the sources.
+/// Questions for the balance before the run ends, if no new source is found.
 const TRIES: u32 = 5;
 
 /// Pause after a question that failed; it doubles up to [`LONGEST_PAUSE`]. The head moves, and nodes write their states late.

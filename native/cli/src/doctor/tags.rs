@@ -40,7 +40,7 @@ struct TagSample {
     dated_basis_points: Option<u64>,
     /// Of the newest 72 and 288 Bitcoin blocks those that commit to the chain.
     commitments: [u32; 2],
-    /// Tags of a branch that nobody shows and that agree.
+    /// Tags that agree on a branch that no upstream shows.
     hidden: u32,
 }
 

@@ -146,7 +146,7 @@ async fn bodies_with_the_right_root_are_converted_within_the_budget() {
     assert!(errors.iter().all(|error| *error == UpstreamError::NoRoom), "{errors:?}");
 }
 
-/// Nobody who holds room waits for more, so some blocks of each round are answered, and none waits for the others.
+/// A request that holds room does not wait for more, so some blocks of each round are answered, and none waits for the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_blocks_of_a_batch_that_does_not_fit_at_once_are_given_in_turn() {
     let _alone = super::UPSTREAMS.lock().await;
@@ -189,7 +189,7 @@ pub(crate) async fn taken(limits: &Limits, bytes: usize) {
     panic!("{} bytes are taken", limits.upstreams().taken());
 }
 
-/// Anybody can be a peer.
+/// Every machine can be a peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_peers_do_not_finish_keep_neither_upstreams_nor_other_peers_waiting() {
     // On a loaded machine the questions to all six peers may end by their deadlines, before another question wants their room.
@@ -333,7 +333,7 @@ async fn responses_that_upstreams_do_not_finish_keep_no_other_upstream_waiting()
     freed("unfinished responses", &limits).await;
 }
 
-/// Nobody asked for a block.
+/// No block was asked for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pushes_at_their_largest_are_dropped_within_the_budget_and_longer_ones_end_the_connection() {
     let _alone = super::UPSTREAMS.lock().await;

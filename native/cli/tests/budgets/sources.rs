@@ -42,7 +42,7 @@ enum ResponseStyle {
     Error,
     /// A short result among long members that no response has.
     Beside,
-    /// The response and many that nobody asked for.
+    /// The response, and many that were not asked for.
     Unasked,
     /// A short response after much white space.
     Blank,

@@ -162,7 +162,7 @@ async fn an_upstream_that_hangs_loses_its_turns() {
     assert!(other >= 10 && hanging * 3 <= other, "{hanging} and {other}");
 }
 
-/// Each of these would fail at the time limit of the message. The other one could lie, so nobody is blamed.
+/// Each of these would fail at the time limit of the message. The other one could lie, so no backend is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_are_sent_while_one_upstream_does_not_respond() {
     let fixture = SpreadFixture::new().await;

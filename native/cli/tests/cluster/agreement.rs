@@ -234,7 +234,7 @@ impl Model {
         self.reports.push(HeadReport { from, number: self.sent, arguments, sent });
     }
 
-    /// The store executes a report, whether somebody still waits for it or not.
+    /// The store executes a report, whether a front end still waits for it or not.
     async fn execute(&mut self, at: usize) {
         let HeadReport { from, number, mut arguments, sent } = self.reports.swap_remove(at);
         self.before.push(self.store.command("HGETALL", KEY, &[]).await.unwrap());
@@ -276,8 +276,8 @@ impl Model {
         }
     }
 
-    /// All front ends have reported after a loss, or stopped answering. If none of those that reported knew of the last block, it
-    /// is forgotten, and what was seen of it counts no more.
+    /// All front ends have reported after a loss, or stopped answering. If none of those that reported knew of the last
+    /// block, it is forgotten, and what was seen of it counts no more.
     fn forget(&mut self, told: &HeadsReply) {
         let Some(loss) = self.loss.take_if(|_| told.part != "fresh") else { return };
         if loss.known < loss.shown {

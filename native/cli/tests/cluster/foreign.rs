@@ -1,4 +1,4 @@
-//! Keys of the store that were damaged, or written by somebody else.
+//! Keys of the store that were damaged, or written by another program.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -95,8 +95,8 @@ impl HeadsFixture {
         FrontEndReply { part: text(0), round, next: text(2), shown: text(3) }
     }
 
-    /// Lets both front ends report as they do, by reports that count for 300 ms, until both show the newest of these blocks, but
-    /// not for long. Returns what is shown.
+    /// Lets both front ends report as they do, by reports that count for 300 ms, until both show the newest of these
+    /// blocks, but not for long. Returns what is shown.
     async fn shows(&mut self, blocks: &str) -> String {
         let newest = blocks.split(',').next().unwrap();
         let mut known = [("a:1".to_owned(), 1), ("a:1".to_owned(), 1)];
@@ -209,7 +209,7 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     }
 }
 
-/// What somebody who can write to the store may put there, once.
+/// A value that an attacker with access to the store puts there, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_values_in_the_store_delay_the_head_only_briefly() {
     let far = "9000000000000";

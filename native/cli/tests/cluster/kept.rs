@@ -11,7 +11,7 @@ use crate::front_ends::FrontEndsFixture;
 /// Blocks until a block is final, and a few more.
 const LATER: usize = 125;
 
-/// Somebody whose balance changes.
+/// An account whose balance changes.
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
 async fn mine(fixture: &FrontEndsFixture, blocks: usize) {

@@ -97,7 +97,7 @@ async fn an_unannounced_revocation_takes_effect_after_two_polls() {
     }
 }
 
-/// What somebody who can write to the store puts there counts for nothing.
+/// Values that an attacker with access to the store puts there count for nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_no_front_end_has_put_into_the_store_counts_for_nothing() {
     let Some(servers) = Servers::single(&[]) else { return };
@@ -149,7 +149,7 @@ async fn a_copy_that_no_front_end_has_put_into_the_store_counts_for_nothing() {
     assert_eq!(fresh.metrics().lookups(Level::Store), 1, "the copy is right again");
 }
 
-/// As after a failover that lost the change, or if somebody puts back what was there.
+/// As after a failover that lost the change, or if an attacker puts an old value back.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_copy_of_the_store_is_compared_before_it_is_used() {
     let Some(servers) = Servers::single(&[]) else { return };
@@ -251,7 +251,7 @@ async fn ids_that_do_not_exist_cost_few_statements() {
     assert!((4_000..12_000).contains(&refused), "{refused}");
 }
 
-/// Somebody sends ids that do not exist while the database accepts statements and does not answer.
+/// A client sends ids that do not exist while the database accepts statements and does not answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_of_the_store_are_found_while_the_database_stalls_under_unknown_ids() {
     let Some(servers) = Servers::single(&[]) else { return };
@@ -434,7 +434,7 @@ async fn a_list_is_read_in_pages_and_many_keys_are_no_burden() {
     println!("20000 keys found in {:?}", started.elapsed());
 }
 
-/// It could not write usage there, and nobody would notice.
+/// It could not write usage there, and no operator would notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_front_end_does_not_start_on_a_replica() {
     let (Some(servers), Some(primary)) = (cluster(), PostgresServer::start(&[])) else { return };

@@ -148,7 +148,7 @@ async fn a_clock_that_was_ahead_blocks_a_quota_until_the_end_of_the_day_at_most(
         let left = store.command::<i64>("PTTL", &key, &[]).await.unwrap();
         assert!(left < 3 * 86_400_000, "{left} ms");
     }
-    // What somebody has written into the store.
+    // A value that an attacker has written into the store.
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
     for (number, fields) in [
         ["d", "9000000000000000", "c", "10"],

@@ -147,7 +147,7 @@ async fn messages_wait_for_the_next_blocks_after_the_store_was_emptied_or_a_fron
     }
 }
 
-/// Makes the agreement go on with a front end that does not exist, which has shown a block that nobody else has.
+/// Makes the agreement go on with a front end that does not exist, which has shown a block that no other front end has.
 /// Its report is written again and again, because none counts for long.
 const GHOST: &str = "redis.call('HDEL', KEYS[1], 'm:f0', 'm:f1')
 local shown = string.rep('7', 64) .. ':9'

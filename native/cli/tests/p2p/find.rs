@@ -1,4 +1,4 @@
-//! Nodes that nobody named: found by discovery on this machine, asked by a light client, and replaced.
+//! Nodes that the operator did not name: found by discovery on this machine, asked by a light client, and replaced.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -139,7 +139,7 @@ async fn a_light_client_finds_its_peers_and_keeps_them() {
     .await;
 }
 
-/// A light client that nobody gave a name but those of the network's data: no boot host answers, one state server is dead
+/// A light client that knows no names but those of the network's data: no boot host answers, one state server is dead
 /// and takes connections without a word, the other one serves.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_balance_comes_from_the_state_server_that_answers_without_a_wait_for_the_other() {
@@ -239,7 +239,7 @@ async fn a_crawl_asks_every_node_once() {
     });
     let both = async {
         let both: [NodeVisit; 2] = [visits.recv().await.unwrap(), visits.recv().await.unwrap()];
-        // Nobody is visited twice.
+        // No node is visited twice.
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(visits.try_recv().is_err());
         both

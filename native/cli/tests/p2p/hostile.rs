@@ -205,7 +205,7 @@ async fn examine(
         let answer = ask(&cast.light, method, params.clone()).await;
         match answer.get("result").filter(|_| answer.get("level").is_none()) {
             Some(result) => {
-                // A head below the block is possible only if nobody showed the rest of the chain.
+                // A head below the block is possible only if no peer showed the rest of the chain.
                 let above = !honest && *method == "eth_getBlockByNumber" && result.is_null();
                 let below = !honest && *method == "eth_getLogs" && *result == json!([]);
                 if !(above || below || compared(question, result, chain)) {

@@ -42,7 +42,7 @@ pub(crate) enum PeerTrick {
     /// Responds to some requests, in percent.
     Lossy(u64),
     NoChunks,
-    /// As [`Self::NoChunks`], and sends long messages that nobody asked for, each in two parts.
+    /// As [`Self::NoChunks`], and sends long messages unasked, each in two parts.
     HalvedPushes,
     /// Gives no runs of whole blocks.
     NoRuns,
@@ -52,7 +52,7 @@ pub(crate) enum PeerTrick {
     Cuts,
     /// Gives the responses of other requests.
     Stale,
-    /// Sends blocks and announcements that nobody asked for with each response.
+    /// Sends blocks and announcements unasked with each response.
     Pushes,
     /// Announces a head that does not exist.
     Boastful,
@@ -368,7 +368,7 @@ impl Speaker {
         Some(said)
     }
 
-    /// What a peer says unasked: the newest block, with a number that it does not have, and hashes that nobody knows.
+    /// Messages that a peer sends unasked: the newest block, with a number that it does not have, and hashes of no block.
     fn pushes(&mut self) -> Vec<Vec<u8>> {
         if self.bent.trick != PeerTrick::Pushes {
             return Vec::new();

@@ -150,7 +150,7 @@ async fn a_caller_that_makes_up_states_keeps_no_other_waiting() {
     assert_eq!(demerits(&*light).await, [json!(0)], "the peer is not to blame");
 }
 
-/// A peer that gives no state and sends much that nobody asked for. Its silence is its own.
+/// A peer that gives no state and sends much unasked. Its silence is its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_does_not_hide_its_silence_behind_long_messages() {
     let Some(chain) = RecordedChain::read(400) else { return };

@@ -1,4 +1,4 @@
-//! A program whose log nobody reads any more.
+//! A program whose log is no longer read.
 
 use std::process::Stdio;
 

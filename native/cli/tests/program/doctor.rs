@@ -1,4 +1,4 @@
-//! `rootlight doctor`: every step on a chain of this machine, and what is said where nobody answers.
+//! `rootlight doctor`: every step on a chain of this machine, and the report where no node answers.
 
 use crate::common;
 
@@ -167,7 +167,7 @@ async fn sources_of_bitcoin_tags_and_single_nodes_are_tried_and_the_report_repla
 
 #[test]
 fn without_a_node_that_answers_each_step_says_what_to_do() {
-    // A host that is there and says nothing, and a port that nobody listens at.
+    // A host that accepts connections and says nothing, and a port at which no program listens.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let boot = silent.local_addr().unwrap().to_string();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

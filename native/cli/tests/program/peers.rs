@@ -131,7 +131,7 @@ fn a_crawl_prints_what_nodes_offer() {
     assert!(node["client"].as_str().unwrap().starts_with("rootlight/"), "{node}");
 }
 
-/// Where nobody can be asked, the program says what to do instead.
+/// Where no node can be asked, the program says what to do instead.
 #[test]
 fn networks_without_boot_hosts_name_the_flags_that_help() {
     for (arguments, words) in [

@@ -68,7 +68,7 @@ pub(crate) struct ServiceChain {
     records: Mutex<Records>,
     /// Held while blocks are made.
     making: AsyncMutex<()>,
-    /// Backends read; held alone while the chain is for a moment in a state that nobody shall see.
+    /// Backends read; held alone while the chain is in a state that no backend may see.
     pub(crate) gate: RwLock<()>,
     blocks: AtomicU64,
 }

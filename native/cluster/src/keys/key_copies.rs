@@ -21,7 +21,7 @@ pub(super) const CHANNEL: &str = "keys";
 /// The revision of the last change that the store knows.
 const REVISION: &str = "keys:revision";
 
-/// How long the store keeps a record that nobody reads from the database.
+/// How long the store keeps a record that no front end reads from the database.
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Keeps the record with the higher revision.

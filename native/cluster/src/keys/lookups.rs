@@ -2,11 +2,11 @@
 //!
 //! Look-ups are collected: one statement asks for all ids that came up while the last one ran, and every id is asked for
 //! once however many requests wait for it. So the database gets one statement at a time from a front end, even if
-//! somebody sends keys that do not exist as fast as possible. The store is asked by a task of its own, so that keys that it
+//! a client sends keys that do not exist as fast as possible. The store is asked by a task of its own, so that keys that it
 //! has do not wait behind those, also while the database stalls.
 //!
 //! A copy of the store is used at once if it was right at the last revision of the keys that this front end knows. One of
-//! another revision may be an old one that somebody has put back: the database is asked first, and the copy is used only
+//! another revision may be an old one that an attacker has put back: the database is asked first, and the copy is used only
 //! if it does not answer.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -112,7 +112,7 @@ impl Lookups {
         receiver?.await.unwrap_or(Err(Unavailable)).map(drop)
     }
 
-    /// Waits with others for an id, which is put into a queue if nobody waits for it yet and there is room.
+    /// Waits with others for an id, which is put into a queue if no request waits for it yet and there is room.
     fn wait(
         &self,
         id: &str,

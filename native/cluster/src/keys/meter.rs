@@ -94,7 +94,7 @@ pub(super) struct ClusterMeter {
     pace: UseRate,
     fallback: Fallback,
     waiting: VecDeque<WaitingMessage>,
-    /// Whether somebody asks the store for what waits.
+    /// Whether a task asks the store about the waiting messages.
     asking: bool,
     start: Instant,
 }
@@ -182,7 +182,7 @@ impl ClusterMeter {
         taken
     }
 
-    /// The next question; `None` if nothing waits. Then somebody else may start to ask.
+    /// The next question; `None` if no message waits. Then another task may start to ask.
     pub(super) fn question(&mut self) -> Option<OpenQuery> {
         if self.waiting.is_empty() {
             self.asking = false;

@@ -2,8 +2,8 @@
 //!
 //! One of the front ends has the lead. It sends each header that it has verified over the store, fetches the block's
 //! transactions and receipts once, and puts them into the store for a moment. The others check both as if a backend had sent
-//! them, so that logs and receipts of new blocks need no request of theirs. What is told is sealed ([`Seal`]): nobody
-//! else can make a front end check things for nothing. A front end that is told nothing asks the backends itself.
+//! them, so that logs and receipts of new blocks need no request of theirs. Messages are sealed ([`Seal`]): no other
+//! program can make a front end check things for nothing. A front end that is told nothing asks the backends itself.
 
 mod recent;
 
@@ -164,7 +164,7 @@ impl FanOut {
                 info!("asking the backends for new blocks for all front ends");
             }
             self.metrics.lead.set(is_leader.into());
-            // Without the store nobody tells of blocks.
+            // Without the store no front end announces blocks.
             self.new_blocks.set_relayed(matches!(answer, Ok(0)));
             tokio::time::sleep(RENEWAL).await;
         }

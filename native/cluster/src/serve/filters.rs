@@ -294,7 +294,7 @@ impl SharedFilters {
     }
 }
 
-/// The key of a filter. It names the owner if others must not see the filter, so that nobody else takes, counts or removes
+/// The key of a filter. It names the owner if others must not see the filter, so that no other caller takes, counts or removes
 /// the filter.
 fn filter_key(chain: u64, id: u128, owner: Asker) -> String {
     match owner.is_isolated() {

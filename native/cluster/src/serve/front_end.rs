@@ -67,7 +67,7 @@ pub struct FrontEndParts {
     pub values_store: Arc<HotStore>,
     /// The keys and limits of the front ends, if they have any; for metrics.
     pub access: Option<Arc<ClusterAccess>>,
-    /// A secret that all front ends share, and nobody else who can write to the store.
+    /// A secret that only front ends have, and no other program that can write to the store.
     pub secret: B256,
     /// The number of the chain. Services of several chains may share a store.
     pub chain: u64,

@@ -11,7 +11,7 @@
 //! - A block is shown in two steps, for which all front ends that count stop letting messages in (`heads.lua`). A front end
 //!   that has stopped lets none in before it knows what has become of that block, also if the store forgets it, and its
 //!   reports give back to the store what it has seen. So a store that was emptied, or whose successor lacks the last
-//!   changes, takes nothing back: for the time for which a report counts, nobody is let in anew. This rests on that time,
+//!   changes, takes nothing back: for the time for which a report counts, no front end is let in anew. This rests on that time,
 //!   and on one front end that has shown the block, or stopped for it, and reports within it.
 //!
 //! The property is given up while the store cannot be reached: reports that fail for five seconds make a front end show its

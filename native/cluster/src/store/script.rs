@@ -1,7 +1,7 @@
 //! Scripts that the store runs.
 
 /// Code around each script. A key that holds another kind of value than the script works on was damaged, or written by
-/// somebody else: it is removed, and the script begins anew. A script meets that before it has written anything, since all
+/// another program: it is removed, and the script begins anew. A script meets that before it has written anything, since all
 /// that it writes is of one kind.
 const HEAD: &str = "local function run()\n";
 const TAIL: &str = "\nend

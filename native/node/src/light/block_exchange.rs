@@ -30,7 +30,7 @@ pub enum ExchangeError {
 }
 
 /// Tells another light client of verified blocks, and takes what others tell. Everything is checked as if an upstream had
-/// sent it; only nobody has to be asked. The checks take up to some milliseconds, so they belong on a thread for
+/// sent it; only no upstream has to be asked. The checks take up to some milliseconds, so they belong on a thread for
 /// blocking work.
 #[derive(Clone)]
 pub struct BlockExchange(pub(super) Arc<SharedLight>);

@@ -150,7 +150,7 @@ impl SyncLog {
         }
     }
 
-    /// Reports news after an exchange with the upstream of this name, or of none if nobody was asked.
+    /// Reports news after an exchange with the upstream of this name, or of none if no upstream was asked.
     fn report(&mut self, shared: &SharedLight, index: usize, name: Option<&str>) {
         let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(index);

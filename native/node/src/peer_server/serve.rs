@@ -289,7 +289,7 @@ impl Default for SeenTransactions {
     }
 }
 
-/// A peer that is served. Its blocks and its announcements are not used: nobody's chain is taken unasked.
+/// A peer that is served. Its blocks and its announcements are not used: no peer's chain is taken unasked.
 struct ServedPeer {
     chain: SharedChain,
     answering: Arc<ResponseScheduler>,

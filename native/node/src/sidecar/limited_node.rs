@@ -1,5 +1,5 @@
 //! The node as callers share it: each has a few places for questions at a time, and those whose calls the node does not
-//! answer have few together. A node goes on running what nobody waits for any more.
+//! answer have few together. A node goes on running a request after its caller has stopped waiting.
 
 use std::sync::Arc;
 

@@ -84,7 +84,7 @@ pub fn is_id(text: &str) -> bool {
     text.len() == ID_CHARS && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
 }
 
-/// SHA-256 of a secret. A slow hash protects passwords, which can be guessed; nobody can guess 256 random bits.
+/// SHA-256 of a secret. A slow hash protects passwords, which can be guessed; 256 random bits cannot.
 #[must_use]
 pub fn hash(secret: &[u8]) -> B256 {
     B256::from(<[u8; 32]>::from(Sha256::digest(secret)))

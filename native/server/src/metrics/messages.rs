@@ -73,7 +73,7 @@ pub struct MethodCount {
 #[derive(Debug)]
 pub(super) struct Messages {
     family: Family<Labels, Histogram, Buckets>,
-    /// The histograms of each label, by outcome. A method that nobody calls has none.
+    /// The histograms of each label, by outcome. A method that was never called has none.
     histograms: Vec<[OnceLock<Histogram>; 2]>,
     /// The number of messages in each: the library does not tell it.
     counts: Vec<[AtomicU64; 2]>,

@@ -8,7 +8,7 @@ use rootlight_p2p::rlpx::NodeId;
 /// A node's id and address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// The node's public key. Nobody else can answer at the address.
+    /// The node's public key. No other node can answer at the address.
     pub id: NodeId,
     /// Host name or IP address; an IPv6 address in brackets.
     pub host: String,

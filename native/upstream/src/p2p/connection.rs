@@ -363,7 +363,7 @@ impl PeerConnection {
         None
     }
 
-    /// Hands a message to whom it is for. What nobody asked for is dropped.
+    /// Hands a message to its receiver. A message that was not asked for is dropped.
     fn take(&mut self, payload: Vec<u8>) {
         let answered = match Message::decode(&payload) {
             Ok(Message::Push(Push::GetBlock(hash))) => return self.queue(PeerRequest::Block(hash)),

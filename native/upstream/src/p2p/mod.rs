@@ -9,7 +9,7 @@
 //! | `share`, `negative_cache` | a caller's share of the messages that a peer reads; what a peer said nothing about |
 //! | `node`, `address` | a node that is dialled again and again, and where it is |
 //! | `upstream`, `answer` | a node as an upstream: the core's requests, answered with what the node sends |
-//! | `find` | nodes that nobody named: discovery, the list of nodes, slots that take one after another |
+//! | `find` | nodes that the operator did not name: discovery, the list of nodes, slots that take one after another |
 //! | `message`, `block`, `stretch`, `body`, `state` | responses of a node: headers by number and hash, many of them, bodies of blocks, keys of states by chunks |
 
 mod address;

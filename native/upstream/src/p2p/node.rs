@@ -401,7 +401,7 @@ impl PeerHandler for PeerAnnouncements {
     }
 }
 
-/// Number of a block that was sent unasked, with its parent's hash in place of its own: nobody asks for a head by hash.
+/// Number of a block that was sent unasked, with its parent's hash in place of its own: no caller asks for a head by hash.
 fn announced(block: &[u8]) -> Option<BlockRef> {
     let header = RlpReader::list(block, "block").ok()?.next_raw("block.header").ok()?;
     let header = RawHeader::split(header).ok()?;

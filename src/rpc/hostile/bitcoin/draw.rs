@@ -22,7 +22,7 @@ pub(super) enum Forgery {
     SavedUpButOne,
     /// Every other one on a newer block, after which the next one goes back.
     GoesBack,
-    /// On blocks that nobody knows.
+    /// On blocks that no upstream knows.
     NoBlock,
     /// On stale blocks.
     Stale,
@@ -111,7 +111,7 @@ pub(super) struct Drawn {
     pub(super) window: bool,
 }
 
-/// A branch that nobody shows: from this block on its Bitcoin bytes differ from the honest chain's.
+/// A branch that no upstream shows: from this block on its Bitcoin bytes differ from the honest chain's.
 struct Hidden(u64);
 
 /// The tags in coinbases of Bitcoin blocks, as weights.
@@ -428,7 +428,7 @@ fn forgery(random: &mut Rng) -> Forgery {
 
 fn weights(random: &mut Rng) -> Weights {
     if random.u64(..100) < 15 {
-        // Most miners stand behind a branch that nobody shows.
+        // Most miners stand behind a branch that no upstream shows.
         return Weights { honest: random.u64(5..20), forged: 0, kin: 5, hidden: random.u64(20..70), odd: 5 };
     }
     Weights {

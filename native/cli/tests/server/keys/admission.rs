@@ -249,7 +249,7 @@ async fn anonymous_clients_of_this_machine_are_served_if_the_operator_says_so() 
     assert_eq!(keyed.upgrade_status("/", None).await, 101);
 }
 
-/// Wrong keys take no memory and no database, and slow nobody down much.
+/// Wrong keys take no memory and no database, and slow other clients down little.
 #[tokio::test]
 async fn a_flood_of_wrong_keys_leaves_the_service_usable() {
     let keyed = Arc::new(keyed().await);

@@ -59,7 +59,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a s
 }
 
 /// The name in the address may be another one's that was made to resolve to this machine (DNS rebinding), so it must be
-/// one that nobody else can have.
+/// one that no other site can have.
 fn check_sender(headers: &HeaderMap, uri: &Uri) -> Result<(), AdminError> {
     let host = single(headers, &header::HOST).filter(|host| is_own(host)).ok_or(AdminError::Host)?;
     if uri.authority().is_some() {

@@ -1,7 +1,7 @@
 //! The bytes of a filter on its way from one front end to another.
 //!
 //! The bytes are for front ends of one version that trust each other, because what a filter has reported decides what a later
-//! poll reports as taken back. A front end must therefore make sure that nobody else wrote the bytes.
+//! poll reports as taken back. A front end must therefore make sure that a front end wrote the bytes.
 
 use alloy_primitives::{Address, B256, Bytes};
 use rootlight::engine::{ExportedFilter, FilterSpec, FoundLog, LogFilter, ReportedBlock};

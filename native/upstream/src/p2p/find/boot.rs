@@ -84,7 +84,7 @@ pub async fn addresses_of(boot: &BootHost) -> Result<Vec<SocketAddr>, LookupErro
     Ok(looked.map_err(|_| LookupError::Late(LOOKUP_TIMEOUT))??.take(MAX_ADDRESSES).collect())
 }
 
-/// Looks a host up again and again, and passes the addresses of each look-up on, until nobody takes them. Which addresses
+/// Looks a host up again and again, and passes the addresses of each look-up on, until the receiver is gone. Which addresses
 /// are allowed is the taker's business.
 pub(super) async fn look_up(boot: BootHost, found: mpsc::Sender<Vec<SocketAddr>>) {
     let mut pause = FIRST_PAUSE;

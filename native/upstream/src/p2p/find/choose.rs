@@ -6,7 +6,7 @@
 //! - no two are in the same /16 (IPv6: /32), as long as there is a node elsewhere.
 //!
 //! Among the nodes that remain, while no held node has snapshot service, a state server of the network's data comes first,
-//! then a node with that service; after these, one that did not fail last. The rest is chance, so that nobody can put
+//! then a node with that service; after these, one that did not fail last. The rest is chance, so that no attacker can put
 //! himself first. Private addresses, which are allowed by a flag
 //! only, have no networks.
 

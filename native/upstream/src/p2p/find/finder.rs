@@ -71,7 +71,7 @@ impl Finder {
     }
 
     /// Starts to look for nodes under a new key. Nodes know a key by its port, and do not answer it at another one; a
-    /// program that nobody dials needs neither to be the same for long. Must be called inside a runtime.
+    /// program that no node dials needs neither to be the same for long. Must be called inside a runtime.
     ///
     /// # Errors
     /// As of [`Self::serve`].
@@ -135,7 +135,7 @@ struct Driver {
     book: Arc<NodeBook>,
     boot: BootAnswers,
     started: Instant,
-    /// Whether there is anybody to ask, so that silence means a fault.
+    /// Whether there is any node to ask, so that silence means a fault.
     seeks: bool,
 }
 
