@@ -63,7 +63,7 @@ impl Outbox {
     /// Requests that send transactions again, given the responses to [`Self::receipt_requests`]. The responses to the
     /// returned requests are ignored.
     ///
-    /// That a transaction is mined is not verified: an upstream that lies only stops re-sends that it could discard
+    /// The report that a transaction is mined is not verified: an upstream that lies only stops re-sends that it could discard
     /// anyway.
     pub fn resend_requests(&mut self, responses: Vec<UpstreamResponse>) -> Vec<UpstreamRequest> {
         let mut requests = Vec::new();

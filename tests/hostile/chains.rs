@@ -31,7 +31,7 @@ fn header_liar(trick: ActorTrick, rule: &str) {
         let mut world = HostileNetwork::regtest(actors);
         assert!(world.sync(LIMIT), "{trick:?} as upstream {liar}");
         assert_eq!(world.head(), HEAD);
-        // Whoever comes second may show nothing that was not proven by the first.
+        // The second upstream may show nothing that was not proven by the first.
         let named = !world.lies(liar).is_empty() && world.is_resting(liar);
         assert!(named || liar == 1, "{trick:?}");
         assert!(world.lies(1 - liar).is_empty() && !world.is_resting(1 - liar), "{trick:?}");

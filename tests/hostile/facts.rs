@@ -274,7 +274,7 @@ fn an_absence_that_nobody_proves_is_marked() {
     assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
 }
 
-/// That there is no such block is no more than what one upstream says, while another has it.
+/// One upstream's statement that there is no such block counts for nothing while another has it.
 #[test]
 fn a_block_that_one_upstream_denies_comes_from_another() {
     let (Some(mut main), Some(mut other), Some(side)) = (recording(160), recording(160), side_block()) else {

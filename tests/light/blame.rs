@@ -83,7 +83,7 @@ fn an_upstream_without_the_old_states_that_a_caller_names_is_asked_first_still()
     assert!(demerits(&light)[0] > 0 && demerits(&light)[1] == 0, "{:?}", demerits(&light));
 }
 
-/// That another upstream proves it shows that it was no fault of the caller.
+/// A proof of another upstream shows that the caller was not at fault.
 #[test]
 fn silence_about_what_a_caller_names_is_a_fault_only_if_another_upstream_proves_it() {
     let dev = dev();

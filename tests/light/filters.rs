@@ -278,7 +278,7 @@ fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<A
             assert_eq!(sent, unsent, "{asker:?}");
         }
     }
-    // Whoever has the transaction too is shown it, and so is everybody once it is mined.
+    // A caller that has sent the transaction too is shown it, and so are all once it is mined.
     world.light.connection = askers[0].clone();
     assert_eq!(world.get("eth_getTransactionByHash", json!([hash, raw]))["hash"], hash);
     assert_eq!(world.get("eth_sendRawTransaction", json!([raw])), hash);

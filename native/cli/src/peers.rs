@@ -104,7 +104,7 @@ pub(super) async fn serve_chain(
         .await
         .map_err(|error| CommandError::failed(format!("--p2p-port: {address}: {error}")))?;
     info!("peers find this chain at {id}@{}", server.address());
-    // Whoever looks for nodes asks at the same port over UDP.
+    // Nodes that look for others ask at the same port over UDP.
     let peers = discovery::peer_network(network)?;
     let book = Arc::new(NodeBook::open(peers.id, discovery::is_private(&peers), None));
     let options = FinderOptions { bind: server.address(), boot: Vec::new(), state_servers: Vec::new() };

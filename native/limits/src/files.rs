@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.path().join("file.new/own")).unwrap(), "data");
     }
 
-    /// Whoever can write to a folder can put a device there, or a pipe.
+    /// A user who can write to a folder can put a device there, or a pipe.
     #[test]
     fn only_files_are_read_and_no_more_of_them_than_allowed() {
         let folder = tempfile::tempdir().unwrap();

@@ -52,7 +52,7 @@ async fn addresses_of_one_ipv6_network_are_counted_together() {
     assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
 }
 
-/// Whoever has an IPv6 /48 network has 65,536 addresses with one connection each.
+/// A client with an IPv6 /48 network has 65,536 addresses with one connection each.
 #[tokio::test(start_paused = true)]
 async fn the_networks_of_a_site_are_counted_together() {
     let slots = ConnectionSlots::new(6);

@@ -31,7 +31,7 @@ pub struct Proxies {
 pub enum TrustedProxy {
     /// A network.
     Network(IpNet),
-    /// Whoever connects to a Unix socket.
+    /// All clients of a Unix socket.
     Unix,
 }
 

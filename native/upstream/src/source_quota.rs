@@ -96,17 +96,17 @@ impl From<NoRoom> for UpstreamError {
 }
 
 impl SourceQuota {
-    /// That of an upstream which the user has chosen.
+    /// The quota of an upstream that the user has chosen.
     pub(crate) fn of_upstream(limits: &Limits) -> Self {
         Self::new(limits, (OF_ONE_SOURCE, 0), None, limits.upstreams())
     }
 
-    /// That of a peer whose chain is read.
+    /// The quota of a peer whose chain is read.
     pub(crate) fn of_peer(limits: &Limits) -> Self {
         Self::new(limits, (OF_ONE_SOURCE, FAIR), Some(limits.peers()), limits.upstreams())
     }
 
-    /// That of all served peers of one address, which can take this many bytes. They take no room from the sources.
+    /// The quota of all served peers of one address, which can take this many bytes. They take no room from the sources.
     pub fn of_served_address(limits: &Limits, bytes: usize) -> Self {
         Self::new(limits, (bytes, 0), None, limits.served_peers())
     }

@@ -158,7 +158,7 @@ async fn a_message_without_budget_is_not_read_and_this_is_reported() {
     drop(other);
 }
 
-/// Whoever holds room does not wait for more.
+/// A message that holds room does not wait for more.
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_later_frames_find_no_room_ends() {
     let quota = SourceQuota::alone(8 * MIB, 8 * MIB);

@@ -68,7 +68,7 @@ pub enum Packet {
         from: Endpoint,
         /// The receiver; the reference fills in the sender again.
         to: Endpoint,
-        /// That of the PING.
+        /// The id of the PING.
         message_id: MessageId,
         /// The network of the sender.
         network_id: Option<u64>,
@@ -86,7 +86,7 @@ pub enum Packet {
     Neighbors {
         /// At most [`NEIGHBORS_MAX`].
         nodes: Vec<Neighbor>,
-        /// That of the FIND_NODE.
+        /// The id of the FIND_NODE.
         message_id: MessageId,
         /// The network of the sender.
         network_id: Option<u64>,

@@ -488,7 +488,7 @@ fn a_forged_ping_does_not_keep_a_boot_host_from_being_asked() {
     assert!(answered_boot_host(|client, now_ms| drop(client.receive(address(1), &ping, now_ms))));
 }
 
-/// Whoever sees a question can answer it, but not make us look at any number of answers.
+/// An eavesdropper that sees a question can answer it, but not make us look at any number of answers.
 #[test]
 fn few_datagrams_are_looked_at_as_answers_to_one_question() {
     let mut client = machine(0);

@@ -147,7 +147,7 @@ fn every_damaged_byte_is_found() {
     assert!(read(&[&bytes[..], &[0]].concat()).is_err());
 }
 
-/// Whoever can write the file can write the checksum: the headers must still be mined.
+/// A program that can write the file can write the checksum: the headers must still be mined.
 #[test]
 fn forged_headers_are_refused() {
     let network = changing(0x1f00_ffff);

@@ -19,10 +19,10 @@ const PAGES_PART: usize = 4;
 /// A limit that leaves no room for a further filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FilterLimit {
-    /// That of all filters. No caller has more than this one.
+    /// The limit of all filters. No caller has more than this one.
     #[error("all filters together may be {MAX_FILTERS} with {} MiB; uninstall some", MAX_FILTER_BYTES >> 20)]
     All,
-    /// That of the web pages of one caller. None of them has more than this one.
+    /// The limit of the web pages of one caller. None of them has more than this one.
     #[error(
         "all web pages at one address together may have {} filters with {} MiB; uninstall some, or close other pages",
         MAX_FILTERS / PAGES_PART,

@@ -45,7 +45,7 @@ pub(super) struct ChainDelta {
 }
 
 impl ReportedBlocks {
-    /// That of a new filter. A reorganisation may go below the present head, so that it starts with earlier blocks.
+    /// The record of a new filter. A reorganisation may go below the present head, so that it starts with earlier blocks.
     pub(super) fn new(view: &dyn Chain) -> ViewResult<Self> {
         let head = newest_answerable_height(view)?;
         let mut trail = Self::default();

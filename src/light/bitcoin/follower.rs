@@ -407,7 +407,7 @@ mod tests {
             let read = BitcoinFollower::restore(REGTEST, &seen[..at], NOW).map(drop);
             assert_eq!(read, Err(StoredBitcoinError::Form(Some(2))), "{at} bytes");
         }
-        // Whoever can write the file can write the checksum.
+        // A program that can write the file can write the checksum.
         let ahead = with_thirty_blocks().chain.stored();
         let ahead = BitcoinFollower::restore(REGTEST, &[seen, &ahead].concat(), NOW).unwrap();
         assert_eq!(removed(&ahead), None, "the reorganisation was at block 31");

@@ -107,7 +107,7 @@ fn what_does_not_verify_or_is_too_old_is_fetched_anew() {
     }
 }
 
-/// Whoever writes to the store chooses heights, and may leave out the newest hours.
+/// A program that writes to the store chooses heights, and may leave out the newest hours.
 #[test]
 fn a_chain_whose_tip_an_upstream_does_not_show_is_fetched_anew() {
     let BitcoinNetwork { checkpoint, limit, .. } = BitcoinNetwork::REGTEST;

@@ -98,7 +98,7 @@ pub async fn examine(
     })
 }
 
-/// Who we are to nodes: someone new each time, because a node admits one connection of each key.
+/// Our identity to nodes: a new one each time, because a node admits one connection of each key.
 fn identity(plan: &DoctorPlan) -> Result<Arc<Identity>, IdentityError> {
     let genesis = match plan.starts.first() {
         // A chain of tests may have another block 0 than its network's.

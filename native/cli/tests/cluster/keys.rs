@@ -267,7 +267,7 @@ async fn keys_of_the_store_are_found_while_the_database_stalls_under_unknown_ids
         let name = format!("key:{}", key.id);
         wait_until("the copy", || async { store.get(&name).await.unwrap().is_some() }).await;
     }
-    // Whoever asks for keys waits for whoever changes this table.
+    // A query for keys waits for the transaction that changes this table.
     let mut client = service.database.connect().await.unwrap();
     let stall = client.transaction().await.unwrap();
     stall.batch_execute("LOCK TABLE service.keys IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -166,7 +166,7 @@ async fn a_balance_comes_from_the_state_server_that_answers_without_a_wait_for_t
     })
     .await;
     assert_eq!(balance, ask(&*node, "eth_getBalance", json!([account, "latest"])).await["result"]);
-    // Who waits for the dead server waits for eight seconds and more.
+    // A wait for the dead server takes eight seconds and more.
     assert!(started.elapsed() < Duration::from_secs(7), "{:?}", started.elapsed());
     let served = known.nodes().into_iter().find(|node| node.node.id == answers.id).unwrap();
     assert!(served.is_state_server() && served.snap == Some(true));

@@ -150,7 +150,7 @@ async fn a_foreign_page_does_not_see_the_upstreams_the_accounts_or_the_pool() {
     }
     let accounts = call(1, "eth_accounts", json!([]));
     assert_eq!(ask(&server, page, &accounts).await.1["error"]["code"], 4100);
-    // Whoever lets every page use the keys lets it see the accounts.
+    // An operator that lets every page use the keys lets it see the accounts.
     assert!(ask(&all, page, &accounts).await.1["result"].is_array());
     for method in ["net_peerCount", "txpool_status", "eth_blockNumber", "rootlight_syncStatus"] {
         let (_, answer) = ask(&server, page, &call(1, method, json!([]))).await;

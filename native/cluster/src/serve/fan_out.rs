@@ -264,7 +264,7 @@ impl FanOut {
         let taken = tokio::task::spawn_blocking(move || blocks.take_headers(&text)).await;
         match taken {
             Ok(Ok(complete)) => {
-                // Whoever writes to the store can repeat headers that were told before.
+                // A program that writes to the store can repeat headers that were announced before.
                 if newest() != before {
                     self.new_blocks.note_relayed();
                 }

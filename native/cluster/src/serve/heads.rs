@@ -220,7 +220,7 @@ impl Agreement {
         if counted {
             warn!("showing the newest block of this front end: {error}");
         }
-        // Whoever waits for another head is woken by this, also [`Self::run`].
+        // This wakes all that wait for another head, also [`Self::run`].
         self.set(entry);
     }
 

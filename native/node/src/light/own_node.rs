@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever reaches the node through this client gets none of the methods that the node trusts its own machine with.
+    /// A caller that reaches the node through this client gets none of the methods that the node trusts its own machine with.
     #[test]
     fn only_methods_that_read_the_chain_go_to_the_node() {
         for executes in [false, true] {

@@ -499,7 +499,7 @@ impl Service for LightService {
 
     fn health(&self) -> Health {
         // Evaluated as for a request that arrives now.
-        // Whoever reaches the port may probe, so that upstreams are told by number.
+        // Every client that reaches the port may probe, so that upstreams are told by number.
         let pinned = self.shared.client.pin(self.shared.now()).numbered();
         let block_number = pinned.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pinned).err();

@@ -53,7 +53,7 @@ pub fn start(registry: Arc<Registry>) -> Result<KeyTasks, KeyError> {
     #[cfg(unix)]
     {
         let path = unix::socket_of(registry.path());
-        // Whoever has the database open replaces the socket that an earlier process left behind.
+        // The process that has the database open replaces the socket that an earlier process left behind.
         let bound = unix_socket::bind(&path, 0o600);
         let (listener, file) = bound.map_err(|source| KeyError::File { path, source })?;
         running.tasks.push(tokio::spawn(unix::serve(listener, registry.clone())));

@@ -1,7 +1,7 @@
 //! The admin page of a front end: keys, usage, top methods and the health of what the service consists of, on a loopback
 //! port of its own.
 //!
-//! Whoever has the token may do what `rootlight keys` does. A request is answered if it comes to a name of this machine
+//! A client with the token may do what `rootlight keys` does. A request is answered if it comes to a name of this machine
 //! (`Host`), from the page itself (`Origin`), with the token in its `Authorization` header; wrong tokens are limited.
 //! The page's own files are the same for everybody and need no token.
 

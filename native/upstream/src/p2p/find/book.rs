@@ -117,7 +117,7 @@ impl NodeBook {
         let now = unix_time();
         let mut pages = self.pages();
         match pages.nodes.get_mut(&node.id) {
-            // Who moves does not get rid of what he was caught with.
+            // A node that moves keeps its record of lies.
             Some(known) => {
                 (known.node, known.seen) = (node, now);
                 // It was away, or this machine was; what failed before may work now.
