@@ -21,7 +21,7 @@ pub struct Policy<'a> {
     pub max_log_blocks: u64,
     /// Most blocks that one request for traces may cover.
     pub max_traced_blocks: u64,
-    /// Whether messages are only tried: what cannot be interrupted within a fraction of a millisecond counts as
+    /// Whether messages are only tried: a run that cannot be interrupted within a fraction of a millisecond counts as
     /// interrupted.
     pub is_attempt: bool,
     /// Tells whether the present run has used up its time.

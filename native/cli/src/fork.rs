@@ -78,10 +78,10 @@ async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
     let none = || CommandError::Usage("--fork: give a URL, or the network that the peers are of".into());
     let url = urls.first().ok_or_else(none)?;
     let upstream = upstream::open(url).map_err(CommandError::from)?;
-    let told = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
+    let response = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
     let failed = |reason: String| CommandError::failed(format!("--fork: {}: {reason}", upstream.name()));
-    let told = told.ok_or_else(|| failed("no response".to_owned()))?;
-    let text = told.map_err(|error| failed(error.to_string()))?;
+    let response = response.ok_or_else(|| failed("no response".to_owned()))?;
+    let text = response.map_err(|error| failed(error.to_string()))?;
     let id = text
         .get()
         .trim_matches('"')

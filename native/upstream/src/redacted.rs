@@ -1,4 +1,4 @@
-//! Upstreams whose words are for the operator only: neither other callers nor pages of other origins learn them.
+//! Upstreams whose error texts are for the operator only: neither other callers nor pages of other origins read them.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use super::{ReservedResults, SharedUpstream, Upstream, UpstreamResult, asker};
 /// The text that callers read in place of an upstream's error, which may name machines and accounts of the operator.
 const INSTEAD: &str = "the server's log has the reason";
 
-/// An upstream whose words go to the log. Only the refusal of a transaction reaches its sender.
+/// An upstream whose error texts go to the log. Only the refusal of a transaction reaches its sender.
 struct RedactedUpstream {
     upstream: SharedUpstream,
     /// Whether all callers and probes are others than the operator.
     is_public: bool,
 }
 
-/// Wraps an upstream so that pages of other origins do not read the upstream's words. In a service `for_others`, no caller and
-/// no probe reads the words.
+/// Wraps an upstream so that pages of other origins do not read its error texts. In a service `for_others`, no caller and no
+/// probe reads them.
 pub fn redacted(upstream: SharedUpstream, for_others: bool) -> SharedUpstream {
     Arc::new(RedactedUpstream { upstream, is_public: for_others })
 }
 
 impl RedactedUpstream {
-    /// Whether the present caller may read the upstream's words.
+    /// Whether the present caller may read the upstream's error texts.
     fn may_read_errors(&self) -> bool {
         !self.is_public && asker().is_none_or(|asker| asker.page == 0)
     }
 
-    /// Conceals the words of all errors but those of `refusals`: the refusal of a transaction is its answer.
+    /// Conceals the texts of all errors but those of `refusals`: the refusal of a transaction is its answer.
     fn redact_results(&self, results: &mut [UpstreamResult], refusals: &[bool]) {
         for (result, is_refusal) in results.iter_mut().zip(refusals) {
             let Err(error) = result else { continue };
             if *is_refusal {
                 continue;
             }
-            let told = error.to_string();
-            if let Some(words) = error.foreign_text() {
-                INSTEAD.clone_into(words);
-                info!(upstream = self.upstream.name(), error = %told, "a request to an upstream failed");
+            let full = error.to_string();
+            if let Some(text) = error.foreign_text() {
+                INSTEAD.clone_into(text);
+                info!(upstream = self.upstream.name(), error = %full, "a request to an upstream failed");
             }
         }
     }
@@ -77,7 +77,7 @@ mod tests {
 
     const WORDS: &str = "upstream connect error: db-7.corp.internal:5432, project 0123456789abcdef";
 
-    /// An upstream that fails in every way that has words.
+    /// An upstream that fails in every way that has a text of its own.
     struct FailingUpstream;
 
     impl Upstream for FailingUpstream {

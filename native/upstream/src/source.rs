@@ -17,16 +17,16 @@ pub struct CurrentSource {
     pub number: u64,
     /// Its name, as of [`Upstream::name`].
     pub name: String,
-    /// Whether no source fills the place at present: requests fail until one is found.
+    /// Whether there is no source at present: requests fail until one is found.
     pub vacant: bool,
 }
 
-/// Why a source should give its place to another one.
+/// Why a source should be replaced by another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dismissal {
-    /// It said what no honest source says. The text is the evidence.
+    /// It sent data that no honest source sends. The text is the evidence.
     Lied(String),
-    /// It is of no use, for this reason; it may be honest.
+    /// It is useless for this reason; it may be honest.
     Useless(String),
 }
 
@@ -64,17 +64,16 @@ pub trait Upstream: Send + Sync + 'static {
         self.inner()?.address()
     }
 
-    /// Returns who answers now, for an upstream whose place one source takes after another; `None` if it is always the
-    /// same.
+    /// Returns the source that answers now, for an upstream with one source after another; `None` if it is always the same.
     fn current_source(&self) -> Option<CurrentSource> {
         self.inner()?.current_source()
     }
 
-    /// Tells that the source of this turn should give its place to another one, and why. Nothing happens if it has done so
-    /// already, or if there is always the same source.
-    fn dismiss(&self, turn: u64, reason: Dismissal) {
+    /// Tells that the source with this number ([`CurrentSource::number`]) should be replaced, and why. Nothing happens if it
+    /// was replaced already, or if there is always the same source.
+    fn dismiss(&self, number: u64, reason: Dismissal) {
         if let Some(inner) = self.inner() {
-            inner.dismiss(turn, reason);
+            inner.dismiss(number, reason);
         }
     }
 

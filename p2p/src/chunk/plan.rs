@@ -7,10 +7,10 @@ use rootlight::trie::Bits;
 use super::limits::SPAN;
 use super::walk::OffsetRange;
 
-/// Bits of the key by which a place is guessed in a range.
+/// Bits of the key from which its offset in a range is guessed.
 const GUESS_BITS: usize = 32;
 
-/// Distance from a guessed place to the borders of the window in which it should be, if several keys share one.
+/// Distance from a guessed offset to the borders of the window that should contain it, if several keys share one.
 const MARGIN: u64 = SPAN / 4;
 
 /// Offsets of which a chunk should cover as many as it can.
@@ -34,7 +34,7 @@ impl Wish {
         Self { core: OffsetRange { low, high }, range }
     }
 
-    /// The key is in this range, at the place that its next bits give if keys are spread evenly.
+    /// The key is in this range, at the offset that its next bits give if keys are spread evenly.
     pub(super) fn interpolated(key: Bits<'_>, range: OffsetRange) -> Self {
         let fraction =
             (0..GUESS_BITS).fold(0u64, |sum, at| (sum << 1) | u64::from(key.get(at) == Some(true)));
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A place in a range of at most 20 MB.
+    /// An offset in a range of at most 20 MB.
     fn wish() -> impl Strategy<Value = Wish> {
         (0u64..20_000_000, 0u64..2_000_000, 0u64..2_000_000).prop_map(|(low, len, offset)| {
             let high = low + len;

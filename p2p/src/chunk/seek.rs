@@ -1,4 +1,4 @@
-//! Searches keys of one state by requesting chunks around the places where they should be.
+//! Searches keys of one state by requesting chunks around their probable offsets.
 
 use alloc::vec::Vec;
 
@@ -87,7 +87,7 @@ impl Seek {
         Ok(Self { root, size: trie_size, earlier: None, keys, in_flight: Vec::new() })
     }
 
-    /// Guesses the places of keys from those in an earlier state, of which the store holds nodes.
+    /// Guesses the offsets of keys from those in an earlier state, of which the store holds nodes.
     #[must_use]
     pub fn near(self, earlier_root: B256) -> Self {
         Self { earlier: Some(earlier_root), ..self }
@@ -139,7 +139,7 @@ impl Seek {
         }
     }
 
-    /// Whether nothing but unproven numbers, the size of the trie or the places of keys in an earlier state, leads to the
+    /// Whether nothing but unproven numbers, the size of the trie or the offsets of keys in an earlier state, leads to the
     /// offsets that are requested.
     pub fn is_guess(&self) -> bool {
         (self.size.is_some() || self.earlier.is_some()) && self.keys.iter().all(|key| key.at.is_none())
@@ -182,7 +182,7 @@ impl SoughtKey {
             return self.settle(KeyAnswer::Unreachable);
         }
         self.at = at;
-        // Later guesses are better than the place in another state.
+        // Later guesses are better than the offset in another state.
         if let Some((point, known)) =
             earlier.filter(|_| self.probes == 0).and_then(|at| self.earlier_offset(store, at))
         {
@@ -194,7 +194,7 @@ impl SoughtKey {
         Some(Wish::interpolated(Bits::of_key(&self.bytes).skip(bits), range))
     }
 
-    /// The place of the key in another state, and that state's offsets.
+    /// The offset of the key in another state, and that state's range of offsets.
     fn earlier_offset(&self, store: &dyn NodeSource, root: WalkPosition) -> Option<(u64, OffsetRange)> {
         let (reached, own) = follow(store, &self.bytes, root).ok()?;
         let OffsetRange { low, high } = match reached {

@@ -210,7 +210,7 @@ impl<'a> ChainReader<'a> {
             "start": kind, "headers": verified, "bytes": bytes, "waited": waits, "sync": status, "upstreams": upstreams,
         });
         DoctorStep::new(StepSubject::Headers, self.source, started, outcome, seen).detailed(details).advised(
-            "nobody gave headers that link to the start and have their work: give it more time with --for, name other nodes \
+            "no node gave headers that link to the start and have their work: give it more time with --for, name other nodes \
              with --peer or --upstream, and look at --checkpoint if you gave one",
         )
     }

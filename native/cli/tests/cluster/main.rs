@@ -3,7 +3,6 @@
 
 mod admin;
 mod admin_program;
-// What front ends decide, for the model of them.
 mod agreement;
 mod commands;
 #[path = "../common/mod.rs"]
@@ -12,10 +11,11 @@ mod fan_out;
 mod filters;
 mod foreign;
 mod front_ends;
+// The decisions of front ends, for the model of them in `agreement`.
 #[allow(dead_code)]
 #[path = "../../../cluster/src/serve/head_agreement.rs"]
 mod head_agreement;
-// The model of the script that counts.
+// Also for the model in `agreement`.
 #[allow(dead_code)]
 mod heads;
 mod kept;

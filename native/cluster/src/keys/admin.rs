@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::connection::LazyConnection;
 use super::error::ClusterKeyError;
-use super::rows::{self, Versioned, to_bigint};
+use super::rows::{self, VersionedKey, to_bigint};
 use super::{key_copies, schema};
 use crate::Seal;
 use crate::store::HotStore;
@@ -143,12 +143,12 @@ impl ClusterKeys {
         });
         let (record, usage, revision, new_rate) = changed.await?;
         if let Some(revision) = revision {
-            self.announce(&Versioned { record: record.clone(), revision }, new_rate).await;
+            self.announce(&VersionedKey { record: record.clone(), revision }, new_rate).await;
         }
         Ok(KeySummary::new(&record, usage))
     }
 
-    async fn announce(&self, changed: &Versioned, new_rate: bool) {
+    async fn announce(&self, changed: &VersionedKey, new_rate: bool) {
         let told = match &self.store {
             None => return,
             Some(store) => key_copies::announce(store, &self.seal, changed, new_rate).await,

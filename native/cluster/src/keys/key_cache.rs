@@ -8,7 +8,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rootlight_server::keys::KeyRecord;
 
-use super::rows::Versioned;
+use super::rows::VersionedKey;
 
 /// Most ids that are remembered not to exist.
 const UNKNOWN_IDS: usize = 100_000;
@@ -144,8 +144,8 @@ impl KeyCache {
 
     /// Remembers a key that was asked for at a moment, unless some key has changed since. Returns what is known then: a
     /// newer record stays.
-    pub(super) fn put(&self, found: Versioned, asked: Mark) -> Arc<KeyRecord> {
-        let Versioned { record, revision } = found;
+    pub(super) fn put(&self, found: VersionedKey, asked: Mark) -> Arc<KeyRecord> {
+        let VersionedKey { record, revision } = found;
         if asked != self.mark() {
             return Arc::new(record);
         }
@@ -164,7 +164,7 @@ impl KeyCache {
 
     /// Remembers a key as the database has it, as [`Self::put`]. Returns whether what was remembered claimed to be newer,
     /// which only a store that is wrong can bring about; `None` if some key has changed since, so that it must be read again.
-    pub(super) fn correct(&self, found: &Versioned, asked: Mark) -> Option<bool> {
+    pub(super) fn correct(&self, found: &VersionedKey, asked: Mark) -> Option<bool> {
         let id = &found.record.id;
         self.seen(found.revision);
         if asked != self.mark() {
@@ -179,7 +179,7 @@ impl KeyCache {
     }
 
     /// Replaces a key that is remembered by a newer record.
-    pub(super) fn renew(&self, changed: &Versioned) {
+    pub(super) fn renew(&self, changed: &VersionedKey) {
         let id = &changed.record.id;
         self.seen(changed.revision);
         self.changes.fetch_add(1, Ordering::AcqRel);
@@ -201,10 +201,10 @@ mod tests {
 
     use super::*;
 
-    fn key(id: &str, revision: i64, name: &str) -> Versioned {
+    fn key(id: &str, revision: i64, name: &str) -> VersionedKey {
         let (id, name, rules) = (id.to_owned(), name.to_owned(), KeyRules::default());
         let record = KeyRecord { id, number: 1, name, hash: B256::ZERO, created: 0, revoked: None, rules };
-        Versioned { record, revision }
+        VersionedKey { record, revision }
     }
 
     fn name(cache: &KeyCache, id: &str) -> Option<String> {

@@ -11,7 +11,7 @@ use futures::future::join;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::keys::KeyRecord;
 
-use super::rows::Versioned;
+use super::rows::VersionedKey;
 use crate::Seal;
 use crate::store::{HotStore, HotStoreError, Script};
 
@@ -60,7 +60,7 @@ pub(super) fn counters(id: &str) -> String {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyCopy {
-    pub(super) key: Versioned,
+    pub(super) key: VersionedKey,
     /// The revision of all keys at which the copy was right.
     pub(super) right_at: i64,
 }
@@ -84,7 +84,7 @@ fn parse(seal: &Seal, name: &str, bytes: &[u8]) -> Option<KeyCopy> {
     let (put_at, record) = number(rest)?;
     let is_kept = unix_time().abs_diff(u64::try_from(put_at).ok()?) <= LIFETIME.as_secs();
     let record: KeyRecord = serde_json::from_slice(record).ok()?;
-    let key = Versioned { record, revision };
+    let key = VersionedKey { record, revision };
     (sealed_revision == revision && is_kept).then_some(KeyCopy { key, right_at })
 }
 
@@ -99,7 +99,7 @@ fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
 pub(super) async fn put(
     store: &HotStore,
     seal: &Seal,
-    found: &Versioned,
+    found: &VersionedKey,
     right_at: i64,
 ) -> Result<(), HotStoreError> {
     let record =
@@ -132,7 +132,7 @@ pub(super) async fn raise(store: &HotStore, revision: i64) -> Result<(), HotStor
 pub(super) async fn announce(
     store: &HotStore,
     seal: &Seal,
-    changed: &Versioned,
+    changed: &VersionedKey,
     new_rate: bool,
 ) -> Result<(), HotStoreError> {
     let id = &changed.record.id;

@@ -23,7 +23,7 @@ use super::connection::LazyConnection;
 use super::key_cache::{CachedLookup, KeyCache, Mark};
 use super::key_copies::{self, KeyCopy};
 use super::metrics::{Level, ServiceMetrics};
-use super::rows::{self, Versioned};
+use super::rows::{self, VersionedKey};
 use crate::Seal;
 use crate::store::HotStore;
 
@@ -228,7 +228,7 @@ impl Lookups {
     /// Answers without the database: by what the store has, if it has the key.
     fn answer_without_database(&self, id: &str, copied: Option<KeyCopy>, level: Level) {
         let found = match copied {
-            Some(KeyCopy { key: Versioned { mut record, .. }, .. }) => {
+            Some(KeyCopy { key: VersionedKey { mut record, .. }, .. }) => {
                 self.metrics.lookup(Level::Store);
                 // The database does not answer, so the key may have lost these rights.
                 record.rules.operator = false;
@@ -285,7 +285,7 @@ impl Lookups {
         self.put_all(&found, right_at).await;
     }
 
-    async fn put_all(&self, found: &[Versioned], right_at: i64) {
+    async fn put_all(&self, found: &[VersionedKey], right_at: i64) {
         // The store is a copy: what it misses is asked for again.
         let _ =
             join_all(found.iter().map(|key| key_copies::put(&self.store, &self.seal, key, right_at))).await;
@@ -318,7 +318,7 @@ impl Lookups {
     }
 
     /// Corrects what is remembered; returns the ids for which the store is wrong.
-    fn compared(&self, ids: &[String], found: &[Versioned], asked: Mark) -> Vec<String> {
+    fn compared(&self, ids: &[String], found: &[VersionedKey], asked: Mark) -> Vec<String> {
         let mut absent: HashSet<&String> = ids.iter().collect();
         let (mut wrong, mut again) = (Vec::new(), Vec::new());
         for key in found {

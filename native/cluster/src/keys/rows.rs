@@ -15,7 +15,7 @@ const COLUMNS: &str = "k.id, k.number, k.name, k.hash, k.created, k.revoked, k.r
 
 /// A key with the revision of its last change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Versioned {
+pub(super) struct VersionedKey {
     pub(super) record: KeyRecord,
     pub(super) revision: i64,
 }
@@ -30,7 +30,7 @@ pub(super) fn count(number: i64) -> u64 {
 }
 
 /// Reads a row with [`COLUMNS`].
-fn record(row: &Row) -> Result<Versioned, ClusterKeyError> {
+fn record(row: &Row) -> Result<VersionedKey, ClusterKeyError> {
     let id: String = row.try_get(0)?;
     let damaged = |what| ClusterKeyError::Damaged { what, id: id.clone() };
     let number = u32::try_from(row.try_get::<_, i32>(1)?).map_err(|_| damaged("the number"))?;
@@ -39,26 +39,26 @@ fn record(row: &Row) -> Result<Versioned, ClusterKeyError> {
     let created = count(row.try_get(4)?);
     let revoked = row.try_get::<_, Option<i64>>(5)?.map(count);
     let (name, revision) = (row.try_get(2)?, row.try_get(7)?);
-    Ok(Versioned { record: KeyRecord { id, number, name, hash, created, revoked, rules }, revision })
+    Ok(VersionedKey { record: KeyRecord { id, number, name, hash, created, revoked, rules }, revision })
 }
 
 /// Reads rows. One that is damaged is left out, so that it makes no other key unknown.
-fn sound(rows: &[Row]) -> Vec<Versioned> {
+fn readable(rows: &[Row]) -> Vec<VersionedKey> {
     let read = |row| record(row).inspect_err(|error| warn!("a key is left out: {error}"));
     rows.iter().filter_map(|row| read(row).ok()).collect()
 }
 
 /// The keys with these ids; unknown and damaged ones are left out.
-pub(super) async fn find(client: &Client, ids: &[String]) -> Result<Vec<Versioned>, ClusterKeyError> {
+pub(super) async fn find(client: &Client, ids: &[String]) -> Result<Vec<VersionedKey>, ClusterKeyError> {
     let query = format!("SELECT {COLUMNS} FROM service.keys k WHERE k.id = ANY($1)");
-    Ok(sound(&client.query_typed(&query, &[(&ids, Type::TEXT_ARRAY)]).await?))
+    Ok(readable(&client.query_typed(&query, &[(&ids, Type::TEXT_ARRAY)]).await?))
 }
 
 /// The key with this id, locked until the end of the transaction.
 pub(super) async fn lock(
     transaction: &tokio_postgres::Transaction<'_>,
     id: &str,
-) -> Result<Option<Versioned>, ClusterKeyError> {
+) -> Result<Option<VersionedKey>, ClusterKeyError> {
     let query = format!("SELECT {COLUMNS} FROM service.keys k WHERE k.id = $1 FOR UPDATE");
     let rows = transaction.query_typed(&query, &[(&id, Type::TEXT)]).await?;
     rows.first().map(record).transpose()
@@ -70,7 +70,7 @@ pub(super) async fn revision(client: &Client) -> Result<i64, ClusterKeyError> {
 
 pub(super) struct Changed {
     /// Those that can be read, in order.
-    pub(super) keys: Vec<Versioned>,
+    pub(super) keys: Vec<VersionedKey>,
     pub(super) ids: Vec<String>,
     /// The revision of the last one.
     pub(super) last: Option<i64>,
@@ -83,7 +83,7 @@ pub(super) async fn changes(client: &Client, after: i64, most: i64) -> Result<Ch
     let rows = client.query_typed(&query, &[(&after, Type::INT8), (&most, Type::INT8)]).await?;
     let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
     let last = rows.last().map(|row| row.try_get(7)).transpose()?;
-    Ok(Changed { keys: sound(&rows), ids, last })
+    Ok(Changed { keys: readable(&rows), ids, last })
 }
 
 /// Keys with a number above `after`, with what they were used for, in order.
@@ -93,21 +93,21 @@ pub(super) async fn page(
     most: i64,
     today: u64,
 ) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
-    let chosen = "WHERE k.number > $1 ORDER BY k.number LIMIT $2";
-    select(client, chosen, "k.number", &[(&after, Type::INT4), (&most, Type::INT8)], today).await
+    let condition = "WHERE k.number > $1 ORDER BY k.number LIMIT $2";
+    select(client, condition, "k.number", &[(&after, Type::INT4), (&most, Type::INT8)], today).await
 }
 
 /// Keys with what they were used for: those that a condition on `k` with an order and a limit chooses, in that order.
 pub(super) async fn select(
     client: &Client,
-    chosen: &str,
+    condition: &str,
     order: &str,
     values: &[(&(dyn ToSql + Sync), Type)],
     today: u64,
 ) -> Result<Vec<(KeyRecord, KeyUsage)>, ClusterKeyError> {
-    let query = format!("{} ORDER BY {order}", with_usage(chosen, today));
+    let query = format!("{} ORDER BY {order}", with_usage(condition, today));
     let rows = client.query_typed(&query, values).await?;
-    rows.iter().map(|row| used(row, today)).collect()
+    rows.iter().map(|row| read_used(row, today)).collect()
 }
 
 /// One key with what it was used for.
@@ -118,7 +118,7 @@ pub(super) async fn one(
 ) -> Result<Option<(KeyRecord, KeyUsage)>, ClusterKeyError> {
     let query = with_usage("WHERE k.id = $1", today);
     let rows = client.query_typed(&query, &[(&id, Type::TEXT)]).await?;
-    rows.first().map(|row| used(row, today)).transpose()
+    rows.first().map(|row| read_used(row, today)).transpose()
 }
 
 /// A day as the database holds it.
@@ -127,18 +127,18 @@ pub(super) fn day(day: u64) -> i32 {
 }
 
 /// Keys are chosen first: joined with all usage, a page in the middle of a million keys would read half of it.
-fn with_usage(chosen: &str, today: u64) -> String {
+fn with_usage(condition: &str, today: u64) -> String {
     let today = day(today);
     format!(
         "SELECT {COLUMNS}, coalesce(u.requests, 0), coalesce(u.weight, 0), coalesce(u.refused, 0), \
          coalesce(d.requests, 0), \
          (SELECT json_object_agg(c.class, c.requests)::text FROM service.usage_classes c WHERE c.number = k.number) \
-         FROM (SELECT * FROM service.keys k {chosen}) k LEFT JOIN service.usage u ON u.number = k.number \
+         FROM (SELECT * FROM service.keys k {condition}) k LEFT JOIN service.usage u ON u.number = k.number \
          LEFT JOIN service.usage_days d ON d.number = k.number AND d.day = {today}"
     )
 }
 
-fn used(row: &Row, today: u64) -> Result<(KeyRecord, KeyUsage), ClusterKeyError> {
+fn read_used(row: &Row, today: u64) -> Result<(KeyRecord, KeyUsage), ClusterKeyError> {
     let record = record(row)?.record;
     let damaged = |_| ClusterKeyError::Damaged { what: "the usage", id: record.id.clone() };
     let classes: Option<&str> = row.try_get(12)?;

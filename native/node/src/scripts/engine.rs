@@ -333,7 +333,8 @@ impl ScriptRun for JsRun {
     fn enter(&mut self, frame: &ScriptFrame<'_>) -> Result<(), ScriptError> {
         let to = frame.to.unwrap_or_default();
         let value = frame.value.map(|value| value.to_be_bytes::<32>());
-        let message = Frame::new(Tag::Enter).text(frame.kind).bytes(frame.from.as_slice()).bytes(to.as_slice());
+        let message =
+            Frame::new(Tag::Enter).text(frame.kind).bytes(frame.from.as_slice()).bytes(to.as_slice());
         let message =
             message.bytes(frame.input).number(frame.gas).optional(value.as_ref().map(|value| &value[..]));
         self.ask(&message, Sight::default()).map(drop)

@@ -31,15 +31,15 @@ impl SidecarState {
         &*self.store
     }
 
-    /// Makes readable what the node has written, on a thread that may read files.
+    /// Makes new data of the node readable, on a thread that may read files.
     pub(super) async fn catch_up(self: &Arc<Self>) {
-        let parts = self.clone();
-        if tokio::task::spawn_blocking(move || parts.read_new_states()).await.is_err() {
+        let state = self.clone();
+        if tokio::task::spawn_blocking(move || state.read_new_states()).await.is_err() {
             warn!("reading the node's store was interrupted");
         }
     }
 
-    /// Reads what the node has written. A failure is logged once.
+    /// Reads new data of the node. A failure is logged once.
     fn read_new_states(&self) {
         let failed = self.store.catch_up();
         if let (Err(error), false) = (&failed, self.behind.load(Ordering::Relaxed)) {
