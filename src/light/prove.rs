@@ -291,8 +291,9 @@ pub fn uncles(
     let uncles = uncle_headers(fetch, network)?;
     let count = uncles.len();
     VerifiedUncles::check(header, uncles).map_err(|error| {
-        let told = |response: &UpstreamResponse| matches!(response, Ok(_) | Err(RequestFailure::NotRecorded));
-        let whole = fetch.responses().all(told) && count < MAX_UNCLES;
+        let has_response =
+            |response: &UpstreamResponse| matches!(response, Ok(_) | Err(RequestFailure::NotRecorded));
+        let whole = fetch.responses().all(has_response) && count < MAX_UNCLES;
         match fetch.attempt() == ALL_PLACES && whole {
             true => refuted(error),
             false => Cause::Hidden(error.to_string()),

@@ -57,13 +57,16 @@ mod tests {
     fn only_the_hash_of_the_transaction_or_that_it_is_known_says_that_it_is_taken() {
         let sent = UpstreamRequest::new(SEND, r#"["0x1234"]"#.into());
         let hash = keccak256([0x12, 0x34]);
-        let told = |text: alloc::string::String| Ok(RawValue::from_string(text).unwrap());
+        let response = |text: alloc::string::String| Ok(RawValue::from_string(text).unwrap());
         let error = |text: &str| Err(RequestFailure::Rpc { code: -32010, message: text.into() });
-        assert!(sent.sends() && sent.is_taken(&told(format!("\"{hash}\""))));
+        assert!(sent.sends() && sent.is_taken(&response(format!("\"{hash}\""))));
         assert!(sent.is_taken(&error("Already known")));
-        assert!(!sent.is_taken(&told(format!("\"{}\"", B256::ZERO))) && !sent.is_taken(&told("null".into())));
+        assert!(
+            !sent.is_taken(&response(format!("\"{}\"", B256::ZERO)))
+                && !sent.is_taken(&response("null".into()))
+        );
         assert!(!sent.is_taken(&error("nonce too low")));
         let other = UpstreamRequest::new("eth_getCode", r#"["0x1234"]"#.into());
-        assert!(!other.sends() && !other.is_taken(&told(format!("\"{hash}\""))));
+        assert!(!other.sends() && !other.is_taken(&response(format!("\"{hash}\""))));
     }
 }

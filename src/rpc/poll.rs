@@ -414,19 +414,19 @@ mod tests {
         let (call, mut seen) = (UpstreamRequest::new("eth_sendRawTransaction", "[]".into()), Vec::new());
         let rpc = |text: &str| Err(RequestFailure::Rpc { code: -32010, message: text.into() });
         let silent = |text: &str| Err(RequestFailure::Transport(text.into()));
-        let mut told = |answers: &[UpstreamResponse]| {
+        let mut message = |answers: &[UpstreamResponse]| {
             let asked: Vec<RoutedRequest> = requests(&call, 0..answers.len());
             let answered: Vec<(&RoutedRequest, UpstreamResponse)> =
                 asked.iter().zip(answers.iter().cloned()).collect();
             sent(B256::ZERO, &answered, &pin(&[]), &mut seen).unwrap_err().to_string()
         };
-        let first = told(&[rpc("nonce too low")]);
+        let first = message(&[rpc("nonce too low")]);
         assert!(first.contains("nonce too low"), "{first}");
         for others in [[silent("a"), rpc("nonce too low")], [rpc("nonce too low"), silent("a")]] {
-            assert_eq!(told(&others), first);
+            assert_eq!(message(&others), first);
         }
-        assert_eq!(told(&[rpc("nonce too low"), rpc("too cheap")]), first);
-        assert!(told(&[silent("first"), silent("second")]).contains("upstream 1: no response: first"));
+        assert_eq!(message(&[rpc("nonce too low"), rpc("too cheap")]), first);
+        assert!(message(&[silent("first"), silent("second")]).contains("upstream 1: no response: first"));
     }
 
     #[test]

@@ -263,8 +263,8 @@ mod tests {
             let typed = arguments(typed);
             let error = applied(file).unwrap().try_get_matches_from(&typed).unwrap_err();
             assert!(error.to_string().contains("sesame"), "{file}");
-            let told = without_values(error, &typed).to_string();
-            assert!(!told.contains("sesame") && told.contains("--"), "{told}");
+            let message = without_values(error, &typed).to_string();
+            assert!(!message.contains("sesame") && message.contains("--"), "{message}");
         }
         for typed in [&["rootlight", "--unix-mode", "sesame"][..], &["rootlight", "--unix-mode=sesame"]] {
             let typed = arguments(typed);

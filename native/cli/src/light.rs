@@ -139,8 +139,8 @@ fn serve(
         let mut stop = StopSignal::listen();
         let sought = async {
             if args.sources.starts_at_shown_block() {
-                let told = |error: &FirstBlockError| warn!("{error}; asking again until one does");
-                let block = awaited_first_block(&network, &upstreams, RETRY, told).await;
+                let report = |error: &FirstBlockError| warn!("{error}; asking again until one does");
+                let block = awaited_first_block(&network, &upstreams, RETRY, report).await;
                 start = LightStart::At(block.map_err(CommandError::failed)?);
             }
             upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);

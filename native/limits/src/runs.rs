@@ -362,13 +362,13 @@ mod tests {
         let first = caller([9; 4], 0);
         runs.state().until.extend(asked.iter().chain([&first]).map(|caller| (*caller, until)));
         let taken = runs.enter(first, Size::Single).await;
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let finished = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for caller in asked {
-            let (runs, told, caller) = (runs.clone(), told.clone(), *caller);
+            let (runs, finished, caller) = (runs.clone(), finished.clone(), *caller);
             tasks.push(tokio::spawn(async move {
                 let place = runs.enter(caller, Size::Single).await;
-                told.lock().unwrap().push(caller.connection);
+                finished.lock().unwrap().push(caller.connection);
                 tokio::task::yield_now().await;
                 drop(place);
             }));
@@ -378,24 +378,24 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        let told = told.lock().unwrap().clone();
+        let finished = finished.lock().unwrap().clone();
         assert_eq!(runs.state().busy.taken, 0);
-        told
+        finished
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_take_turns() {
         let (greedy, other) = (caller([127, 0, 0, 1], 1), caller([127, 0, 0, 1], 2));
-        let told = order(&[greedy, greedy, greedy, greedy, other]).await;
-        assert!(told.iter().position(|connection| *connection == 2).unwrap() <= 1, "{told:?}");
+        let finished = order(&[greedy, greedy, greedy, greedy, other]).await;
+        assert!(finished.iter().position(|connection| *connection == 2).unwrap() <= 1, "{finished:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn addresses_take_turns_however_many_connections_they_have() {
         let many = (1..=6).map(|connection| caller([10, 0, 0, 1], connection));
         let asked: Vec<CallerId> = many.chain([caller([10, 0, 0, 2], 99)]).collect();
-        let told = order(&asked).await;
-        assert!(told.iter().position(|connection| *connection == 99).unwrap() <= 1, "{told:?}");
+        let finished = order(&asked).await;
+        assert!(finished.iter().position(|connection| *connection == 99).unwrap() <= 1, "{finished:?}");
     }
 
     /// All pages in a browser, and all programs of this machine, have one address.
@@ -403,16 +403,17 @@ mod tests {
     async fn programs_take_turns_with_all_pages_of_their_address_and_pages_with_each_other() {
         let page = |page, connection| CallerId { page, ..caller([127, 0, 0, 1], connection) };
         let greedy = || (1..=6).map(|connection| page(7, connection));
-        let at = |told: &[u64], wanted| told.iter().position(|connection| *connection == wanted).unwrap();
+        let at =
+            |finished: &[u64], wanted| finished.iter().position(|connection| *connection == wanted).unwrap();
         let asked: Vec<CallerId> = greedy().chain([page(0, 99)]).collect();
-        let told = order(&asked).await;
-        assert!(at(&told, 99) <= 1, "{told:?}");
+        let finished = order(&asked).await;
+        assert!(at(&finished, 99) <= 1, "{finished:?}");
         let asked: Vec<CallerId> = greedy().chain([page(5, 98), page(9, 99)]).collect();
-        let told = order(&asked).await;
-        assert!(at(&told, 98) <= 2 && at(&told, 99) <= 2, "{told:?}");
+        let finished = order(&asked).await;
+        assert!(at(&finished, 98) <= 2 && at(&finished, 99) <= 2, "{finished:?}");
         let many = (1..=6).map(|number| page(number.into(), number)).chain([page(0, 98), page(0, 99)]);
-        let told = order(&many.collect::<Vec<_>>()).await;
-        assert!(at(&told, 98) <= 1 && at(&told, 99) <= 3, "{told:?}");
+        let finished = order(&many.collect::<Vec<_>>()).await;
+        assert!(at(&finished, 98) <= 1 && at(&finished, 99) <= 3, "{finished:?}");
     }
 
     #[tokio::test(start_paused = true)]

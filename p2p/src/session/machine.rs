@@ -332,9 +332,9 @@ impl Session {
     }
 
     fn close(&mut self, reason: CloseReason) {
-        if let Some(told) = reason.disconnect_reason() {
+        if let Some(disconnect) = reason.disconnect_reason() {
             // Fails only where there is no stream to say it in.
-            let _ = self.connection.send(DISCONNECT, &told.encode());
+            let _ = self.connection.send(DISCONNECT, &disconnect.encode());
         }
         self.stage = SessionStage::Closed;
         self.ended = Some(reason);

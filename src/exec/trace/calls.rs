@@ -215,7 +215,7 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
 }
 
 fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
-    let Executed { transaction, sender, success, gas_used, output, failure: told, .. } = *executed;
+    let Executed { transaction, sender, success, gas_used, output, failure: halt, .. } = *executed;
     let closed = root.close.take();
     if let TraceAction::Frame(start) = &mut root.action {
         start.gas = u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX);
@@ -225,7 +225,7 @@ fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
     let failure = match (success, closed.as_ref().and_then(|close| close.failure)) {
         (true, _) => None,
         (false, Some(reason)) => Some(reason),
-        (false, None) => Some(told.unwrap_or(Some(HaltReason::Other))),
+        (false, None) => Some(halt.unwrap_or(Some(HaltReason::Other))),
     };
     root.close = Some(FrameClose {
         failure,

@@ -61,14 +61,14 @@ impl FailedRun {
                 continue;
             };
             let rule = upstream["misbehaviour"].as_array().and_then(|all| all.last()?["rule"].as_str());
-            let told = match (rule, upstream["resting"].as_str()) {
+            let report = match (rule, upstream["resting"].as_str()) {
                 (Some(rule), _) => (0, format!("was caught: {rule}")),
                 (None, Some(fault)) => (2, format!("left alone for now: {fault}")),
                 (None, None) => (4, "it was not asked".into()),
             };
-            let known = said.entry(name).or_insert_with(|| told.clone());
-            if told.0 < known.0 {
-                *known = told;
+            let known = said.entry(name).or_insert_with(|| report.clone());
+            if report.0 < known.0 {
+                *known = report;
             }
         }
         for (name, other) in &self.foreign {

@@ -128,14 +128,14 @@ async fn look_up<'a>(boot: &'a [BootHost], steps: &mut Steps<'_>) -> Vec<Resolve
 async fn search(finder: &Finder, identity: &Arc<Identity>, until: Instant) -> Vec<DialledNode> {
     let duration = until.saturating_duration_since(Instant::now());
     let options = CrawlOptions { identity: identity.clone(), duration };
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (tell, mut visits) = mpsc::unbounded_channel();
     let crawling = crawl(finder, options, |visited| _ = tell.send(visited));
     tokio::pin!(crawling);
     let (mut nodes, mut connected, mut has_state) = (Vec::new(), 0_usize, false);
     loop {
         tokio::select! {
             _ = &mut crawling => break,
-            Some(visited) = told.recv() => {
+            Some(visited) = visits.recv() => {
                 if let Ok(visit) = &visited.outcome {
                     connected = connected.saturating_add(1);
                     has_state |= visit.snap.is_some();

@@ -244,18 +244,19 @@ impl Model {
         let clock = [self.time.as_secs().to_string(), self.time.subsec_micros().to_string()];
         arguments.extend(clock.into_iter().chain([self.server.to_string()]));
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(String::into_bytes).collect();
-        let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
-        let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
-        let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
-        let told = HeadsReply { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
-        if self.faults.store && told.at > self.last_shown && self.random.u64(..8) == 0 {
+        let reply: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
+        let text = |at: usize| String::from_redis_value(reply[at].clone()).unwrap();
+        let whole = |at: usize| u64::from_redis_value(reply[at].clone()).unwrap();
+        let reply =
+            HeadsReply { part: text(0), round: whole(1), next: text(2), shown: text(3), at: whole(4) };
+        if self.faults.store && reply.at > self.last_shown && self.random.u64(..8) == 0 {
             self.loses_at = Some(self.steps + self.random.u64(..60));
         }
-        self.last_shown = told.at;
-        self.forget(&told);
+        self.last_shown = reply.at;
+        self.forget(&reply);
         self.note(|_| {
             format!(
-                "f{from} reported {:?}: {told:?}",
+                "f{from} reported {:?}: {reply:?}",
                 arguments
                     .iter()
                     .map(|a| String::from_utf8_lossy(&a[..a.len().min(70)]).into_owned())
@@ -264,7 +265,7 @@ impl Model {
         });
         let front_end = &mut self.front_ends[from];
         if front_end.awaits == Some(number) {
-            front_end.answer = Some((told, sent));
+            front_end.answer = Some((reply, sent));
         }
     }
 
@@ -278,8 +279,8 @@ impl Model {
 
     /// All front ends have reported after a loss, or stopped answering. If none of those that reported knew of the last
     /// block, it is forgotten, and what was seen of it counts no more.
-    fn forget(&mut self, told: &HeadsReply) {
-        let Some(loss) = self.loss.take_if(|_| told.part != "fresh") else { return };
+    fn forget(&mut self, reply: &HeadsReply) {
+        let Some(loss) = self.loss.take_if(|_| reply.part != "fresh") else { return };
         if loss.known < loss.shown {
             assert!(self.faults.pauses, "front ends that report knew of the last block, seed {}", self.seed);
             self.note(|_| "forgotten".to_owned());
@@ -294,9 +295,9 @@ impl Model {
             return;
         }
         let front_end = &mut self.front_ends[number];
-        let Some((told, sent)) = front_end.answer.take() else { return };
+        let Some((reply, sent)) = front_end.answer.take() else { return };
         front_end.awaits = None;
-        let step = front_end.part.apply_reply(&told, sent, &front_end.display);
+        let step = front_end.part.apply_reply(&reply, sent, &front_end.display);
         front_end.entry = step.entry.unwrap_or(front_end.entry);
         let (covers, served) = (front_end.part.covers(), front_end.display.served().unwrap().number);
         self.note(|_| format!("f{number} obeys {step:?}, covers {covers}, serves {served}"));

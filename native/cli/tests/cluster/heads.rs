@@ -89,9 +89,9 @@ impl HeadsFixture {
         let (knows, closed) = (knows.to_string(), closed.to_string());
         let arguments = [name, lifetime, patience, shown, &knows, &ack, &work, blocks, &closed, "0", ""];
         let arguments = arguments.map(|argument| argument.as_bytes().to_vec());
-        let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
-        let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
-        let round = u64::from_redis_value(told[1].clone()).unwrap();
+        let reply: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
+        let text = |at: usize| String::from_redis_value(reply[at].clone()).unwrap();
+        let round = u64::from_redis_value(reply[1].clone()).unwrap();
         FrontEndReply { part: text(0), round, next: text(2), shown: text(3) }
     }
 
@@ -119,9 +119,9 @@ impl HeadsFixture {
                     next,
                 ];
                 let arguments = arguments.map(String::into_bytes);
-                let told: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
-                let text = |at: usize| String::from_redis_value(told[at].clone()).unwrap();
-                let whole = |at: usize| u64::from_redis_value(told[at].clone()).unwrap();
+                let reply: Vec<Value> = self.store.script(&self.script, KEY, &arguments).await.unwrap();
+                let text = |at: usize| String::from_redis_value(reply[at].clone()).unwrap();
+                let whole = |at: usize| u64::from_redis_value(reply[at].clone()).unwrap();
                 if whole(4) >= round {
                     known[at] = (text(3), whole(4));
                 }
@@ -158,23 +158,23 @@ async fn a_front_end_that_is_left_out_holds_up_the_next_block_until_it_has_learn
         if own {
             assert_ne!(fixture.report("a", "a:1", (0, false), ONE).await.part, "member");
         }
-        let mut told = fixture.report("b", "a:1", (0, false), TWO).await;
-        if told.next.is_empty() {
-            told = fixture.report("b", "a:1", (0, false), TWO).await;
+        let mut reply = fixture.report("b", "a:1", (0, false), TWO).await;
+        if reply.next.is_empty() {
+            reply = fixture.report("b", "a:1", (0, false), TWO).await;
         }
-        assert_eq!(told.next, "b:2");
+        assert_eq!(reply.next, "b:2");
         // This answer is lost, so that it still lets messages in.
         assert_ne!(fixture.report("a", "a:1", (0, false), ONE).await.part, "member");
         for _ in 0..3 {
-            let told = fixture.report("b", "a:1", (told.round, true), TWO).await;
+            let reply = fixture.report("b", "a:1", (reply.round, true), TWO).await;
             assert_eq!(
-                (told.next.as_str(), told.shown.as_str()),
+                (reply.next.as_str(), reply.shown.as_str()),
                 ("b:2", "a:1"),
                 "left out by itself: {own}"
             );
         }
         assert_ne!(fixture.report("a", "a:1", (0, true), ONE).await.part, "member");
-        assert_eq!(fixture.report("b", "a:1", (told.round, true), TWO).await.shown, "b:2");
+        assert_eq!(fixture.report("b", "a:1", (reply.round, true), TWO).await.shown, "b:2");
     }
 }
 
@@ -189,8 +189,8 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     fixture.move_times(3_600_000).await;
     let mut shown = String::new();
     for _ in 0..100 {
-        let told = fixture.report_with(soon("b"), "a:1", (0, false), TWO).await;
-        shown = fixture.report_with(soon("b"), "a:1", (told.round, true), TWO).await.shown;
+        let reply = fixture.report_with(soon("b"), "a:1", (0, false), TWO).await;
+        shown = fixture.report_with(soon("b"), "a:1", (reply.round, true), TWO).await.shown;
         if shown == "b:2" {
             break;
         }
@@ -204,8 +204,12 @@ async fn steps_of_the_clock_neither_stop_the_head_nor_drop_live_front_ends() {
     fixture.move_times(-3_600_000).await;
     let patient = ("b", LIFETIME, "3000000");
     for _ in 0..3 {
-        let told = fixture.report_with(patient, "a:1", (0, false), TWO).await;
-        assert_eq!((told.next.as_str(), told.shown.as_str()), ("", "a:1"), "the store's clock went forward");
+        let reply = fixture.report_with(patient, "a:1", (0, false), TWO).await;
+        assert_eq!(
+            (reply.next.as_str(), reply.shown.as_str()),
+            ("", "a:1"),
+            "the store's clock went forward"
+        );
     }
 }
 

@@ -51,11 +51,11 @@ async fn an_answer_about_a_final_block_is_made_once_for_all_front_ends() {
     assert!(before[1] > 0, "the second front end has asked for proofs of its own");
     mine(&fixture, LATER).await;
     let code = ("eth_getCode", json!([BOB, "0x1"]));
-    let told = outcome(&*fixture.front_ends[0], code.0, code.1.clone()).await.unwrap();
+    let expected = outcome(&*fixture.front_ends[0], code.0, code.1.clone()).await.unwrap();
     written(&fixture, 1).await;
     let before = asked(&fixture);
     for _ in 0..3 {
-        assert_eq!(outcome(&*fixture.front_ends[1], code.0, code.1.clone()).await.unwrap(), told);
+        assert_eq!(outcome(&*fixture.front_ends[1], code.0, code.1.clone()).await.unwrap(), expected);
     }
     assert_eq!(asked(&fixture), before, "nothing is proven again");
     let found = ["kept_answers_store", "kept_answers_memory"].map(|name| fixture.metric(1, name));
@@ -76,9 +76,9 @@ async fn an_answer_about_a_transaction_is_kept_with_the_block_that_has_it() {
     let mut found = 0;
     for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt", "trace_transaction"] {
         for (params, kept) in [(&mined, 1), (&unknown, 0)] {
-            let told = outcome(&*fixture.front_ends[0], method, params.clone()).await.unwrap();
-            assert_eq!(told.is_null(), kept == 0, "{method}: {told}");
-            assert_eq!(outcome(&*fixture.front_ends[0], method, params.clone()).await.unwrap(), told);
+            let expected = outcome(&*fixture.front_ends[0], method, params.clone()).await.unwrap();
+            assert_eq!(expected.is_null(), kept == 0, "{method}: {expected}");
+            assert_eq!(outcome(&*fixture.front_ends[0], method, params.clone()).await.unwrap(), expected);
             found += kept;
             assert_eq!(fixture.metric(0, "kept_answers_memory"), found, "{method}");
         }
@@ -90,7 +90,7 @@ async fn unsealed_answers_in_the_store_are_ignored() {
     let Some(fixture) = FrontEndsFixture::new("forged", 2).await else { return };
     mine(&fixture, LATER).await;
     let code = json!([BOB, "0x1"]);
-    let told = outcome(&*fixture.front_ends[0], "eth_getCode", code.clone()).await.unwrap();
+    let expected = outcome(&*fixture.front_ends[0], "eth_getCode", code.clone()).await.unwrap();
     written(&fixture, 1).await;
     // The answers in the store are replaced by another one of the service, and by nonsense.
     let answers = || -> Vec<String> {
@@ -103,7 +103,7 @@ async fn unsealed_answers_in_the_store_are_ignored() {
     let server = fixture.servers.server_of(&first[0]);
     assert_eq!(fixture.servers.ask(server, &format!("SET {} nonsense", first[0])), "OK");
     let before = asked(&fixture);
-    assert_eq!(outcome(&*fixture.front_ends[1], "eth_getCode", code).await.unwrap(), told);
+    assert_eq!(outcome(&*fixture.front_ends[1], "eth_getCode", code).await.unwrap(), expected);
     assert_eq!(fixture.metric(1, "kept_answers_store"), 0);
     assert!(asked(&fixture)[1] > before[1], "the second front end has proven it itself");
 }

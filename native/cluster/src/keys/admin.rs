@@ -149,11 +149,11 @@ impl ClusterKeys {
     }
 
     async fn announce(&self, changed: &VersionedKey, new_rate: bool) {
-        let told = match &self.store {
+        let announced = match &self.store {
             None => return,
             Some(store) => key_copies::announce(store, &self.seal, changed, new_rate).await,
         };
-        if let Err(error) = told {
+        if let Err(error) = announced {
             warn!("front ends learn of the change from the database: {error}");
         }
     }

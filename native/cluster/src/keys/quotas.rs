@@ -112,15 +112,15 @@ impl KeyCounters {
     /// Tells the store that this front end is there, and learns how many there are, for ever.
     pub(super) async fn census(&self, name: &str) {
         let mut highest = Instant::now();
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             if let Ok(count) = self.present(name).await {
-                let believed = told && highest.elapsed() < BELIEVED;
+                let believed = is_reported && highest.elapsed() < BELIEVED;
                 if count >= self.front_ends() || !believed {
                     self.front_ends.store(count, Ordering::Relaxed);
                     highest = Instant::now();
                 }
-                told = true;
+                is_reported = true;
                 self.metrics.share(self.front_ends());
             }
             tokio::time::sleep(CENSUS).await;

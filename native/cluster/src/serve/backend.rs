@@ -29,7 +29,7 @@ impl Drop for SignalledBackend {
 #[derive(Debug, Clone, Default)]
 pub struct NewBlocks {
     signals: Vec<Arc<Notify>>,
-    told: Arc<AnnouncementState>,
+    announcements: Arc<AnnouncementState>,
 }
 
 /// Whether another front end tells of new blocks.
@@ -63,11 +63,11 @@ impl NewBlocks {
             let heads = Arc::new(Notify::new());
             signals.signals.push(heads.clone());
             let passing = inner.heads().map(|own| {
-                let (heads, told) = (heads.clone(), signals.told.clone());
+                let (heads, announcements) = (heads.clone(), signals.announcements.clone());
                 tokio::spawn(async move {
                     loop {
                         own.notified().await;
-                        told.missed().await;
+                        announcements.missed().await;
                         heads.notify_one();
                     }
                 })
@@ -83,28 +83,28 @@ impl NewBlocks {
 
     /// Looks for new blocks, unless another front end tells of them.
     pub(super) fn look_if_missed(&self) {
-        if !self.told.is_relayed.load(Ordering::Relaxed) {
+        if !self.announcements.is_relayed.load(Ordering::Relaxed) {
             return self.look();
         }
-        if self.told.due.swap(true, Ordering::Relaxed) {
+        if self.announcements.due.swap(true, Ordering::Relaxed) {
             return;
         }
         let new_blocks = self.clone();
         tokio::spawn(async move {
-            new_blocks.told.missed().await;
-            new_blocks.told.due.store(false, Ordering::Relaxed);
+            new_blocks.announcements.missed().await;
+            new_blocks.announcements.due.store(false, Ordering::Relaxed);
             new_blocks.look();
         });
     }
 
     /// Sets whether another front end tells of new blocks.
     pub(super) fn set_relayed(&self, is_relayed: bool) {
-        self.told.is_relayed.store(is_relayed, Ordering::Relaxed);
+        self.announcements.is_relayed.store(is_relayed, Ordering::Relaxed);
     }
 
     /// Notes that another front end told of a block.
     pub(super) fn note_relayed(&self) {
-        *self.told.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.announcements.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 }
 

@@ -233,9 +233,9 @@ impl FanOut {
 
     /// Takes what other front ends tell, for ever.
     pub(super) async fn listen(self: Arc<Self>) {
-        let Ok(mut told) = self.store.subscribe(&self.channel) else { return };
+        let Ok(mut messages) = self.store.subscribe(&self.channel) else { return };
         loop {
-            match told.recv().await {
+            match messages.recv().await {
                 Ok(Announcement::Message(message)) => {
                     let Some((kind, text)) =
                         self.seal.unseal(&self.channel, &message).and_then(<[u8]>::split_first)

@@ -311,7 +311,7 @@ fn lent_bytes(light: &LightService, id: u128) -> Option<Vec<u8>> {
 /// A filter of pending transactions is to report those that its asker has sent through any front end meanwhile.
 fn add_sent(filter: &mut ExportedFilter, sent: &[StreamedTransaction]) {
     let asker = filter.asker.shared_id();
-    filter.pending.extend(sent.iter().filter(|(_, told)| *told == asker).map(|(hash, _)| *hash));
+    filter.pending.extend(sent.iter().filter(|(_, sender)| *sender == asker).map(|(hash, _)| *hash));
 }
 
 /// The owner has one in so many of the filters and bytes of a caller.
@@ -377,7 +377,7 @@ mod tests {
                 pending: vec![hash(1)],
             };
             let sent = [(2, 0), (3, 7), (4, 0), (5, 7), (6, page.shared_id()), (7, page.shared_id())];
-            add_sent(&mut filter, &sent.map(|(byte, told)| (hash(byte), told)));
+            add_sent(&mut filter, &sent.map(|(byte, sender)| (hash(byte), sender)));
             assert_eq!(filter.pending, [1, own[0], own[1]].map(hash));
         }
     }

@@ -164,17 +164,17 @@ impl<C> Participant<C> {
     /// Does what the store told in answer to a report that was sent at this moment.
     pub(crate) fn apply_reply<D: HeadDisplay<Chain = C>>(
         &mut self,
-        told: &HeadsReply,
+        reply: &HeadsReply,
         sent: Instant,
         display: &D,
     ) -> AgreementStep {
         self.failing_since = None;
         let before = self.shown;
-        if told.at >= self.at {
-            (self.shown, self.at) = (block(&told.shown), told.at);
+        if reply.at >= self.at {
+            (self.shown, self.at) = (block(&reply.shown), reply.at);
         }
-        match told.part.as_str() {
-            "member" => self.belong(told, sent, display),
+        match reply.part.as_str() {
+            "member" => self.belong(reply, sent, display),
             // The first report could not know the shown block. The second one says whether this front end has it.
             "behind" if before != self.shown => AgreementStep { entry: None, again: true },
             // The others wait until they know that no message is let in here.
@@ -185,13 +185,13 @@ impl<C> Participant<C> {
 
     fn belong<D: HeadDisplay<Chain = C>>(
         &mut self,
-        told: &HeadsReply,
+        reply: &HeadsReply,
         sent: Instant,
         display: &D,
     ) -> AgreementStep {
         self.counts_until = sent.checked_add(LIFETIME.saturating_sub(MARGIN));
-        if let Some(next) = block(&told.next) {
-            return self.stop(told.round, &next, display);
+        if let Some(next) = block(&reply.next) {
+            return self.stop(reply.round, &next, display);
         }
         let shown = self.shown;
         let stopped =
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    fn told(next: Option<u8>, shown: u8, round: u64) -> HeadsReply {
+    fn reply(next: Option<u8>, shown: u8, round: u64) -> HeadsReply {
         let next = next.map(|number| text(&at(number))).unwrap_or_default();
         let at_round = if next.is_empty() { round } else { round - 1 };
         HeadsReply { part: "member".into(), round, next, shown: text(&at(shown)), at: at_round }
@@ -333,7 +333,7 @@ mod tests {
         let heights = HeightDisplay { verified: Cell::new(7), pinned: Cell::new(None) };
         let (mut part, start) = (Participant::default(), Instant::now());
         assert!(matches!(
-            part.apply_reply(&told(None, 5, 1), start, &heights).entry,
+            part.apply_reply(&reply(None, 5, 1), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
         assert_eq!((heights.served(), part.covers()), (Some(at(5)), 1));
@@ -342,7 +342,7 @@ mod tests {
             assert_eq!(part.failed(start + Duration::from_millis(millis), &heights), None);
         }
         assert!(matches!(
-            part.apply_reply(&told(None, 5, 1), start, &heights).entry,
+            part.apply_reply(&reply(None, 5, 1), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
         for millis in (0..5_000).step_by(100) {
@@ -352,12 +352,12 @@ mod tests {
         assert_eq!(heights.served(), Some(at(7)));
         // The others show an earlier block, then the next one, then this one.
         for (shown, round) in [(5, 1), (6, 2)] {
-            let step = part.apply_reply(&told(None, shown, round), start, &heights);
+            let step = part.apply_reply(&reply(None, shown, round), start, &heights);
             assert_eq!((step.entry, heights.served()), (Some(EntryRule::Held), Some(at(7))), "{shown}");
         }
-        assert_eq!(part.apply_reply(&told(Some(7), 6, 3), start, &heights).entry, Some(EntryRule::Held));
+        assert_eq!(part.apply_reply(&reply(Some(7), 6, 3), start, &heights).entry, Some(EntryRule::Held));
         assert!(matches!(
-            part.apply_reply(&told(None, 7, 3), start, &heights).entry,
+            part.apply_reply(&reply(None, 7, 3), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
         assert_eq!((heights.served(), part.covers()), (Some(at(7)), 3));
@@ -367,17 +367,17 @@ mod tests {
     fn messages_wait_from_the_stop_until_it_is_known_what_is_shown() {
         let heights = HeightDisplay { verified: Cell::new(6), pinned: Cell::new(None) };
         let (mut part, start) = (Participant::default(), Instant::now());
-        part.apply_reply(&told(None, 5, 1), start, &heights);
+        part.apply_reply(&reply(None, 5, 1), start, &heights);
         let stop = AgreementStep { entry: Some(EntryRule::Held), again: true };
-        assert_eq!(part.apply_reply(&told(Some(6), 5, 2), start, &heights), stop);
+        assert_eq!(part.apply_reply(&reply(Some(6), 5, 2), start, &heights), stop);
         // The store is emptied: this front end tells it of the block that may be shown by now.
-        let fresh = HeadsReply { part: "fresh".into(), ..told(Some(6), 5, 2) };
+        let fresh = HeadsReply { part: "fresh".into(), ..reply(Some(6), 5, 2) };
         assert_eq!(part.apply_reply(&fresh, start, &heights).entry, Some(EntryRule::Held));
         let report = part.report(&heights, "f", &[at(6)], B256::ZERO);
         assert_eq!((report[5].as_str(), &report[10], report[9].as_str()), ("2", &text(&at(6)), "1"));
         assert_eq!((&report[3], report[8].as_str()), (&text(&at(5)), "1"));
         assert!(matches!(
-            part.apply_reply(&told(None, 6, 2), start, &heights).entry,
+            part.apply_reply(&reply(None, 6, 2), start, &heights).entry,
             Some(EntryRule::Until(_))
         ));
         assert_eq!((heights.served(), part.covers()), (Some(at(6)), 2));

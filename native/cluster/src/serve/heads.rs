@@ -132,7 +132,7 @@ impl Agreement {
     }
 
     async fn agree(mut self) {
-        let mut told = self.store.subscribe(&self.key).ok();
+        let mut subscription = self.store.subscribe(&self.key).ok();
         let mut changes = self.head.changes();
         loop {
             let again = self.step().await;
@@ -141,9 +141,11 @@ impl Agreement {
             }
             let pause = if self.part.is_stopped() { SHORT_PAUSE } else { PAUSE };
             let news = async {
-                match &mut told {
+                match &mut subscription {
                     // A receiver that was too slow reports at once, too.
-                    Some(told) => matches!(told.recv().await, Ok(_) | Err(RecvError::Lagged(_))),
+                    Some(subscription) => {
+                        matches!(subscription.recv().await, Ok(_) | Err(RecvError::Lagged(_)))
+                    }
                     None => false,
                 }
             };
@@ -154,7 +156,7 @@ impl Agreement {
                 is_open = news => {
                     self.new_blocks.look_if_missed();
                     if !is_open {
-                        told = None;
+                        subscription = None;
                         tokio::time::sleep(pause).await;
                     }
                 }
@@ -203,8 +205,8 @@ impl Agreement {
             self.ahead.report_failed();
         }
         let counted = self.part.counts();
-        let told = HeadsReply { part, round, next, shown, at };
-        let AgreementStep { entry, again } = self.part.apply_reply(&told, sent, &*self.head);
+        let reply = HeadsReply { part, round, next, shown, at };
+        let AgreementStep { entry, again } = self.part.apply_reply(&reply, sent, &*self.head);
         if self.part.counts() && !counted {
             info!("showing the same block as the other front ends");
         }

@@ -117,7 +117,7 @@ impl SentTransactions {
 
     /// Follows the store, and tells the subscriptions of this front end.
     pub(super) async fn follow(self: Arc<Self>, light: Arc<LightService>) {
-        let mut told = self.store.subscribe(&self.key).ok();
+        let mut subscription = self.store.subscribe(&self.key).ok();
         // What was sent before this front end began concerns filters only.
         let mut first = true;
         loop {
@@ -138,14 +138,16 @@ impl SentTransactions {
                 }
             }
             let news = async {
-                match &mut told {
-                    Some(told) => matches!(told.recv().await, Ok(_) | Err(RecvError::Lagged(_))),
+                match &mut subscription {
+                    Some(subscription) => {
+                        matches!(subscription.recv().await, Ok(_) | Err(RecvError::Lagged(_)))
+                    }
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = tokio::time::sleep(PAUSE) => {}
-                is_open = news => if !is_open { told = None },
+                is_open = news => if !is_open { subscription = None },
             }
         }
     }

@@ -79,8 +79,8 @@ fn headers(sync: &HeaderSync, blocks: &[B256]) -> String {
 
 fn take_headers<S: LockKind>(client: &SharedClient<S>, text: &str, now: Now) -> Result<bool, ExchangeError> {
     let network = client.sync().network().clone();
-    let told = decode_headers(text, MAX_EXCHANGED_HEADERS, &network)?;
-    Ok(client.take_headers(told, now).ok_or(ExchangeError::NotSynced)??)
+    let headers = decode_headers(text, MAX_EXCHANGED_HEADERS, &network)?;
+    Ok(client.take_headers(headers, now).ok_or(ExchangeError::NotSynced)??)
 }
 
 #[cfg(test)]

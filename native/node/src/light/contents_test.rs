@@ -38,10 +38,10 @@ fn encoded(transactions: &[&Transaction], receipts: &[&Receipt]) -> Vec<u8> {
 fn relayed_contents_need_no_upstream() {
     let (mut mined, block, transaction, receipt) = with_contents();
     let mut client = mined.client();
-    let told = encoded(&[&transaction], &[&receipt]);
+    let message = encoded(&[&transaction], &[&receipt]);
     assert_eq!(contents(&client, &block.hash()), None);
-    assert_eq!(take_contents(&client, &block.hash(), &told), Ok(()));
-    assert_eq!(contents(&client, &block.hash()), Some(told));
+    assert_eq!(take_contents(&client, &block.hash(), &message), Ok(()));
+    assert_eq!(contents(&client, &block.hash()), Some(message));
     let answer = ask(&mut client, "eth_getLogs", json!([{"blockHash": block.hash().to_string()}]));
     assert_eq!(answer["result"][0]["data"], "0x64617461", "{answer}");
 }
@@ -50,38 +50,38 @@ fn relayed_contents_need_no_upstream() {
 fn contents_of_another_block_are_not_taken() {
     let (mut mined, block, transaction, receipt) = with_contents();
     let client = mined.client();
-    let (hash, told) = (block.hash(), encoded(&[&transaction], &[&receipt]));
+    let (hash, message) = (block.hash(), encoded(&[&transaction], &[&receipt]));
     let other = Receipt::new(false, 21_000, 21_000, receipt.logs.clone());
     for wrong in [
         encoded(&[&transaction], &[&other]),
         encoded(&[&transaction], &[]),
         encoded(&[&Transaction::remasc(1)], &[&receipt]),
         encoded(&[&transaction, &transaction], &[&receipt, &receipt]),
-        [&*told, &[0x80]].concat(),
+        [&*message, &[0x80]].concat(),
     ] {
         assert!(take_contents(&client, &hash, &wrong).is_err());
     }
-    for end in 0..told.len() {
-        assert!(take_contents(&client, &hash, &told[..end]).is_err());
+    for end in 0..message.len() {
+        assert!(take_contents(&client, &hash, &message[..end]).is_err());
     }
     assert_eq!(contents(&client, &hash), None);
-    assert_eq!(take_contents(&client, &B256::ZERO, &told), Err(ContentsError::Unknown(B256::ZERO)));
+    assert_eq!(take_contents(&client, &B256::ZERO, &message), Err(ContentsError::Unknown(B256::ZERO)));
     let parent = mined.blocks[mined.blocks.len() - 2].0.hash();
-    assert!(matches!(take_contents(&client, &parent, &told), Err(ContentsError::Body(_))));
+    assert!(matches!(take_contents(&client, &parent, &message), Err(ContentsError::Body(_))));
 }
 
 #[test]
 fn contents_with_any_other_byte_are_not_taken() {
     let (mut mined, block, transaction, receipt) = with_contents();
     let client = mined.client();
-    let (hash, told) = (block.hash(), encoded(&[&transaction], &[&receipt]));
-    for at in 0..told.len() {
+    let (hash, message) = (block.hash(), encoded(&[&transaction], &[&receipt]));
+    for at in 0..message.len() {
         for bit in 0..8 {
-            let mut changed = told.clone();
+            let mut changed = message.clone();
             changed[at] ^= 1 << bit;
             assert!(take_contents(&client, &hash, &changed).is_err(), "bit {bit} of byte {at}");
         }
-        let longer = [&told[..at], &told[at..=at], &told[at..]].concat();
+        let longer = [&message[..at], &message[at..=at], &message[at..]].concat();
         assert!(take_contents(&client, &hash, &longer).is_err(), "byte {at} twice");
     }
     assert_eq!(contents(&client, &hash), None);

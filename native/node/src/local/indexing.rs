@@ -54,12 +54,13 @@ pub(super) fn renew(node: &mut dyn LocalNode) {
 
 /// Adds all blocks of `chain` to an index. Every second half of the time is left to those who write to the store.
 fn build(index: &Weak<StoredIndex>, chain: &ChainSnapshot, stopping: &AtomicBool) {
-    let mut told: Option<Instant> = None;
+    let mut reported: Option<Instant> = None;
     while let Some(index) = index.upgrade().filter(|_| !stopping.load(Ordering::Relaxed)) {
-        if let Some(progress) = index.progress().filter(|_| told.is_none_or(|told| told.elapsed() >= REPORT))
+        if let Some(progress) =
+            index.progress().filter(|_| reported.is_none_or(|reported| reported.elapsed() >= REPORT))
         {
             info!("index of logs: {} of {} blocks", progress.done, progress.total);
-            told = Some(Instant::now());
+            reported = Some(Instant::now());
         }
         let started = Instant::now();
         match index.build_some(chain) {

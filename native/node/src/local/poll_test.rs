@@ -41,7 +41,7 @@ fn results(news: &Notifications) -> Vec<Value> {
 async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
     let service = service();
     let callers = [caller(), caller(), caller()];
-    let (mut ids, mut told) = (Vec::new(), 0);
+    let (mut ids, mut count) = (Vec::new(), 0);
     for params in [json!(["newHeads"]), json!(["newPendingTransactions"]), json!(["syncing"])] {
         for caller in &callers {
             ids.push(number(&ask(&service, caller, "eth_subscribe", params.clone()).await));
@@ -62,10 +62,10 @@ async fn a_poll_on_the_calling_thread_gives_what_a_message_gives() {
             let expected = news_by_message(&service, &callers[2], *by_message).await.0;
             assert_eq!((results(&found), found.is_gone), (results(&expected), false), "round {round}");
             assert_eq!(results(&shared), results(&expected), "round {round}");
-            told += expected.texts.len();
+            count += expected.texts.len();
         }
     }
-    assert!(told >= 6, "{told}");
+    assert!(count >= 6, "{count}");
     assert!(service.poll_inline(&callers[0], 1).unwrap().is_gone);
     let unsubscribed = ask(&service, &callers[0], "eth_unsubscribe", json!([format!("{:#x}", ids[0])])).await;
     assert_eq!(unsubscribed, true);

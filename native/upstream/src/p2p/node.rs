@@ -248,13 +248,13 @@ impl PeerNode {
         self.news.heads.clone()
     }
 
-    /// The newest block that the node has told of, or will tell soon.
+    /// The newest block that the node has announced, or will announce soon.
     pub(super) async fn first_best(&self) -> Result<BlockRef, PeerError> {
         self.link().await?;
         let mut best = self.news.best.subscribe();
         let known = timeout(LINK_PATIENCE, best.wait_for(Option::is_some)).await;
-        let told = known.ok().and_then(|known| known.ok().and_then(|best| *best));
-        told.ok_or(PeerError::NoResponse(LINK_PATIENCE))
+        let best = known.ok().and_then(|known| known.ok().and_then(|best| *best));
+        best.ok_or(PeerError::NoResponse(LINK_PATIENCE))
     }
 
     /// The connection, if there is one or will be soon.
@@ -378,7 +378,7 @@ impl PeerHandler for PeerAnnouncements {
     }
 
     fn pushed(&self, push: Push<'_>) {
-        let told = match push {
+        let announced = match push {
             // A status is the node's present head, which is lower after a reorganisation.
             Push::Status(status) => {
                 self.best.send_replace(Some(status.best));
@@ -388,11 +388,11 @@ impl PeerHandler for PeerAnnouncements {
             Push::Block(block) => announced(block),
             Push::NewBlockHash(_) | Push::GetBlock(_) | Push::Transactions(_) => None,
         };
-        let Some(told) = told else { return };
+        let Some(announced) = announced else { return };
         let is_new = |best: &mut Option<BlockRef>| {
-            let newer = best.is_none_or(|best| best.number < told.number);
+            let newer = best.is_none_or(|best| best.number < announced.number);
             if newer {
-                *best = Some(told);
+                *best = Some(announced);
             }
             newer
         };

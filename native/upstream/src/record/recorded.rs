@@ -141,8 +141,8 @@ mod tests {
     async fn record(recording: &Arc<Recording>) {
         let refused = UpstreamError::Rpc { code: -32601, message: "no such method".into(), data: None };
         let ten = RawValue::from_string("\"0xa\"".into()).unwrap();
-        let told = FixedUpstream(vec![Ok(ten), Err(refused), Err(UpstreamError::Timeout(1))]);
-        let upstream = RecordedUpstream::new(Arc::new(told), recording.clone());
+        let fixed = FixedUpstream(vec![Ok(ten), Err(refused), Err(UpstreamError::Timeout(1))]);
+        let upstream = RecordedUpstream::new(Arc::new(fixed), recording.clone());
         upstream.request(vec![request("eth_gasPrice"), request("eth_mining"), request("net_version")]).await;
     }
 

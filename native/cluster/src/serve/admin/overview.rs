@@ -94,7 +94,7 @@ impl Overview {
         let chain_status = state.service.chain_status();
         let (level, by) =
             (|level| state.access.metrics().lookups(level), |by| state.access.metrics().decisions(by));
-        let told = state.store.metrics();
+        let store_metrics = state.store.metrics();
         Self {
             version: env!("CARGO_PKG_VERSION"),
             now: unix_time(),
@@ -107,9 +107,9 @@ impl Overview {
             backends: chain_status.upstreams.into_iter().map(BackendOverview::from).collect(),
             store: StoreOverview {
                 up: state.store.is_up(),
-                failed: told.failed(),
-                refused: told.refused(),
-                connections: told.connections(),
+                failed: store_metrics.failed(),
+                refused: store_metrics.refused(),
+                connections: store_metrics.connections(),
             },
             database: DatabaseOverview::ask(state).await,
             front_ends: state.access.metrics().front_ends(),

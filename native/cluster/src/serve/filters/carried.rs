@@ -170,7 +170,7 @@ mod tests {
             transaction_index: 200,
             block: block(70_000, 0xd2),
         };
-        let told = || {
+        let reported_blocks = || {
             let first = ReportedBlock { block: block(69_999, 0xd1), logs: Vec::new() };
             vec![first, ReportedBlock { block: block(70_000, 0xd2), logs: vec![log(0), log(300)] }]
         };
@@ -180,10 +180,18 @@ mod tests {
         };
         let mut id = 0;
         [
-            (FilterSpec::Logs { filter: filter(), from: 300, to: Some(1 << 40) }, told(), Vec::new()),
-            (FilterSpec::Logs { filter: LogFilter::default(), from: 0, to: None }, told(), Vec::new()),
+            (
+                FilterSpec::Logs { filter: filter(), from: 300, to: Some(1 << 40) },
+                reported_blocks(),
+                Vec::new(),
+            ),
+            (
+                FilterSpec::Logs { filter: LogFilter::default(), from: 0, to: None },
+                reported_blocks(),
+                Vec::new(),
+            ),
             (FilterSpec::BlockLogs { filter: filter(), block: hash(0xd3) }, Vec::new(), Vec::new()),
-            (FilterSpec::Blocks, told(), Vec::new()),
+            (FilterSpec::Blocks, reported_blocks(), Vec::new()),
             (FilterSpec::Pending, Vec::new(), vec![hash(0xe1), hash(0xe2)]),
         ]
         .map(|(spec, reported, pending)| {
