@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::{
     actor::{Actor, ActorTrick},
+    network::HostileNetwork,
     recording,
     support::{
         chain::{lines, text},
         shared, u64_of,
     },
-    world::HostileNetwork,
 };
 
 const HEAD: u64 = 90;
@@ -28,14 +28,14 @@ fn header_liar(trick: ActorTrick, rule: &str) {
         let mut actors =
             vec![Actor::new(&recording, ActorTrick::Honest), Actor::new(&recording, ActorTrick::Honest)];
         actors[liar].trick = trick.clone();
-        let mut world = HostileNetwork::regtest(actors);
-        assert!(world.sync(LIMIT), "{trick:?} as upstream {liar}");
-        assert_eq!(world.head(), HEAD);
+        let mut network = HostileNetwork::regtest(actors);
+        assert!(network.sync(LIMIT), "{trick:?} as upstream {liar}");
+        assert_eq!(network.head(), HEAD);
         // The second upstream may show nothing that was not proven by the first.
-        let named = !world.lies(liar).is_empty() && world.is_resting(liar);
+        let named = !network.lies(liar).is_empty() && network.is_resting(liar);
         assert!(named || liar == 1, "{trick:?}");
-        assert!(world.lies(1 - liar).is_empty() && !world.is_resting(1 - liar), "{trick:?}");
-        let answer = world.call("eth_blockNumber", &json!([]));
+        assert!(network.lies(1 - liar).is_empty() && !network.is_resting(1 - liar), "{trick:?}");
+        let answer = network.call("eth_blockNumber", &json!([]));
         assert_eq!(answer, Ok(json!(format!("{HEAD:#x}"))));
     }
 }
@@ -61,14 +61,14 @@ fn fake_uncles() {
     let mut actors =
         vec![Actor::new(&recording, ActorTrick::FakeUncles), Actor::new(&recording, ActorTrick::Honest)];
     (actors[0].latency, actors[1].latency) = (1, 1_000);
-    let mut world = HostileNetwork::regtest(actors);
-    assert!(world.sync(LIMIT));
-    world.run(60_000);
-    let named = world.lies(0);
+    let mut network = HostileNetwork::regtest(actors);
+    assert!(network.sync(LIMIT));
+    network.run(60_000);
+    let named = network.lies(0);
     assert!(named.iter().any(|lie| lie.contains("uncles")), "{named:?}");
-    assert!(world.lies(1).is_empty());
+    assert!(network.lies(1).is_empty());
     // The honest one supplied what the liar did not: totals are exact up to the head.
-    let total = world.call("eth_getBlockByNumber", &json!([format!("{HEAD:#x}"), false])).unwrap();
+    let total = network.call("eth_getBlockByNumber", &json!([format!("{HEAD:#x}"), false])).unwrap();
     let mut honest = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
     assert!(honest.sync(LIMIT));
     honest.run(10_000);
@@ -102,8 +102,8 @@ fn withheld_uncles() {
 fn uncles_of_one_that_falls_silent() {
     let Some(recording) = recording(HEAD) else { return };
     let mute = ActorTrick::Mute(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
-    let total = |world: &mut HostileNetwork<'_>| {
-        world
+    let total = |network: &mut HostileNetwork<'_>| {
+        network
             .call("eth_getBlockByNumber", &json!(["0x4a", false]))
             .map(|block| block["totalDifficulty"].clone())
     };
@@ -113,8 +113,8 @@ fn uncles_of_one_that_falls_silent() {
     assert!(both.sync(LIMIT));
     both.run(60_000);
     assert!(total(&mut both).unwrap().is_string());
-    let complete = |world: &mut HostileNetwork<'_>| {
-        world.call("rootlight_syncStatus", &json!([])).unwrap()["unclesComplete"].clone()
+    let complete = |network: &mut HostileNetwork<'_>| {
+        network.call("rootlight_syncStatus", &json!([])).unwrap()["unclesComplete"].clone()
     };
     assert_eq!(complete(&mut both), true);
     let mut alone = HostileNetwork::regtest(vec![Actor::new(&recording, mute)]);
@@ -132,9 +132,9 @@ fn announced_but_not_there() {
     let Some(recording) = recording(HEAD) else { return };
     let actors =
         vec![Actor::new(&recording, ActorTrick::Boastful), Actor::new(&recording, ActorTrick::Honest)];
-    let mut world = HostileNetwork::regtest(actors);
-    assert!(world.sync(LIMIT));
-    assert_eq!(world.head(), HEAD);
+    let mut network = HostileNetwork::regtest(actors);
+    assert!(network.sync(LIMIT));
+    assert_eq!(network.head(), HEAD);
 }
 
 #[test]
@@ -142,18 +142,18 @@ fn silent_slow_and_truncated_answers() {
     let Some(recording) = recording(HEAD) else { return };
     for trick in [ActorTrick::Silent, ActorTrick::Lossy(70), ActorTrick::Truncated] {
         let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, ActorTrick::Honest)];
-        let mut world = HostileNetwork::regtest(actors);
-        assert!(world.sync(LIMIT), "{trick:?}");
-        assert_eq!(world.head(), HEAD, "{trick:?}");
+        let mut network = HostileNetwork::regtest(actors);
+        assert!(network.sync(LIMIT), "{trick:?}");
+        assert_eq!(network.head(), HEAD, "{trick:?}");
     }
     for latency in [9_000, 20_000] {
         let mut actors =
             vec![Actor::new(&recording, ActorTrick::Honest), Actor::new(&recording, ActorTrick::Honest)];
         actors[0].latency = latency;
-        let mut world = HostileNetwork::regtest(actors);
-        assert!(world.sync(LIMIT), "{latency} ms");
-        assert_eq!(world.head(), HEAD);
-        assert!(world.lies(0).is_empty(), "slowness is no lie");
+        let mut network = HostileNetwork::regtest(actors);
+        assert!(network.sync(LIMIT), "{latency} ms");
+        assert_eq!(network.head(), HEAD);
+        assert!(network.lies(0).is_empty(), "slowness is no lie");
     }
 }
 
@@ -162,11 +162,11 @@ fn an_upstream_behind_the_others_hides_nothing() {
     let Some(recording) = recording(HEAD) else { return };
     let actors =
         vec![Actor::new(&recording, ActorTrick::Behind(40)), Actor::new(&recording, ActorTrick::Honest)];
-    let mut world = HostileNetwork::regtest(actors);
-    assert!(world.sync(LIMIT));
-    assert_eq!(world.head(), HEAD);
-    world.run(20_000);
-    assert!(!world.is_resting(0) && world.lies(0).is_empty(), "being behind is no lie");
+    let mut network = HostileNetwork::regtest(actors);
+    assert!(network.sync(LIMIT));
+    assert_eq!(network.head(), HEAD);
+    network.run(20_000);
+    assert!(!network.is_resting(0) && network.lies(0).is_empty(), "being behind is no lie");
 }
 
 #[test]
@@ -175,10 +175,10 @@ fn an_upstream_of_another_network() {
     let testnet = rootlight::consensus::Network::testnet();
     let checkpoint =
         rootlight::consensus::Checkpoint { number: 0, hash: testnet.genesis_hash, total_difficulty: None };
-    let mut world =
+    let mut network =
         HostileNetwork::new(testnet, checkpoint, vec![Actor::new(&recording, ActorTrick::Honest)]);
-    assert!(!world.sync(LIMIT));
-    assert!(!world.lies(0).is_empty() && world.call("eth_blockNumber", &json!([])).is_err());
+    assert!(!network.sync(LIMIT));
+    assert!(!network.lies(0).is_empty() && network.call("eth_blockNumber", &json!([])).is_err());
 }
 
 /// Where the recorded branches part.
@@ -209,13 +209,13 @@ fn upstreams_that_disagree_and_the_heaviest_proven_chain() {
     for order in [[0, 1, 1], [1, 1, 0], [1, 0, 1]] {
         let actors =
             order.map(|branch| Actor::new(if branch == 0 { &main } else { &side }, ActorTrick::Honest));
-        let mut world = HostileNetwork::regtest(actors.into());
-        assert!(world.sync(LIMIT));
-        assert_eq!(world.head(), 160, "{order:?}");
-        world.run(20_000);
+        let mut network = HostileNetwork::regtest(actors.into());
+        assert!(network.sync(LIMIT));
+        assert_eq!(network.head(), 160, "{order:?}");
+        network.run(20_000);
         for upstream in 0..3 {
             assert!(
-                world.lies(upstream).is_empty() && !world.is_resting(upstream),
+                network.lies(upstream).is_empty() && !network.is_resting(upstream),
                 "a lighter branch is no lie"
             );
         }
@@ -227,39 +227,39 @@ fn flapping_reorganisations() {
     let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
     let mut flapping = Actor::new(&main, ActorTrick::Flapping);
     flapping.other = Some(&side);
-    let mut world = HostileNetwork::regtest(vec![flapping, Actor::new(&main, ActorTrick::Honest)]);
-    assert!(world.sync(LIMIT));
+    let mut network = HostileNetwork::regtest(vec![flapping, Actor::new(&main, ActorTrick::Honest)]);
+    assert!(network.sync(LIMIT));
     for _ in 0..20 {
-        world.run(5_000);
-        assert_eq!(world.head(), 160, "what is heaviest stays");
+        network.run(5_000);
+        assert_eq!(network.head(), 160, "what is heaviest stays");
     }
 }
 
 #[test]
 fn a_reorganisation_between_rounds() {
     let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
-    let mut world = HostileNetwork::regtest(vec![Actor::new(&side, ActorTrick::Honest)]);
-    assert!(world.sync(LIMIT));
-    assert_eq!(world.head(), 155);
+    let mut network = HostileNetwork::regtest(vec![Actor::new(&side, ActorTrick::Honest)]);
+    assert!(network.sync(LIMIT));
+    assert_eq!(network.head(), 155);
     // The branch changes while a request is under way: its answer is of the pinned block, or an error.
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": ["latest", true]});
-    let mut session = world.client.open(message.to_string().as_bytes(), world.client.sync().now());
-    let first = world.client.step(&mut session, &|| false);
-    world.actors[0].trunk = &main;
-    world.run(30_000);
-    assert_eq!(world.head(), 160);
+    let mut session = network.client.open(message.to_string().as_bytes(), network.client.sync().now());
+    let first = network.client.step(&mut session, &|| false);
+    network.actors[0].trunk = &main;
+    network.run(30_000);
+    assert_eq!(network.head(), 160);
     let mut step = first;
     let reply = loop {
         match step {
             rootlight::rpc::SessionStep::Done(reply) => break reply,
             rootlight::rpc::SessionStep::Fetch(requests) => {
                 let answers =
-                    requests.iter().map(|request| world.actors[0].answer(&request.request)).collect();
-                world.client.feed(&mut session, answers);
+                    requests.iter().map(|request| network.actors[0].answer(&request.request)).collect();
+                network.client.feed(&mut session, answers);
             }
         }
-        step = world.client.step(&mut session, &|| false);
+        step = network.client.step(&mut session, &|| false);
     };
     let answer: Value = serde_json::from_str(&reply.into_text().unwrap()).unwrap();
     let number = &answer["result"]["number"];

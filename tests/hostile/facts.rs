@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     actor::{Actor, ActorTrick},
     chains::{side_block, side_branch},
+    network::HostileNetwork,
     recording,
     support::upstream::RecordedUpstream,
-    world::HostileNetwork,
 };
 
 pub const HEAD: u64 = 130;
@@ -37,12 +37,12 @@ pub fn questions() -> Vec<(&'static str, Value)> {
 
 /// What an honest upstream's answers prove.
 pub fn truths(recording: &RecordedUpstream) -> Vec<Value> {
-    let mut world = HostileNetwork::regtest(vec![Actor::new(recording, ActorTrick::Honest)]);
-    assert!(world.sync(LIMIT));
-    world.run(10_000);
+    let mut network = HostileNetwork::regtest(vec![Actor::new(recording, ActorTrick::Honest)]);
+    assert!(network.sync(LIMIT));
+    network.run(10_000);
     let asked = questions().into_iter();
     asked
-        .map(|(method, params)| world.call(method, &params).unwrap_or_else(|e| panic!("{method}: {e}")))
+        .map(|(method, params)| network.call(method, &params).unwrap_or_else(|e| panic!("{method}: {e}")))
         .collect()
 }
 
@@ -97,11 +97,11 @@ fn absent_for_present() {
 fn shifted_log_index_is_computed_here() {
     let Some(recording) = recording(HEAD) else { return };
     let truths = truths(&recording);
-    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::ShiftedLogs)]);
-    assert!(world.sync(LIMIT));
+    let mut network = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::ShiftedLogs)]);
+    assert!(network.sync(LIMIT));
     for ((method, params), truth) in questions().iter().zip(&truths) {
         // The index an upstream states is not used, or the answer is refused: never a shifted one.
-        let answer = world.call(method, params);
+        let answer = network.call(method, params);
         assert!(answer.is_err() || answer.as_ref() == Ok(truth), "{method} {params}: {answer:?}");
     }
 }
@@ -136,10 +136,10 @@ fn a_transaction_said_to_be_elsewhere_and_nobody_else_to_ask() {
     for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
         let actors =
             vec![Actor::new(&recording, ActorTrick::WrongPlace), Actor::new(&recording, ActorTrick::Honest)];
-        let mut world = HostileNetwork::regtest(actors);
-        assert!(world.sync(LIMIT));
-        world.actors[1].trick = ActorTrick::Silent;
-        let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
+        let mut network = HostileNetwork::regtest(actors);
+        assert!(network.sync(LIMIT));
+        network.actors[1].trick = ActorTrick::Silent;
+        let error = network.call(method, &json!([TRANSACTION])).unwrap_err();
         assert_eq!(error["code"], -32002, "{error}");
     }
 }
@@ -148,9 +148,9 @@ fn a_transaction_said_to_be_elsewhere_and_nobody_else_to_ask() {
 fn no_proofs_at_all_are_refused_in_words() {
     let Some(recording) = recording(HEAD) else { return };
     fact_liar(ActorTrick::NoProofs, "eth_getBalance");
-    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::NoProofs)]);
-    assert!(world.sync(LIMIT));
-    let error = world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
+    let mut network = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::NoProofs)]);
+    assert!(network.sync(LIMIT));
+    let error = network.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("eth_getProof: upstream error -32601"), "{error}");
 }
 
@@ -163,17 +163,17 @@ fn an_absence_needs_everybody() {
         "eth_getTransactionByHash",
         "eth_getBlockByHash",
     ]);
-    let mut world = HostileNetwork::regtest(vec![
+    let mut network = HostileNetwork::regtest(vec![
         Actor::new(&recording, nothing),
         Actor::new(&recording, ActorTrick::Honest),
     ]);
-    assert!(world.sync(LIMIT));
-    let found = world.call("eth_getTransactionByHash", &json!([TRANSACTION])).unwrap();
+    assert!(network.sync(LIMIT));
+    let found = network.call("eth_getTransactionByHash", &json!([TRANSACTION])).unwrap();
     assert_eq!(found["hash"], TRANSACTION);
     let unknown = json!([format!("0x{}", "77".repeat(32))]);
-    let before: Vec<usize> = world.actors.iter().map(|actor| actor.asked.len()).collect();
-    world.call("eth_getTransactionByHash", &unknown).ok();
-    for (actor, before) in world.actors.iter().zip(before) {
+    let before: Vec<usize> = network.actors.iter().map(|actor| actor.asked.len()).collect();
+    network.call("eth_getTransactionByHash", &unknown).ok();
+    for (actor, before) in network.actors.iter().zip(before) {
         assert!(actor.asked.len() > before, "both were asked");
     }
 }
@@ -186,10 +186,10 @@ fn a_word_of_one_upstream_hides_no_mined_transaction() {
     let null = ActorTrick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
     for trick in [ActorTrick::SaysPending, null] {
         let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, ActorTrick::Honest)];
-        let mut world = HostileNetwork::regtest(actors);
-        assert!(world.sync(LIMIT));
+        let mut network = HostileNetwork::regtest(actors);
+        assert!(network.sync(LIMIT));
         for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
-            let answer = world.send(method, &json!([TRANSACTION]));
+            let answer = network.send(method, &json!([TRANSACTION]));
             assert!(answer["result"]["blockHash"].is_string(), "{trick:?} {answer}");
             assert_eq!(answer.get("level"), None);
         }
@@ -213,21 +213,21 @@ fn a_place_too_old_to_be_proven_hides_no_transaction() {
     for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
         let actors =
             vec![Actor::new(&recording, ActorTrick::OldPlace), Actor::new(&recording, ActorTrick::Honest)];
-        let mut world = HostileNetwork::regtest_above(start, actors);
-        assert!(world.sync(LIMIT));
+        let mut network = HostileNetwork::regtest_above(start, actors);
+        assert!(network.sync(LIMIT));
         for _ in 0..2 {
-            let answer = world.call(method, &json!([TRANSACTION])).unwrap();
+            let answer = network.call(method, &json!([TRANSACTION])).unwrap();
             assert!(answer["blockHash"].is_string(), "{answer}");
         }
-        let demerits = world.client.sync().upstreams().remove(0).record.demerits;
+        let demerits = network.client.sync().upstreams().remove(0).record.demerits;
         assert_eq!(demerits, 0, "an honest upstream may say so");
         let others = [vec![], vec![Actor::new(&recording, null.clone())]];
         for others in others {
             let mut actors = vec![Actor::new(&recording, ActorTrick::OldPlace)];
             actors.extend(others);
-            let mut world = HostileNetwork::regtest_above(start, actors);
-            assert!(world.sync(LIMIT));
-            let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
+            let mut network = HostileNetwork::regtest_above(start, actors);
+            assert!(network.sync(LIMIT));
+            let error = network.call(method, &json!([TRANSACTION])).unwrap_err();
             assert!(error["message"].as_str().unwrap().contains("was reported in block 1"), "{error}");
         }
     }
@@ -242,8 +242,8 @@ fn an_absence_that_nobody_proves_is_marked() {
         recording.replace(method, &unknown, &Value::Null);
     }
     recording.replace("eth_getBlockByHash", &json!([unknown[0], true]), &Value::Null);
-    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
-    assert!(world.sync(LIMIT));
+    let mut network = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
+    assert!(network.sync(LIMIT));
     for (method, params, level) in [
         ("eth_getTransactionReceipt", unknown.clone(), json!("unproven-absence")),
         ("eth_getTransactionByHash", unknown.clone(), json!("unproven-absence")),
@@ -251,7 +251,7 @@ fn an_absence_that_nobody_proves_is_marked() {
         ("rootlight_verification", json!([unknown[0]]), json!("unproven-absence")),
         ("eth_getBlockByNumber", json!(["0xffff", false]), Value::Null),
     ] {
-        let answer = world.send(method, &params);
+        let answer = network.send(method, &params);
         assert_eq!((&answer["result"], &answer["level"]), (&Value::Null, &level), "{method} {answer}");
     }
     // Where such an absence ends in an error, the error is marked.
@@ -262,15 +262,15 @@ fn an_absence_that_nobody_proves_is_marked() {
         ("eth_call", json!([{ "to": TOKEN }, missing]), json!("unproven-absence")),
         ("eth_getBalance", json!([COW, "0xffff"]), Value::Null),
     ] {
-        let answer = world.send(method, &params);
+        let answer = network.send(method, &params);
         assert!(answer["error"]["code"].is_i64(), "{method} {answer}");
         assert_eq!(answer["level"], level, "{method} {answer}");
     }
     // Asking for what is not there, again and again, costs an honest upstream nothing.
     for _ in 0..60 {
-        assert_eq!(world.call("eth_getTransactionReceipt", &unknown), Ok(Value::Null));
+        assert_eq!(network.call("eth_getTransactionReceipt", &unknown), Ok(Value::Null));
     }
-    let record = world.client.sync().upstreams().remove(0).record;
+    let record = network.client.sync().upstreams().remove(0).record;
     assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
 }
 
@@ -288,11 +288,11 @@ fn a_block_that_one_upstream_denies_comes_from_another() {
     other.replace("eth_getBlockByHash", &json!([side["hash"], true]), &side);
     for order in [[0, 1], [1, 0]] {
         let actors = order.map(|who| Actor::new(if who == 0 { &main } else { &other }, ActorTrick::Honest));
-        let mut world = HostileNetwork::regtest(actors.into());
-        assert!(world.sync(LIMIT));
-        let answer = world.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
+        let mut network = HostileNetwork::regtest(actors.into());
+        assert!(network.sync(LIMIT));
+        let answer = network.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
         assert_eq!((&answer["hash"], &answer["number"]), (&side["hash"], &side["number"]));
-        assert_eq!(world.call("eth_getBlockByHash", &json!([unknown, false])), Ok(Value::Null));
+        assert_eq!(network.call("eth_getBlockByHash", &json!([unknown, false])), Ok(Value::Null));
     }
 }
 
@@ -306,18 +306,18 @@ fn those_that_rest_are_asked_last() {
     }
     let actors =
         vec![Actor::new(&recording, ActorTrick::NoProofs), Actor::new(&recording, ActorTrick::Honest)];
-    let mut world = HostileNetwork::regtest(actors);
-    assert!(world.sync(LIMIT));
-    world.actors[1].trick = ActorTrick::Silent;
-    world.run(20_000);
-    assert!(world.is_resting(1) && !world.is_resting(0));
-    world.actors[1].trick = ActorTrick::Honest;
-    let asked = |world: &HostileNetwork<'_>| world.actors[1].asked.len();
-    let before = asked(&world);
-    assert_eq!(world.call("eth_getTransactionByHash", &unknown), Ok(Value::Null));
-    assert_eq!(asked(&world), before, "it may not answer for long");
-    assert!(world.call("eth_getBalance", &json!([COW, "0x7a"])).is_ok());
-    assert!(asked(&world) > before);
+    let mut network = HostileNetwork::regtest(actors);
+    assert!(network.sync(LIMIT));
+    network.actors[1].trick = ActorTrick::Silent;
+    network.run(20_000);
+    assert!(network.is_resting(1) && !network.is_resting(0));
+    network.actors[1].trick = ActorTrick::Honest;
+    let asked = |network: &HostileNetwork<'_>| network.actors[1].asked.len();
+    let before = asked(&network);
+    assert_eq!(network.call("eth_getTransactionByHash", &unknown), Ok(Value::Null));
+    assert_eq!(asked(&network), before, "it may not answer for long");
+    assert!(network.call("eth_getBalance", &json!([COW, "0x7a"])).is_ok());
+    assert!(asked(&network) > before);
 }
 
 /// Proofs that are wrong count against whoever gave them; it is not said of it that it proves no absence.
@@ -325,10 +325,10 @@ fn those_that_rest_are_asked_last() {
 fn wrong_proofs_are_written_down() {
     let Some(recording) = recording(HEAD) else { return };
     for trick in [ActorTrick::StaleRoots, ActorTrick::OtherKeys, ActorTrick::AbsentForPresent] {
-        let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, trick.clone())]);
-        assert!(world.sync(LIMIT));
-        world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
-        let state = world.client.sync().upstreams().remove(0);
+        let mut network = HostileNetwork::regtest(vec![Actor::new(&recording, trick.clone())]);
+        assert!(network.sync(LIMIT));
+        network.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
+        let state = network.client.sync().upstreams().remove(0);
         assert!(state.record.demerits > 0 && state.can.absence.is_none(), "{trick:?} {state:?}");
         let told = |rule: &str| rule.contains("about another branch");
         assert!(state.record.evidence.iter().any(|evidence| told(&evidence.rule)), "{trick:?} {state:?}");
@@ -347,16 +347,16 @@ fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
     side.replace("eth_getProof", &json!([COW, [], "0x9b"]), &own);
     let withhold =
         ActorTrick::Withhold(&["eth_getProof", "eth_getTransactionReceipt", "eth_getTransactionByHash"]);
-    let mut world =
+    let mut network =
         HostileNetwork::regtest(vec![Actor::new(&main, withhold), Actor::new(&side, ActorTrick::Honest)]);
-    assert!(world.sync(LIMIT));
-    world.run(10_000);
+    assert!(network.sync(LIMIT));
+    network.run(10_000);
     for _ in 0..10 {
-        world.call("eth_getBalance", &json!([COW, "0x9b"])).unwrap_err();
+        network.call("eth_getBalance", &json!([COW, "0x9b"])).unwrap_err();
     }
-    assert!(world.actors[1].asked.contains(&proof("0x9b")), "it was asked by number");
-    assert!(world.lies(1).is_empty() && !world.is_resting(1), "{:?}", world.lies(1));
-    let found = world.call("eth_getTransactionReceipt", &json!([TRANSACTION])).unwrap();
+    assert!(network.actors[1].asked.contains(&proof("0x9b")), "it was asked by number");
+    assert!(network.lies(1).is_empty() && !network.is_resting(1), "{:?}", network.lies(1));
+    let found = network.call("eth_getTransactionReceipt", &json!([TRANSACTION])).unwrap();
     assert!(found["blockHash"].is_string(), "{found}");
 }
 
@@ -365,14 +365,14 @@ fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
 fn blocks_off_the_chain_are_asked_for_by_their_hashes() {
     let (Some(main), Some(side)) = (recording(160), side_block()) else { return };
     let hash = side["hash"].as_str().unwrap();
-    let mut world = HostileNetwork::regtest(vec![Actor::new(&main, ActorTrick::Honest)]);
-    assert!(world.sync(LIMIT));
-    world.run(10_000);
-    let block = world.call("eth_getBlockByHash", &json!([hash, true])).unwrap();
+    let mut network = HostileNetwork::regtest(vec![Actor::new(&main, ActorTrick::Honest)]);
+    assert!(network.sync(LIMIT));
+    network.run(10_000);
+    let block = network.call("eth_getBlockByHash", &json!([hash, true])).unwrap();
     assert_eq!(block["transactions"], side["transactions"]);
-    assert_eq!(world.client.sync().upstreams().remove(0).record.demerits, 0);
-    world.call("eth_getBalance", &json!([COW, { "blockHash": hash }])).ok();
-    let proofs = world.actors[0].asked.iter().filter(|call| call.method == "eth_getProof");
+    assert_eq!(network.client.sync().upstreams().remove(0).record.demerits, 0);
+    network.call("eth_getBalance", &json!([COW, { "blockHash": hash }])).ok();
+    let proofs = network.actors[0].asked.iter().filter(|call| call.method == "eth_getProof");
     let params: Vec<&str> = proofs.map(|call| call.params.as_str()).collect();
     assert!(params.first().is_some_and(|first| first.contains(hash)), "{params:?}");
 }

@@ -11,9 +11,9 @@ mod chains;
 mod facts;
 mod kept;
 mod mainnet;
+mod network;
 mod scenarios;
 mod served;
-mod world;
 
 use support::{shared, upstream::RecordedUpstream};
 

@@ -11,9 +11,9 @@ use crate::{
     actor::{Actor, ActorTrick},
     chains::side_branch,
     facts::{questions, truths},
+    network::HostileNetwork,
     recording,
     support::upstream::RecordedUpstream,
-    world::HostileNetwork,
 };
 
 const SCENARIOS: u64 = 200;
@@ -149,15 +149,15 @@ fn scenario(stage: &RecordedBranches, seed: u64, tally: &mut HostileTally) {
     let actors = cast(stage, &mut random, honest);
     let tricks: Vec<(ActorTrick, bool)> =
         actors.iter().map(|actor| (actor.trick.clone(), actor.other.is_some())).collect();
-    let mut world = HostileNetwork::regtest_with(actors, policy);
-    let synced = world.sync(LIMIT);
-    assert!(synced || !honest, "seed {seed}: {tricks:?} not synchronized, head {}", world.head());
-    world.run(20_000);
+    let mut network = HostileNetwork::regtest_with(actors, policy);
+    let synced = network.sync(LIMIT);
+    assert!(synced || !honest, "seed {seed}: {tricks:?} not synchronized, head {}", network.head());
+    network.run(20_000);
     for (question, truth) in questions().iter().zip(&stage.truths) {
         let (method, params) = question;
-        let (head, began) = (world.head(), world.now);
-        let answer = world.send(method, params);
-        let took = world.now - began;
+        let (head, began) = (network.head(), network.now);
+        let answer = network.send(method, params);
+        let took = network.now - began;
         let proven = answer.get("result").filter(|_| answer.get("level").is_none());
         if let Some(value) = proven {
             let good = value == truth || (!honest && is_true(stage, head, question, value, truth));
@@ -183,14 +183,14 @@ fn scenario(stage: &RecordedBranches, seed: u64, tally: &mut HostileTally) {
             }
         }
     }
-    blames_nobody(&world, seed);
+    blames_nobody(&network, seed);
 }
 
 /// What an honest upstream of this chain says is never held to be a lie.
-fn blames_nobody(world: &HostileNetwork<'_>, seed: u64) {
-    for (index, actor) in world.actors.iter().enumerate() {
+fn blames_nobody(network: &HostileNetwork<'_>, seed: u64) {
+    for (index, actor) in network.actors.iter().enumerate() {
         let honest = actor.trick == ActorTrick::Honest && actor.other.is_none();
-        assert!(!honest || world.lies(index).is_empty(), "seed {seed}: {:?}", world.lies(index));
+        assert!(!honest || network.lies(index).is_empty(), "seed {seed}: {:?}", network.lies(index));
     }
 }
 

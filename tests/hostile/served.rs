@@ -11,8 +11,8 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     actor::{Actor, ActorTrick},
+    network::HostileNetwork,
     recording,
-    world::HostileNetwork,
 };
 
 const HEAD: u64 = 90;
@@ -68,37 +68,37 @@ fn a_liar_is_listed_with_the_evidence() {
     let Some(recording) = recording(HEAD) else { return };
     let actors =
         vec![Actor::new(&recording, ActorTrick::CopiedWork), Actor::new(&recording, ActorTrick::Honest)];
-    let mut world = HostileNetwork::regtest(actors);
-    assert!(world.sync(120_000));
-    let listed = world.call("rootlight_upstreams", &json!([])).unwrap();
+    let mut network = HostileNetwork::regtest(actors);
+    assert!(network.sync(120_000));
+    let listed = network.call("rootlight_upstreams", &json!([])).unwrap();
     assert_eq!((listed[0]["name"].as_str(), listed[1]["name"].as_str()), (Some("actor 0"), Some("actor 1")));
     let proof = &listed[0]["misbehaviour"][0];
     assert!(proof["lie"] == true && proof["method"] == "eth_getBlockByNumber", "{listed}");
     assert!(proof["rule"].as_str().unwrap().contains("bitcoinMergedMining"), "{listed}");
     assert!(listed[0]["resting"].is_string() && listed[1]["misbehaviour"] == json!([]), "{listed}");
-    let status = world.call("rootlight_syncStatus", &json!([])).unwrap();
+    let status = network.call("rootlight_syncStatus", &json!([])).unwrap();
     assert_eq!((&status["synced"], &status["currentBlock"]), (&json!(true), &json!("0x5a")));
-    assert_eq!(world.call("rootlight_checkpoint", &json!([])).unwrap()["number"], "0x0");
+    assert_eq!(network.call("rootlight_checkpoint", &json!([])).unwrap()["number"], "0x0");
 }
 
 #[test]
 fn every_block_carries_depth_and_work_on_top() {
     let Some(recording) = recording(HEAD) else { return };
-    let mut world = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
-    assert!(world.sync(60_000));
-    world.run(10_000);
-    let tip = world.call("rootlight_verification", &json!([])).unwrap();
+    let mut network = HostileNetwork::regtest(vec![Actor::new(&recording, ActorTrick::Honest)]);
+    assert!(network.sync(60_000));
+    network.run(10_000);
+    let tip = network.call("rootlight_verification", &json!([])).unwrap();
     assert_eq!(
         (&tip["blockNumber"], &tip["depth"], &tip["workOnTop"]),
         (&json!("0x5a"), &json!("0x0"), &json!("0x0"))
     );
-    let older = world.call("rootlight_verification", &json!(["0x50"])).unwrap();
+    let older = network.call("rootlight_verification", &json!(["0x50"])).unwrap();
     assert_eq!(
         (&older["level"], &older["origin"], &older["depth"]),
         (&json!("verified"), &json!("mined"), &json!("0xa"))
     );
     assert_ne!(older["workOnTop"], "0x0");
-    assert_eq!(world.call("rootlight_verification", &json!(["0x0"])).unwrap()["origin"], "checkpoint");
+    assert_eq!(network.call("rootlight_verification", &json!(["0x0"])).unwrap()["origin"], "checkpoint");
 }
 
 /// An invalid state mined by a real miner has no blocks on top of it for long: who asks for depth does not see it.
@@ -106,15 +106,15 @@ fn every_block_carries_depth_and_work_on_top() {
 fn young_blocks_are_refused_where_depth_is_asked_for() {
     let Some(recording) = recording(HEAD) else { return };
     let actors = vec![Actor::new(&recording, ActorTrick::Honest)];
-    let mut world = HostileNetwork::with_min_depth(Network::regtest(), checkpoint(), actors, 12);
-    assert!(world.sync(60_000));
-    world.run(10_000);
+    let mut network = HostileNetwork::with_min_depth(Network::regtest(), checkpoint(), actors, 12);
+    assert!(network.sync(60_000));
+    network.run(10_000);
     for params in [json!(["latest", false]), json!(["0x4f", false])] {
-        let error = world.call("eth_getBlockByNumber", &params).unwrap_err();
+        let error = network.call("eth_getBlockByNumber", &params).unwrap_err();
         assert!(error["message"].as_str().unwrap().contains("blocks on top, at least 12"), "{error}");
     }
     for params in [json!(["safe", false]), json!(["0x4e", false])] {
-        assert_eq!(world.call("eth_getBlockByNumber", &params).unwrap()["number"], "0x4e");
+        assert_eq!(network.call("eth_getBlockByNumber", &params).unwrap()["number"], "0x4e");
     }
 }
 
@@ -124,9 +124,9 @@ fn transactions_of_young_blocks_are_refused_where_depth_is_asked_for() {
     let hash = json!(["0xe60832eaa5ee0abcd6ef05fa33f378dbd2998e8ce1dbcf91ca2a3bf9d5ec78cb"]);
     let at_depth = |min_depth: u64, method: &str| {
         let actors = vec![Actor::new(&recording, ActorTrick::Honest)];
-        let mut world = HostileNetwork::with_min_depth(Network::regtest(), checkpoint(), actors, min_depth);
-        assert!(world.sync(60_000));
-        world.call(method, &hash)
+        let mut network = HostileNetwork::with_min_depth(Network::regtest(), checkpoint(), actors, min_depth);
+        assert!(network.sync(60_000));
+        network.call(method, &hash)
     };
     for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
         let found = at_depth(0, method).unwrap();

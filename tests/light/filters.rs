@@ -96,30 +96,30 @@ fn told(logs: &[Value]) -> Vec<(&str, bool)> {
 
 #[test]
 fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
-    let mut world = LogsFixture::new();
-    let logs = json!([{"address": world.contract, "topics": [format!("0x{:064x}", 7)]}]);
+    let mut fixture = LogsFixture::new();
+    let logs = json!([{"address": fixture.contract, "topics": [format!("0x{:064x}", 7)]}]);
     let (by_logs, by_blocks) =
-        (world.get("eth_newFilter", logs.clone()), world.get("eth_newBlockFilter", json!([])));
-    let subscribed = world.get("eth_subscribe", json!(["logs", logs[0]]));
-    let heads = world.get("eth_subscribe", json!(["newHeads"]));
-    assert!(world.changes(&by_logs).is_empty() && world.changes(&subscribed).is_empty());
+        (fixture.get("eth_newFilter", logs.clone()), fixture.get("eth_newBlockFilter", json!([])));
+    let subscribed = fixture.get("eth_subscribe", json!(["logs", logs[0]]));
+    let heads = fixture.get("eth_subscribe", json!(["newHeads"]));
+    assert!(fixture.changes(&by_logs).is_empty() && fixture.changes(&subscribed).is_empty());
 
-    let before = world.dev.get("evm_snapshot", json!([]));
+    let before = fixture.dev.get("evm_snapshot", json!([]));
     for logs in [true, false, true] {
-        world.block(logs);
+        fixture.block(logs);
     }
-    world.follow();
+    fixture.follow();
     for id in [&by_logs, &subscribed] {
-        assert_eq!(told(&world.changes(id)), [("0x2", false), ("0x4", false)]);
-        assert!(world.changes(id).is_empty(), "logs are reported once");
+        assert_eq!(told(&fixture.changes(id)), [("0x2", false), ("0x4", false)]);
+        assert!(fixture.changes(id).is_empty(), "logs are reported once");
     }
-    let found = world.get("eth_getFilterLogs", json!([by_logs]));
+    let found = fixture.get("eth_getFilterLogs", json!([by_logs]));
     assert_eq!(told(found.as_array().unwrap()), [("0x2", false), ("0x4", false)]);
-    let hashes = world.changes(&by_blocks);
-    let shown = world.changes(&heads);
+    let hashes = fixture.changes(&by_blocks);
+    let shown = fixture.changes(&heads);
     assert_eq!(hashes.len(), 3);
     for (hash, head) in hashes.iter().zip(&shown) {
-        let block = world.get("eth_getBlockByHash", json!([hash, false]));
+        let block = fixture.get("eth_getBlockByHash", json!([hash, false]));
         assert_eq!(head.as_object().unwrap().len(), 14);
         for (name, value) in head.as_object().unwrap() {
             assert_eq!(*value, block[name], "{name}");
@@ -127,25 +127,25 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
     }
 
     // Another branch, which is one block longer.
-    world.dev.get("evm_revert", json!([before]));
+    fixture.dev.get("evm_revert", json!([before]));
     for logs in [false, true, false, true] {
-        world.block(logs);
+        fixture.block(logs);
     }
-    world.follow();
-    let asked_before = world.light.rounds;
+    fixture.follow();
+    let asked_before = fixture.light.rounds;
     let expected = [("0x2", true), ("0x4", true), ("0x3", false), ("0x5", false)];
     for id in [&by_logs, &subscribed] {
-        assert_eq!(told(&world.changes(id)), expected);
+        assert_eq!(told(&fixture.changes(id)), expected);
     }
-    assert!(world.light.rounds > asked_before, "receipts are fetched and proven");
+    assert!(fixture.light.rounds > asked_before, "receipts are fetched and proven");
     let numbers = |heads: &[Value]| heads.iter().map(|head| head["number"].clone()).collect::<Vec<_>>();
-    assert_eq!(numbers(&world.changes(&heads)), ["0x2", "0x3", "0x4", "0x5"]);
-    assert_eq!(world.changes(&by_blocks).len(), 4);
+    assert_eq!(numbers(&fixture.changes(&heads)), ["0x2", "0x3", "0x4", "0x5"]);
+    assert_eq!(fixture.changes(&by_blocks).len(), 4);
 
     for (method, id) in [("eth_uninstallFilter", &by_logs), ("eth_unsubscribe", &subscribed)] {
-        assert_eq!(world.get(method, json!([id])), true);
-        assert_eq!(world.get(method, json!([id])), false);
-        let gone = world.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
+        assert_eq!(fixture.get(method, json!([id])), true);
+        assert_eq!(fixture.get(method, json!([id])), false);
+        let gone = fixture.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
         assert_eq!(
             (gone["code"].as_i64(), gone["message"].as_str()),
             (Some(-32000), Some("filter not found"))
@@ -156,12 +156,12 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
 /// A poll whose logs cannot be proven reports nothing, and the next poll reports everything.
 #[test]
 fn a_poll_without_proof_is_an_error_and_loses_nothing() {
-    let mut world = LogsFixture::new();
-    let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
-    assert!(world.changes(&id).is_empty());
-    world.block(true);
-    world.follow();
-    world.light.upstream.without.extend([
+    let mut fixture = LogsFixture::new();
+    let id = fixture.get("eth_newFilter", json!([{"address": fixture.contract}]));
+    assert!(fixture.changes(&id).is_empty());
+    fixture.block(true);
+    fixture.follow();
+    fixture.light.upstream.without.extend([
         "eth_getTransactionReceipt",
         "rsk_getRawTransactionReceiptByHash",
         "eth_getBlockReceipts",
@@ -170,30 +170,30 @@ fn a_poll_without_proof_is_an_error_and_loses_nothing() {
         "eth_getProof",
         "rsk_getProof",
     ]);
-    let refused = world.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
+    let refused = fixture.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
     assert_eq!(refused["code"], -32002, "{refused}");
-    world.light.upstream.without = SERVICES.to_vec();
-    assert_eq!(told(&world.changes(&id)), [("0x2", false)]);
+    fixture.light.upstream.without = SERVICES.to_vec();
+    assert_eq!(told(&fixture.changes(&id)), [("0x2", false)]);
 }
 
 #[test]
 fn pending_transaction_filters_report_transactions_sent_through_the_client() {
-    let mut world = LogsFixture::new();
-    let polled = world.get("eth_newPendingTransactionFilter", json!([]));
-    let subscribed = world.get("eth_subscribe", json!(["newPendingTransactions"]));
-    world.dev.get("evm_setAutomine", json!([false]));
+    let mut fixture = LogsFixture::new();
+    let polled = fixture.get("eth_newPendingTransactionFilter", json!([]));
+    let subscribed = fixture.get("eth_subscribe", json!(["newPendingTransactions"]));
+    fixture.dev.get("evm_setAutomine", json!([false]));
     let signed = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x1"}]);
-    let raw = world.dev.get("eth_signTransaction", signed);
-    world.light.upstream.change = Some(Box::new(|call, answer| match call.method {
+    let raw = fixture.dev.get("eth_signTransaction", signed);
+    fixture.light.upstream.change = Some(Box::new(|call, answer| match call.method {
         "eth_sendRawTransaction" => {
             Err(rootlight::light::RequestFailure::Rpc { code: -32010, message: "already known".into() })
         }
         _ => answer,
     }));
-    let hash = world.get("eth_sendRawTransaction", json!([raw]));
+    let hash = fixture.get("eth_sendRawTransaction", json!([raw]));
     for id in [polled, subscribed] {
-        assert_eq!(world.changes(&id), std::slice::from_ref(&hash));
-        assert!(world.changes(&id).is_empty());
+        assert_eq!(fixture.changes(&id), std::slice::from_ref(&hash));
+        assert!(fixture.changes(&id).is_empty());
     }
 }
 
@@ -223,85 +223,86 @@ fn pending_transactions_and_nonces_are_shown_to_their_asker_alone() {
 }
 
 fn shown_to_their_asker_alone(sender: Option<Arc<Connection>>, askers: [Option<Arc<Connection>>; 4]) {
-    let mut world = LogsFixture::new();
-    let watch = |world: &mut LogsFixture| {
-        let polled = world.get("eth_newPendingTransactionFilter", json!([]));
-        [polled, world.get("eth_subscribe", json!(["newPendingTransactions"]))]
+    let mut fixture = LogsFixture::new();
+    let watch = |fixture: &mut LogsFixture| {
+        let polled = fixture.get("eth_newPendingTransactionFilter", json!([]));
+        [polled, fixture.get("eth_subscribe", json!(["newPendingTransactions"]))]
     };
-    world.light.connection = sender.clone();
-    let own = watch(&mut world);
+    fixture.light.connection = sender.clone();
+    let own = watch(&mut fixture);
     let theirs = askers.clone().map(|asker| {
-        world.light.connection = asker;
-        watch(&mut world)
+        fixture.light.connection = asker;
+        watch(&mut fixture)
     });
-    world.dev.get("evm_setAutomine", json!([false]));
+    fixture.dev.get("evm_setAutomine", json!([false]));
     let signed = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x1"}]);
-    let raw = world.dev.get("eth_signTransaction", signed);
-    let hash = world.dev.get("eth_sendRawTransaction", json!([raw]));
+    let raw = fixture.dev.get("eth_signTransaction", signed);
+    let hash = fixture.dev.get("eth_sendRawTransaction", json!([raw]));
     // The upstream has the transaction in its pool.
-    world.light.upstream.chain = world.dev.client.snapshot();
-    world.light.upstream.change = Some(Box::new(|call, answer| match call.method {
+    fixture.light.upstream.chain = fixture.dev.client.snapshot();
+    fixture.light.upstream.change = Some(Box::new(|call, answer| match call.method {
         "eth_sendRawTransaction" => {
             Err(rootlight::light::RequestFailure::Rpc { code: -32010, message: "already known".into() })
         }
         _ => answer,
     }));
-    world.light.connection = sender.clone();
-    assert_eq!(world.get("eth_sendRawTransaction", json!([raw])), hash);
-    let shown = |world: &mut LogsFixture| {
-        let found = world.get("eth_getTransactionByHash", json!([hash]));
-        (found["hash"].clone(), world.get("eth_getTransactionCount", json!([ALICE, "pending"])))
+    fixture.light.connection = sender.clone();
+    assert_eq!(fixture.get("eth_sendRawTransaction", json!([raw])), hash);
+    let shown = |fixture: &mut LogsFixture| {
+        let found = fixture.get("eth_getTransactionByHash", json!([hash]));
+        (found["hash"].clone(), fixture.get("eth_getTransactionCount", json!([ALICE, "pending"])))
     };
-    assert_eq!(shown(&mut world), (hash.clone(), json!("0x2")));
+    assert_eq!(shown(&mut fixture), (hash.clone(), json!("0x2")));
     for id in own {
-        assert_eq!(world.changes(&id), std::slice::from_ref(&hash));
+        assert_eq!(fixture.changes(&id), std::slice::from_ref(&hash));
     }
     for (asker, ids) in askers.iter().zip(theirs) {
-        world.light.connection = asker.clone();
-        assert_eq!(shown(&mut world), (Value::Null, json!("0x1")), "{asker:?}");
+        fixture.light.connection = asker.clone();
+        assert_eq!(shown(&mut fixture), (Value::Null, json!("0x1")), "{asker:?}");
         for id in &ids {
-            assert!(world.changes(id).is_empty(), "{asker:?}");
+            assert!(fixture.changes(id).is_empty(), "{asker:?}");
         }
         // No method of the table tells of it.
-        let told = |world: &mut LogsFixture, hash: &Value| -> Vec<String> {
+        let told = |fixture: &mut LogsFixture, hash: &Value| -> Vec<String> {
             let about = CallSubjects { hash: hash.clone(), account: ALICE.into(), filter: ids[0].clone() };
             let calls = methods().filter(|method| !method.writes() && !method.watches());
             let calls = calls.flat_map(|method| params(method, &about).map(|params| (method.name, params)));
-            let answers = calls.map(|(name, params)| format!("{name}: {}", world.light.send(name, &params)));
+            let answers =
+                calls.map(|(name, params)| format!("{name}: {}", fixture.light.send(name, &params)));
             // Some answers repeat what was asked.
             answers.map(|text| text.replace(hash.as_str().unwrap(), "HASH")).collect()
         };
         let unknown = Value::from(format!("0x{}", "ab".repeat(32)));
         // The first time, the client learns what its upstream can do.
-        told(&mut world, &unknown);
-        for (sent, unsent) in told(&mut world, &hash).iter().zip(&told(&mut world, &unknown)) {
+        told(&mut fixture, &unknown);
+        for (sent, unsent) in told(&mut fixture, &hash).iter().zip(&told(&mut fixture, &unknown)) {
             assert_eq!(sent, unsent, "{asker:?}");
         }
     }
     // A caller that has sent the transaction too is shown it, and so are all once it is mined.
-    world.light.connection = askers[0].clone();
-    assert_eq!(world.get("eth_getTransactionByHash", json!([hash, raw]))["hash"], hash);
-    assert_eq!(world.get("eth_sendRawTransaction", json!([raw])), hash);
-    assert_eq!(shown(&mut world), (hash.clone(), json!("0x2")));
-    world.dev.get("evm_mine", json!([]));
-    world.follow();
+    fixture.light.connection = askers[0].clone();
+    assert_eq!(fixture.get("eth_getTransactionByHash", json!([hash, raw]))["hash"], hash);
+    assert_eq!(fixture.get("eth_sendRawTransaction", json!([raw])), hash);
+    assert_eq!(shown(&mut fixture), (hash.clone(), json!("0x2")));
+    fixture.dev.get("evm_mine", json!([]));
+    fixture.follow();
     for asker in askers {
-        world.light.connection = asker;
-        assert_eq!(shown(&mut world), (hash.clone(), json!("0x2")));
+        fixture.light.connection = asker;
+        assert_eq!(shown(&mut fixture), (hash.clone(), json!("0x2")));
     }
 }
 
 /// The hash of a pending transaction proves its content, but only the upstream says that it is pending.
 #[test]
 fn a_pending_transaction_must_match_its_hash() {
-    let mut world = LogsFixture::new();
-    world.dev.get("evm_setAutomine", json!([false]));
+    let mut fixture = LogsFixture::new();
+    fixture.dev.get("evm_setAutomine", json!([false]));
     let sent = json!([{"from": ALICE, "to": BOB, "value": "0x5", "gas": "0x5208"}]);
-    let hash = world.dev.get("eth_sendTransaction", sent);
-    world.follow();
-    let theirs = world.dev.get("eth_getTransactionByHash", json!([hash]));
+    let hash = fixture.dev.get("eth_sendTransaction", sent);
+    fixture.follow();
+    let theirs = fixture.dev.get("eth_getTransactionByHash", json!([hash]));
     assert_eq!(theirs["blockHash"], Value::Null);
-    world.light.upstream.change = Some(Box::new(|call, answer| match call.method {
+    fixture.light.upstream.change = Some(Box::new(|call, answer| match call.method {
         "eth_getTransactionByHash" => {
             let mut changed: Value = serde_json::from_str(answer?.get()).unwrap();
             changed["value"] = "0x6".into();
@@ -309,39 +310,39 @@ fn a_pending_transaction_must_match_its_hash() {
         }
         _ => answer,
     }));
-    let error = world.light.call("eth_getTransactionByHash", &json!([hash])).unwrap_err();
+    let error = fixture.light.call("eth_getTransactionByHash", &json!([hash])).unwrap_err();
     assert_eq!(error["code"], -32002, "{error}");
-    world.light.upstream.change = None;
-    assert_eq!(world.get("eth_getTransactionByHash", json!([hash])), theirs);
-    assert_eq!(world.get("eth_getTransactionReceipt", json!([hash])), Value::Null);
+    fixture.light.upstream.change = None;
+    assert_eq!(fixture.get("eth_getTransactionByHash", json!([hash])), theirs);
+    assert_eq!(fixture.get("eth_getTransactionReceipt", json!([hash])), Value::Null);
 }
 
 #[test]
 fn the_gas_price_comes_from_the_verified_head() {
-    let mut world = LogsFixture::new();
-    let minimum = world.get("eth_getBlockByNumber", json!(["latest", false]))["minimumGasPrice"].clone();
+    let mut fixture = LogsFixture::new();
+    let minimum = fixture.get("eth_getBlockByNumber", json!(["latest", false]))["minimumGasPrice"].clone();
     let minimum = support::u64_of(minimum.as_str().unwrap());
-    world.light.asked();
-    assert_eq!(world.get("eth_gasPrice", json!([])), format!("{:#x}", minimum * 11 / 10));
-    assert!(world.light.asked().is_empty());
-    assert_eq!(world.dev.get("eth_gasPrice", json!([])), format!("{:#x}", minimum * 11 / 10));
+    fixture.light.asked();
+    assert_eq!(fixture.get("eth_gasPrice", json!([])), format!("{:#x}", minimum * 11 / 10));
+    assert!(fixture.light.asked().is_empty());
+    assert_eq!(fixture.dev.get("eth_gasPrice", json!([])), format!("{:#x}", minimum * 11 / 10));
 }
 
 #[test]
 fn invalid_subscriptions_are_invalid_parameters() {
-    let mut world = LogsFixture::new();
+    let mut fixture = LogsFixture::new();
     for params in [json!(["blocks"]), json!([]), json!([7]), json!(["logs", {"address": "0x1"}])] {
-        let error = world.light.call("eth_subscribe", &params).unwrap_err();
+        let error = fixture.light.call("eth_subscribe", &params).unwrap_err();
         assert_eq!(error["code"], -32602, "{params} {error}");
     }
-    assert_eq!(world.get("eth_unsubscribe", json!(["0x12"])), false);
+    assert_eq!(fixture.get("eth_unsubscribe", json!(["0x12"])), false);
 }
 
 /// A local chain sends no notifications unless its host supports them.
 #[test]
 fn subscriptions_without_notifications_are_refused() {
-    let mut world = LogsFixture::new();
-    let error = world.dev.ask("eth_subscribe", json!(["newHeads"]));
+    let mut fixture = LogsFixture::new();
+    let error = fixture.dev.ask("eth_subscribe", json!(["newHeads"]));
     assert_eq!(error["error"]["code"], -32601);
     assert!(
         error["error"]["message"].as_str().unwrap().starts_with("notifications not supported"),
@@ -352,37 +353,37 @@ fn subscriptions_without_notifications_are_refused() {
 /// The number of blocks and of logs that can be taken back is limited.
 #[test]
 fn only_remembered_blocks_and_logs_are_taken_back() {
-    let mut world = LogsFixture::new();
-    let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
-    assert!(world.changes(&id).is_empty());
-    let before = world.dev.get("evm_snapshot", json!([]));
-    world.block(true);
-    world.follow();
-    assert_eq!(told(&world.changes(&id)), [("0x2", false)]);
-    world.empty(256);
-    world.block(true);
-    world.follow();
-    assert_eq!(told(&world.changes(&id)), [("0x103", false)]);
-    world.dev.get("evm_revert", json!([before]));
-    world.empty(260);
-    world.follow();
-    assert_eq!(told(&world.changes(&id)), [("0x103", true)], "256 blocks are remembered");
+    let mut fixture = LogsFixture::new();
+    let id = fixture.get("eth_newFilter", json!([{"address": fixture.contract}]));
+    assert!(fixture.changes(&id).is_empty());
+    let before = fixture.dev.get("evm_snapshot", json!([]));
+    fixture.block(true);
+    fixture.follow();
+    assert_eq!(told(&fixture.changes(&id)), [("0x2", false)]);
+    fixture.empty(256);
+    fixture.block(true);
+    fixture.follow();
+    assert_eq!(told(&fixture.changes(&id)), [("0x103", false)]);
+    fixture.dev.get("evm_revert", json!([before]));
+    fixture.empty(260);
+    fixture.follow();
+    assert_eq!(told(&fixture.changes(&id)), [("0x103", true)], "256 blocks are remembered");
 
-    let mut world = LogsFixture::with(LOGS_MANY);
-    let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
-    assert!(world.changes(&id).is_empty());
-    let before = world.dev.get("evm_snapshot", json!([]));
+    let mut fixture = LogsFixture::with(LOGS_MANY);
+    let id = fixture.get("eth_newFilter", json!([{"address": fixture.contract}]));
+    assert!(fixture.changes(&id).is_empty());
+    let before = fixture.dev.get("evm_snapshot", json!([]));
     for _ in 0..5 {
         let data = format!("{:#066x}", 1_000);
-        let call = json!([{"from": ALICE, "to": world.contract, "data": data, "gas": "0x1e8480"}]);
-        world.dev.get("eth_sendTransaction", call);
-        world.follow();
-        assert_eq!(world.changes(&id).len(), 1_000);
+        let call = json!([{"from": ALICE, "to": fixture.contract, "data": data, "gas": "0x1e8480"}]);
+        fixture.dev.get("eth_sendTransaction", call);
+        fixture.follow();
+        assert_eq!(fixture.changes(&id).len(), 1_000);
     }
-    world.dev.get("evm_revert", json!([before]));
-    world.empty(6);
-    world.follow();
-    let back = world.changes(&id);
+    fixture.dev.get("evm_revert", json!([before]));
+    fixture.empty(6);
+    fixture.follow();
+    let back = fixture.changes(&id);
     assert!(back.iter().all(|log| log["removed"] == true && log["blockNumber"] != "0x2"));
     assert_eq!(back.len(), 4_000, "4,096 logs are remembered");
 }
@@ -391,19 +392,19 @@ fn only_remembered_blocks_and_logs_are_taken_back() {
 /// them.
 #[test]
 fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
-    let mut world = LogsFixture::new();
-    let logs = json!({"address": world.contract, "fromBlock": "0x1"});
-    let subscribed = world.get("eth_subscribe", json!(["logs", {"address": world.contract}]));
-    let polled = world.get("eth_newFilter", json!([logs]));
-    assert!(world.changes(&subscribed).is_empty());
-    world.block(true);
-    world.empty(1_998);
-    world.block(true);
-    world.follow();
-    let found = world.get("eth_getLogs", json!([{"address": world.contract, "fromBlock": "0x2"}]));
+    let mut fixture = LogsFixture::new();
+    let logs = json!({"address": fixture.contract, "fromBlock": "0x1"});
+    let subscribed = fixture.get("eth_subscribe", json!(["logs", {"address": fixture.contract}]));
+    let polled = fixture.get("eth_newFilter", json!([logs]));
+    assert!(fixture.changes(&subscribed).is_empty());
+    fixture.block(true);
+    fixture.empty(1_998);
+    fixture.block(true);
+    fixture.follow();
+    let found = fixture.get("eth_getLogs", json!([{"address": fixture.contract, "fromBlock": "0x2"}]));
     assert_eq!(told(found.as_array().unwrap()), [("0x2", false), ("0x7d1", false)], "2,000 blocks");
     for (method, params) in [("eth_getLogs", json!([logs])), ("eth_getFilterChanges", json!([polled]))] {
-        let error = world.light.call(method, &params).unwrap_err();
+        let error = fixture.light.call(method, &params).unwrap_err();
         assert_eq!(error["code"], -32012, "{method}: {error}");
         assert!(error["message"].as_str().unwrap().contains("2000"), "{error}");
     }
@@ -415,16 +416,16 @@ fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
         json!({"blockHash": hash, "fromBlock": "0x4"}),
     ] {
         assert_eq!(
-            world.light.call("eth_getLogs", &json!([filter])).unwrap_err()["code"],
+            fixture.light.call("eth_getLogs", &json!([filter])).unwrap_err()["code"],
             -32602,
             "{filter}"
         );
     }
-    world.block(false);
-    world.follow();
-    assert_eq!(told(&world.changes(&subscribed)), [("0x7d1", false)]);
+    fixture.block(false);
+    fixture.follow();
+    assert_eq!(told(&fixture.changes(&subscribed)), [("0x7d1", false)]);
     // The number of headers for other clients is limited too.
-    let headers = world.get("rootlight_getHeaders", json!(["0x10", "0x400"]));
+    let headers = fixture.get("rootlight_getHeaders", json!(["0x10", "0x400"]));
     let headers = decode_headers(headers.as_str().unwrap(), 1_024, &Network::regtest()).unwrap();
     assert_eq!((headers.len(), headers[255].0.header().number), (256, 0x10f));
 }
@@ -432,28 +433,28 @@ fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
 /// As in the reference node, 2,000 blocks may return any number of logs, and longer ranges 10,000.
 #[test]
 fn logs_of_a_local_chain_are_limited_in_number_and_bytes() {
-    let mut world = LogsFixture::with(LOGS_MANY);
+    let mut fixture = LogsFixture::with(LOGS_MANY);
     for _ in 0..11 {
         let data = format!("{:#066x}", 1_000);
-        let call = json!([{"from": ALICE, "to": world.contract, "data": data, "gas": "0x1e8480"}]);
-        world.dev.get("eth_sendTransaction", call);
+        let call = json!([{"from": ALICE, "to": fixture.contract, "data": data, "gas": "0x1e8480"}]);
+        fixture.dev.get("eth_sendTransaction", call);
     }
-    world.empty(1_989);
-    let before = world.dev.get("evm_snapshot", json!([]));
-    let from = |block: &str| json!([{"address": world.contract, "fromBlock": block}]);
+    fixture.empty(1_989);
+    let before = fixture.dev.get("evm_snapshot", json!([]));
+    let from = |block: &str| json!([{"address": fixture.contract, "fromBlock": block}]);
     let (two_thousand, more, less) = (from("0x2"), from("0x1"), from("0x4"));
-    assert_eq!(world.dev.get("eth_getLogs", two_thousand).as_array().unwrap().len(), 11_000);
-    assert_eq!(world.dev.refused("eth_getLogs", more.clone()).0, -32012);
+    assert_eq!(fixture.dev.get("eth_getLogs", two_thousand).as_array().unwrap().len(), 11_000);
+    assert_eq!(fixture.dev.refused("eth_getLogs", more.clone()).0, -32012);
     // No answer is longer than 10 MiB.
     for _ in 0..6 {
         let data = format!("{:#066x}", 5_000);
-        let call = json!([{"from": ALICE, "to": world.contract, "data": data, "gas": "0x5b8d80"}]);
-        world.dev.get("eth_sendTransaction", call);
+        let call = json!([{"from": ALICE, "to": fixture.contract, "data": data, "gas": "0x5b8d80"}]);
+        fixture.dev.get("eth_sendTransaction", call);
     }
-    let (code, words) = world.dev.refused("eth_getLogs", from("0x7d2"));
+    let (code, words) = fixture.dev.refused("eth_getLogs", from("0x7d2"));
     assert!(code == -32011 && words.contains("10485760"), "{code} {words}");
-    world.dev.get("evm_revert", json!([before]));
-    world.empty(3);
-    assert_eq!(world.dev.get("eth_getLogs", less).as_array().unwrap().len(), 9_000);
-    assert_eq!(world.dev.refused("eth_getLogs", more).0, -32012);
+    fixture.dev.get("evm_revert", json!([before]));
+    fixture.empty(3);
+    assert_eq!(fixture.dev.get("eth_getLogs", less).as_array().unwrap().len(), 9_000);
+    assert_eq!(fixture.dev.refused("eth_getLogs", more).0, -32012);
 }

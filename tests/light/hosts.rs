@@ -68,122 +68,124 @@ fn places(logs: &Value) -> Vec<(String, bool)> {
 
 #[test]
 fn a_filter_that_moves_reports_everything_once_and_what_its_other_host_reported_is_taken_back() {
-    let mut world = HostsFixture::new();
-    let wanted = json!([{"address": world.contract}]);
-    let logs = world.ask(0, "eth_newFilter", wanted);
-    let blocks = world.ask(0, "eth_newBlockFilter", json!([]));
-    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
-    let before = world.dev.get("evm_snapshot", json!([]));
-    world.block();
-    world.block();
-    world.follow();
-    world.carry(&logs, 0);
-    let told = world.ask(1, "eth_getFilterChanges", json!([logs]));
+    let mut fixture = HostsFixture::new();
+    let wanted = json!([{"address": fixture.contract}]);
+    let logs = fixture.ask(0, "eth_newFilter", wanted);
+    let blocks = fixture.ask(0, "eth_newBlockFilter", json!([]));
+    assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
+    let before = fixture.dev.get("evm_snapshot", json!([]));
+    fixture.block();
+    fixture.block();
+    fixture.follow();
+    fixture.carry(&logs, 0);
+    let told = fixture.ask(1, "eth_getFilterChanges", json!([logs]));
     assert_eq!(places(&told), [("0x2".into(), false), ("0x3".into(), false)]);
-    world.carry(&logs, 1);
-    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
+    fixture.carry(&logs, 1);
+    assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
 
     // Another branch. The host that takes it back is not the one that reported it.
-    world.dev.get("evm_revert", json!([before]));
+    fixture.dev.get("evm_revert", json!([before]));
     for _ in 0..3 {
-        world.dev.get("evm_mine", json!([]));
+        fixture.dev.get("evm_mine", json!([]));
     }
-    world.follow();
-    let taken_back = world.ask(0, "eth_getFilterChanges", json!([logs]));
+    fixture.follow();
+    let taken_back = fixture.ask(0, "eth_getFilterChanges", json!([logs]));
     assert_eq!(places(&taken_back), [("0x2".into(), true), ("0x3".into(), true)]);
-    world.carry(&blocks, 0);
-    assert_eq!(world.ask(1, "eth_getFilterChanges", json!([blocks])).as_array().unwrap().len(), 3);
-    assert_eq!(world.ask(1, "eth_uninstallFilter", json!([blocks])), true);
+    fixture.carry(&blocks, 0);
+    assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([blocks])).as_array().unwrap().len(), 3);
+    assert_eq!(fixture.ask(1, "eth_uninstallFilter", json!([blocks])), true);
 }
 
 #[test]
 fn a_poll_with_an_older_view_than_the_last_one_reports_nothing_and_loses_nothing() {
-    let mut world = HostsFixture::new();
-    let older = world.hosts[0].client.sync().chain().unwrap().snapshot();
-    let logs = world.ask(0, "eth_newFilter", json!([{"address": world.contract}]));
-    let blocks = world.ask(0, "eth_newBlockFilter", json!([]));
-    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
-    world.block();
-    world.follow();
-    let counts = |world: &mut HostsFixture| {
-        [&logs, &blocks].map(|id| world.ask(0, "eth_getFilterChanges", json!([id])).as_array().unwrap().len())
+    let mut fixture = HostsFixture::new();
+    let older = fixture.hosts[0].client.sync().chain().unwrap().snapshot();
+    let logs = fixture.ask(0, "eth_newFilter", json!([{"address": fixture.contract}]));
+    let blocks = fixture.ask(0, "eth_newBlockFilter", json!([]));
+    assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([logs])), json!([]));
+    fixture.block();
+    fixture.follow();
+    let counts = |fixture: &mut HostsFixture| {
+        [&logs, &blocks]
+            .map(|id| fixture.ask(0, "eth_getFilterChanges", json!([id])).as_array().unwrap().len())
     };
-    assert_eq!(counts(&mut world), [1, 1]);
-    world.hosts[0].client.show(Some(older));
-    assert_eq!(counts(&mut world), [0, 0]);
-    world.hosts[0].client.show(None);
-    assert_eq!(counts(&mut world), [0, 0]);
-    world.block();
-    world.follow();
-    assert_eq!(counts(&mut world), [1, 1]);
+    assert_eq!(counts(&mut fixture), [1, 1]);
+    fixture.hosts[0].client.show(Some(older));
+    assert_eq!(counts(&mut fixture), [0, 0]);
+    fixture.hosts[0].client.show(None);
+    assert_eq!(counts(&mut fixture), [0, 0]);
+    fixture.block();
+    fixture.follow();
+    assert_eq!(counts(&mut fixture), [1, 1]);
 }
 
 #[test]
 fn a_filter_of_pending_transactions_reports_those_of_all_hosts_and_subscriptions_are_told_at_once() {
-    let mut world = HostsFixture::new();
+    let mut fixture = HostsFixture::new();
     let hash = |byte| rootlight::types::B256::repeat_byte(byte);
-    let polled = world.ask(0, "eth_newPendingTransactionFilter", json!([]));
-    let subscribed = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
+    let polled = fixture.ask(0, "eth_newPendingTransactionFilter", json!([]));
+    let subscribed = fixture.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
     let number = u128::from_str_radix(&polled.as_str().unwrap()[2..], 16).unwrap();
-    let mut filter = world.hosts[0].client.export_filter(number).unwrap();
+    let mut filter = fixture.hosts[0].client.export_filter(number).unwrap();
     filter.pending.extend([hash(1), hash(2)]);
-    world.hosts[1].client.import_filter(number, filter, NOW);
+    fixture.hosts[1].client.import_filter(number, filter, NOW);
     // A page of another origin is an asker of its own, also at other hosts.
     let page =
         Connection::new(0, 5).with_subscriptions(9).from_foreign_page(Some("https://a.example".into()), 1);
     let told = page.owner().asker.shared_id();
-    world.hosts[1].connection = Some(std::sync::Arc::new(page));
-    let of_page = world.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
-    world.hosts[1].client.announce_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), told), (hash(2), 0)]);
-    assert_eq!(world.ask(1, "eth_getFilterChanges", json!([of_page])), json!([hash(4)]));
-    world.hosts[1].connection = None;
+    fixture.hosts[1].connection = Some(std::sync::Arc::new(page));
+    let of_page = fixture.ask(1, "eth_subscribe", json!(["newPendingTransactions"]));
+    fixture.hosts[1].client.announce_sent(&[(hash(1), 0), (hash(3), 7), (hash(4), told), (hash(2), 0)]);
+    assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([of_page])), json!([hash(4)]));
+    fixture.hosts[1].connection = None;
     for id in [polled, subscribed] {
-        assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([hash(1), hash(2)]));
-        assert_eq!(world.ask(1, "eth_getFilterChanges", json!([id])), json!([]));
+        assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([id])), json!([hash(1), hash(2)]));
+        assert_eq!(fixture.ask(1, "eth_getFilterChanges", json!([id])), json!([]));
     }
 }
 
 #[test]
 fn a_filter_is_at_one_host_and_a_subscription_stays_with_its_connection() {
-    let mut world = HostsFixture::new();
+    let mut fixture = HostsFixture::new();
     let number = |id: &Value| u128::from_str_radix(&id.as_str().unwrap()[2..], 16).unwrap();
-    let filter = world.ask(0, "eth_newBlockFilter", json!([]));
-    assert!(world.hosts[0].client.export_filter(number(&filter)).is_some());
-    assert!(world.hosts[0].client.export_filter(number(&filter)).is_none());
-    let subscribed = world.ask(0, "eth_subscribe", json!(["newHeads"]));
-    assert!(world.hosts[0].client.export_filter(number(&subscribed)).is_none());
-    let heads = world.ask(0, "eth_getFilterChanges", json!([subscribed]));
+    let filter = fixture.ask(0, "eth_newBlockFilter", json!([]));
+    assert!(fixture.hosts[0].client.export_filter(number(&filter)).is_some());
+    assert!(fixture.hosts[0].client.export_filter(number(&filter)).is_none());
+    let subscribed = fixture.ask(0, "eth_subscribe", json!(["newHeads"]));
+    assert!(fixture.hosts[0].client.export_filter(number(&subscribed)).is_none());
+    let heads = fixture.ask(0, "eth_getFilterChanges", json!([subscribed]));
     assert_eq!(heads, json!([]), "the subscription still exists");
 }
 
 #[test]
 fn messages_see_the_block_that_is_shown_until_another_one_is() {
-    let mut world = HostsFixture::new();
-    let head = |world: &mut HostsFixture| world.ask(0, "eth_blockNumber", json!([]));
-    assert_eq!(head(&mut world), "0x1");
-    let filter = world.ask(0, "eth_newBlockFilter", json!([]));
-    let count =
-        |world: &mut HostsFixture, tag: &str| world.ask(0, "eth_getTransactionCount", json!([ALICE, tag]));
-    let newest = |world: &HostsFixture| world.hosts[0].client.sync().chain().unwrap().snapshot();
-    let first = newest(&world);
-    world.hosts[0].client.show(Some(first.clone()));
-    world.block();
-    world.block();
-    world.follow();
-    assert_eq!((head(&mut world), count(&mut world, "latest")), (json!("0x1"), json!("0x1")));
-    assert_eq!(world.ask(0, "eth_getBlockByNumber", json!(["0x2", false])), Value::Null);
-    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([filter])), json!([]));
+    let mut fixture = HostsFixture::new();
+    let head = |fixture: &mut HostsFixture| fixture.ask(0, "eth_blockNumber", json!([]));
+    assert_eq!(head(&mut fixture), "0x1");
+    let filter = fixture.ask(0, "eth_newBlockFilter", json!([]));
+    let count = |fixture: &mut HostsFixture, tag: &str| {
+        fixture.ask(0, "eth_getTransactionCount", json!([ALICE, tag]))
+    };
+    let newest = |fixture: &HostsFixture| fixture.hosts[0].client.sync().chain().unwrap().snapshot();
+    let first = newest(&fixture);
+    fixture.hosts[0].client.show(Some(first.clone()));
+    fixture.block();
+    fixture.block();
+    fixture.follow();
+    assert_eq!((head(&mut fixture), count(&mut fixture, "latest")), (json!("0x1"), json!("0x1")));
+    assert_eq!(fixture.ask(0, "eth_getBlockByNumber", json!(["0x2", false])), Value::Null);
+    assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([filter])), json!([]));
 
     // The block below the newest one, of which this host made no snapshot while it was the head.
-    let all = newest(&world);
+    let all = newest(&fixture);
     let second = all.ending_at(&all.hash_at(2).unwrap()).unwrap();
     assert_eq!((second.head().number, second.hash_at(3)), (2, None));
     assert_eq!(second.depth(1, &second.hash_at(1).unwrap()), Some(1));
-    world.hosts[0].client.show(Some(second));
-    assert_eq!((head(&mut world), count(&mut world, "latest")), (json!("0x2"), json!("0x2")));
-    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
-    world.hosts[0].client.show(None);
-    assert_eq!((head(&mut world), count(&mut world, "latest")), (json!("0x3"), json!("0x3")));
-    assert_eq!(world.ask(0, "eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
+    fixture.hosts[0].client.show(Some(second));
+    assert_eq!((head(&mut fixture), count(&mut fixture, "latest")), (json!("0x2"), json!("0x2")));
+    assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
+    fixture.hosts[0].client.show(None);
+    assert_eq!((head(&mut fixture), count(&mut fixture, "latest")), (json!("0x3"), json!("0x3")));
+    assert_eq!(fixture.ask(0, "eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
     assert!(first.ending_at(&all.head().hash()).is_none(), "a later block");
 }

@@ -16,20 +16,20 @@ const ENDING: &str = "33ff";
 
 /// The contracts of the recording, and what is sent to them.
 struct Recorded {
-    world: TracesFixture,
+    fixture: TracesFixture,
     labels: Vec<(String, &'static str)>,
 }
 
 impl Recorded {
     fn new() -> Self {
-        let mut world = TracesFixture::new();
-        let store = world.deploy(STORE);
-        let caller = world.deploy(&format!("{}{}{}", CALLER[0], &store[2..], CALLER[1]));
-        let contracts = [REVERTER, CREATOR, ENDING].map(|code| world.deploy(code));
-        let sender = world.from.as_str().unwrap().to_owned();
+        let mut fixture = TracesFixture::new();
+        let store = fixture.deploy(STORE);
+        let caller = fixture.deploy(&format!("{}{}{}", CALLER[0], &store[2..], CALLER[1]));
+        let contracts = [REVERTER, CREATOR, ENDING].map(|code| fixture.deploy(code));
+        let sender = fixture.from.as_str().unwrap().to_owned();
         let labels = [sender, store, caller].into_iter().chain(contracts);
         let names = ["SENDER", "STORE", "CALLER", "REVERTER", "CREATOR", "ENDING"];
-        Self { world, labels: labels.map(|address| address[2..].to_lowercase()).zip(names).collect() }
+        Self { fixture, labels: labels.map(|address| address[2..].to_lowercase()).zip(names).collect() }
     }
 
     fn address(&self, label: &str) -> String {
@@ -41,14 +41,14 @@ impl Recorded {
     fn send(&mut self, to: &str, data: &str, value: &str) -> Value {
         let to = if to.starts_with("0x") { to.to_owned() } else { self.address(to) };
         let call =
-            json!({ "from": self.world.from, "to": to, "data": data, "value": value, "gas": "0x30d40" });
-        self.world.dev.ask("eth_sendTransaction", json!([call]));
-        let block = self.world.dev.get("eth_getBlockByNumber", json!(["latest", false]));
+            json!({ "from": self.fixture.from, "to": to, "data": data, "value": value, "gas": "0x30d40" });
+        self.fixture.dev.ask("eth_sendTransaction", json!([call]));
+        let block = self.fixture.dev.get("eth_getBlockByNumber", json!(["latest", false]));
         block["transactions"][0].clone()
     }
 
     fn trace(&mut self, hash: &Value, options: &Value) -> Value {
-        self.world.dev.get("debug_traceTransaction", json!([hash, options]))
+        self.fixture.dev.get("debug_traceTransaction", json!([hash, options]))
     }
 
     /// The text with names for addresses.
@@ -131,16 +131,16 @@ fn traces_of_the_same_calls_equal_those_of_anvil() {
 
 #[test]
 fn logs_have_their_position_among_the_inner_calls() {
-    let mut world = TracesFixture::new();
-    let store = world.deploy(STORE);
+    let mut fixture = TracesFixture::new();
+    let store = fixture.deploy(STORE);
     // LOG0, a call of the native contract 2, a call of the other contract, LOG0, the same call, LOG0.
     let call = |to: &str| format!("5f5f5f5f5f73{to}5af150");
     let (native, other) = (format!("{:040x}", 2), &store[2..]);
     let code = format!("5f5fa0{}{}5f5fa0{}5f5fa000", call(&native), call(other), call(other));
-    let contract = world.deploy(&code);
-    let hash = world.send(json!({ "to": contract, "gas": "0x30d40" }))["transactionHash"].clone();
+    let contract = fixture.deploy(&code);
+    let hash = fixture.send(json!({ "to": contract, "gas": "0x30d40" }))["transactionHash"].clone();
     let options = json!({ "tracer": "callTracer", "tracerConfig": { "withLog": true } });
-    let trace = world.dev.get("debug_traceTransaction", json!([hash, options]));
+    let trace = fixture.dev.get("debug_traceTransaction", json!([hash, options]));
     let logs = trace["logs"].as_array().unwrap();
     let positions: Vec<_> = logs.iter().map(|log| (log["position"].clone(), log["index"].clone())).collect();
     assert_eq!(json!(positions), json!([["0x0", 0], ["0x1", 2], ["0x2", 4]]), "{trace}");
@@ -153,13 +153,13 @@ fn the_flat_tracer_shows_reverts_with_their_output_and_errors_in_either_form() {
     let hash = chain.send("REVERTER", "0x", "0x0");
     let flat = |config: Value| json!({ "tracer": "flatCallTracer", "tracerConfig": config });
     let trace = chain.trace(&hash, &flat(json!({})));
-    let receipt = chain.world.dev.get("eth_getTransactionReceipt", json!([hash]));
+    let receipt = chain.fixture.dev.get("eth_getTransactionReceipt", json!([hash]));
     assert_eq!(
         trace,
         json!([{
             "action": {
                 "callType": "call",
-                "from": chain.world.from,
+                "from": chain.fixture.from,
                 "gas": "0x30d40",
                 "input": "0x",
                 "to": chain.address("REVERTER"),
@@ -189,37 +189,37 @@ fn the_flat_tracer_shows_reverts_with_their_output_and_errors_in_either_form() {
     let ending = chain.send("ENDING", "0x", "0x0");
     let trace = chain.trace(&ending, &flat(json!({})));
     assert_eq!((&trace[1]["type"], &trace[1].get("result")), (&json!("suicide"), &None));
-    assert_eq!(trace[1]["action"]["refundAddress"], chain.world.from);
+    assert_eq!(trace[1]["action"]["refundAddress"], chain.fixture.from);
 }
 
 /// One contract calls native contract 2, another one the Bridge.
 #[test]
 fn calls_of_native_contracts_are_shown_on_request() {
-    let mut world = TracesFixture::new();
+    let mut fixture = TracesFixture::new();
     // The selector is in memory, as the last 4 bytes of a word.
-    let contract = world.deploy("63aabbccdd5f525f5f6004601c5f60025af100");
-    let longer = world.deploy("63aabbccdd5f525f5f6004601c5f63010000065af100");
-    let hash = world.send(json!({ "to": contract, "gas": "0x30d40" }))["transactionHash"].clone();
+    let contract = fixture.deploy("63aabbccdd5f525f5f6004601c5f60025af100");
+    let longer = fixture.deploy("63aabbccdd5f525f5f6004601c5f63010000065af100");
+    let hash = fixture.send(json!({ "to": contract, "gas": "0x30d40" }))["transactionHash"].clone();
     let mut flat = |natives: bool| {
         let options =
             json!({ "tracer": "flatCallTracer", "tracerConfig": { "includePrecompiles": natives } });
-        world.dev.get("debug_traceTransaction", json!([hash, options])).as_array().unwrap().len()
+        fixture.dev.get("debug_traceTransaction", json!([hash, options])).as_array().unwrap().len()
     };
     assert_eq!((flat(false), flat(true)), (1, 2));
-    let hash = world.send(json!({ "to": longer, "gas": "0x30d40" }))["transactionHash"].clone();
-    let counts = world.dev.get("debug_traceTransaction", json!([hash, { "tracer": "4byteTracer" }]));
+    let hash = fixture.send(json!({ "to": longer, "gas": "0x30d40" }))["transactionHash"].clone();
+    let counts = fixture.dev.get("debug_traceTransaction", json!([hash, { "tracer": "4byteTracer" }]));
     assert_eq!(counts, json!({ "0xaabbccdd-0": 1 }), "the Bridge has methods");
 }
 
 #[test]
 fn the_validation_tracer_shows_what_the_code_of_each_call_does() {
-    let mut world = TracesFixture::new();
-    let store = world.deploy(STORE);
+    let mut fixture = TracesFixture::new();
+    let store = fixture.deploy(STORE);
     // SLOAD 1 twice, EXTCODESIZE with and without ISZERO, KECCAK256 of 4 zero bytes, GAS not before a call.
-    let probe = world.deploy(&format!("60015460015473{}3b1560045f205a00", &store[2..]));
-    let hash = world.send(json!({ "to": probe, "gas": "0x30d40" }))["transactionHash"].clone();
+    let probe = fixture.deploy(&format!("60015460015473{}3b1560045f205a00", &store[2..]));
+    let hash = fixture.send(json!({ "to": probe, "gas": "0x30d40" }))["transactionHash"].clone();
     let options = json!({ "tracer": "erc7562Tracer", "tracerConfig": { "withLog": true } });
-    let trace = world.dev.get("debug_traceTransaction", json!([hash, options]));
+    let trace = fixture.dev.get("debug_traceTransaction", json!([hash, options]));
     assert_eq!(trace["accessedSlots"]["reads"], json!({ word(1): [word(0)] }));
     assert_eq!(trace["accessedSlots"]["writes"], json!({}));
     assert_eq!(trace["extCodeAccessInfo"], json!([]), "only a test whether there is code");
@@ -229,18 +229,18 @@ fn the_validation_tracer_shows_what_the_code_of_each_call_does() {
     assert_eq!((&trace["type"], &trace["outOfGas"]), (&json!("CALL"), &json!(false)));
 
     // EXTCODEHASH is an access; the call with gas 10 runs out of gas.
-    let poor = world.deploy(&format!("73{0}3f505f8080808073{0}600af100", &store[2..]));
-    let hash = world.send(json!({ "to": poor, "gas": "0x30d40" }))["transactionHash"].clone();
+    let poor = fixture.deploy(&format!("73{0}3f505f8080808073{0}600af100", &store[2..]));
+    let hash = fixture.send(json!({ "to": poor, "gas": "0x30d40" }))["transactionHash"].clone();
     let ignoring =
         json!({ "tracer": "erc7562Tracer", "tracerConfig": { "ignoredOpcodes": ["0x3f", "0x5f"] } });
-    let trace = world.dev.get("debug_traceTransaction", json!([hash, ignoring]));
+    let trace = fixture.dev.get("debug_traceTransaction", json!([hash, ignoring]));
     assert_eq!(trace["extCodeAccessInfo"], json!([store]));
     assert_eq!((trace["usedOpcodes"].get("0x3f"), &trace["usedOpcodes"]["0x73"]), (None, &json!(2)));
     assert_eq!((&trace["outOfGas"], &trace["calls"][0]["outOfGas"]), (&json!(false), &json!(true)));
 
-    let caller = world.caller_of(&store);
-    let hash = world.send(json!({ "to": caller, "gas": "0x30d40" }))["transactionHash"].clone();
-    let trace = world.dev.get("debug_traceTransaction", json!([hash, options]));
+    let caller = fixture.caller_of(&store);
+    let hash = fixture.send(json!({ "to": caller, "gas": "0x30d40" }))["transactionHash"].clone();
+    let trace = fixture.dev.get("debug_traceTransaction", json!([hash, options]));
     let inner = &trace["calls"][0];
     assert_eq!(inner["accessedSlots"]["writes"], json!({ word(0): 1 }));
     assert_eq!((&inner["logs"][0]["address"], inner.get("keccak")), (&json!(store), None));
@@ -310,7 +310,7 @@ fn options_of_the_wrong_type_are_refused_by_name() {
         ),
     ];
     for (options, name) in cases {
-        let (code, text) = chain.world.dev.refused("debug_traceTransaction", json!([hash, options]));
+        let (code, text) = chain.fixture.dev.refused("debug_traceTransaction", json!([hash, options]));
         assert_eq!(code, -32602, "{options}: {text}");
         assert!(text.contains(name), "{options}: {text}");
     }
@@ -324,7 +324,7 @@ fn unknown_nested_and_repeated_tracers_are_refused() {
     let mut chain = Recorded::new();
     let hash = chain.send("STORE", &word(1), "0x0");
     let mut refused = |options: Value| {
-        let (code, text) = chain.world.dev.refused("debug_traceTransaction", json!([hash, options]));
+        let (code, text) = chain.fixture.dev.refused("debug_traceTransaction", json!([hash, options]));
         assert_eq!(code, -32602, "{text}");
         text
     };
@@ -342,14 +342,14 @@ fn unknown_nested_and_repeated_tracers_are_refused() {
 /// A loop whose trace exceeds the limit is refused, also with several tracers, which share it.
 #[test]
 fn endless_loops_are_refused_or_shown_within_the_limit() {
-    let mut world = TracesFixture::new();
-    let endless = world.deploy("5b5f56");
-    let call = json!({ "from": world.from, "to": endless, "gas": "0x4c4b40" });
-    world.dev.ask("eth_sendTransaction", json!([call]));
-    let block = world.dev.get("eth_getBlockByNumber", json!(["latest", false]));
+    let mut fixture = TracesFixture::new();
+    let endless = fixture.deploy("5b5f56");
+    let call = json!({ "from": fixture.from, "to": endless, "gas": "0x4c4b40" });
+    fixture.dev.ask("eth_sendTransaction", json!([call]));
+    let block = fixture.dev.get("eth_getBlockByNumber", json!(["latest", false]));
     let hash = block["transactions"][0].clone();
     let (code, text) =
-        world.dev.refused("debug_traceTransaction", json!([hash, { "tracer": "structLogger" }]));
+        fixture.dev.refused("debug_traceTransaction", json!([hash, { "tracer": "structLogger" }]));
     assert!(code == -32005 || text.contains("larger"), "{code} {text}");
     for (tracer, config) in [
         ("erc7562Tracer", json!({})),
@@ -358,10 +358,10 @@ fn endless_loops_are_refused_or_shown_within_the_limit() {
         ("muxTracer", json!({ "callTracer": {}, "prestateTracer": {}, "4byteTracer": {} })),
     ] {
         let options = json!({ "tracer": tracer, "tracerConfig": config });
-        let trace = world.dev.get("debug_traceTransaction", json!([hash, options]));
+        let trace = fixture.dev.get("debug_traceTransaction", json!([hash, options]));
         assert!(trace.to_string().len() < 4_000, "{tracer}");
     }
     let limited = json!({ "tracer": "structLogger", "limit": 1_000 });
-    let trace = world.dev.get("debug_traceTransaction", json!([hash, limited]));
+    let trace = fixture.dev.get("debug_traceTransaction", json!([hash, limited]));
     assert!(trace["structLogs"].to_string().len() < 1_500);
 }

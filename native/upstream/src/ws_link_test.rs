@@ -13,7 +13,7 @@ const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A connection with its own memory budget of 32 MiB.
-struct Bench {
+struct LinkFixture {
     link: WsConnection,
     orders: mpsc::Sender<OutgoingBatch>,
     queue: mpsc::Receiver<OutgoingBatch>,
@@ -21,7 +21,7 @@ struct Bench {
 
 type BatchReceiver = oneshot::Receiver<Result<ReceivedBytes<Utf8Bytes>, UpstreamError>>;
 
-impl Bench {
+impl LinkFixture {
     fn new() -> Self {
         let config = HttpConfig { timeout: LIMIT, ..HttpConfig::default() };
         let reached = Arc::new(LastAddress::of("ws://a/"));
@@ -80,16 +80,16 @@ async fn begin(socket: &mut WebSocketStream<DuplexStream>, bytes: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_not_read_for_want_of_room_is_not_silent() {
-    let mut bench = Bench::new();
+    let mut fixture = LinkFixture::new();
     // The upstream is slow too: its time is over if the time without room counts.
-    let other = bench.link.quota.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
-    let answer = bench.ask(false);
+    let other = fixture.link.quota.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
+    let answer = fixture.ask(false);
     tokio::spawn(async move {
         sleep(LIMIT + Duration::from_secs(2)).await;
         drop(other);
     });
     let answered = tokio::spawn(async move { answer.await.unwrap().map(|answer| answer.len()) });
-    let serving = bench.serve(|mut socket| async move {
+    let serving = fixture.serve(|mut socket| async move {
         asked(&mut socket).await;
         sleep(LIMIT - Duration::from_secs(1)).await;
         socket.send(response(4 * MIB)).await.unwrap();
@@ -103,17 +103,17 @@ async fn an_upstream_that_is_not_read_for_want_of_room_is_not_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn batches_without_budget_fail_and_do_not_count_as_failures_of_the_upstream() {
-    let mut bench = Bench::new();
-    let _other = bench.link.quota.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
-    let answer = bench.ask(false);
-    let error = bench.serve(|mut socket| async move {
+    let mut fixture = LinkFixture::new();
+    let _other = fixture.link.quota.beside(32 * MIB).try_reserve(30 * MIB).unwrap();
+    let answer = fixture.ask(false);
+    let error = fixture.serve(|mut socket| async move {
         asked(&mut socket).await;
         let _ = socket.send(response(4 * MIB)).await;
         forever().await;
     });
     assert_eq!(error.await, Some(UpstreamError::NoRoom));
     assert_eq!(answer.await.unwrap().err(), Some(UpstreamError::NoRoom));
-    assert_eq!((bench.link.failures, bench.link.waiting.len()), (0, 0));
+    assert_eq!((fixture.link.failures, fixture.link.waiting.len()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,10 +121,10 @@ async fn an_unfinished_message_ends_when_others_want_its_room_and_else_in_time()
     for (wanted, expected, failures) in
         [(true, UpstreamError::NoRoom, 0), (false, UpstreamError::Timeout(LIMIT.as_millis()), 1)]
     {
-        let mut bench = Bench::new();
-        let beside = bench.link.quota.beside(32 * MIB);
+        let mut fixture = LinkFixture::new();
+        let beside = fixture.link.quota.beside(32 * MIB);
         // A batch does not wait for it, so only the length of the message counts.
-        let error = bench.serve(|mut socket| async move {
+        let error = fixture.serve(|mut socket| async move {
             begin(&mut socket, 2 * MIB).await;
             forever().await;
         });
@@ -139,26 +139,26 @@ async fn an_unfinished_message_ends_when_others_want_its_room_and_else_in_time()
             error = error => error,
             () = wants, if wanted => unreachable!(),
         };
-        assert_eq!((error, bench.link.failures), (Some(expected), failures));
+        assert_eq!((error, fixture.link.failures), (Some(expected), failures));
         let seconds = started.elapsed().as_secs();
         assert!(if wanted { seconds < 10 } else { (20..22).contains(&seconds) }, "{seconds}");
-        assert_eq!(bench.link.quota.taken(), 0);
+        assert_eq!(fixture.link.quota.taken(), 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_message_that_no_batch_waits_for_is_a_flood() {
-    let mut bench = Bench::new();
-    let error = bench.serve(|mut socket| async move {
+    let mut fixture = LinkFixture::new();
+    let error = fixture.serve(|mut socket| async move {
         begin(&mut socket, LONGEST_UNASKED + 1).await;
         forever().await;
     });
     assert!(matches!(error.await, Some(UpstreamError::Malformed(_))));
-    assert!(bench.link.failures >= bench.link.config.attempts);
+    assert!(fixture.link.failures >= fixture.link.config.attempts);
     // It may be that long while a batch waits.
-    let mut bench = Bench::new();
-    let answer = bench.ask(false);
-    let serving = bench.serve(|mut socket| async move {
+    let mut fixture = LinkFixture::new();
+    let answer = fixture.ask(false);
+    let serving = fixture.serve(|mut socket| async move {
         asked(&mut socket).await;
         socket.send(response(LONGEST_UNASKED + 1)).await.unwrap();
         forever().await;
@@ -172,13 +172,13 @@ async fn a_long_message_that_no_batch_waits_for_is_a_flood() {
 #[tokio::test(start_paused = true)]
 async fn the_room_of_a_response_to_a_caller_counts_as_that_of_callers() {
     for is_caller in [false, true] {
-        let mut bench = Bench::new();
+        let mut fixture = LinkFixture::new();
         // Callers have 24 of 32 MiB.
-        let _others = super::super::with_caller(7.into(), async { bench.link.quota.try_reserve(18 * MIB) })
+        let _others = super::super::with_caller(7.into(), async { fixture.link.quota.try_reserve(18 * MIB) })
             .await
             .unwrap();
-        let answer = bench.ask(is_caller);
-        let serving = bench.serve(|mut socket| async move {
+        let answer = fixture.ask(is_caller);
+        let serving = fixture.serve(|mut socket| async move {
             asked(&mut socket).await;
             socket.send(response(5 * MIB)).await.unwrap();
             forever().await;
@@ -188,7 +188,7 @@ async fn the_room_of_a_response_to_a_caller_counts_as_that_of_callers() {
             answer = answer => answer.unwrap(),
         };
         assert_eq!(answer.is_err(), is_caller);
-        let taken = bench.link.quota.taken();
+        let taken = fixture.link.quota.taken();
         assert_eq!(taken > 18 * MIB, !is_caller, "{taken}");
     }
 }

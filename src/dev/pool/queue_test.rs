@@ -33,14 +33,14 @@ fn account(nonce: u64, balance: u64) -> AccountState {
     AccountState { nonce, balance: U256::from(balance), ..AccountState::EMPTY }
 }
 
-struct Bench {
+struct QueueFixture {
     network: Network,
     head: Header,
     pool: Pool,
     account: AccountState,
 }
 
-impl Bench {
+impl QueueFixture {
     fn new() -> Self {
         let network = Network::regtest();
         let mut head = head(&network);
@@ -79,37 +79,37 @@ impl Bench {
 
 #[test]
 fn transactions_after_a_nonce_gap_are_queued_until_it_is_filled() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.add(transaction(7, 1, 0)), Ok(0));
-    assert_eq!(bench.add(transaction(8, 1, 0)), Ok(0));
-    assert_eq!(bench.add(transaction(5, 1, 0)), Ok(1));
-    assert_eq!(bench.nonces(), (vec![5], vec![7, 8]));
-    assert_eq!(bench.add(transaction(6, 1, 0)), Ok(3), "this one and the two that waited");
-    assert_eq!(bench.nonces(), (vec![5, 6, 7, 8], vec![]));
-    assert_eq!(bench.pool.next_nonce(&SENDER, 5), 9);
+    let mut fixture = QueueFixture::new();
+    assert_eq!(fixture.add(transaction(7, 1, 0)), Ok(0));
+    assert_eq!(fixture.add(transaction(8, 1, 0)), Ok(0));
+    assert_eq!(fixture.add(transaction(5, 1, 0)), Ok(1));
+    assert_eq!(fixture.nonces(), (vec![5], vec![7, 8]));
+    assert_eq!(fixture.add(transaction(6, 1, 0)), Ok(3), "this one and the two that waited");
+    assert_eq!(fixture.nonces(), (vec![5, 6, 7, 8], vec![]));
+    assert_eq!(fixture.pool.next_nonce(&SENDER, 5), 9);
     // A block with the transactions up to nonce 6 was mined.
-    assert!(bench.pool.refresh(&SENDER, 7).is_empty());
-    assert_eq!(bench.nonces(), (vec![7, 8], vec![]));
+    assert!(fixture.pool.refresh(&SENDER, 7).is_empty());
+    assert_eq!(fixture.nonces(), (vec![7, 8], vec![]));
     // Without 7 the transaction with nonce 8 is queued until the state's nonce is 8.
-    let seven = bench.pool.pending()[&SENDER][0].hash;
-    bench.pool.remove(&seven);
-    assert_eq!(bench.nonces(), (vec![], vec![8]));
-    assert_eq!(bench.pool.refresh(&SENDER, 8).len(), 1);
+    let seven = fixture.pool.pending()[&SENDER][0].hash;
+    fixture.pool.remove(&seven);
+    assert_eq!(fixture.nonces(), (vec![], vec![8]));
+    assert_eq!(fixture.pool.refresh(&SENDER, 8).len(), 1);
 }
 
 #[test]
 fn a_replacement_pays_at_least_forty_percent_more() {
-    let mut bench = Bench::new();
-    bench.add(transaction(5, 10, 0)).unwrap();
-    assert_eq!(bench.add(transaction(5, 10, 0)), Err(PoolError::KnownPending));
-    assert_eq!(bench.add(transaction(5, 13, 0)), Err(PoolError::Bump));
-    assert_eq!(bench.add(transaction(5, 14, 0)), Ok(1));
-    assert_eq!((bench.pool.pending_len(), bench.pool.queued_len()), (1, 0));
+    let mut fixture = QueueFixture::new();
+    fixture.add(transaction(5, 10, 0)).unwrap();
+    assert_eq!(fixture.add(transaction(5, 10, 0)), Err(PoolError::KnownPending));
+    assert_eq!(fixture.add(transaction(5, 13, 0)), Err(PoolError::Bump));
+    assert_eq!(fixture.add(transaction(5, 14, 0)), Ok(1));
+    assert_eq!((fixture.pool.pending_len(), fixture.pool.queued_len()), (1, 0));
     // A queued transaction is replaced at any price.
-    bench.add(transaction(9, 10, 0)).unwrap();
-    assert_eq!(bench.add(transaction(9, 10, 0)), Err(PoolError::KnownQueued));
-    assert_eq!(bench.add(transaction(9, 2, 0)), Ok(0));
-    assert_eq!((bench.pool.pending_len(), bench.pool.queued_len()), (1, 1));
+    fixture.add(transaction(9, 10, 0)).unwrap();
+    assert_eq!(fixture.add(transaction(9, 10, 0)), Err(PoolError::KnownQueued));
+    assert_eq!(fixture.add(transaction(9, 2, 0)), Ok(0));
+    assert_eq!((fixture.pool.pending_len(), fixture.pool.queued_len()), (1, 1));
 }
 
 #[test]
@@ -136,54 +136,54 @@ fn each_admission_rule_gives_its_error() {
         (Transaction::remasc(6), PoolError::Remasc),
     ];
     for (transaction, error) in cases {
-        assert_eq!(Bench::new().add(transaction), Err(error));
+        assert_eq!(QueueFixture::new().add(transaction), Err(error));
     }
     let big = Transaction { data: vec![1; 131_072].into(), gas_limit: 6_000_000u64.into(), ..ok.clone() };
-    assert!(matches!(Bench::new().add(big), Err(PoolError::Size(_))));
-    let mut poor = Bench::new();
+    assert!(matches!(QueueFixture::new().add(big), Err(PoolError::Size(_))));
+    let mut poor = QueueFixture::new();
     assert_eq!(poor.add_from(None, ok.clone()), Err(PoolError::NoAccount));
     assert_eq!(poor.add(ok), Ok(1));
 }
 
 #[test]
 fn the_balance_must_cover_all_pending_transactions() {
-    let mut bench = Bench::new();
-    bench.account = account(5, 3 * 21_000 + 10);
-    bench.add(transaction(5, 1, 10)).unwrap();
-    bench.add(transaction(6, 1, 0)).unwrap();
-    assert_eq!(bench.add(transaction(7, 1, 1)), Err(PoolError::FundsForAll));
-    assert_eq!(bench.add(transaction(7, 1, 0)), Ok(1));
+    let mut fixture = QueueFixture::new();
+    fixture.account = account(5, 3 * 21_000 + 10);
+    fixture.add(transaction(5, 1, 10)).unwrap();
+    fixture.add(transaction(6, 1, 0)).unwrap();
+    assert_eq!(fixture.add(transaction(7, 1, 1)), Err(PoolError::FundsForAll));
+    assert_eq!(fixture.add(transaction(7, 1, 0)), Ok(1));
     // The replaced transaction is not counted.
-    assert_eq!(bench.add(transaction(5, 2, 0)), Err(PoolError::FundsForAll));
-    bench.account = account(5, 4 * 21_000);
-    assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
+    assert_eq!(fixture.add(transaction(5, 2, 0)), Err(PoolError::FundsForAll));
+    fixture.account = account(5, 4 * 21_000);
+    assert_eq!(fixture.add(transaction(5, 2, 0)), Ok(1));
 }
 
 /// As in the reference node, a queued transaction is checked again when the gap before it is filled.
 #[test]
 fn a_queued_transaction_that_fails_the_rules_is_dropped_when_its_gap_is_filled() {
-    let mut bench = Bench::new();
-    bench.account = account(5, 2 * 21_000 + 10);
-    bench.add(transaction(6, 1, 11)).unwrap();
-    bench.add(transaction(7, 1, 0)).unwrap();
-    assert_eq!(bench.nonces(), (vec![], vec![6, 7]));
-    assert_eq!(bench.add(transaction(5, 1, 0)), Ok(1), "only this one");
+    let mut fixture = QueueFixture::new();
+    fixture.account = account(5, 2 * 21_000 + 10);
+    fixture.add(transaction(6, 1, 11)).unwrap();
+    fixture.add(transaction(7, 1, 0)).unwrap();
+    assert_eq!(fixture.nonces(), (vec![], vec![6, 7]));
+    assert_eq!(fixture.add(transaction(5, 1, 0)), Ok(1), "only this one");
     // The transaction behind the dropped one stays queued.
-    assert_eq!(bench.nonces(), (vec![5], vec![7]));
-    assert_eq!(bench.pool.get(&transaction(6, 1, 11).hash()), None);
+    assert_eq!(fixture.nonces(), (vec![5], vec![7]));
+    assert_eq!(fixture.pool.get(&transaction(6, 1, 11).hash()), None);
     assert_eq!(
-        bench.add(transaction(6, 1, 10)),
+        fixture.add(transaction(6, 1, 10)),
         Ok(1),
         "another one fills the gap; 7 is not affordable then"
     );
-    assert_eq!(bench.nonces(), (vec![5, 6], vec![]));
+    assert_eq!(fixture.nonces(), (vec![5, 6], vec![]));
 
     // The minimum gas price rises while a transaction is queued.
-    let mut bench = Bench::new();
-    bench.add(transaction(6, 1, 0)).unwrap();
-    bench.head.minimum_gas_price = 2u64.into();
-    assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
-    assert_eq!(bench.nonces(), (vec![5], vec![]));
+    let mut fixture = QueueFixture::new();
+    fixture.add(transaction(6, 1, 0)).unwrap();
+    fixture.head.minimum_gas_price = 2u64.into();
+    assert_eq!(fixture.add(transaction(5, 2, 0)), Ok(1));
+    assert_eq!(fixture.nonces(), (vec![5], vec![]));
 }
 
 proptest! {
@@ -192,43 +192,43 @@ proptest! {
     fn pending_transactions_have_no_gaps_after_any_operations(
         steps in proptest::collection::vec((0u8..4, 0u8..3, 0u64..12, 1u64..60), 0..60)
     ) {
-        let mut bench = Bench::new();
+        let mut fixture = QueueFixture::new();
         let senders = [Address::repeat_byte(1), Address::repeat_byte(2), Address::repeat_byte(3)];
         let mut state = [0u64; 3];
         for (kind, who, nonce, price) in steps {
             let index = usize::from(who);
-            let context = PoolContext { network: &bench.network, head: &bench.head, target: BlockLimits::of(&bench.head), asker: None };
+            let context = PoolContext { network: &fixture.network, head: &fixture.head, target: BlockLimits::of(&fixture.head), asker: None };
             match kind {
                 0 | 1 => {
                     let known = account(state[index], u64::MAX);
                     let tx = Transaction { data: vec![who].into(), gas_limit: 30_000u64.into(), ..transaction(nonce, price, 0) };
-                    let _ = bench.pool.add(&context, tx, senders[index], Some(&known));
+                    let _ = fixture.pool.add(&context, tx, senders[index], Some(&known));
                 }
                 2 => {
-                    state[index] = bench.pool.next_nonce(&senders[index], state[index]);
-                    bench.pool.refresh(&senders[index], state[index]);
+                    state[index] = fixture.pool.next_nonce(&senders[index], state[index]);
+                    fixture.pool.refresh(&senders[index], state[index]);
                 }
                 _ => {
-                    if let Some(first) = bench.pool.ordered().first() {
+                    if let Some(first) = fixture.pool.ordered().first() {
                         let (hash, sender) = (first.hash, first.sender);
-                        bench.pool.remove(&hash);
+                        fixture.pool.remove(&hash);
                         let index = senders.iter().position(|s| *s == sender).unwrap();
-                        bench.pool.refresh(&sender, state[index]);
+                        fixture.pool.refresh(&sender, state[index]);
                     }
                 }
             }
-            let ordered = bench.pool.ordered();
-            prop_assert_eq!(ordered.len(), bench.pool.pending_len());
-            let queued: usize = bench.pool.queued().values().map(Vec::len).sum();
-            prop_assert_eq!(queued, bench.pool.queued_len());
+            let ordered = fixture.pool.ordered();
+            prop_assert_eq!(ordered.len(), fixture.pool.pending_len());
+            let queued: usize = fixture.pool.queued().values().map(Vec::len).sum();
+            prop_assert_eq!(queued, fixture.pool.queued_len());
             let mut next = state;
             for tx in &ordered {
                 let index = senders.iter().position(|s| *s == tx.sender).unwrap();
                 prop_assert_eq!(tx.transaction.nonce.value(), U256::from(next[index]));
                 next[index] += 1;
-                prop_assert!(bench.pool.get(&tx.hash).is_some());
+                prop_assert!(fixture.pool.get(&tx.hash).is_some());
             }
-            for (sender, waiting) in bench.pool.queued() {
+            for (sender, waiting) in fixture.pool.queued() {
                 let index = senders.iter().position(|s| *s == sender).unwrap();
                 prop_assert!(waiting.iter().all(|tx| tx.transaction.nonce.value() > U256::from(next[index])));
             }
