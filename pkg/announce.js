@@ -17,7 +17,7 @@ function randomUuid() {
 
 const isText = (value) => typeof value === 'string' && value.length > 0;
 
-/** What is wrong with the description; undefined if nothing is. */
+/** The fault of the description; undefined if there is none. */
 function wrong({ uuid, name, icon, rdns }) {
   if (!isText(uuid) || !UUID.test(uuid)) return 'uuid: give a UUID of version 4';
   if (!isText(name)) return 'name: give the name that users see';

@@ -173,7 +173,7 @@ async function isHeld(here) {
   if (owner.host === host && owner.pid !== process.pid && !runs(owner.pid)) return false;
   const now = await timeOf(here, lock);
   const age = now - file.mtimeMs;
-  // That clock was wrong. An owner that lives touches the file again, and any other lock ages from now on.
+  // The clock was wrong. An owner that lives touches the file again, and any other lock ages from now on.
   if (age < -LOOK) await files.lutimes(lock, now, now).catch(() => {});
   return age <= STALE;
 }

@@ -22,7 +22,7 @@ export function functionsFor(upstreams = [], port) {
   };
 }
 
-/** What a client reads of a transport's error, in a form that can be copied. */
+/** A transport's error as a client reads it, in a form that can be copied. */
 function failed(error) {
   const text = typeof error === 'string' ? error : error?.message;
   const pause = error?.retryAfter;

@@ -4,7 +4,7 @@ import { disconnected } from './life.js';
 
 const FILES = 'node:fs/promises';
 
-/** What to do about some statuses. Vite's development server refuses files outside the project, such as those of a linked folder. */
+/** Advice about some statuses. Vite's development server refuses files outside the project, such as those of a linked folder. */
 const ADVICE = {
   403: "; in Vite's development server, add the plugin of rootlight/vite.js",
   404: '; serve the folder dist of the package beside its scripts, or name the file with the option `module`',

@@ -13,7 +13,7 @@ const SLOT = 1_000;
  * @returns {(length: number) => boolean} counts a message of this length, and returns whether it is within the limits
  */
 export function meter(messages, characters) {
-  /** What each slot has counted, by its number. */
+  /** The count of each slot, by its number. */
   const slots = new Map();
   return (length) => {
     const slot = Math.floor(performance.now() / SLOT);

@@ -20,7 +20,7 @@ function shared({ shared }) {
 }
 
 /**
- * What keeps a client on this thread, in words; undefined if its options can be sent to a worker. Objects of the caller cannot;
+ * The reason that keeps a client on this thread; undefined if its options can be sent to a worker. Objects of the caller cannot;
  * upstreams that are functions stay here, and the worker has them called.
  */
 function bound({ storage, module, fork }) {

@@ -1,4 +1,4 @@
-// What both sides of a worker have in common: ports, errors that cross them, and locks by which each side notices that the other
+// Shared parts of both sides of a worker: ports, errors that cross them, and locks by which each side notices that the other
 // one is gone.
 
 /**

@@ -7,7 +7,7 @@ const UNAVAILABLE = -32002;
 /** The contract of the two-way peg: an account of every Rootstock chain. */
 const BRIDGE = '0x0000000000000000000000000000000001000006';
 
-/** What is refused, what is not, and what to do. */
+/** The refused requests, the others, and advice. */
 const WORDS =
   'no upstream proves state: all are stock nodes, without `eth_getProof` and `rootlight_getWitness`. Balances, nonces, code, storage and calls are refused; ' +
   'blocks, transactions, receipts and logs are proven. Add an upstream that proves state, such as `rootlight light`, `follow` or `sidecar`, or set the option `unproven`';
@@ -28,7 +28,7 @@ export function stateProofs({ ask, emit, listens, needsProofs, lost = () => unde
   }
 
   return {
-    /** Asks the upstreams for a proof, and emits a message if none of them gives any. Nothing is asked while nobody listens. */
+    /** Asks the upstreams for a proof, and emits a message if none of them gives any. Nothing is asked while there is no listener. */
     async look() {
       if (!needsProofs || !listens('message')) return;
       await ask({ method: 'eth_getBalance', params: [BRIDGE, 'latest'] }, true).catch(() => {});

@@ -93,7 +93,7 @@ function hasDatabases({ onError }) {
   }
 }
 
-/** Web Locks whose holder deletes the databases that nobody reads any more: a site may otherwise fill its quota with former chains. */
+/** Web Locks whose holder deletes the databases that no client reads any more: a site may otherwise fill its quota with former chains. */
 const tidying = (locks) => ({
   request: (name, options, work) =>
     locks.request(name, options, (lock) => {
@@ -229,7 +229,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     },
     room: () => (isFull() && !failed ? free(isFull) : undefined),
     async close() {
-      // What waits is written before the next client's turn. A store that writes nothing does not hold up that client.
+      // Waiting data is written before the next client's turn. A store that writes nothing does not hold up that client.
       await turn.asked.catch(() => {});
       if (turn.isOurs()) await free(() => saved < saves);
       const released = turn.end();

@@ -13,7 +13,7 @@ const CAUSES = {
   EAI_AGAIN: NO_HOST,
 };
 
-/** What to do for some HTTP statuses. */
+/** Advice for some HTTP statuses. */
 const STATUSES = {
   401: 'check the key in its address',
   403: 'check the key in its address, or allow this client there',
@@ -50,7 +50,7 @@ export function unreachable(error) {
 export function checkScheme(given) {
   const text = String(given).trim();
   if (/^(?:(?:https?|wss?):|[/.])/i.test(text) || !/^[\w.-]+(?::\d+)?(?:[/?#]|$)/.test(text)) return;
-  // What follows the host may be a key.
+  // The part after the host may be a key.
   const host = text.split(/[/?#]/)[0].slice(0, 60);
   throw failure(INVALID_REQUEST, `upstream: the address has no scheme: write http://${host} or https://${host}`);
 }

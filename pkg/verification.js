@@ -47,7 +47,7 @@ export function verifications(inner, { ask, emit, listens, holdsKeys, methods })
     return fresh;
   }
 
-  /** What the answer about a block rests on; null if the chain has no such block. */
+  /** The basis of the answer about a block; null if the chain has no such block. */
   const evidenceOf = (block) =>
     ask({ method: 'rootlight_verification', params: [block] }, true).then(({ result }) => result, () => null);
 

@@ -1,4 +1,4 @@
-// Who may call: the Host check against DNS rebinding, and the methods that web pages may call. The rules are those of the native
+// Access control: the Host check against DNS rebinding, and the methods that web pages may call. The rules are those of the native
 // server (native/server/src/access.rs); pkg/test/bin-access.test.mjs has its cases.
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { Usage } from './flags.js';
@@ -44,7 +44,7 @@ function isOfThisMachine(origin) {
 /** The origin as an answer may repeat it: `ORIGIN` for long ones and for those with characters that no origin has. */
 const shown = (origin) => (origin.length <= SHOWN_ORIGIN && /^[\w+\-.:/[\]]+$/.test(origin) ? origin : 'ORIGIN');
 
-/** What to do about an origin that is not in the list. Every sandboxed frame of every page sends `null`. */
+/** Advice about an origin that is not in the list. Every sandboxed frame of every page sends `null`. */
 const advice = (origin) =>
   origin === 'null'
     ? 'this page has no origin of its own, serve it from localhost'
@@ -72,7 +72,7 @@ export function accessOf({ host = '', allowHost, cors }) {
   }
 
   return {
-    /** What the operator should know of the pages that may call. */
+    /** A warning to the operator about the pages that may call. */
     warning: origins?.includes('null')
       ? '--cors null: every web page can make a sandboxed frame, whose origin is null, so every page may call every method and use the keys of a development chain. Serve the page from localhost instead.'
       : undefined,

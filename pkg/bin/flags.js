@@ -40,7 +40,7 @@ export function contents(file) {
 /** Checks the form of a node's address. The error does not repeat it, because it may contain a key. */
 export function address(text, name) {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // What stands before the first colon of HOST:PORT is read as a scheme.
+  // The part before the first colon of HOST:PORT is read as a scheme.
   if (!url || (!text.includes('://') && !/^(?:https?|wss?):/.test(text))) throw new Usage(`${name} is not a URL: begin with http://, https://, ws:// or wss://`);
   if (!/^(?:https?|wss?):$/.test(url.protocol)) throw new Usage(`${name} is neither http, https, ws nor wss`);
   return url.href;

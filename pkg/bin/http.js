@@ -127,7 +127,7 @@ export function httpServer({ access, batchLimit, callerOf, answer, health }) {
 
   const server = createServer({ ...TIMES, maxHeaderSize: HEAD_BYTES }, (request, response) => {
     handle(request, response).catch(() => {
-      // What failed is for the log of the operator, not for callers.
+      // The reason is for the log of the operator, not for callers.
       if (!response.headersSent) send(response, 500, { connection: 'close' }, errorBody(INTERNAL_ERROR, 'Internal server error'));
     });
   });

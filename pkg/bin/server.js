@@ -85,7 +85,7 @@ export async function serve(link, life, flags, { interval, announce, hear }) {
     return { server, address: `${named(host)}:${await listen(server, host, port)}` };
   };
   const main = await bound(httpPort ?? HTTP_PORT);
-  // Who chooses the main port does not expect a second fixed one.
+  // A user who chooses the main port does not expect a second fixed one.
   const second = wsPort ?? (httpPort === undefined ? WS_PORT : undefined);
   const more = second === undefined ? [] : [await bound(second)];
   const timer = setInterval(sockets.changed, interval);

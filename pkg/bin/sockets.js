@@ -99,7 +99,7 @@ function subscriptionsOf(socket, ask, write) {
  */
 export function webSockets({ access, callerOf, answer }) {
   const server = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BYTES, perMessageDeflate: false });
-  /** What looks for news of each open WebSocket. */
+  /** The functions that look for news of each open WebSocket. */
   const looks = new Map();
 
   function open(socket, caller) {

@@ -1,4 +1,4 @@
-// What the first screen does not need, as one file that is loaded after it: the sections below, pages with addresses of their own, and the
+// The parts that the first screen does not need, as one file that is loaded after it: the sections below, pages with addresses of their own, and the
 // chain in this tab.
 import type { Session } from './chain/session.ts';
 import { byId } from './dom.ts';
@@ -17,7 +17,7 @@ export { logsPage } from './pages/logs.ts';
 export { tokenPage } from './pages/token.ts';
 export { transactionPage } from './pages/transaction.ts';
 
-/** What shows the sections that need the source's chain. */
+/** The functions that show the sections that need the source's chain. */
 const ofChain = (session: Session): (() => void)[] => [
   () => {
     const proof = proofView(byId('proof'), session);
@@ -26,7 +26,7 @@ const ofChain = (session: Session): (() => void)[] => [
   () => explorerView(byId('explorer'), session),
 ];
 
-/** What shows each section of the page, in their order. Without a session these are the ones that need no source. */
+/** The functions that show the sections of the page, in their order. Without a session these are the ones that need no source. */
 export const sections = (session: Session | undefined): (() => void)[] => [
   ...(session ? ofChain(session) : []),
   () => tamperView(byId('liar'), session),

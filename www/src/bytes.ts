@@ -1,6 +1,6 @@
 // Bytes, numbers and times, and how the page writes them.
 
-/** What a visitor wrote cannot be what is asked for. */
+/** The visitor's input has the wrong form. */
 export class InputError extends Error {}
 
 /** The bytes of `0x` hexadecimal; throws for other text. */

@@ -1,7 +1,7 @@
 // Links to sections end at their headings, also while answers above the section arrive.
 import { byId } from './dom.ts';
 
-/** What a visitor scrolls with. A press on a link comes before its click, which holds the link's section. */
+/** Events of scrolling. A press on a link comes before its click, which holds the link's section. */
 const SCROLLING = ['wheel', 'touchmove', 'pointerdown', 'keydown'];
 
 /** The section that a fragment names; null if the fragment is empty or a key. */

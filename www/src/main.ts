@@ -33,7 +33,7 @@ const ask = () => void begin('server');
 /** Begins with a practice chain in this tab. Only a visitor's click leads here. */
 const practise = () => void begin('tab');
 
-/** What is not on the first screen. */
+/** The parts below the first screen. */
 const below = (): Promise<typeof import('./below.ts')> => import('./below.ts');
 
 async function begin(kind: Source['kind']): Promise<void> {

@@ -4,7 +4,7 @@ import { safeText } from './bytes.ts';
 import { byId, el, fill } from './dom.ts';
 import { refusalView } from './views/answer.ts';
 
-/** What makes each page from the rest of its address, by the first part. */
+/** The functions that make each page from the rest of its address, by the first part. */
 const PAGES = { block: 'blockPage', tx: 'transactionPage', address: 'addressPage', token: 'tokenPage', logs: 'logsPage' } as const;
 
 /** The parts of the address; `undefined` for the first page. */

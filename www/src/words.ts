@@ -1,7 +1,7 @@
 // Errors in plain words, and the four verdicts about what a node says.
 import { InputError } from './bytes.ts';
 
-/** What is known about an answer: the four verdicts, and that a call reverted, which is proven, too. */
+/** The four verdicts on an answer, and the proven fact that a call reverted. */
 export type Verdict = 'proven' | 'lie' | 'unprovable' | 'input' | 'reverted';
 
 /** The badge, the class of colours, and the meaning of each verdict. */
@@ -54,10 +54,10 @@ export function verdictOf(error: unknown, lies: boolean): Verdict {
   return lies ? 'lie' : 'unprovable';
 }
 
-/** What a contract that reverts without data may mean. */
+/** The possible meanings of a revert without data. */
 export const NO_REASON = 'gives no reason. Perhaps it has no such function, or the arguments do not fit';
 
-/** What a verdict says about an error. */
+/** The text about an error, by its verdict. */
 export function verdictWords(verdict: Verdict, reason: string): string {
   if (verdict === 'input') return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
   if (verdict === 'reverted') return `The contract refused the call${/revert(?:ed)?$/.test(reason) ? `, and ${NO_REASON}` : ''}.`;

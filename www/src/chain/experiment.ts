@@ -23,9 +23,9 @@ export interface Fault {
 
 export interface Outcome {
   readonly question: string;
-  /** What a wallet shows that believes the first node. */
+  /** The display of a wallet that believes the first node. */
   readonly believed: string;
-  /** What the light client answers; `undefined` if it refuses. */
+  /** The light client's answer; `undefined` if it refuses. */
   readonly proven: string | undefined;
   readonly refusal: string | undefined;
   readonly faults: readonly Fault[];

@@ -10,7 +10,7 @@ export type LieName = 'balance' | 'token' | 'log' | 'block';
 export interface Lie {
   readonly name: LieName;
   readonly title: string;
-  /** What the upstream does, in one sentence. */
+  /** The upstream's trick, in one sentence. */
   readonly description: string;
 }
 

@@ -1,10 +1,10 @@
-// What holds of each network. Work is real on the main network only, and no text may claim it of another one.
+// Facts about each network. Work is real on the main network only, and no text may claim it of another one.
 import type { ProviderOptions } from '../../../pkg/index.js';
 
 export interface Network {
   readonly option: ProviderOptions['network'];
   readonly name: string;
-  /** What a header's proof of work is worth, in a sentence. */
+  /** The worth of a header's proof of work, in a sentence. */
   readonly work: string;
   /** The same as a short step of a ladder. */
   readonly step: string;

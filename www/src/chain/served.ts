@@ -15,7 +15,7 @@ const LONGEST = 200;
 
 const words = (given: unknown): string => safeText(String(given).slice(0, LONGEST));
 
-/** What the answer to `rootlight_upstreams` says; the list is empty for servers that follow nobody. */
+/** The answer to `rootlight_upstreams`; the list is empty for servers without upstreams. */
 export function servedOf(answer: unknown): readonly Served[] {
   if (!Array.isArray(answer)) return [];
   return answer.slice(0, MOST).map((each: Record<string, unknown> | null) => ({

@@ -17,7 +17,7 @@ export interface Start {
   readonly time: number;
 }
 
-/** What a block of the chain rests on: `rootlight_verification`, and where the chain starts. */
+/** The basis of a block of the chain: `rootlight_verification`, and where the chain starts. */
 export interface Verification extends Evidence {
   readonly began: Start | null;
 }
@@ -158,7 +158,7 @@ export class Session {
     return this.provider.requestWithLevel({ method, params });
   }
 
-  /** What the upstream says, unchecked. */
+  /** The upstream's answer, unchecked. */
   claim(method: string, ...params: readonly unknown[]): Promise<unknown> {
     return claim(this.source.exchange, method, ...params);
   }

@@ -22,7 +22,7 @@ export interface Source {
   readonly account?: string;
   /** The upstreams of a server that is a light client itself, as it named them at first. */
   readonly served: readonly Served[];
-  /** What the light client trusts, in words. */
+  /** The trusted parts of the light client, in words. */
   readonly trusts: string;
   readonly start: (transports: readonly Transport[], more?: Partial<ProviderOptions>) => Promise<Provider>;
 }

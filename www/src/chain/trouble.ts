@@ -24,7 +24,7 @@ export class Trouble extends Error {
 /** Statuses of servers of files, which take no POST. */
 const FILES = new Set([404, 405, 501]);
 
-/** What an exchange's error says about the server. */
+/** The trouble of a server, from an exchange's error. */
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof Trouble) return error;
   const text = error instanceof Error ? error.message : String(error);

@@ -1,4 +1,4 @@
-// What the light client calls upstreams: functions that answer JSON-RPC, and wrappers around them.
+// The upstreams of the light client: functions that answer JSON-RPC, and wrappers around them.
 import type { Provider, Transport } from '../../../pkg/index.js';
 
 export interface Call {

@@ -37,7 +37,7 @@ export interface Interface {
 /** The functions of a pasted ABI. */
 export const functionsOf = (text: string): readonly ContractFunction[] => interfaceOf(text).functions;
 
-/** What a pasted ABI tells, or a compiler's output that contains one; throws for other text. */
+/** Reads a pasted ABI, or a compiler's output that contains one; throws for other text. */
 export function interfaceOf(text: string): Interface {
   if (text.length > LONGEST) throw new InputError(`this ABI has ${text.length} characters, at most ${LONGEST} are read`);
   let parsed: unknown;

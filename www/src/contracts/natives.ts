@@ -10,5 +10,5 @@ const NAMES: Readonly<Record<string, string>> = {
     (does, at) => [`0x${(at + 1).toString(16).padStart(40, '0')}`, `a native contract that ${does}`])),
 };
 
-/** What a native contract is, in words; `undefined` for other addresses. */
+/** The description of a native contract; `undefined` for other addresses. */
 export const nativeName = (address: string): string | undefined => NAMES[address.toLowerCase()];

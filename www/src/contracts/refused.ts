@@ -3,7 +3,7 @@ import { InputError, safeText } from '../bytes.ts';
 import { NO_REASON, reasonOf, reverts } from '../words.ts';
 import { text } from './abi.ts';
 
-/** What the numbers of Solidity's `Panic(uint256)` mean. */
+/** The meanings of the numbers of Solidity's `Panic(uint256)`. */
 const PANICS: Readonly<Record<number, string>> = {
   0x01: 'an assertion does not hold', 0x11: 'a number is too large or below zero', 0x12: 'a division by zero', 0x21: 'a value is none of its enumeration',
   0x31: 'a list is empty', 0x32: 'an index is beyond the end of a list', 0x41: 'too much memory',

@@ -1,4 +1,4 @@
-// What the pages of blocks, transactions and accounts share: facts, links, tools, and the first steps of a ladder.
+// Shared parts of the pages of blocks, transactions and accounts: facts, links, tools, and the first steps of a ladder.
 import { serverKey } from '../chain/key.ts';
 import { networkOf } from '../chain/networks.ts';
 import type { Block, Session, Verification } from '../chain/session.ts';
@@ -37,7 +37,7 @@ export function headingView(title: string, id: string, verification: Verificatio
       el('span', { class: 'small' }, ` ${depth === 0 ? 'no block' : `${grouped(depth)} block${depth === 1 ? '' : 's'}`} on top`)));
 }
 
-/** What a proof file is for `rootlight verify`. */
+/** The kind of a proof file for `rootlight verify`. */
 export interface ProofFile {
   readonly subject: 'header' | 'receipt' | 'account';
   readonly document: unknown;
@@ -60,7 +60,7 @@ function curl(session: Session, method: string, params: readonly unknown[]): str
 /** Longest raw answer that is shown. */
 const LONGEST = 20_000;
 
-/** What the node said, and how to check everything elsewhere. */
+/** The node's answer, and how to check everything elsewhere. */
 export function toolsView(session: Session, compared: HTMLElement | false, claim: unknown, question: readonly [string, ...unknown[]], file?: ProofFile): HTMLElement {
   const [method, ...params] = question;
   const command = curl(session, method, params);

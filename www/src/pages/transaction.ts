@@ -37,7 +37,7 @@ const LISTED = 100;
 
 const resultOf = ({ status, logs }: Receipt): string => `${status === '0x1' ? 'succeeded' : 'reverted: nothing changed except the fee'} · ${grouped(logs.length)} log${logs.length === 1 ? '' : 's'}`;
 
-/** What a node says about a receipt, which may be anything. */
+/** A node's answer about a receipt, which may be anything. */
 function told(claim: unknown, words: (receipt: Receipt) => string): string | undefined {
   if (claim === undefined || claim === null) return undefined;
   try {

@@ -1,4 +1,4 @@
-// What the parts of the playground share: the chain, its accounts, the contracts on it, and the list of what happened.
+// State that the parts of the playground share: the chain, its accounts, its contracts, and the list of events.
 import { grouped, quantity } from '../bytes.ts';
 import { type Child, el } from '../dom.ts';
 import type { Source } from '../chain/source.ts';

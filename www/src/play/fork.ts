@@ -33,7 +33,7 @@ function findForm({ el, field, form, InputError, interfaceOf, short, toAddress }
     el('div', {}, el('button', { class: 'button' }, 'Use it')));
 }
 
-/** What a chain rests on, in the colour of its proof. */
+/** The basis of a chain, in the colour of its proof. */
 function standingOf({ el, grouped, networkName }: Tools, number: number, chainId: number, unproven: 'refuse' | 'trust'): HTMLElement {
   const [kind, badge, words] = unproven === 'refuse'
     ? ['good', 'proven', 'What the chain reads of the network is proven from that block on.']

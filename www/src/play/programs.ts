@@ -15,7 +15,7 @@ interface Sample {
   readonly name: string;
   readonly source: string;
   readonly abi: string;
-  /** What the deployment runs first. */
+  /** The code that the deployment runs first. */
   readonly first?: string;
 }
 

@@ -34,7 +34,7 @@ export class Explainer {
     this.rest();
   }
 
-  /** What the panel says while nothing is pointed at. */
+  /** Shows the panel's hint while no field is pointed at. */
   rest(): void {
     this.panel.replaceChildren(el('p', { class: 'hint' }, 'Point at any bytes or tap them, or move through them with the arrow keys: equal bytes light up together, and their meaning is written here.'));
   }

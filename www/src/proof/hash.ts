@@ -14,7 +14,7 @@ const START = once(() => {
   return new Uint8Array(view.buffer);
 });
 
-/** What a function makes, made when it is needed first: the page starts without it. */
+/** The result of a function, computed when it is needed first: the page starts without it. */
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());

@@ -4,7 +4,7 @@ import { ascii, concat, equal, fromHex, lastIndexOf, reversed, toBig } from '../
 import { doubleSha, sha256, sha256From } from './hash.ts';
 import { type Header, readHeader } from './header.ts';
 
-/** What the drawing needs of a block. */
+/** The parts of a block that the drawing needs. */
 export interface MinedBlock {
   readonly number: number;
   readonly hash: string;

@@ -43,7 +43,7 @@ export async function pinned(session: Session): Promise<Block> {
   return block;
 }
 
-/** What an account is, by its code. Contracts that are part of every node have no code to show. */
+/** The kind of an account, by its code. Contracts that are part of every node have no code to show. */
 export function whatItIs(address: string, code: string): string {
   const native = nativeName(address);
   if (native) return native;

@@ -9,7 +9,7 @@ import { type Trail, trailView } from './trail.ts';
 /** One line of an answer. */
 export interface Line {
   readonly name: string;
-  /** What the node says; `undefined` if the node gives no answer. */
+  /** The node's answer; `undefined` if there is none. */
   readonly claimed: string | undefined;
   readonly proven: string;
   readonly mono?: boolean;
@@ -108,7 +108,7 @@ export function shower(root: HTMLElement, session: Session): (work: () => Promis
   };
 }
 
-/** Characters of an answer that are shown: nobody reads more, and a node may send megabytes. */
+/** Characters of an answer that are shown: no visitor reads more, and a node may send megabytes. */
 const SHOWN = 2_000;
 
 /** Bytes as they are, or their beginning. */
@@ -117,7 +117,7 @@ export const clipped = (bytes: string): string => (bytes.length <= SHOWN ? bytes
 /** Longest answer of a node that is read at all. */
 const READABLE = 200_000;
 
-/** What a node says, in words. It may say anything, which must not hide the proven answer. `undefined` if it says nothing. */
+/** A node's answer, in words. It may be anything, which must not hide the proven answer. `undefined` if it says nothing. */
 export function heard(claim: unknown, read: (answer: string) => string): string | undefined {
   if (claim === undefined || claim === null) return undefined;
   try {
@@ -131,6 +131,6 @@ export function heard(claim: unknown, read: (answer: string) => string): string 
 /** A proven answer in words. */
 export const read = (answer: unknown, words: (answer: string) => string): string => heard(answer, words) ?? 'nothing';
 
-/** What the upstream says, or that it says nothing. */
+/** The upstream's answer, or that there is none. */
 export const said = (session: Session, method: string, ...params: readonly unknown[]): Promise<unknown> =>
   session.claim(method, ...params).catch(() => undefined);

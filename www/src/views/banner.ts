@@ -4,7 +4,7 @@ import { type Trouble, type TroubleKind } from '../chain/trouble.ts';
 import { grouped, safeText } from '../bytes.ts';
 import { action, el, field, fill, form } from '../dom.ts';
 
-/** What the banner's buttons do. */
+/** The actions of the banner's buttons. */
 export interface Ways {
   readonly again: () => void;
   readonly practise: () => void;

@@ -31,7 +31,7 @@ function blockCard(block: Block, isChosen: boolean, select: () => void): HTMLEle
       number === 0 ? el('span', { class: 'small' }, 'the beginning') : el('time', { class: 'small', 'data-time': String(Number(block.timestamp)) }, ago(Number(block.timestamp)))));
 }
 
-/** What is known about a block. */
+/** The known facts about a block. */
 function blockFacts(block: Block, verification: Verification): HTMLElement[] {
   const number = Number(block.number);
   const depth = Number(verification.depth);

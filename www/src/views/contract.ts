@@ -32,7 +32,7 @@ function trailsOf(block: Block, contract: string, proof: AccountProof): Trail[] 
   return [...cells, accountTrail(block, contract, proof, 'Proof of the contract')];
 }
 
-/** What a token says of a holder, twice, and the state that the proven answers were computed from. */
+/** A token's answer about a holder, from both sides, and the state that the proven answers were computed from. */
 export interface TokenAnswer extends AnswerCard {
   readonly proof: AccountProof;
   /** The question about the balance, and what the node says. */
@@ -68,7 +68,7 @@ export async function tokenAnswer(session: Session, to: string, who: string): Pr
   };
 }
 
-/** What a holder is. */
+/** The kind of a holder. */
 export const HOLDER = 'Whose balance is asked for: the account or contract that has some of the token.';
 
 export function tokenForm(session: Session): HTMLElement {
@@ -84,7 +84,7 @@ export function tokenForm(session: Session): HTMLElement {
     el('div', {}, el('button', { class: 'button main' }, 'Prove the balance'))), result);
 }
 
-/** What an answer may mean: contracts do not say. */
+/** The possible meanings of an answer: contracts do not say. */
 export function readings(answer: string): string {
   const value = number(answer);
   const said = text(answer);

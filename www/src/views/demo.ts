@@ -1,4 +1,4 @@
-// The first thing to see: a node lies, and somebody notices.
+// The first thing to see: a node lies, and the light client notices.
 import type { Outcome } from '../chain/experiment.ts';
 import type { Source } from '../chain/source.ts';
 import { action, el, fill } from '../dom.ts';
@@ -21,7 +21,7 @@ function cards({ believed, proven, faults }: Outcome, lies: boolean): HTMLElemen
       lies && fault && el('details', {}, el('summary', {}, 'Show me the step'), el('p', {}, plainly(fault.rule)), el('p', { class: 'mono break small' }, fault.rule))));
 }
 
-/** What the two cards say before anybody pressed the button. */
+/** The texts of the two cards before the button is pressed. */
 const before = (): HTMLElement => el('div', { class: 'versus' },
   el('div', { class: 'side' }, el('h2', {}, 'A wallet that trusts its node'), el('p', {}, 'It asks one node and shows whatever the node says.')),
   el('div', { class: 'side' }, el('h2', {}, 'This page'), el('p', {}, 'It asks the same node, demands a proof, and checks each step.')));

@@ -1,4 +1,4 @@
-// What a block rests on beside its proof: where the chain starts, and what Bitcoin's chain shows above the block.
+// The basis of a block beside its proof: where the chain starts, and what Bitcoin's chain shows above the block.
 import type { BitcoinEvidence } from '../../../pkg/index.js';
 import type { Start, Verification } from '../chain/session.ts';
 import { ago, grouped } from '../bytes.ts';
@@ -6,7 +6,7 @@ import { el } from '../dom.ts';
 
 const blocks = (count: number): string => `${grouped(count)} Bitcoin block${count === 1 ? '' : 's'}`;
 
-/** What Bitcoin's chain shows above a block, in sentences. */
+/** Bitcoin's evidence above a block, in sentences. */
 export function bitcoinWords(bitcoin: BitcoinEvidence | null): string[] {
   if (!bitcoin) return ['No Bitcoin chain is followed here, so that none dates the work.'];
   const { blocksAbove, newestAge, tags, verdict, reason } = bitcoin;

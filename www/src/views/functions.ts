@@ -9,7 +9,7 @@ import { pinned } from './account.ts';
 import { answerView, clipped, heard, read, refusalView, said, shower } from './answer.ts';
 import { readings } from './contract.ts';
 
-/** What a button of a function is called, and what it does with the call data. */
+/** The label of a function's button, and its action on the call data. */
 export type Way = readonly [string, (data: () => string) => Promise<unknown>];
 
 /** A function with a field for each argument, of which the first address is filled in if one is given; `description` stands above its buttons. */

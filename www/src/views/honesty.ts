@@ -1,10 +1,10 @@
-// Who answers the page, and how honest it was found to be: a node, or a light client with upstreams of its own.
+// The source of the page's answers, and how honest it was found to be: a node, or a light client with upstreams of its own.
 import { honest, type Served, silent } from '../chain/served.ts';
 import type { UpstreamReport } from '../chain/session.ts';
 import { grouped } from '../bytes.ts';
 import { el } from '../dom.ts';
 
-/** What the page is answered by, in words. */
+/** The source of the page's answers, in words. */
 export const kindOf = (served: readonly Served[]): string => (served.length > 0 ? 'light client' : 'node');
 
 export interface Honesty {

@@ -36,7 +36,7 @@ const isTransfer = ({ topics: [event, from, to] }: Log): boolean => event === TR
 export const decimalsIn = (session: Session, logs: readonly Log[]): Promise<Decimals> =>
   decimalsOf(session, logs.filter(isTransfer).map(({ address }) => address));
 
-/** What a log says, as far as that can be told. */
+/** The meaning of a log, as far as it is known. */
 export function meaning(log: Log, decimals: Decimals): string {
   const [event, from, to] = log.topics;
   if (event === TRANSFER && from && to) {

@@ -18,7 +18,7 @@ const panel = (title: string, description: string, ...children: (Node | undefine
 
 const tools = { action, el, field, fill, forkOf, form, grouped, InputError, interfaceOf, networkName, quantity, reasonOf, serverAddress, short, toAddress };
 
-/** What the script of forks needs of the page. */
+/** The parts of the page that the script of forks needs. */
 export type Tools = typeof tools;
 
 /** The fork that is shown; another choice closes it. */

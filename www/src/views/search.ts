@@ -3,7 +3,7 @@ import { InputError } from '../bytes.ts';
 import { el, field, fill, form } from '../dom.ts';
 import { refusalView } from './answer.ts';
 
-/** The address on this page of what somebody looks for; throws for what is nothing of the kind. */
+/** The address on this page of a visitor's search; throws for text that names nothing here. */
 export function routeOf(text: string): string {
   const given = text.trim().replaceAll(/[\s,]/g, '').replace(/^#/, '').toLowerCase();
   if (given === 'latest' || given === 'newest') return '#/block/latest';

@@ -22,7 +22,7 @@ export interface StatusView {
   ready(session: Session): void;
 }
 
-/** What the page's buttons about the source do. */
+/** The actions of the page's buttons about the source. */
 export interface Change {
   readonly practise: () => void;
   /** The upstream serves another network than before. */
@@ -40,7 +40,7 @@ function labels(): HTMLElement {
       el('dd', {}, 'How many blocks stand on top. Each adds work that a liar would have to redo; exchanges wait for a dozen or more.')));
 }
 
-/** What the chain rests on, in a few words. */
+/** The basis of the chain, in a few words. */
 function restsOn(verification: Verification | null, isMined: boolean): string {
   const began = verification?.began;
   if (!began) return 'the start of the chain';
@@ -48,7 +48,7 @@ function restsOn(verification: Verification | null, isMined: boolean): string {
   return isMined ? 'two days of headers that Bitcoin miners worked on' : 'the work of recent headers';
 }
 
-/** What a forgery costs in blocks of Bitcoin's difficulty at that time; `undefined` if it cannot be said. */
+/** The cost of a forgery in blocks of Bitcoin's difficulty at that time; `undefined` if it cannot be said. */
 export function forgery(attackCost: string | null, bitcoinHeader: string): string | undefined {
   if (attackCost === null || !/^0x[0-9a-f]{160}$/.test(bitcoinHeader)) return undefined;
   const bits = Number(toBig(reversed(fromHex(bitcoinHeader).subarray(72, 76))));
@@ -71,7 +71,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
   const waiting = setTimeout(() => {
     note.textContent = `Still no proven header from ${source.name}: it does not answer, or what it sends proves nothing.`;
   }, PATIENCE);
-  /** What is shown now: the same again would close nothing and change nothing, but screen readers would read it again. */
+  /** The present content: the same again would close nothing and change nothing, but screen readers would read it again. */
   let shown = '';
   let time = 0;
   let looks = 0;
@@ -137,7 +137,7 @@ export function statusView(root: HTMLElement, source: Source, change: Change): S
       clearTimeout(waiting);
       fill(below, el('details', { class: 'levels' }, title,
         el('p', { class: 'description' }, network?.work), el('p', { class: 'description' }, `Trusted without proof: ${source.trusts}.`), table),
-      // Who has a development chain already gains nothing by one for practice.
+      // A visitor with a development chain already gains nothing by one for practice.
       labels(), source.kind === 'server' && network?.option !== 'regtest' && action('Use a practice chain in this tab', change.practise));
       again();
       const clock = setInterval(() => {

@@ -7,7 +7,7 @@ import { grouped } from '../bytes.ts';
 import { el, fill } from '../dom.ts';
 import { plainly, reasonOf } from '../words.ts';
 
-/** What a node did, in plain words, with the exact rule behind it. */
+/** A node's lie in plain words, with the exact rule behind it. */
 function caught({ node, rule }: Fault): HTMLElement {
   return el('div', { class: 'note good caught' },
     el('p', {}, el('strong', {}, `${node} was caught. `), plainly(rule)),
@@ -78,7 +78,7 @@ export function tamperView(root: HTMLElement, session: Session | undefined): voi
       el('label', { class: 'switch calm' }, help, 'Give the client an honest Node B, too')),
     el('fieldset', {}, el('legend', {}, 'What Node A lies about'), el('div', { class: 'choices' }, ...choices)),
     result));
-  // On a server's page the chain in this tab is loaded when somebody comes near this section.
+  // On a server's page the chain in this tab is loaded when the visitor comes near this section.
   if (session?.source.kind === 'tab') void run();
   else {
     fill(result, el('p', { class: 'hint' }, 'This section uses a small chain in this tab as its node; the server is left alone.'));

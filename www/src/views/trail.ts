@@ -11,7 +11,7 @@ export interface Trail {
   /** The root in the header below which the path is. */
   readonly root: 'stateRoot' | 'receiptsRoot';
   readonly path: TriePath;
-  /** What the value at the end says. */
+  /** The meaning of the value at the end. */
   readonly value: string;
   /** Whether the value was found to say that here, too. */
   readonly holds: boolean;
