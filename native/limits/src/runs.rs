@@ -147,20 +147,20 @@ impl RunQueue {
                     if is_fresh {
                         state.placed.insert(caller);
                     }
-                    return self.place(caller, is_fresh);
+                    return self.permit(caller, is_fresh);
                 }
                 let (sender, turn) = oneshot::channel();
                 lane.wait(caller, size, sender);
                 turn
             };
             // The receiver fails only if the sender was dropped ([`PermitPool::dismiss`]); then the loop queues again.
-            if let Ok(place) = turn.await {
-                return place;
+            if let Ok(permit) = turn.await {
+                return permit;
             }
         }
     }
 
-    fn place(self: &Arc<Self>, caller: CallerId, is_fresh: bool) -> RunPermit {
+    fn permit(self: &Arc<Self>, caller: CallerId, is_fresh: bool) -> RunPermit {
         RunPermit { runs: self.clone(), caller, is_fresh, since: Instant::now(), given: true }
     }
 
@@ -175,8 +175,8 @@ impl RunQueue {
             if is_fresh { state.next_fresh(self.fresh) } else { state.busy.next(|_| true) }
         {
             // If the receiver no longer waits, the place comes back and the next one gets it.
-            match sender.send(self.place(next, is_fresh)) {
-                Err(mut place) => place.given = false,
+            match sender.send(self.permit(next, is_fresh)) {
+                Err(mut permit) => permit.given = false,
                 Ok(()) => {
                     let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
                     lane.taken += 1;
@@ -367,10 +367,10 @@ mod tests {
         for caller in asked {
             let (runs, finished, caller) = (runs.clone(), finished.clone(), *caller);
             tasks.push(tokio::spawn(async move {
-                let place = runs.enter(caller, Size::Single).await;
+                let permit = runs.enter(caller, Size::Single).await;
                 finished.lock().unwrap().push(caller.connection);
                 tokio::task::yield_now().await;
-                drop(place);
+                drop(permit);
             }));
             tokio::task::yield_now().await;
         }
@@ -524,9 +524,9 @@ mod tests {
             {
                 let (runs, ended) = (runs.clone(), ended.clone());
                 tasks.push(tokio::spawn(async move {
-                    let place = runs.enter(at(connection), size).await;
+                    let permit = runs.enter(at(connection), size).await;
                     ended.lock().unwrap().push(connection);
-                    drop(place);
+                    drop(permit);
                 }));
                 tokio::task::yield_now().await;
             }
@@ -585,7 +585,7 @@ mod tests {
             // The second message takes the free place for busy connections, before another fresh place is free.
             fresh.push(tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap());
         }
-        assert_eq!(fresh.iter().filter(|place| place.is_fresh).count(), 1);
+        assert_eq!(fresh.iter().filter(|permit| permit.is_fresh).count(), 1);
         drop((reserved, fresh));
         let state = runs.state();
         assert_eq!((state.fresh.taken, state.busy.taken), (0, 0));

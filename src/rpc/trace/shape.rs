@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct RpcTrace {
     action: RpcAction,
     #[serde(flatten)]
-    place: Option<TracePlace>,
+    location: Option<TraceLocation>,
     #[serde(rename = "type")]
     kind: &'static str,
     subtraces: usize,
@@ -32,7 +32,7 @@ pub(super) struct RpcTrace {
 /// The transaction of an entry; calls that are no transactions have none.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TracePlace {
+struct TraceLocation {
     block_hash: B256,
     block_number: u64,
     transaction_hash: B256,
@@ -95,21 +95,21 @@ pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<R
 }
 
 pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
-    let place = TracePlace {
+    let location = TraceLocation {
         block_hash: header.hash(),
         block_number: header.number,
         transaction_hash: trace.hash(),
         transaction_position: trace.index,
     };
-    entries(trace, Some(place))
+    entries(trace, Some(location))
 }
 
-/// The entries of a run, without the place of its transaction.
+/// The entries of a run, without the location of its transaction.
 pub(super) fn run(trace: &TransactionTrace) -> Vec<RpcTrace> {
     entries(trace, None)
 }
 
-fn entries(trace: &TransactionTrace, place: Option<TracePlace>) -> Vec<RpcTrace> {
+fn entries(trace: &TransactionTrace, location: Option<TraceLocation>) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let addresses = trace_addresses(calls, false);
     let shown =
@@ -117,7 +117,7 @@ fn entries(trace: &TransactionTrace, place: Option<TracePlace>) -> Vec<RpcTrace>
     shown
         .map(|(at, node)| RpcTrace {
             action: action(node),
-            place,
+            location,
             kind: kind(node),
             subtraces: at.children,
             trace_address: at.address.clone(),

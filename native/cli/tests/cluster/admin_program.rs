@@ -24,7 +24,7 @@ struct AdminProgramFixture {
     _servers: Arc<Servers>,
     _postgres: Arc<PostgresServer>,
     folder: TempDir,
-    place: Vec<String>,
+    flags: Vec<String>,
     child: Child,
     /// The address of the page.
     page: String,
@@ -37,9 +37,9 @@ impl Drop for AdminProgramFixture {
     }
 }
 
-fn serve(place: &[String], token: &Path) -> Command {
+fn serve(flags: &[String], token: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-    command.env_remove("RUST_LOG").arg("serve").args(place).arg("--admin-token-file").arg(token);
+    command.env_remove("RUST_LOG").arg("serve").args(flags).arg("--admin-token-file").arg(token);
     command.args(["--network", "regtest", "--http-port", "0", "--keys", "--admin-port", "0"]);
     command
 }
@@ -55,13 +55,13 @@ impl AdminProgramFixture {
         for _ in 0..2 {
             backends.push(common::start_service(common::config(), chain.clone()).await);
         }
-        let mut place = vec!["--index".to_owned(), postgres.database().await];
-        place.extend(servers.urls().into_iter().flat_map(|url| ["--cluster".to_owned(), url]));
-        place.extend(backends.iter().flat_map(|backend| ["--backend".to_owned(), backend.url("")]));
+        let mut flags = vec!["--index".to_owned(), postgres.database().await];
+        flags.extend(servers.urls().into_iter().flat_map(|url| ["--cluster".to_owned(), url]));
+        flags.extend(backends.iter().flat_map(|backend| ["--backend".to_owned(), backend.url("")]));
         let checkpoint = format!("0:{}", genesis["result"]["hash"].as_str().unwrap());
-        place.extend(["--checkpoint".to_owned(), checkpoint]);
+        flags.extend(["--checkpoint".to_owned(), checkpoint]);
         let folder = tempfile::tempdir().unwrap();
-        let mut command = serve(&place, &folder.path().join("token"));
+        let mut command = serve(&flags, &folder.path().join("token"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let read = move || {
@@ -75,7 +75,7 @@ impl AdminProgramFixture {
             address
         };
         let page = tokio::task::spawn_blocking(read).await.unwrap().expect("the line with the address");
-        Some(Self { backends, _servers: servers, _postgres: postgres, folder, place, child, page })
+        Some(Self { backends, _servers: servers, _postgres: postgres, folder, flags, child, page })
     }
 
     fn token(&self) -> String {
@@ -117,7 +117,7 @@ async fn a_token_that_others_can_read_is_refused_at_the_start() {
     let token = fixture.folder.path().join("readable");
     fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
     fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let output = serve(&fixture.place, &token).output().unwrap();
+    let output = serve(&fixture.flags, &token).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("chmod 600"), "{text}");
     let mut alone = Command::new(env!("CARGO_BIN_EXE_rootlight"));
@@ -138,7 +138,7 @@ INSERT INTO service.usage_class_totals VALUES ('eth', 24123456), ('rsk', 512345)
 async fn the_page_works_in_a_browser() {
     let fixture = AdminProgramFixture::start().await.expect("a store and PostgreSQL");
     // Something for the charts to show.
-    let client = database(&fixture.place[1]).connect().await.unwrap();
+    let client = database(&fixture.flags[1]).connect().await.unwrap();
     client.batch_execute(USED).await.unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut node = Command::new("node");

@@ -61,7 +61,7 @@ impl ServeFixture {
 
     /// Runs `rootlight keys`.
     fn keys(&self, arguments: &[&str]) -> String {
-        let output = self.command("keys").args(arguments).args(self.place()).output().unwrap();
+        let output = self.command("keys").args(arguments).args(self.flags()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -70,7 +70,7 @@ impl ServeFixture {
         rootlight(&[name])
     }
 
-    fn place(&self) -> Vec<String> {
+    fn flags(&self) -> Vec<String> {
         let urls = self.servers.urls().into_iter().flat_map(|url| ["--cluster".to_owned(), url]);
         urls.chain(["--index".to_owned(), self.index.clone()]).collect()
     }
@@ -81,7 +81,7 @@ impl ServeFixture {
         command.args(["--network", "regtest", "--http-port", "0", "--profile", "hosted", "--keys"]);
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         command.args(["--metrics-listen", &free.to_string()]);
-        command.args(["--checkpoint", &format!("0:{}", genesis.as_str().unwrap())]).args(self.place());
+        command.args(["--checkpoint", &format!("0:{}", genesis.as_str().unwrap())]).args(self.flags());
         for backend in &self.backends {
             command.args(["--backend", &backend.url("")]);
         }

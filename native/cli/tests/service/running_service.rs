@@ -112,8 +112,8 @@ impl RunningService {
         let logs = Logs::new();
         let (ports, tally) = (free_ports(), Arc::new(Tally::new()));
         let balancer = Arc::new(Balancer::new(ports.clone(), tally.clone()));
-        let place = IndexerPlace { index: &index, backends: &backends, chain: &chain };
-        let indexer = Program::start(place.indexer(), &logs.file("indexer"));
+        let indexer_parts = IndexerParts { index: &index, backends: &backends, chain: &chain };
+        let indexer = Program::start(indexer_parts.indexer(), &logs.file("indexer"));
         let mut service = Self {
             chain,
             servers,
@@ -146,12 +146,12 @@ impl RunningService {
         self.logs.file(name)
     }
 
-    fn place(&self) -> IndexerPlace<'_> {
-        IndexerPlace { index: &self.index, backends: &self.backends, chain: &self.chain }
+    fn indexer_parts(&self) -> IndexerParts<'_> {
+        IndexerParts { index: &self.index, backends: &self.backends, chain: &self.chain }
     }
 
     pub(crate) fn index_command(&self) -> Command {
-        self.place().indexer()
+        self.indexer_parts().indexer()
     }
 
     /// The command of a front end without its place in the service.
@@ -251,13 +251,13 @@ pub(crate) async fn number_at(index: &str, query: &str) -> Result<i64, IndexErro
 }
 
 /// What an indexer needs to know.
-struct IndexerPlace<'a> {
+struct IndexerParts<'a> {
     index: &'a str,
     backends: &'a [ServiceBackend; 2],
     chain: &'a ServiceChain,
 }
 
-impl IndexerPlace<'_> {
+impl IndexerParts<'_> {
     fn indexer(&self) -> Command {
         let mut command = rootlight("index");
         command.args(["--network", "regtest", "--log-level", "info"]);

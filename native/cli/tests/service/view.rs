@@ -95,14 +95,14 @@ impl View {
         known.logs.retain(|(hash, _), _| canonical.contains(hash.as_str()));
         known.logs.values_mut().for_each(|told| *told = false);
         for log in logs {
-            if let Some(place) = self.place(log) {
-                known.logs.insert(place, false);
+            if let Some(log_id) = self.log_id(log) {
+                known.logs.insert(log_id, false);
             }
         }
     }
 
     /// The block and the place of a log, if it is right.
-    fn place(&self, log: &Value) -> Option<(String, u64)> {
+    fn log_id(&self, log: &Value) -> Option<(String, u64)> {
         let (hash, index) = (log["blockHash"].as_str().unwrap_or_default(), number(&log["logIndex"]));
         let record = self.chain.block(hash);
         let is_right = record.is_some_and(|record| {
@@ -140,13 +140,13 @@ impl View {
     /// The client is told of a log.
     pub(crate) fn tell_log(&self, log: &Value) {
         self.tally.event();
-        let Some(place) = self.place(log) else { return };
+        let Some(log_id) = self.log_id(log) else { return };
         let known = &mut *self.known.lock().unwrap();
         if log["removed"] == true {
-            if known.logs.remove(&place).is_none() {
+            if known.logs.remove(&log_id).is_none() {
                 self.bad(Bad::Duplicated, 1, &format!("removed log {log}"));
             }
-        } else if known.logs.insert(place, true) == Some(true) {
+        } else if known.logs.insert(log_id, true) == Some(true) {
             self.bad(Bad::Duplicated, 1, &format!("log {log}"));
         }
     }
