@@ -1,7 +1,6 @@
 //! Scheduling of long runs. Each connection has its own queue, and a free permit goes to the next connection of the next
 //! address or API key; within an address its programs take turns with all pages of other origins, then these pages with
-//! each other, then single calls with batches: fifty messages at once get as many turns as one. Brief messages are not
-//! scheduled.
+//! each other, then single calls with batches: fifty messages at once get as many turns as one. Brief ones need no turn.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
