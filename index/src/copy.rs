@@ -225,10 +225,10 @@ pub(crate) async fn traces(
                         .as_mut()
                         .write(&[
                             &number,
-                            &small(trace.transaction),
+                            &int4_of(trace.transaction),
                             &position.1,
                             &row.path,
-                            &small(trace.subtraces),
+                            &int4_of(trace.subtraces),
                             &row.kind,
                             &trace.from.as_slice(),
                             &address(trace.to.as_ref()),
@@ -246,13 +246,19 @@ pub(crate) async fn traces(
             }
         }
     );
+    note_untraced(database, blocks).await?;
+    Ok(count)
+}
+
+/// Notes which blocks have traces that exceed the limits, and so are not stored.
+async fn note_untraced(database: &DatabaseTransaction<'_>, blocks: &[SourceBlock]) -> Result<(), IndexError> {
     for block in blocks {
         if block.traces.as_ref().is_some_and(|traces| traces.traces().is_none()) {
             let sql = "INSERT INTO rootlight.untraced (block_number) VALUES ($1)";
             database.execute(sql, &[&int8(block.block.header().number)]).await?;
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 fn stored(traces: Option<&BlockTraces>) -> &[Trace] {
@@ -260,7 +266,7 @@ fn stored(traces: Option<&BlockTraces>) -> &[Trace] {
 }
 
 /// An `integer`; an index, which is far smaller.
-fn small(number: u32) -> i32 {
+fn int4_of(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
@@ -277,7 +283,7 @@ impl<'a> TraceRow<'a> {
         let outcome = trace.outcome.as_ref();
         Self {
             kind: trace.kind.name().to_owned(),
-            path: trace.address.iter().copied().map(small).collect(),
+            path: trace.address.iter().copied().map(int4_of).collect(),
             gas_used: outcome.map(|outcome| int8(outcome.gas_used)),
             output: outcome.map(|outcome| outcome.output.as_ref()),
         }

@@ -203,8 +203,7 @@ impl<'a> Simulation<'a> {
         let IndexedTransaction { index, transaction, sender } = item;
         let intrinsic = intrinsic_gas(&transaction.data, transaction.to.is_none(), context.rules);
         if transaction.to.is_none() && transaction.data.is_empty() {
-            let created = self.create_bare(context, item);
-            return Ok((RunEnd::plain(intrinsic), vec![(sender, Vec::new()), (created, Vec::new())]));
+            return Ok(self.run_bare_creation(context, item, intrinsic));
         }
         let limit = gas_limit(transaction);
         let gas = limit.saturating_sub(intrinsic);
@@ -267,6 +266,17 @@ impl<'a> Simulation<'a> {
             return CallStop::Interrupted;
         }
         self.record.finish(self.limits.max_keys).err().unwrap_or_else(|| stop(abort))
+    }
+
+    /// A creation without data: no code runs.
+    fn run_bare_creation(
+        &mut self,
+        context: &CallContext<'_>,
+        item: IndexedTransaction<'_>,
+        intrinsic: u64,
+    ) -> (RunEnd, UsedAccounts) {
+        let created = self.create_bare(context, item);
+        (RunEnd::plain(intrinsic), vec![(item.sender, Vec::new()), (created, Vec::new())])
     }
 
     /// A creation without data makes an account without code and marker.
