@@ -13,15 +13,15 @@
 //! use rootlight::rpc::LocalClient;
 //!
 //! // Seconds since 1970, and 32 bytes that a real host takes from its source of randomness for every message.
-//! let moment = HostInput { now: 1_900_000_000, entropy: Default::default() };
+//! let host_input = HostInput { now: 1_900_000_000, entropy: Default::default() };
 //! let config = DevConfig::new(&DevAccounts::default());
-//! let node = DevNode::new(config, moment).expect("the configuration is valid");
+//! let node = DevNode::new(config, host_input).expect("the configuration is valid");
 //! let mut client = LocalClient::new(Box::new(node));
 //!
 //! let message = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"evm_mine","params":[]}"#);
-//! client.answer(message, moment, &|| false);
+//! client.answer(message, host_input, &|| false);
 //! let message = client.open(br#"{"jsonrpc":"2.0","id":2,"method":"eth_blockNumber","params":[]}"#);
-//! let answer = client.answer(message, moment, &|| false).into_text().expect("a request has an answer");
+//! let answer = client.answer(message, host_input, &|| false).into_text().expect("a request has an answer");
 //! assert_eq!(answer, r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#);
 //! # }
 //! ```

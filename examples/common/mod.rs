@@ -27,7 +27,7 @@ impl ExampleNode {
     /// A chain at its genesis block with ten funded accounts; it mines a block for each transaction.
     pub fn start() -> Self {
         let config = DevConfig::new(&DevAccounts::default());
-        let node = DevNode::new(config, moment(0)).expect("a valid configuration");
+        let node = DevNode::new(config, host_input(0)).expect("a valid configuration");
         Self { client: LocalClient::new(Box::new(node)), messages: 0 }
     }
 
@@ -41,7 +41,7 @@ impl ExampleNode {
         self.messages += 1;
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = self.client.open(message.as_bytes());
-        let answer = self.client.answer(message, moment(self.messages), &|| false);
+        let answer = self.client.answer(message, host_input(self.messages), &|| false);
         let text = answer.into_text().expect("a request gets a response");
         let mut response: Value = serde_json::from_str(&text).expect("JSON");
         match response.get_mut("error") {
@@ -52,7 +52,7 @@ impl ExampleNode {
 }
 
 /// A host passes the time and fresh randomness with every message.
-fn moment(message: u64) -> HostInput {
+fn host_input(message: u64) -> HostInput {
     HostInput { now: NOW, entropy: alloy_primitives::keccak256(message.to_be_bytes()) }
 }
 

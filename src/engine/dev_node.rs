@@ -29,12 +29,12 @@ pub struct DevNode {
 }
 
 impl DevNode {
-    /// Makes a node with a new chain; `moment` is the time and randomness at the start.
+    /// Makes a node with a new chain; `host_input` is the time and randomness at the start.
     ///
     /// # Errors
     /// The genesis block is not the network's.
-    pub fn new(config: DevConfig, moment: HostInput) -> Result<Self, ChainError> {
-        let parts = NodeParts::new(&config.version, moment);
+    pub fn new(config: DevConfig, host_input: HostInput) -> Result<Self, ChainError> {
+        let parts = NodeParts::new(&config.version, host_input);
         Ok(Self { accounts: Arc::default(), chain: DevChain::new(config)?, parts })
     }
 

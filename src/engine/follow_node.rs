@@ -33,12 +33,12 @@ impl FollowNode {
         version: &str,
         upstream: &str,
         policy: CallPolicy,
-        moment: HostInput,
+        host_input: HostInput,
     ) -> Self {
         let start = chain.head().number;
         Self {
             chain,
-            parts: NodeParts::new(version, moment),
+            parts: NodeParts::new(version, host_input),
             upstreams: Arc::new(vec![upstream.into()]),
             policy,
             heights: (start, start),

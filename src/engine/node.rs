@@ -25,23 +25,23 @@ pub struct HostInput {
 /// Time and randomness of the message that is being answered.
 #[derive(Debug, Clone, Copy)]
 struct HostInputReader {
-    moment: HostInput,
+    host_input: HostInput,
     drawn: u64,
 }
 
 impl HostInputReader {
-    const fn new(moment: HostInput) -> Self {
-        Self { moment, drawn: 0 }
+    const fn new(host_input: HostInput) -> Self {
+        Self { host_input, drawn: 0 }
     }
 
     const fn now(&self) -> u64 {
-        self.moment.now
+        self.host_input.now
     }
 
     /// 32 unpredictable bytes, different at each call.
     fn random(&mut self) -> B256 {
         self.drawn = self.drawn.wrapping_add(1);
-        keccak256([self.moment.entropy.as_slice(), &self.drawn.to_be_bytes()].concat())
+        keccak256([self.host_input.entropy.as_slice(), &self.drawn.to_be_bytes()].concat())
     }
 }
 
@@ -53,20 +53,20 @@ pub struct NodeParts {
     #[cfg(feature = "catalogue")]
     pub(super) scripts: Option<Arc<dyn crate::exec::trace::ScriptEngine>>,
     pub(super) version: Arc<str>,
-    input: HostInputReader,
+    host_input: HostInputReader,
 }
 
 impl NodeParts {
-    /// The parts of a node with this name and version; `moment` is the time and randomness at the start.
+    /// The parts of a node with this name and version; `host_input` is the time and randomness at the start.
     #[must_use]
-    pub fn new(version: &str, moment: HostInput) -> Self {
+    pub fn new(version: &str, host_input: HostInput) -> Self {
         Self {
-            filters: Filters::new(keccak256(moment.entropy)),
+            filters: Filters::new(keccak256(host_input.entropy)),
             host: None,
             #[cfg(feature = "catalogue")]
             scripts: None,
             version: version.into(),
-            input: HostInputReader::new(moment),
+            host_input: HostInputReader::new(host_input),
         }
     }
 }
@@ -99,19 +99,19 @@ pub trait LocalNode: Send {
     fn parts_mut(&mut self) -> &mut NodeParts;
 
     /// Sets time and randomness of the message that is answered next.
-    fn begin(&mut self, moment: HostInput) {
+    fn begin(&mut self, host_input: HostInput) {
         self.take_block_states();
-        self.parts_mut().input = HostInputReader::new(moment);
+        self.parts_mut().host_input = HostInputReader::new(host_input);
     }
 
     /// The host's clock, in seconds since 1970.
     fn now(&self) -> u64 {
-        self.parts().input.now()
+        self.parts().host_input.now()
     }
 
     /// 32 unpredictable bytes, different at each call.
     fn random(&mut self) -> B256 {
-        self.parts_mut().input.random()
+        self.parts_mut().host_input.random()
     }
 
     /// The present chain, for readers.

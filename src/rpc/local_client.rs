@@ -24,7 +24,7 @@ use crate::{
 /// ```text
 /// let message = MessageProgress::read_from(&dispatcher, connection, bytes);
 /// if message.reads_only() { message.read(&*snapshot, now, &interrupt) }      // any number at a time
-/// else { client.answer(message, moment, &interrupt); snapshot = client.snapshot() }
+/// else { client.answer(message, host_input, &interrupt); snapshot = client.snapshot() }
 /// ```
 impl MessageProgress {
     /// Reads a message of a connection.
@@ -194,10 +194,10 @@ impl LocalClient {
     pub fn answer(
         &mut self,
         mut message: MessageProgress,
-        moment: HostInput,
+        host_input: HostInput,
         interrupt: &dyn Fn() -> bool,
     ) -> Reply {
-        self.node.begin(moment);
+        self.node.begin(host_input);
         let node = &mut *self.node;
         node.ask_as(message.connection().owner());
         message.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));

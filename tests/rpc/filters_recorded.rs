@@ -72,8 +72,8 @@ fn genesis() -> LocalChain {
 fn call(client: &mut LocalClient, method: &str, params: &Value) -> Result<Value, Value> {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let message = client.open(message.as_bytes());
-    let moment = HostInput { now: 0, entropy: B256::ZERO };
-    let reply = client.answer(message, moment, &|| false).into_text().unwrap();
+    let host_input = HostInput { now: 0, entropy: B256::ZERO };
+    let reply = client.answer(message, host_input, &|| false).into_text().unwrap();
     let mut answer: Value = serde_json::from_str(&reply).unwrap();
     match answer.get_mut("error") {
         Some(error) => Err(error.take()),

@@ -47,8 +47,8 @@ fn the_development_chain_answers_every_method() {
 fn follower(fixture: &mut Fixture) -> LocalClient {
     let DevConfig { network, genesis, .. } = DevConfig::new(&DevAccounts::default());
     let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
-    let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
-    let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), moment);
+    let host_input = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
+    let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), host_input);
     for number in 1..=fixture.dev.chain().view().head().number {
         node.import(block_of(&mut fixture.dev, number), None).unwrap();
     }
@@ -66,8 +66,8 @@ fn a_follower_answers_as_the_table_says() {
             let message = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).to_string();
             let message =
                 MessageProgress::read_from(&client.dispatcher(), connection.clone(), message.as_bytes());
-            let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
-            serde_json::from_str(&client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
+            let host_input = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(9) };
+            serde_json::from_str(&client.answer(message, host_input, &|| false).into_text().unwrap()).unwrap()
         };
         // Filters and subscriptions are the follower's own.
         if ["eth_getFilterChanges", "eth_getFilterLogs"].contains(&method.name) {

@@ -34,8 +34,8 @@ fn ask(dev: &mut DevClient, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let connection = Arc::new(Connection::default().with_subscriptions(100));
     let message = MessageProgress::read_from(&dev.client.dispatcher(), connection, message.as_bytes());
-    let moment = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
-    let answer = dev.client.answer(message, moment, &|| false).into_text().unwrap();
+    let host_input = HostInput { now: dev.now, entropy: B256::repeat_byte(9) };
+    let answer = dev.client.answer(message, host_input, &|| false).into_text().unwrap();
     serde_json::from_str(&answer).unwrap()
 }
 

@@ -60,10 +60,10 @@ fn ask(dev: &mut DevClient, connection: &Arc<Connection>, method: &str, params: 
     let read = message.read(&*snapshot, now, &|| false);
     let [read, begun] = [read, begun].map(|reply| reply.into_text().unwrap());
     assert_eq!(read, begun, "{method}");
-    let moment = HostInput { now, entropy: B256::repeat_byte(9) };
+    let host_input = HostInput { now, entropy: B256::repeat_byte(9) };
     let message = MessageProgress::read_from(&dev.client.dispatcher(), connection.clone(), text.as_bytes());
     assert_eq!(
-        dev.client.answer(message, moment, &|| false).into_text().unwrap(),
+        dev.client.answer(message, host_input, &|| false).into_text().unwrap(),
         read,
         "{method} on the node"
     );

@@ -51,8 +51,9 @@ impl DevClient {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
             MessageProgress::read_from(&self.client.dispatcher(), connection.clone(), message.as_bytes());
-        let moment = HostInput { now: self.now, entropy: B256::repeat_byte(9) };
-        serde_json::from_str(&self.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
+        let host_input = HostInput { now: self.now, entropy: B256::repeat_byte(9) };
+        serde_json::from_str(&self.client.answer(message, host_input, &|| false).into_text().unwrap())
+            .unwrap()
     }
 
     pub fn send(&mut self, message: &str) -> Value {
@@ -61,8 +62,8 @@ impl DevClient {
         let reply = if message.reads_only() {
             message.read(&*self.client.snapshot(), self.now, &|| false)
         } else {
-            let moment = HostInput { now: self.now, entropy: keccak256(self.messages.to_be_bytes()) };
-            self.client.answer(message, moment, &|| false)
+            let host_input = HostInput { now: self.now, entropy: keccak256(self.messages.to_be_bytes()) };
+            self.client.answer(message, host_input, &|| false)
         };
         serde_json::from_str(&reply.into_text().unwrap()).unwrap()
     }

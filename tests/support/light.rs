@@ -26,8 +26,8 @@ pub fn follower() -> Option<(FollowNode, Recording)> {
     let recording = Recording::load(&shared()?.join("vectors/chain"), Network::regtest());
     let genesis = GenesisBlock::regtest();
     let chain = LocalChain::new(Arc::new(Network::regtest()), genesis.header, genesis.state, None).unwrap();
-    let moment = HostInput { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
-    let mut node = FollowNode::new(chain, "Rootlight/f", "recording", CallPolicy::default(), moment);
+    let host_input = HostInput { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
+    let mut node = FollowNode::new(chain, "Rootlight/f", "recording", CallPolicy::default(), host_input);
     for recorded in recording.up_to(FOLLOWED as u64) {
         node.import(recorded.block(), None).unwrap_or_else(|error| panic!("{error}"));
     }

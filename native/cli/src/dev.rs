@@ -8,7 +8,7 @@ use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining,
 use rootlight::engine::DevNode;
 use rootlight_limits::files;
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::scripts::EngineProgram;
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use tracing::{error, info};
@@ -30,7 +30,7 @@ const GENESIS_BYTES: u64 = 64 * 1024 * 1024;
 pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let accounts = accounts(args)?;
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
-    let genesis_time = genesis_time(args, moment(&entropy).now)?;
+    let genesis_time = genesis_time(args, host_input(&entropy).now)?;
     let runtime = runtime()?;
     let fork = match args.fork.is_empty() {
         true => None,
@@ -81,8 +81,10 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
 /// The node of a chain on a fork or on a genesis block.
 fn node(config: DevConfig, fork: Option<&OpenedFork>, entropy: &Entropy) -> Result<DevNode, CommandError> {
     match fork {
-        None => DevNode::new(config, moment(entropy)).map_err(CommandError::failed),
-        Some(opened) => opened.fork.node(|| config.clone(), moment(entropy)).map_err(CommandError::failed),
+        None => DevNode::new(config, host_input(entropy)).map_err(CommandError::failed),
+        Some(opened) => {
+            opened.fork.node(|| config.clone(), host_input(entropy)).map_err(CommandError::failed)
+        }
     }
 }
 

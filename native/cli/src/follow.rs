@@ -10,7 +10,7 @@ use rootlight::types::B256;
 use rootlight_limits::Limits;
 use rootlight_node::ban_guard::protect;
 use rootlight_node::follow::{Fetched, FollowError, FollowOptions, FollowTarget, follow};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::scripts::EngineProgram;
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_server::service::Service as _;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     };
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
     let version = format!("Rootlight/{}/{}/Rust/follow", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
-    let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), moment(&entropy));
+    let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), host_input(&entropy));
     info!("following {} from block {}", upstream.name(), node.local().head().number);
     let scripts = EngineProgram::this().ok();
     let options = LocalOptions { limits, scripts, ..LocalOptions::follower() };
@@ -186,7 +186,7 @@ mod tests {
         let hash = network.genesis_hash;
         let chain = LocalChain::new(Arc::new(network), genesis.header, genesis.state, None).unwrap();
         let entropy = Entropy::from_system().unwrap();
-        let node = FollowNode::new(chain, "test", "upstream", CallPolicy::default(), moment(&entropy));
+        let node = FollowNode::new(chain, "test", "upstream", CallPolicy::default(), host_input(&entropy));
         let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, None));
         let (asked, asks) = std::sync::mpsc::channel();
         let answer = service.with_node(|_| {
@@ -217,7 +217,7 @@ mod tests {
     /// A chain with a call of the Bridge's `registerBtcCoinbaseTransaction`, whose simulated checks it passes.
     async fn calls_the_bridge() -> LocalService {
         let entropy = Entropy::from_system().unwrap();
-        let node = DevNode::new(DevConfig::reference(), moment(&entropy)).unwrap();
+        let node = DevNode::new(DevConfig::reference(), host_input(&entropy)).unwrap();
         let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
         let words = [160u64, 0, 192, 0, 0, 0, 6, 0].map(|word| format!("{word:064x}"));
         let transaction = serde_json::json!({
@@ -242,7 +242,7 @@ mod tests {
         let chain =
             LocalChain::new(config.network, config.genesis.header, config.genesis.state, None).unwrap();
         let entropy = Entropy::from_system().unwrap();
-        let node = FollowNode::new(chain, "test", "upstream", CallPolicy::default(), moment(&entropy));
+        let node = FollowNode::new(chain, "test", "upstream", CallPolicy::default(), host_input(&entropy));
         let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, None));
         let lines = Lines::default();
         let writer = lines.clone();

@@ -8,13 +8,13 @@
 //!
 //! use rootlight::dev::{DevAccounts, DevConfig};
 //! use rootlight::engine::DevNode;
-//! use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+//! use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 //! use rootlight_server::{AdmissionRules, Operations, Origins, Server, ServerConfig, ServerLimits};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let entropy = Entropy::from_system()?;
-//! let node = DevNode::new(DevConfig::new(&DevAccounts::default()), moment(&entropy))?;
+//! let node = DevNode::new(DevConfig::new(&DevAccounts::default()), host_input(&entropy))?;
 //! let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None));
 //!
 //! let config = ServerConfig {

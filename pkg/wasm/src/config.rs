@@ -11,7 +11,7 @@ use rootlight::consensus::{Checkpoint, Network, WorkStart, checkpoint};
 use rootlight::light::{MAX_AGE, SyncOptions, UnprovenPolicy};
 use wasm_bindgen::JsValue;
 
-use crate::host::moment;
+use crate::host::clock;
 use crate::options::OptionMembers;
 
 /// Milliseconds between two checks for new blocks; a block comes every 25 to 30 seconds.
@@ -192,7 +192,7 @@ fn difficulty(text: &str) -> Option<U256> {
 
 /// The newest built-in checkpoint, or genesis if there is none. An error if the checkpoint is too old.
 fn newest(network: &Network) -> Result<Checkpoint, String> {
-    let newest = checkpoint::newest(network, moment().unix).map_err(|e| format!("checkpoint: {e}"))?;
+    let newest = checkpoint::newest(network, clock().unix).map_err(|e| format!("checkpoint: {e}"))?;
     let genesis = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
     Ok(newest.unwrap_or(genesis))
 }

@@ -24,7 +24,7 @@ use wasm_bindgen_futures::{future_to_promise, spawn_local};
 use crate::config::Config;
 use crate::effects;
 use crate::fork::{self, Fork, Reached};
-use crate::host::{Deadline, moment, sleep};
+use crate::host::{Deadline, clock, sleep};
 use crate::options::OptionMembers;
 
 /// Milliseconds between two checks of the clock; block times are whole seconds.
@@ -83,8 +83,8 @@ impl Entropy {
         keccak256([&self.secret[..], &self.used.to_be_bytes()].concat())
     }
 
-    fn moment(&mut self) -> HostInput {
-        HostInput { now: moment().unix, entropy: self.next() }
+    fn host_input(&mut self) -> HostInput {
+        HostInput { now: clock().unix, entropy: self.next() }
     }
 }
 
@@ -136,7 +136,7 @@ impl DevChain {
         let mut entropy = Entropy::new(secret)?;
         let config = config(&options)?;
         let keys = config.keys.clone();
-        let node = DevNode::new(config, entropy.moment()).map_err(|e| e.to_string())?;
+        let node = DevNode::new(config, entropy.host_input()).map_err(|e| e.to_string())?;
         Self::open((node, keys), entropy, options.batch_limit()?, None)
     }
 
@@ -179,11 +179,11 @@ impl DevChain {
         let mut config = fork.run(above).await.map_err(words)?;
         config.version.push_str(if fork.is_unproven() { "+unproven-fork" } else { "+fork" });
         with_options(&mut config, &options)?;
-        let moment = entropy.moment();
+        let host_input = entropy.host_input();
         let begun = fork.run(|| {
-            let node = DevNode::new(config.clone(), moment)?;
+            let node = DevNode::new(config.clone(), host_input)?;
             // The first block is built on trial: what every block reads is fetched now.
-            let _ = node.local_snapshot().view(moment.now, &|| false).pending();
+            let _ = node.local_snapshot().view(host_input.now, &|| false).pending();
             Ok::<_, rootlight::consensus::ChainError>(node)
         });
         let node = begun.await.map_err(words)?.map_err(|error| error.to_string())?;
@@ -282,7 +282,7 @@ fn run(running: &Running, received: &Received) -> Option<Reply> {
     let message = MessageProgress::new(connection, message);
     let changes_chain = message.changes_chain();
     let deadline = Deadline::start();
-    let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
+    let reply = client.answer(message, entropy.host_input(), &|| deadline.is_over());
     match before.filter(|_| fork.as_ref().is_some_and(|fork| fork.is_missing())) {
         Some(before) => client.replace_node(before),
         None => {
@@ -384,12 +384,12 @@ async fn tick(running: Running) {
 fn mine(running: &Running) {
     let mut running = running.borrow_mut();
     let Some(OpenDevChain { client, entropy, fork, .. }) = running.as_mut() else { return };
-    let moment = entropy.moment();
+    let host_input = entropy.host_input();
     let before = fork.as_ref().map(|_| client.node().copy());
     let node = client.node();
-    node.begin(moment);
+    node.begin(host_input);
     if let Some(chain) = node.dev() {
-        let _ = chain.tick(moment.now);
+        let _ = chain.tick(host_input.now);
         drop(chain.take_events());
     }
     if let Some(before) = before.filter(|_| fork.as_ref().is_some_and(|fork| fork.is_missing())) {

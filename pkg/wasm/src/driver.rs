@@ -24,7 +24,7 @@ use wasm_bindgen::JsValue;
 use crate::alarm::Alarm;
 use crate::config::{ClientStart, Config};
 use crate::effects;
-use crate::host::{Budget, Deadline, JsUpstream, Reservation, moment, sleep};
+use crate::host::{Budget, Deadline, JsUpstream, Reservation, clock, sleep};
 use crate::sends;
 
 /// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
@@ -108,7 +108,7 @@ impl Driver {
                 Client::following(HeaderSync::by_window(network, work, count, options), client_config)
             }
         };
-        client.sync_mut().follow_bitcoin_of_upstreams(moment());
+        client.sync_mut().follow_bitcoin_of_upstreams(clock());
         let budget = Budget::new(ANSWER_BYTES);
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(config.batch_limit));
@@ -136,14 +136,14 @@ impl Driver {
         let mut sync = self.client.sync_mut();
         // Without a record, or with one that is too old, no page is needed.
         if let Some(Ok(record)) = record.map(WindowRecord::decode) {
-            sync.resume_window(&record, moment().unix);
+            sync.resume_window(&record, clock().unix);
         }
         *self.restoring.borrow_mut() = Some(sync.restoring(pages.into()));
     }
 
     /// Takes back Bitcoin's chain.
     pub(crate) fn restore_bitcoin(&self, stored: &[u8]) {
-        self.client.sync_mut().restore_bitcoin(stored, moment().unix);
+        self.client.sync_mut().restore_bitcoin(stored, clock().unix);
     }
 
     /// The number of the stored page that is needed next.
@@ -251,14 +251,14 @@ impl Driver {
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
             let share = budget.share();
-            let requests = self.client.receipt_requests(index, &mut outbox, moment());
+            let requests = self.client.receipt_requests(index, &mut outbox, clock());
             let again = outbox.resend_requests(upstream.ask(&requests, true, &share).await);
             upstream.ask(&again, true, &share).await;
-            let step = self.client.sync_next(index, moment());
+            let step = self.client.sync_next(index, clock());
             match step {
                 SyncStep::Fetch(requests) => {
                     let answers = upstream.ask(&requests, true, &share).await;
-                    let changed = self.client.sync_feed(index, answers, moment());
+                    let changed = self.client.sync_feed(index, answers, clock());
                     self.save(changed);
                     self.report();
                 }
@@ -279,7 +279,7 @@ impl Driver {
                 return Ok(());
             }
             if self.client.sync().fault().is_some() {
-                return Err(self.client.pin(moment()).stopped().unwrap_or_default());
+                return Err(self.client.pin(clock()).stopped().unwrap_or_default());
             }
             sleep(LOOK).await;
         }
@@ -289,7 +289,7 @@ impl Driver {
     /// The verified chain. The error is the reason why there is none.
     #[cfg(feature = "dev")]
     pub(crate) fn verified_chain(&self) -> Result<ChainView, String> {
-        let pinned = self.client.pin(moment());
+        let pinned = self.client.pin(clock());
         gate::chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
     }
 
@@ -337,7 +337,7 @@ impl Driver {
         message: &[u8],
         heard: Option<&Function>,
     ) -> FirstRun {
-        let now = moment();
+        let now = clock();
         let message = self.client.read(message, &connection);
         let mut session = self.client.open_from(connection, message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {

@@ -22,7 +22,7 @@ use wasm_bindgen_futures::spawn_local;
 use crate::client::follow;
 use crate::config::Config;
 use crate::driver::Driver;
-use crate::host::{Budget, JsUpstream, moment};
+use crate::host::{Budget, JsUpstream, clock};
 
 /// Most bytes of upstream responses that one exchange holds.
 const ANSWER_BYTES: usize = 64 << 20;
@@ -65,11 +65,11 @@ struct Limits {
 
 impl Limits {
     fn within(seconds: u64) -> Self {
-        Self { began: moment().millis, rounds: Rounds::within(seconds) }
+        Self { began: clock().millis, rounds: Rounds::within(seconds) }
     }
 
     fn is_over(&self) -> bool {
-        moment().millis.saturating_sub(self.began) > self.rounds.seconds.saturating_mul(1_000)
+        clock().millis.saturating_sub(self.began) > self.rounds.seconds.saturating_mul(1_000)
     }
 
     const fn too_late(&self) -> ForkError {

@@ -30,7 +30,7 @@ extern "C" {
 }
 
 /// The time on both clocks of the host.
-pub(crate) fn moment() -> Now {
+pub(crate) fn clock() -> Now {
     Now { unix: (Date::now() / 1000.0) as u64, millis: monotonic_now() as u64 }
 }
 

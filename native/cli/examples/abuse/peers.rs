@@ -11,7 +11,7 @@ use rootlight::dev::{DevAccounts, DevOptions, Mining};
 use rootlight::engine::DevNode;
 use rootlight::trie::NodeSource;
 use rootlight::types::{B256, SealedHeader, U256};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::peer_server::{LocalChain, PeerChain, PeerHead, PeerServer, ServedBlock};
 use rootlight_p2p::message::{Message, Request};
 use rootlight_p2p::rlpx::{HandshakeSecrets, NodeId, NodeKey, RANDOM_BYTES};
@@ -298,7 +298,7 @@ async fn client() -> String {
         genesis_time: None,
         mining: Some(Mining::Manual),
     };
-    let node = DevNode::new(options.config().expect("a chain"), moment(&entropy)).expect("a chain");
+    let node = DevNode::new(options.config().expect("a chain"), host_input(&entropy)).expect("a chain");
     let node = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None));
     mine(&node, BLOCKS).await;
     let chain = Arc::new(Newest(LocalChain::new(node.clone())));

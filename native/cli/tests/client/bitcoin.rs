@@ -13,7 +13,7 @@ use rootlight::dev::{BitcoinTag, DevAccounts, DevConfig, Mining, Spacing};
 use rootlight::engine::DevNode;
 use rootlight::types::B256;
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
-use rootlight_node::local::{Entropy, moment};
+use rootlight_node::local::{Entropy, host_input};
 use rootlight_upstream::UpstreamError;
 use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig};
 use rustls::pki_types::pem::PemObject as _;
@@ -36,7 +36,7 @@ impl BitcoinFixture {
         let bitcoin = Arc::new(RegtestChain::new(every));
         let entropy = Entropy::from_system().unwrap();
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-        let mut node = DevNode::new(config, moment(&entropy)).unwrap();
+        let mut node = DevNode::new(config, host_input(&entropy)).unwrap();
         node.chain_mut().set_bitcoin(bitcoin.clone());
         let servers = BitcoinServers::start(bitcoin.clone()).await.unwrap();
         Self { node, bitcoin, servers }

@@ -15,7 +15,7 @@ use rootlight::light::SyncOptions;
 use rootlight::rpc::{Message, Reply};
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_server::{Operations, Server, ServerConfig};
 use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig};
@@ -38,7 +38,7 @@ impl JudgeFixture {
         let bitcoin = Arc::new(RegtestChain::new(2));
         let entropy = Entropy::from_system().unwrap();
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::reference_on(Network::regtest()) };
-        let mut node = DevNode::new(config, moment(&entropy)).unwrap();
+        let mut node = DevNode::new(config, host_input(&entropy)).unwrap();
         node.chain_mut().set_bitcoin(bitcoin.clone());
         let node = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None));
         let servers = BitcoinServers::start(bitcoin).await.unwrap();

@@ -15,7 +15,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::B256;
 use rootlight_node::follow::{Fetched, FollowError, FollowOptions, FollowTarget, follow};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::store::{ChainPersistence, ChainStore};
 use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, unreserved};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl DevUpstream {
     pub(crate) fn new(config: DevConfig) -> Arc<Self> {
         let entropy = Entropy::from_system().unwrap();
         let config = DevConfig { mining: Mining::Manual, ..config };
-        let node = DevNode::new(config, moment(&entropy)).unwrap();
+        let node = DevNode::new(config, host_input(&entropy)).unwrap();
         Arc::new(Self(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None)))
     }
 

@@ -12,7 +12,7 @@ use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::light::{UnprovenPolicy, UpstreamRequest};
 use rootlight_limits::budget::Reservation;
 use rootlight_node::fork::{Fork, ForkBlock, ForkError, ForkOptions, ForkSource};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_upstream::{ReservedResults, Upstream, UpstreamError, UpstreamResult};
 use serde_json::{Value, json};
 
@@ -195,7 +195,7 @@ pub(super) async fn on(fork: Fork) -> Result<Arc<LocalService>, ForkError> {
         let entropy = Entropy::from_system().unwrap();
         let base = fork.base();
         let config = || DevConfig::above(Network::regtest(), base.clone(), &DevAccounts::default());
-        let node = fork.node(config, moment(&entropy))?;
+        let node = fork.node(config, host_input(&entropy))?;
         let options = LocalOptions { fork: Some(Arc::new(fork)), ..LocalOptions::default() };
         Ok(Arc::new(LocalService::new(Box::new(node), options, entropy, None)))
     })

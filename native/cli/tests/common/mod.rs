@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
 use rootlight::rpc::{Message, Reply};
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_server::{AdmissionRules, Control, Operations, Origins, Server, ServerConfig, ServerLimits};
 use serde_json::Value;
@@ -132,7 +132,7 @@ pub fn config() -> ServerConfig {
 pub fn dev_chain(mining: Mining, options: LocalOptions) -> Arc<LocalService> {
     let entropy = Entropy::from_system().unwrap();
     let chain = DevConfig { mining, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(chain, moment(&entropy)).unwrap();
+    let node = DevNode::new(chain, host_input(&entropy)).unwrap();
     Arc::new(LocalService::new(Box::new(node), options, entropy, None))
 }
 

@@ -12,7 +12,7 @@ use rootlight::state::keys::{account_key, code_key, slot_key};
 use rootlight::trie::{NodeSource, Trie};
 use rootlight::types::{Header, SealedHeader};
 use rootlight_limits::caller_id::CallerId;
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::peer_server::{LocalChain, PeerChain, PeerHead, ServedBlock};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -116,7 +116,7 @@ fn chain(accounts: u64) -> Arc<LocalService> {
     network.genesis_hash = header.hash();
     let chain = rootlight::local::LocalChain::new(Arc::new(network), header, state, None).unwrap();
     let entropy = Entropy::from_system().unwrap();
-    let node = FollowNode::new(chain, "Rootlight/t", "none", CallPolicy::default(), moment(&entropy));
+    let node = FollowNode::new(chain, "Rootlight/t", "none", CallPolicy::default(), host_input(&entropy));
     Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, None))
 }
 

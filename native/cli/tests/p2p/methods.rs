@@ -10,7 +10,7 @@ use rootlight::consensus::Network;
 use rootlight::engine::{FollowNode, LocalNode as _};
 use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight_node::light::LightService;
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::peer_server::{LocalChain, PeerServer};
 use rootlight_p2p::session::RateLimits;
 use rootlight_server::methods::methods;
@@ -158,7 +158,7 @@ fn executed(folder: &Path) -> Arc<LocalService> {
     let chain = rootlight::local::LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
     let entropy = Entropy::from_system().unwrap();
     let mut node =
-        FollowNode::new(chain, "Rootlight/t", "recording", CallPolicy::default(), moment(&entropy));
+        FollowNode::new(chain, "Rootlight/t", "recording", CallPolicy::default(), host_input(&entropy));
     for recorded in recording.up_to(u64::MAX) {
         node.import(recorded.block(), None).unwrap_or_else(|error| panic!("{error}"));
     }

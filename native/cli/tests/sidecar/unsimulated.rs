@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use rootlight::dev::{DevConfig, Mining};
 use rootlight::engine::DevNode;
 use rootlight::light::UpstreamRequest;
-use rootlight_node::local::{Entropy, LocalOptions, LocalService, moment};
+use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::sidecar::{SidecarOptions, SidecarService};
 use rootlight_upstream::{ReservedResults, Upstream, unreserved};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl DevNodeUpstream {
     fn new() -> Self {
         let entropy = Entropy::from_system().unwrap();
         let config = DevConfig { mining: Mining::Instant, ..DevConfig::reference() };
-        let node = DevNode::new(config, moment(&entropy)).unwrap();
+        let node = DevNode::new(config, host_input(&entropy)).unwrap();
         let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
         Self { service, asked: Mutex::default() }
     }

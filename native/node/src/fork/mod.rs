@@ -121,11 +121,11 @@ impl Fork {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn node(&self, config: impl Fn() -> DevConfig, moment: HostInput) -> Result<DevNode, ForkError> {
+    pub fn node(&self, config: impl Fn() -> DevConfig, host_input: HostInput) -> Result<DevNode, ForkError> {
         self.run(|| {
-            let node = DevNode::new(config(), moment)?;
+            let node = DevNode::new(config(), host_input)?;
             // The first block is built on trial.
-            let _ = node.local_snapshot().view(moment.now, &|| false).pending();
+            let _ = node.local_snapshot().view(host_input.now, &|| false).pending();
             Ok(node)
         })?
         .map_err(|error: ChainError| ForkError::Unverified(error.to_string()))

@@ -62,8 +62,8 @@ mod tests {
 
     impl CodeFixture {
         fn new() -> Self {
-            let moment = HostInput { now: 1_700_000_000, entropy: B256::ZERO };
-            let mut node = DevNode::new(DevConfig::new(&DevAccounts::default()), moment).unwrap();
+            let host_input = HostInput { now: 1_700_000_000, entropy: B256::ZERO };
+            let mut node = DevNode::new(DevConfig::new(&DevAccounts::default()), host_input).unwrap();
             let codes = Arc::<Codes>::default();
             node.set_codes(codes.clone());
             Self { client: LocalClient::new(Box::new(node)), codes }
@@ -73,8 +73,8 @@ mod tests {
             let message =
                 json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
             let message = self.client.open(message.as_bytes());
-            let moment = HostInput { now: 1_700_000_000, entropy: B256::ZERO };
-            let answer = self.client.answer(message, moment, &|| false).into_text().unwrap();
+            let host_input = HostInput { now: 1_700_000_000, entropy: B256::ZERO };
+            let answer = self.client.answer(message, host_input, &|| false).into_text().unwrap();
             serde_json::from_str::<Value>(&answer).unwrap()["result"].take()
         }
 

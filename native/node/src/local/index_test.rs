@@ -189,7 +189,7 @@ async fn compare_traces(disk: &Disk) {
             let message = request("trace_filter", filter);
             let open = client.open(message.to_string().as_bytes());
             let expected =
-                client.answer(open, moment(&service.parts.entropy), &|| false).into_text().unwrap();
+                client.answer(open, host_input(&service.parts.entropy), &|| false).into_text().unwrap();
             let expected: Value = serde_json::from_str(&expected).unwrap();
             assert!(expected["result"].is_array(), "{expected}");
             assert_eq!(send(&service, message).await, expected);

@@ -11,7 +11,7 @@ use rootlight_limits::priority::Pauses;
 use rootlight_limits::unix_time::unix_time;
 
 use super::inline_runs::{Attempt, InlineRuns};
-use super::state::{LocalState, NoChange, Writer, changed, lock, moment, publish};
+use super::state::{LocalState, NoChange, Writer, changed, host_input, lock, publish};
 use crate::recovery::AllProcessors;
 
 /// A message with everything needed to answer it.
@@ -129,7 +129,7 @@ impl Job {
                     || again.clone().map(|(connection, message)| MessageProgress::new(connection, message));
                 // A message runs a second time only where it is there again.
                 let message = message.take().or_else(received)?;
-                Some(client.answer(message, moment(&parts.entropy), &interrupt))
+                Some(client.answer(message, host_input(&parts.entropy), &interrupt))
             })?;
         let reply = reply.unwrap_or_else(|| unreachable!("the message ran"));
         publish(&parts.snapshot, &writer.client);

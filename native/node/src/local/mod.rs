@@ -13,4 +13,4 @@ mod state;
 mod watchdog;
 
 pub use service::LocalService;
-pub use state::{Entropy, LocalOptions, NoChange, moment};
+pub use state::{Entropy, LocalOptions, NoChange, host_input};

@@ -32,7 +32,7 @@ use super::inline_poll::{HeaderJsonCache, PollResult};
 use super::inline_runs::InlineRuns;
 use super::job::Job;
 use super::state::{
-    Entropy, LocalOptions, LocalState, NoChange, Writer, WriterStatus, changed, lock, moment, publish,
+    Entropy, LocalOptions, LocalState, NoChange, Writer, WriterStatus, changed, host_input, lock, publish,
 };
 use super::{indexing, log_stream, mined, report};
 use crate::fork::Fork;
@@ -141,7 +141,7 @@ impl LocalService {
         let mut writer = lock(&parts.writer);
         let before = writer.client.node().local().events().next();
         let result = writer.change(&parts.state, parts.options.blocks(), fork, |client| {
-            client.node().begin(moment(&parts.entropy));
+            client.node().begin(host_input(&parts.entropy));
             work(client.node())
         })?;
         publish(&parts.snapshot, &writer.client);

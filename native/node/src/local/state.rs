@@ -233,6 +233,6 @@ pub(super) fn changed(changes: &watch::Sender<u64>) {
 
 /// Time and randomness for one message.
 #[must_use]
-pub fn moment(entropy: &Entropy) -> HostInput {
+pub fn host_input(entropy: &Entropy) -> HostInput {
     HostInput { now: unix_time(), entropy: entropy.next() }
 }

@@ -49,14 +49,14 @@ struct TestChain {
     from: String,
 }
 
-fn moment() -> HostInput {
+fn host_input() -> HostInput {
     HostInput { now: 1_900_000_000, entropy: Default::default() }
 }
 
 impl TestChain {
     fn new(limit: Duration) -> Self {
         let config = DevConfig::new(&DevAccounts::default());
-        let mut node = DevNode::new(config, moment()).unwrap();
+        let mut node = DevNode::new(config, host_input()).unwrap();
         node.set_scripts(Arc::new(ThreadEngine(limit)));
         let mut chain = Self { client: LocalClient::new(Box::new(node)), from: String::new() };
         let accounts = chain.ask("eth_accounts", json!([])).unwrap();
@@ -75,7 +75,7 @@ impl TestChain {
     fn ask(&mut self, method: &str, params: Value) -> Result<Value, String> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = self.client.open(request.as_bytes());
-        let answer = self.client.answer(message, moment(), &|| false).into_text().unwrap();
+        let answer = self.client.answer(message, host_input(), &|| false).into_text().unwrap();
         let mut answer: Value = serde_json::from_str(&answer).unwrap();
         match answer.get("error") {
             Some(error) => Err(format!("{} {}", error["code"], error["message"].as_str().unwrap())),

@@ -70,8 +70,8 @@ fn only_the_operator_may_ban_and_see_reputations() {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let message =
             MessageProgress::read_from(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
-        let moment = HostInput { now: dev.now, entropy: B256::ZERO };
-        serde_json::from_str(&dev.client.answer(message, moment, &|| false).into_text().unwrap()).unwrap()
+        let host_input = HostInput { now: dev.now, entropy: B256::ZERO };
+        serde_json::from_str(&dev.client.answer(message, host_input, &|| false).into_text().unwrap()).unwrap()
     };
     for method in
         ["sco_banAddress", "sco_unbanAddress", "sco_bannedAddresses", "sco_peerList", "sco_reputationSummary"]

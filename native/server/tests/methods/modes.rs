@@ -51,15 +51,15 @@ fn a_follower_of_a_server_answers_its_methods() {
     let mut fixture = fixture();
     let DevConfig { network, genesis, .. } = DevConfig::new(&DevAccounts::default());
     let chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
-    let moment = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
-    let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), moment);
+    let host_input = HostInput { now: fixture.dev.now, entropy: B256::repeat_byte(3) };
+    let mut node = FollowNode::new(chain, "Rootlight/f", "node", CallPolicy::default(), host_input);
     node.set_host(Arc::<HostBans>::default());
     let mut client = LocalClient::new(Box::new(node)).with_dispatcher(dispatcher().clone());
     for method in own() {
         let params = fixture.arguments(method.name);
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params}).to_string();
         let message = MessageProgress::read_from(dispatcher(), Arc::default(), message.as_bytes());
-        let answer = client.answer(message, moment, &|| false).into_text().unwrap();
+        let answer = client.answer(message, host_input, &|| false).into_text().unwrap();
         check(method, Mode::Follow, &serde_json::from_str(&answer).unwrap());
     }
 }

@@ -53,11 +53,11 @@ fn documents_are_verified() {
 #[wasm_bindgen_test]
 fn the_dispatcher_answers_from_a_development_chain() {
     let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
-    let node = DevNode::new(config, moment(0)).unwrap();
+    let node = DevNode::new(config, host_input(0)).unwrap();
     let mut client = LocalClient::new(Box::new(node));
     let mut ask = |number: u8, text: &str| -> Value {
         let message = client.open(text.as_bytes());
-        let reply = client.answer(message, moment(number), &|| false).into_text().unwrap();
+        let reply = client.answer(message, host_input(number), &|| false).into_text().unwrap();
         serde_json::from_str(&reply).unwrap()
     };
     let call = |method: &str, params: Value| {
@@ -78,6 +78,6 @@ fn the_dispatcher_answers_from_a_development_chain() {
     assert_eq!(ask(8, &call("eth_nothing", json!([])))["error"]["code"], -32601);
 }
 
-fn moment(number: u8) -> HostInput {
+fn host_input(number: u8) -> HostInput {
     HostInput { now: 1_800_000_000, entropy: keccak256([number]) }
 }
