@@ -183,7 +183,7 @@ impl Genesis {
         Ok(Self {
             alloc: allocation(&file.alloc)?,
             state_root,
-            timestamp: small("timestamp", &file.timestamp)?,
+            timestamp: parse_u64("timestamp", &file.timestamp)?,
             extra_data: bytes("extraData", &file.extra_data)?.into(),
             gas_limit: RawUint::minimal(number("gasLimit", &file.gas_limit)?),
             difficulty: SignedUint::from_be_slice(&difficulty, true, "genesis.difficulty")
@@ -236,7 +236,7 @@ fn allocation(accounts: &BTreeMap<Cow<'_, str>, AllocFile<'_>>) -> Result<Vec<Al
         out.push(Allocation {
             address: Address::from(fixed("alloc", address)?),
             balance: number("balance", balance)?,
-            nonce: small("nonce", nonce)?,
+            nonce: parse_u64("nonce", nonce)?,
             contract: account.contract.as_ref().map(contract).transpose()?,
         });
     }
@@ -282,7 +282,7 @@ fn number(field: &'static str, text: &str) -> Result<U256, GenesisError> {
     parsed.ok_or_else(|| wrong(field, text, "a number in range"))
 }
 
-fn small(field: &'static str, text: &str) -> Result<u64, GenesisError> {
+fn parse_u64(field: &'static str, text: &str) -> Result<u64, GenesisError> {
     // Times and nonces must fit in 63 bits.
     let value = u64::try_from(number(field, text)?).ok().filter(|value| *value <= i64::MAX as u64);
     value.ok_or_else(|| wrong(field, text, "a number in range"))

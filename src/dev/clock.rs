@@ -46,11 +46,11 @@ impl Clock {
     /// [`DevError::Time`] beyond [`LAST_TIME`].
     pub fn increase(&mut self, seconds: u64, parent: u64, now: u64) -> Result<i64, DevError> {
         if self.next.is_none() && self.interval.is_none() {
-            let time = known(self.now(now).max(parent).saturating_add(seconds))?;
+            let time = checked_time(self.now(now).max(parent).saturating_add(seconds))?;
             return Ok(self.continue_from(time, now));
         }
         // The clock does not determine the next timestamp here, so that timestamp itself moves.
-        let time = known(self.block_time(parent, now).saturating_add(seconds))?;
+        let time = checked_time(self.block_time(parent, now).saturating_add(seconds))?;
         self.next = Some(time);
         Ok(ahead(time, now))
     }
@@ -60,7 +60,7 @@ impl Clock {
     /// # Errors
     /// [`DevError::Time`] beyond [`LAST_TIME`].
     pub fn set(&mut self, time: u64, now: u64) -> Result<i64, DevError> {
-        let time = known(time)?;
+        let time = checked_time(time)?;
         // With a fixed interval the clock does not determine the next timestamp.
         self.next = self.interval.map(|_| time);
         Ok(self.continue_from(time, now))
@@ -79,7 +79,7 @@ impl Clock {
         if time <= parent {
             return Err(DevError::Timestamp { time, parent });
         }
-        self.next = Some(known(time)?);
+        self.next = Some(checked_time(time)?);
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Clock {
     /// # Errors
     /// [`DevError::Time`] beyond [`LAST_TIME`].
     pub(super) fn space(&mut self, seconds: u64, parent: u64, now: u64) -> Result<(), DevError> {
-        let time = known(parent.saturating_add(seconds.max(1)))?;
+        let time = checked_time(parent.saturating_add(seconds.max(1)))?;
         let clock = if self.interval.is_some() { time } else { self.now(now) };
         self.next.get_or_insert(time.max(clock));
         Ok(())
@@ -111,7 +111,7 @@ impl Clock {
 }
 
 /// A time that a chain can have.
-fn known(time: u64) -> Result<u64, DevError> {
+fn checked_time(time: u64) -> Result<u64, DevError> {
     if time > LAST_TIME { Err(DevError::Time(time)) } else { Ok(time) }
 }
 

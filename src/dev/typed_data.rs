@@ -110,7 +110,7 @@ fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
 }
 
 /// A name for an error, cut.
-fn shown(name: &str) -> String {
+fn cut_name(name: &str) -> String {
     name.chars().take(SHOWN).collect()
 }
 
@@ -127,7 +127,7 @@ impl<'a> Hasher<'a> {
     /// The fields of a struct; an error for any other type.
     fn fields(&self, name: &str) -> Result<(&'a str, &'a [Object<TypedField<'a>>]), TypedDataError> {
         let found = self.types.get_key_value(name).filter(|_| !is_atomic(name));
-        let (name, fields) = found.ok_or_else(|| TypedDataError::Type(shown(name)))?;
+        let (name, fields) = found.ok_or_else(|| TypedDataError::Type(cut_name(name)))?;
         Ok((&**name, fields.as_slice()))
     }
 
@@ -183,7 +183,7 @@ impl<'a> Hasher<'a> {
         value: Option<&RawValue>,
         depth: u32,
     ) -> Result<B256, TypedDataError> {
-        let wrong = || TypedDataError::Value { field: shown(field), kind: shown(kind) };
+        let wrong = || TypedDataError::Value { field: cut_name(field), kind: cut_name(kind) };
         if depth > MAX_DEPTH {
             return Err(TypedDataError::Depth);
         }

@@ -37,7 +37,7 @@ fn hash(value: &Value) -> B256 {
     value.as_str().unwrap().parse().unwrap()
 }
 
-fn small(value: &Value) -> u64 {
+fn u64_of(value: &Value) -> u64 {
     value.as_u64().unwrap()
 }
 
@@ -57,16 +57,16 @@ fn rewarded(case: &Value) -> RewardedBlock {
     let sibling = |value: &Value| Sibling {
         hash: hash(&value["hash"]),
         fees: wei(&value["fees"]),
-        uncles: small(&value["uncles"]) as u32,
+        uncles: u64_of(&value["uncles"]) as u32,
         coinbase: account(&value["coinbase"]),
         publisher: account(&value["publisher"]),
-        late: small(&value["late"]),
+        late: u64_of(&value["late"]),
     };
     RewardedBlock {
-        number: small(&case["number"]),
+        number: u64_of(&case["number"]),
         hash: hash(&case["hash"]),
         fees: wei(&case["fees"]),
-        uncles: small(&case["uncles"]) as u32,
+        uncles: u64_of(&case["uncles"]) as u32,
         coinbase: Address::repeat_byte(1),
         siblings: case["siblings"].as_array().unwrap().iter().map(sibling).collect(),
     }
@@ -79,7 +79,7 @@ fn check(case: &Value) {
     });
     let network = network.unwrap();
     let environment = BlockEnvironment {
-        number: small(&case["number"]).saturating_add(network.params.remasc_maturity),
+        number: u64_of(&case["number"]).saturating_add(network.params.remasc_maturity),
         timestamp: 0,
         coinbase: Address::ZERO,
         difficulty: U256::ZERO,
@@ -92,7 +92,7 @@ fn check(case: &Value) {
     let [early, late] = network.params.labs;
     let labs = if context.rules.has(Rule::Rskip218) { late } else { early };
     let members: Vec<Address> =
-        (0..small(&case["members"])).map(|index| Address::repeat_byte((200 + index) as u8)).collect();
+        (0..u64_of(&case["members"])).map(|index| Address::repeat_byte((200 + index) as u8)).collect();
     let mut found = ledger(&case["before"], &[]);
     let payments = shares(&context, &rewarded(case), &members, &mut found);
     let expected: Vec<Payment> = case["payments"]

@@ -344,14 +344,14 @@ impl UpstreamFetch {
 
     /// Prepares the requests of the present attempt. Returns whether there are any.
     fn ask(&mut self, parts: &[B256]) -> bool {
-        let Some(requests) = self.target.requests(self.way(), parts) else { return false };
+        let Some(requests) = self.target.requests(self.form(), parts) else { return false };
         self.responses = requests.iter().map(|_| None).collect();
         self.requests = requests;
         true
     }
 
     /// The form of the request that the present attempt uses.
-    fn way(&self) -> usize {
+    fn form(&self) -> usize {
         match (self.by_hash, self.target.by_hash(), self.attempt) {
             (true, Some(last), 0) => last,
             (true, Some(last), attempt) if attempt <= last => attempt.saturating_sub(1),
@@ -362,7 +362,7 @@ impl UpstreamFetch {
     /// Decides how far the upstream is to blame for a cause. If the request did not name the block by its hash, a
     /// response about another branch is not a fault.
     pub(super) fn blame(&self, cause: Cause) -> Cause {
-        let by_number = self.target.by_hash().is_some_and(|way| way != self.way());
+        let by_number = self.target.by_hash().is_some_and(|form| form != self.form());
         match cause {
             // On another branch the transaction may be in another block.
             Cause::Refuted(rule)

@@ -192,7 +192,7 @@ impl LocalChain {
     ) -> Result<Imported, ImportError> {
         let Block { header, body, uncles } = block;
         let candidate = HeaderCandidate::from(header);
-        if let Some(known) = self.known(candidate.header().hash()) {
+        if let Some(known) = self.imported_before(candidate.header().hash()) {
             return Ok(known);
         }
         let checked = self.headers.check_block(candidate, uncles, now)?;
@@ -230,7 +230,7 @@ impl LocalChain {
         transactions: Vec<Transaction>,
         executed: ExecutedBlock,
     ) -> Result<Imported, ImportError> {
-        if let Some(known) = self.known(header.hash()) {
+        if let Some(known) = self.imported_before(header.hash()) {
             return Ok(known);
         }
         let checked = self.headers.check_block(HeaderCandidate::from(header), uncles, None)?;
@@ -247,7 +247,7 @@ impl LocalChain {
     ) -> Result<Imported, ImportError> {
         let Block { header, body, uncles } = block;
         let candidate = HeaderCandidate::from(header);
-        if let Some(known) = self.known(candidate.header().hash()) {
+        if let Some(known) = self.imported_before(candidate.header().hash()) {
             return Ok(known);
         }
         let checked = self.headers.check_block(candidate, uncles, None)?;
@@ -273,7 +273,7 @@ impl LocalChain {
         Ok(self.settle(checked, body.transactions().to_vec(), receipts, senders, state, Vec::new()))
     }
 
-    fn known(&self, hash: B256) -> Option<Imported> {
+    fn imported_before(&self, hash: B256) -> Option<Imported> {
         let header = self.headers.by_hash(&hash)?.clone();
         Some(Imported { header, change: HeadChange::Known, unsimulated: Vec::new() })
     }

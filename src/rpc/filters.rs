@@ -10,7 +10,7 @@ use alloy_primitives::U256;
 use super::{
     chain::sync_status,
     error::{ParamError, RpcError},
-    logs::{BLOCKS_AT_ONCE, range_failure, shown, watch},
+    logs::{BLOCKS_AT_ONCE, filter_spec, log_json, range_failure},
     method::{
         Effect, Handler, HandlerOutput, HandlerResult, LOG_FILTER, Method, Param, ParamSubject, done,
         optional, required,
@@ -35,7 +35,9 @@ pub(super) const METHODS: &[Method] = &[
         "QUANTITY",
         "Installs a log filter. The first poll returns the logs that its range has \
          already.",
-        Handler::Install(|filters, view, now, params| install(filters, view, now, watch(view, 0, params)?)),
+        Handler::Install(|filters, view, now, params| {
+            install(filters, view, now, filter_spec(view, 0, params)?)
+        }),
     )
     .limited(BLOCKS_AT_ONCE),
     Method::new(
@@ -119,7 +121,7 @@ fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: FilterSpec
 fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> HandlerResult {
     let watched = match params.text(0).as_str() {
         "newHeads" => FilterSpec::Heads,
-        LOGS => watch(view, 1, params)?,
+        LOGS => filter_spec(view, 1, params)?,
         "newPendingTransactions" => FilterSpec::Pending,
         "syncing" => FilterSpec::Syncing,
         _ => return Err(ParamError::Type { position: 0, expected: "a type of subscription" }.into()),
@@ -160,7 +162,7 @@ fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>)
         None => Err(RpcError::FilterNotFound.into()),
         Some(FilterChanges::Hashes(hashes)) => done(&hashes, Level::Verified),
         Some(FilterChanges::Logs(logs)) => {
-            let logs: Vec<_> = logs.iter().map(|(log, removed)| shown(log, *removed)).collect();
+            let logs: Vec<_> = logs.iter().map(|(log, removed)| log_json(log, *removed)).collect();
             done(&logs, Level::Verified)
         }
         Some(FilterChanges::Heads(heads)) => {
@@ -177,7 +179,7 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
     let logs = filters.all_logs(id, view, now).map_err(range_failure)?;
     let logs = logs.ok_or(RpcError::FilterNotFound)?;
-    done(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>(), Level::Verified)
+    done(&logs.iter().map(|log| log_json(log, false)).collect::<Vec<_>>(), Level::Verified)
 }
 
 /// Ends a subscription. Only the connection that made it may end it.

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     error::RpcError,
-    logs::{shown, watch},
+    logs::{filter_spec, log_json},
     params::Params,
     reply::Reply,
 };
@@ -43,7 +43,7 @@ impl LogStream {
     /// Opens the answer to a call for logs with these parameters; `start` is the answer up to the first log.
     /// Returns `None` if the answer is an error.
     pub(super) fn open(view: &dyn View, values: &[Box<RawValue>], start: String) -> Option<Self> {
-        let blocks = match watch(view, 0, Params::new(values, 1, 1).ok()?).ok()? {
+        let blocks = match filter_spec(view, 0, Params::new(values, 1, 1).ok()?).ok()? {
             FilterSpec::Logs { filter, from, to } => {
                 LogBlocks::of_range(view, from, to.unwrap_or(u64::MAX), filter).ok()?
             }
@@ -71,7 +71,7 @@ impl LogStream {
         let mut text = String::new();
         for log in self.blocks.take_next(PIECE) {
             text.push_str(&self.before);
-            text.push_str(&serde_json::to_string(&shown(&log, false))?);
+            text.push_str(&serde_json::to_string(&log_json(&log, false))?);
             self.before = ",".into();
         }
         if self.blocks.is_empty() {

@@ -68,7 +68,7 @@ enum OneOrMany {
 ///
 /// # Errors
 /// Those of the parameters, and those of the look-up of a block.
-pub fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<FilterSpec, Failure> {
+pub fn filter_spec(view: &dyn View, position: usize, params: Params<'_>) -> Result<FilterSpec, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
@@ -183,14 +183,14 @@ fn one_or_many(raw: Option<&RawValue>) -> Option<OneOrMany> {
 }
 
 fn get_logs(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let logs = match watch(view, 0, params)? {
+    let logs = match filter_spec(view, 0, params)? {
         FilterSpec::Logs { filter, from, to } => {
             range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?
         }
         FilterSpec::BlockLogs { filter, block } => logs_by_hash(view, block, &filter)?,
         FilterSpec::Blocks | FilterSpec::Heads | FilterSpec::Pending | FilterSpec::Syncing => Vec::new(),
     };
-    verified(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>())
+    verified(&logs.iter().map(|log| log_json(log, false)).collect::<Vec<_>>())
 }
 
 /// The JSON-RPC error of a range of logs that has no answer.
@@ -203,7 +203,7 @@ pub fn range_failure(stop: RangeStop) -> Failure {
     }
 }
 
-pub(super) fn shown(found: &FoundLog, removed: bool) -> RpcLog {
+pub(super) fn log_json(found: &FoundLog, removed: bool) -> RpcLog {
     let at = Location {
         block_hash: found.block.hash,
         block_number: found.block.number,

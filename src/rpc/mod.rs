@@ -141,7 +141,7 @@ pub use local_client::LocalClient;
 pub use lock::{Lock, LockKind, SingleOwner};
 #[cfg(feature = "local")]
 pub use log_stream::{LogStream, ReplyOrLogs};
-pub use logs::{range_failure, watch as log_watch};
+pub use logs::{filter_spec as log_filter_spec, range_failure};
 pub use message::{Dispatcher, Message};
 #[cfg(feature = "dev")]
 pub use method::Write;

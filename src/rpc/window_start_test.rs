@@ -488,7 +488,7 @@ fn a_window_that_a_trusted_block_leads_to_has_no_mark() {
     for (chain, leads) in [(&mut other, false), (&mut mined, true)] {
         let trusted = chain.client();
         let view = trusted.sync().chain().unwrap().snapshot();
-        assert_eq!(client.sync_mut().link(&view), leads);
+        assert_eq!(client.sync_mut().confirm_window(&view), leads);
     }
     let height = ask(&mut client, "eth_blockNumber", json!([]));
     assert!(height["result"].is_string() && height.get("start").is_none(), "{height}");

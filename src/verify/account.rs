@@ -127,7 +127,7 @@ pub(super) fn check(
 }
 
 /// Links the nodes of one list to the root. Each list is checked alone: an empty one proves nothing, not even absence.
-fn link(
+fn linked_nodes(
     root: B256,
     key: &[u8],
     nodes: &[Bytes],
@@ -146,11 +146,11 @@ fn link(
 /// Proves the account and compares the claims about it.
 fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<ProvenNodes, CheckFailure> {
     let key = account_key(&proof.address);
-    let mut nodes = link(root, &key, &proof.account_proof, &[], ACCOUNT_PROOF)?;
+    let mut nodes = linked_nodes(root, &key, &proof.account_proof, &[], ACCOUNT_PROOF)?;
     let mut read = TrieState::new(&nodes, root).account(&proof.address);
     if let (Err(StateError::Missing(_)), Some(encoded)) = (&read, claimed_encoding(proof)) {
         // The node holds only the hash of an account of more than 32 bytes: the claims must be the preimage.
-        nodes = link(root, &key, &proof.account_proof, &[encoded], ACCOUNT_PROOF)?;
+        nodes = linked_nodes(root, &key, &proof.account_proof, &[encoded], ACCOUNT_PROOF)?;
         read = TrieState::new(&nodes, root).account(&proof.address);
     }
     let account = read.map_err(|error| CheckFailure::new(Rule::StateValues, "account", error))?;
@@ -183,7 +183,7 @@ fn storage(
     report: &mut Report,
 ) -> Result<ProvenNodes, CheckFailure> {
     let path = slot_key(address, &slot.key);
-    let nodes = link(root, &path, &slot.proof, &[], STORAGE_PROOF)?;
+    let nodes = linked_nodes(root, &path, &slot.proof, &[], STORAGE_PROOF)?;
     let proven = lookup(&nodes, root, &path)
         .map_err(|error| CheckFailure::new(Rule::StateProof, STORAGE_PROOF, error))?;
     let content = compared(slot.key, proven, slot.value.as_ref())?;

@@ -71,11 +71,11 @@ impl ReceiptProof {
 
     /// Proves the receipt under `root` and returns its index.
     fn prove(&mut self, root: B256) -> Result<u64, CheckFailure> {
-        let found = self.place(root, &self.encoded);
+        let found = self.index(root, &self.encoded);
         let index = match (found, self.other.take()) {
             (Err(_), Some(other)) => {
                 self.encoded = other;
-                self.place(root, &self.encoded)
+                self.index(root, &self.encoded)
             }
             (found, _) => found,
         };
@@ -86,7 +86,7 @@ impl ReceiptProof {
         }
     }
 
-    fn place(&self, root: B256, encoded: &Bytes) -> Result<u64, ReceiptProofError> {
+    fn index(&self, root: B256, encoded: &Bytes) -> Result<u64, ReceiptProofError> {
         match self.indices.into_iter().flatten().next() {
             Some(index) => prove_receipt(root, index, &self.nodes, encoded).map(|()| index),
             None => receipt_index(root, &self.nodes, encoded),

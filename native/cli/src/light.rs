@@ -122,7 +122,7 @@ pub(super) fn launch(
     let service = Arc::new(open(network, start, upstreams, LightOptions { bitcoin, ..options }, folder)?);
     if let Some(trusted) = trusted {
         let service = service.clone();
-        tokio::spawn(async move { service.link(&trusted).await });
+        tokio::spawn(async move { service.confirm_window(&trusted).await });
     }
     Ok(service)
 }

@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, Stop, given, refuted};
-use super::headers::{link, raw};
+use super::headers::{fetch_linked, raw};
 use super::kept::{
     Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body, kept_place,
     kept_receipts, kept_uncles,
@@ -44,7 +44,7 @@ pub(super) fn fetch_blocks(
 ) -> Fetched<()> {
     let (begun, state) = (exchanges.used(), blocks.state);
     if let Some(lowest) = wanted.headers.first() {
-        link(exchanges, state, *lowest)?;
+        fetch_linked(exchanges, state, *lowest)?;
         wanted.headers.clear();
     }
     while let Some(hash) = wanted.headers_of.first().copied() {
@@ -83,7 +83,7 @@ fn header_of(exchanges: &mut Exchanges, state: &ForkState, hash: B256) -> Fetche
         Err(stop) => return Err(stop),
     };
     if let Some(number) = number {
-        link(exchanges, state, number)?;
+        fetch_linked(exchanges, state, number)?;
     }
     let mut parts = state.parts();
     if !parts.numbers.contains_key(&hash) {
@@ -239,7 +239,7 @@ fn location(exchanges: &mut Exchanges, blocks: &Blocks<'_>, hash: B256) -> Fetch
     let number = stated.map(|location| location.block_number).filter(|number| *number <= state.block.number);
     let mut location = None;
     if let Some(number) = number {
-        link(exchanges, state, number)?;
+        fetch_linked(exchanges, state, number)?;
         location = placed(exchanges, blocks, number, &hash)?;
     }
     state.parts().add_location(hash, location);

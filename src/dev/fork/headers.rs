@@ -43,7 +43,7 @@ pub(super) fn below(
             let what = format!("header of block {number}");
             let none = || ForkError::NoBlock { name: name.to_owned(), number: *number };
             let text = given(name, &what, Some(response))?.ok_or_else(none)?;
-            let Ok(found) = shown(text, child.parent_hash, network) else {
+            let Ok(found) = header_from_object(text, child.parent_hash, network) else {
                 // The header's raw form is requested below.
                 return Ok((child, linked));
             };
@@ -62,7 +62,7 @@ pub(super) fn below(
 }
 
 /// Links the headers down to this height.
-pub(super) fn link(exchanges: &mut Exchanges, state: &ForkState, to: u64) -> Fetched<()> {
+pub(super) fn fetch_linked(exchanges: &mut Exchanges, state: &ForkState, to: u64) -> Fetched<()> {
     if state.block.number.saturating_sub(to) > MOST_BELOW {
         return Err(ForkError::TooDeep { number: to, most: MOST_BELOW }.into());
     }
@@ -79,7 +79,7 @@ pub(super) fn link(exchanges: &mut Exchanges, state: &ForkState, to: u64) -> Fet
 }
 
 /// A header as a block object shows it, if that shows all of it.
-fn shown(text: &str, hash: B256, network: &Network) -> Result<SealedHeader, String> {
+fn header_from_object(text: &str, hash: B256, network: &Network) -> Result<SealedHeader, String> {
     header_from_json(text, Some(hash), &|number| network.header_shape(number))
         .map_err(|error| error.to_string())
 }
@@ -94,7 +94,7 @@ pub(super) fn raw(exchanges: &mut Exchanges, network: &Network, hash: B256) -> F
     exchanges.first(&requests, |name, responses| {
         let none = || ForkError::NoBlockHash { name: name.to_owned(), hash };
         let block = given(name, &what, responses.first())?.ok_or_else(none)?;
-        let reason = match shown(block, hash, network) {
+        let reason = match header_from_object(block, hash, network) {
             Ok(found) => return Ok(found),
             Err(reason) => reason,
         };

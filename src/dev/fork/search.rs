@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched};
-use super::headers::{below, link, nearest, trusted_block, trusted_header};
+use super::headers::{below, fetch_linked, nearest, trusted_block, trusted_header};
 use super::state::ForkState;
 use crate::consensus::{ChainView, Network, VerifiedHeader};
 
@@ -98,7 +98,7 @@ impl Search {
         let maturity = state.network.params.remasc_maturity;
         if maturity <= MOST_FOR_REMASC {
             let oldest = number.saturating_add(1).saturating_sub(maturity).max(1).min(number);
-            link(exchanges, state, oldest)?;
+            fetch_linked(exchanges, state, oldest)?;
         }
         state.set_first_rewarded();
         Ok(())

@@ -19,16 +19,16 @@ pub(super) fn hash160(data: &[u8]) -> [u8; 20] {
 
 /// The script that requires `required` signatures of these keys, in this order (at most 16 keys).
 pub(super) fn multisig(required: usize, keys: &[Vec<u8>]) -> Vec<u8> {
-    let mut script = alloc::vec![small(required)];
+    let mut script = alloc::vec![number_opcode(required)];
     for key in keys {
         push(&mut script, key);
     }
-    script.extend([small(keys.len()), 0xae]);
+    script.extend([number_opcode(keys.len()), 0xae]);
     script
 }
 
 /// Opcode of a number from 1 to 16.
-pub(super) fn small(number: usize) -> u8 {
+pub(super) fn number_opcode(number: usize) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX).saturating_add(0x50)
 }
 

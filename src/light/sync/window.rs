@@ -84,7 +84,7 @@ impl HeaderSync {
 
     /// Notes whether a chain that starts at a trusted block contains the window's base. If it does, the window counts as
     /// started at that block. `trusted` must be one that answers may rest on. Returns whether it contains the base.
-    pub fn link(&mut self, trusted: &ChainView) -> bool {
+    pub fn confirm_window(&mut self, trusted: &ChainView) -> bool {
         let base = self.followed.checkpoint;
         // Without this work, headers of an earlier run are not proven down to the trusted block.
         let is_proven = trusted.unproven().is_none() && trusted.base().work.is_some();

@@ -140,7 +140,7 @@ fn replayed(
         Tracing::Named(form) => {
             let traces = traces(view, header, form.tracer(), only)?;
             let shown = |trace: &TransactionTrace| {
-                Ok(InBlock { tx_hash: trace.hash(), result: form.shown(header, trace)? })
+                Ok(InBlock { tx_hash: trace.hash(), result: form.to_json(header, trace)? })
             };
             traces.iter().map(shown).collect()
         }

@@ -207,18 +207,18 @@ impl TraceForm {
     }
 
     /// The trace of a transaction of a block in this form.
-    pub(in crate::rpc) fn shown(
+    pub(in crate::rpc) fn to_json(
         &self,
         header: &BlockHeader,
         trace: &TransactionTrace,
     ) -> Result<Box<RawValue>, RpcError> {
         Ok(match self {
-            Self::Reference(options) => steps::shown(trace, *options)?,
-            Self::StructLogs(options) => struct_logs::shown(trace, *options)?,
+            Self::Reference(options) => steps::to_json(trace, *options)?,
+            Self::StructLogs(options) => struct_logs::to_json(trace, *options)?,
             Self::Calls(form) | Self::Validation(form, _) => calls::tree(trace, *form)?,
             Self::Flat(form) => to_raw_value(&flat(header, trace, *form))?,
             Self::State(form) => match &trace.state {
-                Some(state) => prestate::shown(state, *form)?,
+                Some(state) => prestate::to_json(state, *form)?,
                 None => to_raw_value(&())?,
             },
             Self::Selectors => {
@@ -229,7 +229,7 @@ impl TraceForm {
             }
             Self::Nothing => to_raw_value(&Fields::new())?,
             Self::Several(forms) => {
-                let shown = forms.iter().map(|(name, form)| Ok((*name, form.shown(header, trace)?)));
+                let shown = forms.iter().map(|(name, form)| Ok((*name, form.to_json(header, trace)?)));
                 to_raw_value(&Named(shown.collect::<Result<_, RpcError>>()?))?
             }
         })

@@ -48,7 +48,7 @@ struct Diff {
 }
 
 /// The state before a transaction, or what the transaction changed.
-pub(super) fn shown(trace: &StateTrace, form: StateForm) -> serde_json::Result<Box<RawValue>> {
+pub(super) fn to_json(trace: &StateTrace, form: StateForm) -> serde_json::Result<Box<RawValue>> {
     if !form.diff {
         let shown = trace.iter().filter(|(_, account)| account.before.is_some() || form.include_empty);
         return to_raw_value(

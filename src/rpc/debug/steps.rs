@@ -112,7 +112,7 @@ fn slots(storage: &BTreeMap<U256, U256>) -> BTreeMap<String, String> {
     storage.iter().map(|(slot, value)| (word(slot), word(value))).collect()
 }
 
-pub(super) fn shown(trace: &TransactionTrace, hidden: StepOptions) -> serde_json::Result<Box<RawValue>> {
+pub(super) fn to_json(trace: &TransactionTrace, hidden: StepOptions) -> serde_json::Result<Box<RawValue>> {
     match trace.steps.as_ref().and_then(|steps| Some((steps, steps.contract?))) {
         Some((steps, contract)) => to_raw_value(&run(steps, contract, hidden)),
         None => to_raw_value(&plain(trace)),

@@ -53,7 +53,7 @@ struct Entry {
 }
 
 /// The trace object of a transaction.
-pub(super) fn shown(
+pub(super) fn to_json(
     trace: &TransactionTrace,
     options: StepOptions,
 ) -> Result<Box<RawValue>, serde_json::Error> {

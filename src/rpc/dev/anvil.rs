@@ -5,7 +5,7 @@ use alloc::{collections::BTreeMap, string::String};
 
 use serde::Serialize;
 
-use super::{chain, chain_at, optional_small, quantity, send::shown, unit, write};
+use super::{chain, chain_at, optional_u64_param, quantity, send::hash_text, unit, write};
 use crate::{
     dev::{Mining, Spacing},
     engine::{Level, LocalNode},
@@ -62,7 +62,7 @@ pub(super) const METHODS: &[Method] = &[
         "Drops a transaction from the pool; null if the pool has none with this hash.",
         |node, params| {
             let hash = params.hash(0, "transaction hash")?;
-            done(&chain(node)?.drop_transaction(&hash).then(|| shown(&hash)), Level::Local)
+            done(&chain(node)?.drop_transaction(&hash).then(|| hash_text(&hash)), Level::Local)
         },
     ),
     write(
@@ -149,7 +149,7 @@ fn set_price(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
 }
 
 fn mine(node: &mut dyn LocalNode, params: Params<'_>, spacing: fn(u64) -> Spacing) -> HandlerResult {
-    let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
+    let (blocks, interval) = (optional_u64_param(params, 0)?, optional_u64_param(params, 1)?);
     let (chain, now) = chain_at(node)?;
     // viem sends 0 if no interval is asked for.
     let spacing = interval.filter(|seconds| *seconds > 0).map_or(Spacing::Clock, spacing);
@@ -176,12 +176,12 @@ fn metadata(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
         client_version: chain.version().into(),
         chain_id: chain.view().network().chain_id,
         // The genesis hash identifies the chain.
-        instance_id: shown(&chain.view().network().genesis_hash),
+        instance_id: hash_text(&chain.view().network().genesis_hash),
         latest_block_number: head.number,
-        latest_block_hash: shown(&head.hash()),
+        latest_block_hash: hash_text(&head.hash()),
         snapshots: chain
             .saved()
-            .map(|(id, head)| (alloc::format!("{id:#x}"), (head.number, shown(&head.hash()))))
+            .map(|(id, head)| (alloc::format!("{id:#x}"), (head.number, hash_text(&head.hash()))))
             .collect(),
     };
     done(&metadata, Level::Local)

@@ -41,16 +41,16 @@ struct Tip {
 }
 
 fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
-    let count = if params.is_given(0) { small(&params.text(0))? } else { 1 };
+    let count = if params.is_given(0) { parse_u64(&params.text(0))? } else { 1 };
     let options: Option<Options<'_>> = params.object(1, "options: tag and parent")?;
     let (mut tag, mut parent) = (BitcoinTag::None, None);
     if let Some(options) = options {
         if let Some(name) = options.tag {
-            tag = kind(&name)?;
+            tag = parse_tag(&name)?;
         }
         if let Some(height) = options.parent {
             let text: String = serde_json::from_str(height.get()).unwrap_or_else(|_| height.get().into());
-            parent = Some(u32::try_from(small(&text)?).map_err(|_| ParamError::Number(text))?);
+            parent = Some(u32::try_from(parse_u64(&text)?).map_err(|_| ParamError::Number(text))?);
         }
     }
     let (chain, now) = chain_at(node)?;
@@ -59,11 +59,11 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     done(&Tip { height: Quantity::from(u64::from(tip.height)), hash }, Level::Local)
 }
 
-fn kind(name: &str) -> Result<BitcoinTag, ParamError> {
-    let found = BitcoinTag::ALL.into_iter().find(|kind| kind.name() == name);
+fn parse_tag(name: &str) -> Result<BitcoinTag, ParamError> {
+    let found = BitcoinTag::ALL.into_iter().find(|tag| tag.name() == name);
     found.ok_or(ParamError::Type { position: 1, expected: "a tag: none, own, kin, foreign or ahead" })
 }
 
-fn small(text: &str) -> Result<u64, ParamError> {
+fn parse_u64(text: &str) -> Result<u64, ParamError> {
     u64::try_from(parse_number(text)?).map_err(|_| ParamError::Number(text.into()))
 }

@@ -3,7 +3,7 @@
 
 use alloy_primitives::U256;
 
-use super::{chain, small, unit, write};
+use super::{chain, u64_param, unit, write};
 use crate::{
     engine::{Level, LocalNode},
     rpc::{
@@ -126,7 +126,7 @@ fn set_balance(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
 }
 
 fn set_nonce(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
-    let (address, nonce) = (params.address(0)?, small(params, 1)?);
+    let (address, nonce) = (params.address(0)?, u64_param(params, 1)?);
     if nonce == u64::MAX {
         // No nonce comes after the last one (EIP-2681).
         return Err(ParamError::Number(alloc::format!("{nonce}")).into());

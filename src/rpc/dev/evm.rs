@@ -6,7 +6,7 @@ use alloy_primitives::U256;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{brief, chain, chain_at, number, optional_small, quantity, small, unit, write};
+use super::{brief, chain, chain_at, number, optional_u64_param, quantity, u64_param, unit, write};
 use crate::{
     dev::{DevError, MAX_BLOCKS_AT_ONCE, Mining, Spacing},
     engine::{Level, LocalNode},
@@ -95,7 +95,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "Sets the timestamp of the next block; the clock continues from it.",
         |node, params| {
-            let time = small(params, 0)?;
+            let time = u64_param(params, 0)?;
             let chain = chain(node)?;
             let parent = chain.view().head().timestamp;
             chain.change_clock(|clock| clock.set_next(time, parent)).map_err(RpcError::from)?;
@@ -108,7 +108,7 @@ pub(super) const METHODS: &[Method] = &[
         "JSON integer",
         "Sets the clock and returns the seconds by which it is ahead of the real time.",
         |node, params| {
-            let time = small(params, 0)?;
+            let time = u64_param(params, 0)?;
             let (chain, now) = chain_at(node)?;
             let ahead = chain.change_clock(|clock| clock.set(time, now)).map_err(RpcError::from)?;
             done(&u64::try_from(ahead).unwrap_or(0), Level::Local)
@@ -120,7 +120,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "Sets a fixed number of seconds between blocks, independent of the clock.",
         |node, params| {
-            let seconds = small(params, 0)?;
+            let seconds = u64_param(params, 0)?;
             chain(node)?.clock_mut().set_interval(Some(seconds));
             done(&(), Level::Local)
         },
@@ -132,7 +132,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "As anvil_setBlockTimestampInterval, in milliseconds, rounded up to seconds.",
         |node, params| {
-            let seconds = small(params, 0)?.div_ceil(1000);
+            let seconds = u64_param(params, 0)?.div_ceil(1000);
             chain(node)?.clock_mut().set_interval(Some(seconds));
             done(&(), Level::Local)
         },
@@ -166,14 +166,14 @@ pub(super) const METHODS: &[Method] = &[
         &[required("milliseconds", "QUANTITY")],
         "boolean",
         "Mines a block at an interval in milliseconds, rounded up to seconds; 0 mines on demand only.",
-        |node, params| set_mining(node, every(small(params, 0)?.div_ceil(1000))),
+        |node, params| set_mining(node, every(u64_param(params, 0)?.div_ceil(1000))),
     ),
     write(
         ("anvil_setIntervalMining", &[]),
         &[required("seconds", "QUANTITY")],
         "null",
         "Mines a block at an interval in seconds; 0 mines on demand only.",
-        |node, params| unit(set_mining(node, every(small(params, 0)?))),
+        |node, params| unit(set_mining(node, every(u64_param(params, 0)?))),
     ),
     write(
         ("evm_setBlockGasLimit", &["anvil_setBlockGasLimit"]),
@@ -181,7 +181,7 @@ pub(super) const METHODS: &[Method] = &[
         "boolean",
         "Sets the gas limit that blocks approach, by at most 1/1,024 per block as the rules demand. Transactions may use it at once.",
         |node, params| {
-            let limit = small(params, 0)?;
+            let limit = u64_param(params, 0)?;
             chain(node)?.miner_settings_mut().gas_limit = limit;
             done(&true, Level::Local)
         },
@@ -299,7 +299,7 @@ fn mine(node: &mut dyn LocalNode, params: Params<'_>, most: u64) -> Result<u64, 
             let read = |raw: Option<&RawValue>| raw.map(number).transpose();
             (read(options.timestamp)?, read(options.blocks)?.unwrap_or(U256::from(1)))
         }
-        _ => (optional_small(params, 0)?.map(U256::from), U256::from(1)),
+        _ => (optional_u64_param(params, 0)?.map(U256::from), U256::from(1)),
     };
     let count = u64::try_from(blocks).unwrap_or(u64::MAX);
     if count > most {

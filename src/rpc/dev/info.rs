@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use serde::Serialize;
 
-use super::{chain, send::shown, write};
+use super::{chain, send::hash_text, write};
 use crate::{
     consensus::Rule,
     engine::{Level, LocalNode},
@@ -73,7 +73,7 @@ fn info(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let info = NodeInfo {
         current_block_number: head.number.into(),
         current_block_timestamp: head.timestamp,
-        current_block_hash: shown(&head.hash()),
+        current_block_hash: hash_text(&head.hash()),
         hard_fork: active.filter_map(|rule| rule.fork()).max().map_or("genesis", |fork| fork.name()),
         transaction_order: "fees",
         environment: Environment {

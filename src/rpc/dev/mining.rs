@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256, hex};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{address, chain_at, quantity, read, send::shown, write};
+use super::{address, chain_at, quantity, read, send::hash_text, write};
 use crate::{
     consensus::{HeadChange, bitcoin::reversed},
     dev::{DevError, Submission},
@@ -62,7 +62,7 @@ pub(super) const METHODS: &[Method] = &[
             let (chain, now) = chain_at(node).map_err(|_| RpcError::NoWork)?;
             let work = chain.work(now).map_err(RpcError::from)?;
             let target = B256::from(work.target);
-            done(&[work.mining_hash, B256::ZERO, target].map(|hash| shown(&hash)), Level::Local)
+            done(&[work.mining_hash, B256::ZERO, target].map(|hash| hash_text(&hash)), Level::Local)
         },
     )
     .refused(&[(Mode::Follow, || RpcError::NoWork), (Mode::Light, || RpcError::NoWork)]),
@@ -147,11 +147,11 @@ fn get_work(node: &mut dyn LocalNode, _: Params<'_>) -> HandlerResult {
     let (chain, now) = chain_at(node)?;
     let work = chain.work(now).map_err(RpcError::from)?;
     let object = WorkObject {
-        block_hash_for_merged_mining: shown(&work.mining_hash),
-        target: shown(&B256::from(work.target)),
+        block_hash_for_merged_mining: hash_text(&work.mining_hash),
+        target: hash_text(&B256::from(work.target)),
         fees_paid_to_miner: alloc::format!("{}", work.fees),
         notify: work.notify,
-        parent_block_hash: shown(&work.parent),
+        parent_block_hash: hash_text(&work.parent),
     };
     done(&object, Level::Local)
 }
@@ -179,7 +179,7 @@ fn submit(node: &mut dyn LocalNode, submission: &Submission) -> HandlerResult {
     };
     let submitted = Submitted {
         block_imported_result: hex::encode_prefixed(result),
-        block_hash: shown(&header.hash()),
+        block_hash: hash_text(&header.hash()),
         block_included_height: quantity(header.number),
     };
     done(&submitted, Level::Local)

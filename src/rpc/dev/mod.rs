@@ -30,8 +30,8 @@ pub(super) use send::send_raw;
 
 use super::method::Method;
 use rows::{
-    TRANSACTION, address, addresses, brief, chain, chain_at, milliseconds, number, optional_small, quantity,
-    read, small, unit, write,
+    TRANSACTION, address, addresses, brief, chain, chain_at, milliseconds, number, optional_u64_param,
+    quantity, read, u64_param, unit, write,
 };
 
 /// The rows of the method table, by file.

@@ -5,7 +5,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use alloy_primitives::hex;
 use serde::Serialize;
 
-use super::{address, read, send::shown};
+use super::{address, read, send::hash_text};
 use crate::{
     engine::{Level, Pool, PoolPart, View, WaitingTransaction},
     rpc::{
@@ -146,13 +146,13 @@ struct PoolTransaction {
 fn content(waiting: &WaitingTransaction<'_>) -> PoolTransaction {
     let transaction = waiting.transaction;
     PoolTransaction {
-        block_hash: shown(&Default::default()),
+        block_hash: hash_text(&Default::default()),
         block_number: None,
         transaction_index: None,
         from: address(&waiting.sender),
         gas: transaction.gas_limit.value().into(),
         gas_price: transaction.gas_price.value().into(),
-        hash: shown(&waiting.hash),
+        hash: hash_text(&waiting.hash),
         input: Data(transaction.data.clone()),
         nonce: transaction.nonce.value().into(),
         to: transaction.to.as_ref().map(address),

@@ -5,7 +5,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{chain, chain_at, number, optional_small, send::transaction_of, small, write};
+use super::{chain, chain_at, number, optional_u64_param, send::transaction_of, u64_param, write};
 use crate::{
     dev::{DevChain, DevError},
     engine::{Level, LocalNode},
@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
         "null",
         "Removes the newest blocks, by default one. Their transactions are gone; the pool stays.",
         |node, params| {
-            let depth = optional_small(params, 0)?.unwrap_or(1);
+            let depth = optional_u64_param(params, 0)?.unwrap_or(1);
             chain(node)?.rollback(depth).map_err(RpcError::from)?;
             done(&(), Level::Local)
         },
@@ -57,7 +57,7 @@ impl From<DevError> for NotReplaced {
 }
 
 fn reorganise(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
-    let depth = small(params, 0)?;
+    let depth = u64_param(params, 0)?;
     let placed: Vec<Placed<'_>> =
         params.value(1, "transactions with the indexes of their blocks")?.unwrap_or_default();
     let mut by_block = BTreeMap::<u64, Vec<&RawValue>>::new();

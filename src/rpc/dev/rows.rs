@@ -90,15 +90,15 @@ pub(super) fn number(raw: &RawValue) -> Result<U256, ParamError> {
 }
 
 /// The parameter at a position as a number of at most 64 bits.
-pub(super) fn small(params: Params<'_>, position: usize) -> Result<u64, ParamError> {
+pub(super) fn u64_param(params: Params<'_>, position: usize) -> Result<u64, ParamError> {
     let number = params.number(position)?;
     u64::try_from(number).map_err(|_| ParamError::Number(alloc::format!("{number}")))
 }
 
-/// As [`small`]; `None` if the parameter is missing or null.
-pub(super) fn optional_small(params: Params<'_>, position: usize) -> Result<Option<u64>, ParamError> {
+/// As [`u64_param`]; `None` if the parameter is missing or null.
+pub(super) fn optional_u64_param(params: Params<'_>, position: usize) -> Result<Option<u64>, ParamError> {
     if params.is_given(position) {
-        return small(params, position).map(Some);
+        return u64_param(params, position).map(Some);
     }
     Ok(None)
 }

@@ -254,6 +254,6 @@ impl TransactionObject<'_> {
 }
 
 /// Formats a hash for an answer.
-pub(super) fn shown(hash: &B256) -> String {
+pub(super) fn hash_text(hash: &B256) -> String {
     alloc::format!("{hash}")
 }

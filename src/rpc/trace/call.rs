@@ -101,7 +101,7 @@ pub(super) const REPLAY_TRANSACTION: Method = Method::read(
         let hash = params.hash(0, "transaction hash")?;
         let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
         match traces(view, &header, types.tracer(), Some(index))?.first() {
-            Some(trace) => Ok(verified(&types.shown(trace))?.about(&header)),
+            Some(trace) => Ok(verified(&types.run_trace(trace))?.about(&header)),
             None => absent(),
         }
     },
@@ -170,7 +170,7 @@ impl TraceTypes {
         Tracer { state: self.state_diff, vm: self.vm_trace, ..Tracer::CALLS }
     }
 
-    fn shown(self, trace: &TransactionTrace) -> RunTrace<'_> {
+    fn run_trace(self, trace: &TransactionTrace) -> RunTrace<'_> {
         let root = trace.calls.as_ref().and_then(|calls| calls.nodes.first());
         let output = root.and_then(|root| root.close.as_ref()).map(|close| close.output.clone());
         RunTrace {
@@ -183,7 +183,7 @@ impl TraceTypes {
     }
 
     fn shown_in_block(self, trace: &TransactionTrace) -> RunTrace<'_> {
-        RunTrace { transaction_hash: Some(trace.hash()), ..self.shown(trace) }
+        RunTrace { transaction_hash: Some(trace.hash()), ..self.run_trace(trace) }
     }
 }
 
@@ -197,7 +197,7 @@ fn one(
     let base = block(view, param)?;
     let call = TracedCall { message, tracer: types.tracer(), block: BlockOverride::default() };
     let traces = traced_run(view, &base, state, &[call])?;
-    verified(&traces.first().map(|trace| types.shown(trace)))
+    verified(&traces.first().map(|trace| types.run_trace(trace)))
 }
 
 fn calls(params: Params<'_>) -> Result<Vec<(CallMessage, TraceTypes)>, ParamError> {
@@ -222,6 +222,6 @@ fn call_many(view: &dyn View, params: Params<'_>) -> HandlerResult {
     };
     let traced: Vec<TracedCall> = calls.iter().map(traced).collect();
     let traces = traced_run(view, &base, &StateOverride::default(), &traced)?;
-    let shown = traces.iter().zip(&calls).map(|(trace, (_, types))| types.shown(trace));
+    let shown = traces.iter().zip(&calls).map(|(trace, (_, types))| types.run_trace(trace));
     verified(&shown.collect::<Vec<_>>())
 }

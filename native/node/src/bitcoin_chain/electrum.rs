@@ -7,7 +7,7 @@ use rootlight::consensus::bitcoin::reversed;
 use serde_json::{Value, json};
 
 use super::chain::RegtestChain;
-use super::esplora::shown;
+use super::esplora::hash_text;
 
 /// Most headers of one response.
 const MAX_HEADERS: u64 = 2_016;
@@ -81,8 +81,8 @@ impl Session {
             "blockchain.block.headers" => Ok(self.headers(height(0)?, number(1)?)),
             "blockchain.transaction.id_from_pos" if number(1)? == 0 => {
                 let coinbase = self.chain.coinbase(height(0)?).ok_or(UNKNOWN)?;
-                let hash = shown(&coinbase.hash);
-                let branch: Vec<String> = coinbase.branch.iter().map(shown).collect();
+                let hash = hash_text(&coinbase.hash);
+                let branch: Vec<String> = coinbase.branch.iter().map(hash_text).collect();
                 let with_branch = params.get(2).and_then(Value::as_bool).unwrap_or_default();
                 Ok(if with_branch { json!({"tx_hash": hash, "merkle": branch}) } else { json!(hash) })
             }

@@ -31,7 +31,7 @@ async fn tip_height(State(chain): State<Arc<RegtestChain>>) -> Response {
 }
 
 async fn tip_hash(State(chain): State<Arc<RegtestChain>>) -> Response {
-    shared(shown(&chain.tip().hash))
+    shared(hash_text(&chain.tip().hash))
 }
 
 async fn newest(State(chain): State<Arc<RegtestChain>>) -> Response {
@@ -67,14 +67,14 @@ fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value 
         let bytes = header.get(at..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     };
-    let previous = (height > 0).then(|| shown(&read.previous()));
+    let previous = (height > 0).then(|| hash_text(&read.previous()));
     json!({
-        "id": shown(&read.hash()),
+        "id": hash_text(&read.hash()),
         "height": height,
         "version": number(0),
         "timestamp": read.time(),
         "tx_count": if height == 0 { 1 } else { 8 },
-        "merkle_root": shown(&read.merkle_root()),
+        "merkle_root": hash_text(&read.merkle_root()),
         "previousblockhash": previous,
         "mediantime": chain.median_time(height),
         "nonce": number(76),
@@ -84,6 +84,6 @@ fn block(chain: &RegtestChain, height: u32, header: &[u8; HEADER_LEN]) -> Value 
 }
 
 /// A hash as Bitcoin shows it.
-pub(super) fn shown(hash: &B256) -> String {
+pub(super) fn hash_text(hash: &B256) -> String {
     format!("{:x}", reversed(hash))
 }

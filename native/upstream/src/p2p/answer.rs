@@ -55,7 +55,7 @@ impl PeerAnswers {
             .map_err(|_| PeerError::Params("the parameters are no list"))?;
         let at = |index: usize| params.get(index).unwrap_or(&Value::Null);
         match request.method {
-            "eth_blockNumber" => shown(&format!("{:#x}", self.blocks.head().await?)),
+            "eth_blockNumber" => to_json(&format!("{:#x}", self.blocks.head().await?)),
             "rootlight_getHeaders" => {
                 let count = quantity(at(1))?.min(MAX_BATCH_HEADERS);
                 let headers = self.blocks.headers(quantity(at(0))?, count).await?;
@@ -77,7 +77,7 @@ impl PeerAnswers {
             }
             "rsk_getRawBlockHeaderByNumber" | "rsk_getRawBlockHeaderByHash" => {
                 let header = self.header(named(at(0))?).await?;
-                shown(&header.map(|header| hex::encode_prefixed(header.encode(HeaderForm::Raw))))
+                to_json(&header.map(|header| hex::encode_prefixed(header.encode(HeaderForm::Raw))))
             }
             "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
                 self.uncle(named(at(0))?, quantity(at(1))?).await
@@ -113,7 +113,7 @@ impl PeerAnswers {
     }
 
     async fn block(&self, block: RequestedBlock, full: bool) -> Result<ReservedJson, PeerError> {
-        let Some(header) = self.header(block).await? else { return shown(&Value::Null) };
+        let Some(header) = self.header(block).await? else { return to_json(&Value::Null) };
         let of = header.clone();
         let convert = move |content: BlockContents| {
             let BlockContents { transactions, uncles } = content;
@@ -132,10 +132,10 @@ impl PeerAnswers {
     }
 
     async fn uncle(&self, block: RequestedBlock, index: u64) -> Result<ReservedJson, PeerError> {
-        let Some(hash) = self.hash(block).await? else { return shown(&Value::Null) };
+        let Some(hash) = self.hash(block).await? else { return to_json(&Value::Null) };
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let uncle = self.blocks.bodies().uncle(hash, index, self.blocks.recent_commitment(hash)).await?;
-        shown(&uncle.map(|uncle| RpcBlock::uncle(&uncle, None, None, None)))
+        to_json(&uncle.map(|uncle| RpcBlock::uncle(&uncle, None, None, None)))
     }
 
     /// Makes JSON of so many bytes, on a thread for long work.
@@ -171,7 +171,7 @@ impl PeerAnswers {
         let paths: Vec<(U256, Vec<u8>)> =
             slots.iter().map(|slot| (*slot, slot_key(&address, slot))).collect();
         let keys = std::iter::once(account.clone()).chain(paths.iter().map(|path| path.1.clone())).collect();
-        let Some((found, root)) = self.state(block, keys).await? else { return shown(&Value::Null) };
+        let Some((found, root)) = self.state(block, keys).await? else { return to_json(&Value::Null) };
         let bytes = found.bytes();
         let walk = move || {
             let path = |key: &[u8]| {
@@ -201,7 +201,7 @@ impl PeerAnswers {
 
     async fn value(&self, key: Vec<u8>, block: RequestedBlock) -> Result<ReservedJson, PeerError> {
         let Some((found, root)) = self.state(block, vec![key.clone()]).await? else {
-            return shown(&Value::Null);
+            return to_json(&Value::Null);
         };
         let (value, _held) =
             self.node.quota().work(found.bytes(), move || lookup_value(found.nodes(), root, &key)).await?;
@@ -217,7 +217,7 @@ impl PeerAnswers {
             Transaction::decode(&bytes).map_err(|_| PeerError::Params("the transaction does not decode"))?;
         let items = Items::lists(&bytes, 1, "transactions")?;
         self.node.link().await?.push(asker(), Push::Transactions(items)).await?;
-        shown(&transaction.hash())
+        to_json(&transaction.hash())
     }
 }
 
@@ -228,10 +228,10 @@ fn full_transactions(all: &[Transaction], header: &SealedHeader) -> Vec<RpcTrans
         block_number: header.number,
         index: index as u64,
     };
-    let shown = |(index, transaction): (usize, &Transaction)| {
+    let transaction_json = |(index, transaction): (usize, &Transaction)| {
         RpcTransaction::new(transaction, transaction.hash(), Address::ZERO, Some(&location(index)))
     };
-    all.iter().enumerate().map(shown).collect()
+    all.iter().enumerate().map(transaction_json).collect()
 }
 
 fn text_of(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
@@ -239,7 +239,7 @@ fn text_of(value: &impl Serialize) -> Result<Box<RawValue>, PeerError> {
 }
 
 /// A short answer, which takes no room.
-fn shown(value: &impl Serialize) -> Result<ReservedJson, PeerError> {
+fn to_json(value: &impl Serialize) -> Result<ReservedJson, PeerError> {
     Ok((text_of(value)?, Reservation::default()))
 }
 

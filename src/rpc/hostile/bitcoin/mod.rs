@@ -524,7 +524,7 @@ fn a_window_that_dated_work_does_not_judge_has_the_work_floor() {
         scenario.advance(all, 13_000);
         let honest = &mut scenario.drawn.honest;
         if is_linked {
-            assert!(scenario.client.sync_mut().link(&honest.branch.chain.snapshot()));
+            assert!(scenario.client.sync_mut().confirm_window(&honest.branch.chain.snapshot()));
         }
         let answer = ask(&mut scenario.client, "eth_blockNumber", json!([]));
         assert!(answer["result"].is_string(), "{answer}");

@@ -15,7 +15,7 @@ use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamResponse}
 use rootlight::rpc::envelope::Outcome;
 use rootlight::rpc::{
     AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Failure, Indexed, Method,
-    PartialResult, Request, RpcError, log_watch, range_failure,
+    PartialResult, Request, RpcError, log_filter_spec, range_failure,
 };
 use rootlight::state::Facts;
 use rootlight::trie::ProvenNodes;
@@ -119,7 +119,7 @@ impl OlderRange {
         if request.row().indexed != Some(Indexed::Logs) {
             return None;
         }
-        let Ok(FilterSpec::Logs { filter, from, to }) = log_watch(view, 0, request.params()) else {
+        let Ok(FilterSpec::Logs { filter, from, to }) = log_filter_spec(view, 0, request.params()) else {
             return None;
         };
         let chain = pinned.chain()?;

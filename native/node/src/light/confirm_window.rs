@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 impl LightService {
     /// Waits until the chain of `trusted`, which starts at a trusted block, contains the base of this client's window.
-    pub async fn link(&self, trusted: &Self) {
+    pub async fn confirm_window(&self, trusted: &Self) {
         while !self.try_link(trusted) {
             tokio::time::sleep(PAUSE).await;
         }
@@ -23,6 +23,6 @@ impl LightService {
 
     fn try_link(&self, trusted: &Self) -> bool {
         let chain = trusted.trusted_chain();
-        chain.is_some_and(|chain| self.shared.client.sync_mut().link(&chain))
+        chain.is_some_and(|chain| self.shared.client.sync_mut().confirm_window(&chain))
     }
 }
