@@ -95,11 +95,12 @@ impl Default for Metrics {
             registered(&mut registry, "upstream_requests", "Requests to upstreams, by how they ended");
         let (notified, dropped) =
             outcomes(&mut registry, "notifications", "Notifications", ["sent", "dropped"]);
-        let help = "Messages of a light client, by whether upstreams were asked";
-        let (from_cache, from_upstreams) =
-            outcomes(&mut registry, "light_messages", help, ["cache", "upstreams"]);
-        let hedged_help =
-            "Requests that were sent to a second backend, because the first was slower than usual";
+        let (from_cache, from_upstreams) = outcomes(
+            &mut registry,
+            "light_messages",
+            "Messages of a light client, by whether upstreams were asked",
+            ["cache", "upstreams"],
+        );
         Self {
             // The order of the text.
             received: registered(
@@ -108,7 +109,11 @@ impl Default for Metrics {
                 "Bytes read from clients, without those of TLS",
             ),
             sent: registered(&mut registry, "sent_bytes", "Bytes written to clients, without those of TLS"),
-            hedged: registered(&mut registry, "hedged_requests", hedged_help),
+            hedged: registered(
+                &mut registry,
+                "hedged_requests",
+                "Requests that were sent to a second backend, because the first was slower than usual",
+            ),
             hedges_won: registered(
                 &mut registry,
                 "hedges_won",
@@ -137,10 +142,10 @@ fn verifications(registry: &mut Registry) -> ([Histogram; 2], [Counter; 2]) {
     let times = Family::new_with_constructor((|| Histogram::new(VERIFICATION)) as fn() -> Histogram);
     let help = "Time to verify the responses of upstreams for one step of a message or of synchronization, in seconds";
     registry.register("verification_seconds", help, times.clone());
+    let verified = Family::<[(&'static str, &'static str); 1], Counter>::default();
     let help = "Responses of upstreams whose proofs were checked; upstream_lies counts those that no honest upstream \
                 gives";
-    let verified: Family<[(&'static str, &'static str); 1], Counter> =
-        registered(registry, "verified_responses", help);
+    registry.register("verified_responses", help, verified.clone());
     let [answers, headers] = &kinds;
     let both = [answers, headers];
     (
