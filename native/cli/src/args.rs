@@ -412,14 +412,31 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N")]
     pub to: Option<u64>,
     /// Also record eth_getProof of this account at every block (repeatable)
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = account)]
     pub account: Vec<String>,
     /// Storage slots to prove for every --account (repeatable)
-    #[arg(long, value_name = "SLOT", requires = "account")]
+    #[arg(long, value_name = "SLOT", requires = "account", value_parser = slot)]
     pub slot: Vec<String>,
     /// Compress the files (.jsonl.gz)
     #[arg(long)]
     pub gzip: bool,
+}
+
+/// The hexadecimal digits behind `0x`.
+fn digits(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Checks the form of an account.
+fn account(text: &str) -> Result<String, &'static str> {
+    let account = digits(text).filter(|digits| digits.len() == 40);
+    account.map(|_| text.to_owned()).ok_or("an account is 0x and 40 hexadecimal digits")
+}
+
+/// Checks the form of a storage slot.
+fn slot(text: &str) -> Result<String, &'static str> {
+    let slot = digits(text).filter(|digits| (1..=64).contains(&digits.len()));
+    slot.map(|_| text.to_owned()).ok_or("a slot is 0x and at most 64 hexadecimal digits")
 }
 
 const RECORD_HELP: &str = "\

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::args::Cli;
-use super::config;
 use super::error::CommandError;
+use super::{config, usage_words};
 
 /// The values of all flags, by name.
 pub(super) type Values = BTreeMap<String, Vec<OsString>>;
@@ -26,7 +26,7 @@ pub(super) fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, V
         Some(path) => config::apply(command, &path, is_running).map_err(NoCommand::Config)?,
         None => command,
     };
-    let wrong = |error| NoCommand::Clap(config::without_values(error, &arguments));
+    let wrong = |error| NoCommand::Clap(usage_words::reworded(error, &arguments));
     let matches = command.clone().try_get_matches_from(&arguments).map_err(wrong)?;
     let values = values(&command, &matches);
     Cli::from_arg_matches(&matches).map(|cli| (cli, values)).map_err(wrong)
@@ -34,6 +34,11 @@ pub(super) fn read(arguments: Vec<OsString>, is_running: bool) -> Result<(Cli, V
 
 /// Lets every flag come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.
 fn with_environment(command: Command) -> Command {
+    // A negative number is a wrong value of its flag, not a flag that is not known.
+    let command = command.mut_args(|arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    });
     let command = command.mut_args(|arg| match arg.get_long() {
         Some(long) => {
             let name = format!("ROOTLIGHT_{}", long.to_uppercase().replace('-', "_"));

@@ -86,6 +86,7 @@ mod sidecar;
 mod source_args;
 mod stop_signal;
 mod systemd;
+mod usage_words;
 mod utc;
 mod verify;
 

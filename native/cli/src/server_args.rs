@@ -32,7 +32,7 @@ pub struct ServerArgs {
     /// Origins of web pages, separated by commas (* for all), that may call every method. Pages of other
     /// origins may then call no method; pages from this machine may always call every method [default: pages
     /// of other origins may call methods that use no keys and do not change the chain by hand]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", value_parser = origins)]
     pub cors: Option<String>,
     /// Most calls of one batch. All calls of a batch together have the time of one message, and results of 10 MiB
     #[arg(long, value_name = "N", default_value_t = BATCH_LIMIT, value_parser = batch_limit())]
@@ -43,6 +43,23 @@ pub struct ServerArgs {
     /// Flags for operators.
     #[command(flatten)]
     pub operations: OperationArgs,
+}
+
+/// Checks a list of origins. One of another form would never let a page in, because browsers send no such origin.
+fn origins(text: &str) -> Result<String, String> {
+    let is_origin = |name: &String| {
+        let host = name.split_once("://").map(|(_, host)| host);
+        name == "*"
+            || name == "null"
+            || host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']))
+    };
+    match names(text).iter().position(|name| !is_origin(name)) {
+        None => Ok(text.to_owned()),
+        Some(at) => Err(format!(
+            "entry {} is no origin as browsers send it, SCHEME://HOST or SCHEME://HOST:PORT without a path, nor * or null",
+            at.saturating_add(1)
+        )),
+    }
 }
 
 /// Reads a number of calls from 1 to [`MAX_BATCH`].
