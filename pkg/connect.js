@@ -81,7 +81,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
   const looks = reached.map(({ transport, mask, explain }) => exchangeOver(transport, life, undefined, undefined, mask, explain));
   const isDev = isShown(config);
   // Block 0 arrives while the module loads.
-  const [{ Client, methods }, checkpoint] = await Promise.all([
+  const [{ Client, methods, takeChanged }, checkpoint] = await Promise.all([
     load(module).then((compiled) => instance(instantiate, compiled, life)),
     isDev ? firstBlock(exchanges, names, life) : config.checkpoint,
   ]);
@@ -130,7 +130,7 @@ export const clientsOf = (load, instantiate) => async (life, options, heard) => 
     methods: JSON.parse(methods()),
     send: (text, quiet, method, heard, caller) =>
       life.now(() => (caller ? client.requestFrom(...caller, text, heard) : client.request(text, heard)), quiet),
-    takeChanged: () => client?.takeChanged(),
+    takeChanged,
     closed,
   };
 };

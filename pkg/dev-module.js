@@ -37,7 +37,7 @@ function checkMnemonic(mnemonic) {
 export async function openChain(life, options) {
   const { module, balance, blockTime, genesis, fork, ...rest } = options;
   if (options.mnemonic !== undefined) checkMnemonic(options.mnemonic);
-  const { DevChain, methods } = await instance(instantiate, await load(module), life);
+  const { DevChain, methods, takeChanged } = await instance(instantiate, await load(module), life);
   const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
   const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
@@ -55,6 +55,6 @@ export async function openChain(life, options) {
       life.now(() => turn(() => (caller ? chain?.requestFrom(...caller, message, heard) : chain?.request(message, heard))), quiet),
     /** The accounts whose keys the chain holds at its start: of each the 20 bytes of its address and the 32 of its key. */
     keys: () => chain.keys(),
-    takeChanged: () => chain?.takeChanged(),
+    takeChanged,
   };
 }

@@ -28,7 +28,7 @@ function copied({ method, params }) {
  * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Answer | Promise<Answer>} askNow sends a call to
  * the module; `quiet` if no caller waits for the result
  * @param {number} interval milliseconds between two polls while the module reports no change
- * @param {() => boolean | undefined} takeChanged whether the answers since the last call have changed the module's chain or pool
+ * @param {() => boolean} takeChanged whether the answers since the last call have changed the module's chain or pool
  */
 export function withEvents(askNow, interval, takeChanged) {
   const ask = async (call, quiet) => askNow(call, quiet);

@@ -1,16 +1,9 @@
-// Exchanges with an upstream for the module: a limited number at a time, with a time limit, and with secrets removed from
-// errors.
+// Exchanges with an upstream for the module: with a time limit, and with secrets removed from errors. The module limits their number
+// (pkg/wasm/src/line.rs).
 
 import { isBytes } from './message.js';
 import { masked, withoutSecrets } from './secrets.js';
 import { TIME_OVER } from './upstream-words.js';
-
-/**
- * Most exchanges with one upstream in progress for requests of callers. Synchronization has as many of its own, so that it
- * never waits for callers. An exchange counts until the module has taken its response: responses of up to 32 MiB that wait
- * here take memory outside the module.
- */
-const PARALLEL = 4;
 
 /** Longest exchange in milliseconds, for transports without a limit of their own. Those of this package end after 20 s. */
 const LONGEST = 60_000;
@@ -61,49 +54,25 @@ export function connection(names, tell) {
  * @param {(reason?: string) => void} [report] told the reason of each failure, and nothing for a response: see {@link connection}
  * @param {(text: string) => string} [mask] removes the secrets of the upstream's address from its words
  * @param {(error: unknown) => string} [explain] says why an exchange failed
- * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
+ * @returns {(body: string, following: boolean) => Promise<string | number | Uint8Array>}
  */
 export function exchangeOver(transport, life, room = () => undefined, report = () => {}, mask = withoutSecrets, explain = (error) => error?.message) {
-  const lines = [line(PARALLEL), line(PARALLEL)];
   return async (body, following) => {
-    const { enter, leave } = lines[Number(following)];
     let bytes;
     try {
-      await life.run(enter, true);
       const full = following ? room() : undefined;
       if (full) await life.run(() => full, true);
       bytes = await life.run(() => inTime(() => transport(body)), true);
       if (!isBytes(bytes)) throw new Error('the transport did not return a Uint8Array');
       bytes = masked(bytes, mask);
     } catch (error) {
-      leave();
       const reason = reasonOf(error, mask, explain);
       // A node that asks for a pause is there.
       if (typeof reason === 'string') report(reason);
       return reason;
     }
     report();
-    return () => {
-      leave();
-      return bytes;
-    };
-  };
-}
-
-/** A semaphore with this many places; waiting entries are served in order. */
-function line(places) {
-  const waiting = [];
-  return {
-    enter: () =>
-      new Promise((resolve) => {
-        places -= 1;
-        if (places >= 0) resolve();
-        else waiting.push(resolve);
-      }),
-    leave: () => {
-      places += 1;
-      waiting.shift()?.();
-    },
+    return bytes;
   };
 }
 

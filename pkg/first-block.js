@@ -1,6 +1,6 @@
 // Block 0 of a development chain. No block of such a chain is known in advance, so that its upstreams show it.
 import { disconnected, failure } from './life.js';
-import { INVALID_REQUEST } from './message.js';
+import { INVALID_REQUEST, isBytes } from './message.js';
 import { NOT_JSON_RPC } from './upstream-words.js';
 
 /** Milliseconds that the other upstreams have once one has shown its block. */
@@ -13,11 +13,11 @@ export const isShown = ({ network, checkpoint }) => network === 'regtest' && (ch
 
 /** The block that one upstream shows. The error is the reason, in words. */
 async function shownBy(exchange) {
-  const taken = await exchange(ASK, false);
-  if (typeof taken !== 'function') throw new Error(typeof taken === 'number' ? 'it asks for a pause' : taken);
+  const given = await exchange(ASK, false);
+  if (!isBytes(given)) throw new Error(typeof given === 'number' ? 'it asks for a pause' : given);
   let response;
   try {
-    response = JSON.parse(new TextDecoder().decode(taken()));
+    response = JSON.parse(new TextDecoder().decode(given));
   } catch {
     throw new Error(NOT_JSON_RPC);
   }

@@ -18,9 +18,19 @@ export async function instance(instantiate, module, life) {
       const size = Math.ceil(exports.memory.buffer.byteLength / MIB);
       life.end(disconnected(`the WebAssembly module has ended with ${size} MiB of memory in use: ${error}; create a new provider`));
     });
-  const { init, ...rest } = instantiate({ guard, rootlightSleep: sleeper(life) });
+  let changed = false;
+  const rootlightChanged = () => {
+    changed = true;
+  };
+  const { init, ...rest } = instantiate({ guard, rootlightSleep: sleeper(life), rootlightChanged });
   await init({ module_or_path: module });
-  return rest;
+  /** Whether the answers since the last call may have caused events for subscribers. */
+  const takeChanged = () => {
+    const news = changed;
+    changed = false;
+    return news;
+  };
+  return { ...rest, takeChanged };
 }
 
 /** Wraps the exports of an instance. The first exception ends the instance, because its memory may be inconsistent then. */

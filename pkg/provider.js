@@ -20,7 +20,7 @@ const TRY_LATER = 1013;
  * @property {(message: string, quiet?: boolean, method?: string, heard?: Heard, caller?: readonly unknown[]) => string | undefined | Promise<string | undefined>} send
  * answers a JSON-RPC request with this method, at once if it can; `quiet` if no caller waits for the answer; `caller` is one of a server
  * (bin/server.js), and only the module of dev-module.js knows any
- * @property {() => boolean | undefined} takeChanged whether the answers since the last call have changed the chain or its pool
+ * @property {() => boolean} takeChanged whether the answers since the last call have changed the chain or its pool
  * @property {Promise<void>} [closed] resolves after the end, when nothing is left to write
  *
  * Called before an answer with the id of each filter or subscription that its request has made or ended.

@@ -1,5 +1,6 @@
 // Whether the upstreams still serve the chain that the client follows. A development chain begins anew with its program, or goes back
 // to an earlier block; a server may turn to another network. Such a chain never links to the verified one, and may be shorter.
+import { isBytes } from './message.js';
 import { foreignNetworks } from './upstream-words.js';
 
 /** Milliseconds between two looks. */
@@ -23,9 +24,9 @@ const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis).u
 /** The result in what an exchange gives; undefined if the upstream did not respond with one. */
 async function resultOf(exchange, body) {
   const given = await exchange(body, false);
-  if (typeof given !== 'function') return undefined;
+  if (!isBytes(given)) return undefined;
   try {
-    return JSON.parse(new TextDecoder().decode(given())).result;
+    return JSON.parse(new TextDecoder().decode(given)).result;
   } catch {
     return undefined;
   }

@@ -3,7 +3,7 @@
 // closed, and an error that ends one instance does not affect the others.
 //
 // The function takes `guard`, which gets the instance's exports and returns the functions that replace them, and
-// `rootlightSleep`, which the module imports. It returns the classes and functions that wasm-bindgen exports, and `init`.
+// `rootlightSleep` and `rootlightChanged`, which the module imports. It returns the classes and functions that wasm-bindgen exports, and `init`.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const file = process.argv[2];
@@ -20,4 +20,4 @@ text = text.replaceAll(/^export (?=class |function )/gm, '');
 replace('wasm = instance.exports;', 'wasm = guard(instance.exports);');
 replace('export { initSync, __wbg_init as default };', `return { ${names.join(', ')}, init: __wbg_init };`);
 if (/^(export|import)\b/m.test(text)) throw new Error(`${file}: an unexpected import or export`);
-writeFileSync(file, `export function instantiate({ guard, rootlightSleep }) {\n${text}}\n`);
+writeFileSync(file, `export function instantiate({ guard, rootlightSleep, rootlightChanged }) {\n${text}}\n`);

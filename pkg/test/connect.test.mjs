@@ -51,9 +51,6 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
     start() {
       return work(seen);
     }
-    takeChanged() {
-      return false;
-    }
     async request(text) {
       const { method } = JSON.parse(text);
       seen.asked.push(method);

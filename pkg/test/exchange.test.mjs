@@ -10,28 +10,71 @@ import { newLife } from '../life.js';
 import { maskOf, masked, withoutSecrets } from '../secrets.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { listen } from './lib/upstream.mjs';
+import { until } from './lib/wait.mjs';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('four exchanges of callers and four of synchronization run at once, until their responses are taken', async () => {
-  const asked = [];
-  const exchange = exchangeOver(async (body) => {
-    asked.push(body);
-    return Uint8Array.of(asked.length);
-  }, newLife());
-  const callers = ['a', 'b', 'c', 'd', 'e', 'f'].map((body) => exchange(body, false));
-  await settled();
-  assert.equal(asked.join(''), 'abcd');
-  const following = ['g', 'h', 'i', 'j', 'k'].map((body) => exchange(body, true));
-  await settled();
-  assert.equal(asked.join(''), 'abcdghij');
-  assert.deepEqual((await callers[1])(), Uint8Array.of(2));
-  await settled();
-  assert.equal(asked.join(''), 'abcdghije');
-  (await following[0])();
-  (await callers[0])();
-  await settled();
-  assert.equal(asked.join(''), 'abcdghijekf');
+/** Addresses that no other request names. */
+const holder = (number) => `0x${'ab'.repeat(19)}${number.toString(16).padStart(2, '0')}`;
+
+/** A client of a served chain, each of whose upstreams is `[await wrap(body)] ?? the chain's response`. */
+async function withUpstreams(wraps, work) {
+  const served = await serveChain(3);
+  const post = async (body) => new Uint8Array(await (await fetch(served.url, { method: 'POST', body })).arrayBuffer());
+  const upstreams = wraps.map((wrap) => async (body) => (await wrap(body)) ?? post(body));
+  const provider = await createProvider({ ...served.options, upstream: undefined, upstreams, store: null, pollSeconds: 0.05 });
+  try {
+    await work({ served, provider, ask: (method, ...params) => provider.request({ method, params }) });
+  } finally {
+    provider.close();
+    await served.close();
+  }
+}
+
+test('four exchanges of callers run at once, and synchronization does not wait for them', () => {
+  let [open, under, most] = [undefined, 0, 0];
+  const opened = new Promise((resolve) => (open = resolve));
+  const wait = async (body) => {
+    if (!body.includes(holder(0).slice(0, -2))) return;
+    most = Math.max(most, (under += 1));
+    await opened;
+    under -= 1;
+  };
+  return withUpstreams([wait], async ({ served, ask }) => {
+    const asked = Array.from({ length: 9 }, (_, number) => ask('eth_getBalance', holder(number), 'latest'));
+    await until(() => under === 4, 'the exchanges');
+    await served.ask('evm_mine');
+    await until(async () => (await ask('eth_blockNumber')) === '0x4', 'the new block');
+    open();
+    assert.deepEqual(await Promise.all(asked), asked.map(() => '0x0'));
+    assert.equal(most, 4);
+  });
+});
+
+test('an upstream that swallows transactions for long is asked further', () => {
+  let [swallowed, refuses] = [0, false];
+  const end = new AbortController();
+  const isSent = (body) => body.includes('eth_sendRawTransaction');
+  const quick = async () => {
+    if (refuses) throw new Error('down');
+  };
+  const slow = async (body) => {
+    if (!isSent(body)) return;
+    swallowed += 1;
+    await new Promise((resolve) => end.signal.addEventListener('abort', resolve));
+  };
+  return withUpstreams([quick, slow], async ({ served, ask }) => {
+    const [from, to] = await served.ask('eth_accounts');
+    const send = async (nonce) => {
+      const { raw } = await served.ask('eth_signTransaction', { from, to, nonce: `0x${nonce}`, gas: '0x5208', gasPrice: '0x3b9aca00', value: '0x1' });
+      return ask('eth_sendRawTransaction', raw);
+    };
+    await Promise.all([0, 1, 2, 3].map(send));
+    assert.equal(swallowed, 4);
+    refuses = true;
+    assert.equal(await ask('eth_getBalance', holder(0), 'latest'), '0x0');
+    end.abort();
+  });
 });
 
 test('synchronization waits for room in the store, requests of callers do not', async () => {
@@ -48,7 +91,7 @@ test('synchronization waits for room in the store, requests of callers do not', 
   assert.deepEqual(asked, ['question', 'synchronization']);
 });
 
-test('a failed exchange makes room at once and gives the reason', async () => {
+test('a failed exchange gives the reason', async () => {
   const outcomes = [
     [async () => Promise.reject(new Error('down')), 'down'],
     [() => { throw new Error('at once'); }, 'at once'],
@@ -58,8 +101,7 @@ test('a failed exchange makes room at once and gives the reason', async () => {
     [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: null })), NaN],
   ];
   for (const [transport, reason] of outcomes) {
-    const exchange = exchangeOver(transport, newLife());
-    for (let count = 0; count < 6; count += 1) assert.deepEqual(await exchange('', false), reason);
+    assert.deepEqual(await exchangeOver(transport, newLife())('', false), reason);
   }
 });
 
@@ -76,8 +118,7 @@ test('a failure and a response are reported, a node that asks for a pause is not
 test('bytes of another frame are bytes', async () => {
   const bytes = runInNewContext('new Uint8Array([1, 2])');
   assert.ok(!(bytes instanceof Uint8Array));
-  const take = await exchangeOver(async () => bytes, newLife())('', false);
-  assert.equal(take(), bytes);
+  assert.equal(await exchangeOver(async () => bytes, newLife())('', false), bytes);
 });
 
 test('an exchange ends after a minute, or with its client', async (t) => {

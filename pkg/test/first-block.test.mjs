@@ -69,7 +69,7 @@ test('an upstream that is not there does not count if another one is, and is nam
 
 test('one that hangs is not waited for once another has shown its block', LIMIT, async () => {
   const response = new TextEncoder().encode(`{"result":{"hash":"0x${'AB'.repeat(32)}","difficulty":"0x1"}}`);
-  const exchanges = [() => new Promise(() => {}), async () => () => response];
+  const exchanges = [() => new Promise(() => {}), async () => response];
   assert.deepEqual(await firstBlock(exchanges, ['a', 'b'], newLife()), { number: 0, hash: `0x${'ab'.repeat(32)}`, totalDifficulty: '0x1', shown: true });
 });
 

@@ -120,12 +120,6 @@ impl Client {
         self.answer(self.own(), message, heard)
     }
 
-    /// Whether a request since the last call of this method may have caused events for subscribers: a transaction was sent.
-    #[wasm_bindgen(js_name = takeChanged)]
-    pub fn take_changed(&self) -> bool {
-        self.driver.take_changed()
-    }
-
     /// Called when the upstream at this index announces a new block.
     pub fn hint(&self, upstream: usize) {
         self.driver.hint(upstream);

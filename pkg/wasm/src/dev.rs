@@ -24,7 +24,7 @@ use wasm_bindgen_futures::{future_to_promise, spawn_local};
 use crate::config::Config;
 use crate::effects;
 use crate::fork::{self, Fork, Reached};
-use crate::host::{Deadline, clock, sleep};
+use crate::host::{Deadline, clock, host_changed, sleep};
 use crate::options::OptionMembers;
 
 /// Milliseconds between two checks of the clock; block times are whole seconds.
@@ -93,8 +93,6 @@ struct OpenDevChain {
     dispatcher: Arc<Dispatcher>,
     connection: Arc<Connection>,
     entropy: Entropy,
-    /// Whether a request since the last `take_changed` may have caused events for subscribers.
-    changed: bool,
     /// The network on which the chain begins, if it does.
     fork: Option<Rc<Fork>>,
 }
@@ -206,13 +204,6 @@ impl DevChain {
             .collect()
     }
 
-    /// Whether a request since the last call of this method may have caused events for subscribers, because it may have
-    /// changed the chain or its pool.
-    #[wasm_bindgen(js_name = takeChanged)]
-    pub fn take_changed(&self) -> bool {
-        self.running.borrow_mut().as_mut().is_some_and(|running| core::mem::take(&mut running.changed))
-    }
-
     /// Closes the chain and frees its memory. Later requests get no answer.
     pub fn close(&self) {
         self.running.take();
@@ -235,7 +226,7 @@ impl DevChain {
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(batch_limit));
         let dispatcher = client.dispatcher();
-        let running = OpenDevChain { dispatcher, client, connection, entropy, changed: false, fork };
+        let running = OpenDevChain { dispatcher, client, connection, entropy, fork };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))), keys };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
@@ -277,7 +268,7 @@ type Running = Rc<RefCell<Option<OpenDevChain>>>;
 fn run(running: &Running, received: &Received) -> Option<Reply> {
     let Received { connection, message } = received.clone();
     let mut running = running.borrow_mut();
-    let OpenDevChain { client, entropy, changed, fork, .. } = running.as_mut()?;
+    let OpenDevChain { client, entropy, fork, .. } = running.as_mut()?;
     let before = fork.as_ref().map(|_| client.node().copy());
     let message = MessageProgress::new(connection, message);
     let changes_chain = message.changes_chain();
@@ -286,7 +277,9 @@ fn run(running: &Running, received: &Received) -> Option<Reply> {
     match before.filter(|_| fork.as_ref().is_some_and(|fork| fork.is_missing())) {
         Some(before) => client.replace_node(before),
         None => {
-            *changed |= changes_chain;
+            if changes_chain {
+                host_changed();
+            }
             drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
         }
     }

@@ -6,7 +6,9 @@ use alloc::string::String;
 use alloc::string::ToString as _;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::Pin;
 
 use js_sys::{Array, Function, Uint8Array};
 #[cfg(feature = "dev")]
@@ -24,7 +26,8 @@ use wasm_bindgen::JsValue;
 use crate::alarm::Alarm;
 use crate::config::{ClientStart, Config};
 use crate::effects;
-use crate::host::{Budget, Deadline, JsUpstream, Reservation, clock, sleep};
+use crate::host::{Budget, Deadline, JsUpstream, Reservation, clock, host_changed, sleep};
+use crate::line::all;
 use crate::sends;
 
 /// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
@@ -48,6 +51,9 @@ const FOLLOWING_BYTES: usize = 128 << 20;
 /// Requests for one upstream, and their places in the round.
 type RoundPart = (Vec<usize>, Vec<UpstreamRequest>);
 
+/// A part of the work of a round.
+type LocalBoxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
 /// A message that has been run once.
 #[derive(Debug)]
 pub(crate) enum FirstRun {
@@ -69,8 +75,6 @@ pub(crate) struct Driver {
     alarms: Vec<Alarm>,
     /// Memory for upstream responses that callers' requests may take.
     budget: Budget,
-    /// Whether a request since the last `take_changed` may have caused events for subscribers.
-    changed: Cell<bool>,
     /// Called with the pages to store.
     keep: Function,
     /// Called with the progress of the first synchronization.
@@ -113,17 +117,7 @@ impl Driver {
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(config.batch_limit));
         let alarms = upstreams.iter().map(|_| Alarm::default()).collect();
-        Self {
-            client,
-            alarms,
-            connection,
-            restoring: RefCell::default(),
-            upstreams,
-            budget,
-            changed: Cell::default(),
-            keep,
-            progress,
-        }
+        Self { client, alarms, connection, restoring: RefCell::default(), upstreams, budget, keep, progress }
     }
 
     /// Whether the client starts by window.
@@ -232,11 +226,6 @@ impl Driver {
         self.alarms.iter().for_each(Alarm::ring);
     }
 
-    /// Whether a request since the last call of this method may have caused events for subscribers.
-    pub(crate) fn take_changed(&self) -> bool {
-        self.changed.take()
-    }
-
     /// Number of upstreams.
     pub(crate) fn upstreams(&self) -> usize {
         self.upstreams.len()
@@ -296,7 +285,7 @@ impl Driver {
     /// Sends each request to the upstream that it names; returns the responses in the order of the requests.
     async fn ask(&self, requests: Vec<RoutedRequest>, share: &Reservation<'_>) -> Vec<UpstreamResponse> {
         let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
-        let mut answers: Vec<UpstreamResponse> = requests.iter().map(|_| nobody()).collect();
+        let answers = RefCell::new(requests.iter().map(|_| nobody()).collect::<Vec<UpstreamResponse>>());
         let none = || self.upstreams.iter().map(|_| RoundPart::default()).collect::<Vec<RoundPart>>();
         let (mut others, mut sends) = (none(), none());
         for (place, routed) in requests.into_iter().enumerate() {
@@ -306,23 +295,23 @@ impl Driver {
                 mine.push(routed.request);
             }
         }
-        // All requests are sent before the first response is awaited.
-        let all = self.upstreams.iter().zip(&others);
-        let asked: Vec<_> =
-            all.map(|(upstream, (_, requests))| upstream.ask(requests, false, share)).collect();
-        let sent = self
-            .upstreams
-            .iter()
-            .zip(&sends)
-            .map(|(upstream, (_, requests))| (requests.as_slice(), upstream.ask(requests, false, share)));
-        let sent = sends::responses(sent.collect()).await;
-        for ((places, _), responses) in sends.iter().zip(sent) {
-            put(&mut answers, places, responses);
+        let mut work: Vec<LocalBoxed<'_>> = Vec::new();
+        for (upstream, (places, requests)) in self.upstreams.iter().zip(&others) {
+            let answers = &answers;
+            work.push(Box::pin(
+                async move { put(answers, places, upstream.ask(requests, false, share).await) },
+            ));
         }
-        for (asked, (places, _)) in asked.into_iter().zip(&others) {
-            put(&mut answers, places, asked.await);
-        }
-        answers
+        work.push(Box::pin(async {
+            let sent = self.upstreams.iter().zip(&sends);
+            let sent = sent
+                .map(|(upstream, (_, requests))| (requests.as_slice(), upstream.ask(requests, false, share)));
+            for ((places, _), responses) in sends.iter().zip(sends::responses(sent.collect()).await) {
+                put(&answers, places, responses);
+            }
+        }));
+        all(work).await;
+        answers.into_inner()
     }
 
     /// Where messages of the provider come from.
@@ -374,15 +363,15 @@ impl Driver {
     fn close(&self, session: Session, reply: Reply, heard: Option<&Function>) -> Option<String> {
         effects::tell(&reply, heard);
         if self.client.close(session) {
-            self.changed.set(true);
+            host_changed();
             self.alarms.iter().for_each(Alarm::ring);
         }
         reply.into_text()
     }
 }
 
-fn put(answers: &mut [UpstreamResponse], places: &[usize], responses: Vec<UpstreamResponse>) {
+fn put(answers: &RefCell<Vec<UpstreamResponse>>, places: &[usize], responses: Vec<UpstreamResponse>) {
     for (place, response) in places.iter().zip(responses) {
-        answers[*place] = response;
+        answers.borrow_mut()[*place] = response;
     }
 }

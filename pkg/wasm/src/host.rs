@@ -1,17 +1,14 @@
 //! The services of the host: exchanges with upstreams, pauses, the time.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::cell::Cell;
-use core::future::Future;
+use core::cell::{Cell, RefCell};
 
 use js_sys::{Date, Function, Promise, Uint8Array};
 use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse, decode_batch, encode_batch};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-/// Exchanges in progress at the same time for one request: as many as `pkg/exchange.js` permits.
-const PARALLEL: usize = 4;
+use crate::line::{Line, PARALLEL, all};
 
 /// Most bytes of the response to one request: more than the longest ones of the reference node and of Rootlight, 10 MiB. An
 /// upstream that pads its responses beyond that is at fault, and the next one is asked.
@@ -23,6 +20,10 @@ extern "C" {
     /// provides it.
     #[wasm_bindgen(js_name = rootlightSleep)]
     fn host_sleep(milliseconds: f64) -> Promise;
+
+    /// Called before the answer to a message that may have caused events for subscribers. `pkg/instance.js` provides it.
+    #[wasm_bindgen(js_name = rootlightChanged)]
+    pub(crate) fn host_changed();
 
     /// Milliseconds of the monotonic clock. Pages, workers and Node.js all have it.
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
@@ -119,62 +120,77 @@ impl Drop for Reservation<'_> {
 }
 
 /// An upstream, reached through a function of `pkg/exchange.js`. The function takes a request body and whether it is for
-/// synchronization, and returns a promise that is never rejected. The promise resolves to a function that returns the bytes
-/// of the response; or to a text, the reason why there are none; or to a number, the seconds of a pause that the upstream
-/// asks for (NaN if it gives no time).
+/// synchronization, and returns a promise that is never rejected. The promise resolves to the bytes of the response; or to a
+/// text, the reason why there are none; or to a number, the seconds of a pause that the upstream asks for (NaN if it gives
+/// no time).
 #[derive(Debug)]
 pub(crate) struct JsUpstream {
     exchange: Function,
     batch: usize,
     /// Ids are never reused, so that a transport may have several exchanges on one connection.
     next_id: Cell<u64>,
+    /// The exchanges for requests of callers.
+    of_callers: Line,
+    /// The exchanges of synchronization, which never wait for those of callers.
+    following: Line,
 }
-
-/// A batch that was sent: its first id, its size, and the promise of its response.
-type SentBatch = (u64, usize, Result<JsValue, JsValue>);
 
 impl JsUpstream {
     /// An upstream that gets at most `batch` requests in one exchange.
     pub(crate) fn new(exchange: Function, batch: usize) -> Self {
-        Self { exchange, batch, next_id: Cell::new(1) }
+        let (of_callers, following) = (Line::default(), Line::default());
+        Self { exchange, batch, next_id: Cell::new(1), of_callers, following }
     }
 
-    /// Sends requests, the first batches at once, even before the future is polled. Returns one response for each, in the
-    /// same order. `following` marks requests of synchronization, which never wait for requests of callers. Once the share
-    /// is exceeded, no more requests are sent.
-    pub(crate) fn ask<'a>(
-        &'a self,
-        requests: &'a [UpstreamRequest],
+    /// Sends requests. Returns one response for each, in the same order. `following` marks requests of synchronization. Once
+    /// the share is exceeded, no more requests are sent.
+    pub(crate) async fn ask(
+        &self,
+        requests: &[UpstreamRequest],
         following: bool,
-        share: &'a Reservation<'a>,
-    ) -> impl Future<Output = Vec<UpstreamResponse>> + 'a {
-        let mut batches = requests.chunks(self.batch).map(move |batch| self.send(batch, following));
-        let mut under_way: VecDeque<SentBatch> = batches.by_ref().take(PARALLEL).collect();
+        share: &Reservation<'_>,
+    ) -> Vec<UpstreamResponse> {
         // The budget of synchronization is the upstream's own. Other requests or other upstreams may have used up the
         // budget of callers: no upstream is to blame, and what had no room is requested again.
-        let unread = if following { too_large() } else { RequestFailure::NoRoom };
-        async move {
-            let mut answers = Vec::with_capacity(requests.len());
-            while let Some((id, count, exchange)) = under_way.pop_front() {
-                let outcome = match exchange {
-                    Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
-                    failed => failed,
-                };
-                answers.extend(receive(outcome.unwrap_or_default(), id, count, share, &unread));
-                if !share.is_exceeded() {
-                    under_way.extend(batches.next());
+        let unread = || Err(if following { too_large() } else { RequestFailure::NoRoom });
+        let batches = RefCell::new(requests.chunks(self.batch).enumerate());
+        let responses = RefCell::new(requests.iter().map(|_| unread()).collect::<Vec<_>>());
+        // Each takes the next batch when it has its response, so that other callers have their turns between two batches.
+        let one_by_one = async || {
+            loop {
+                let Some((place, batch)) = batches.borrow_mut().next() else { return };
+                let read = self.exchange(batch, following, share).await;
+                let first = place.saturating_mul(self.batch);
+                for (slot, response) in responses.borrow_mut().iter_mut().skip(first).zip(read) {
+                    *slot = response;
                 }
             }
-            answers.resize(requests.len(), Err(unread));
-            answers
-        }
+        };
+        let parallel = requests.len().div_ceil(self.batch).min(PARALLEL);
+        all((0..parallel).map(|_| one_by_one()).collect()).await;
+        responses.into_inner()
     }
 
-    fn send(&self, batch: &[UpstreamRequest], following: bool) -> SentBatch {
+    /// Sends one batch in its turn. Returns no responses if the share has no room for them.
+    async fn exchange(
+        &self,
+        batch: &[UpstreamRequest],
+        following: bool,
+        share: &Reservation<'_>,
+    ) -> Vec<UpstreamResponse> {
+        let line = if following { &self.following } else { &self.of_callers };
+        let _place = line.enter().await;
+        if share.is_exceeded() {
+            return Vec::new();
+        }
         let id = self.next_id.get();
         self.next_id.set(id + batch.len() as u64);
-        let body = encode_batch(batch, id);
-        (id, batch.len(), self.exchange.call2(&JsValue::NULL, &body.into(), &following.into()))
+        let body = encode_batch(batch, id).into();
+        let outcome = match self.exchange.call2(&JsValue::NULL, &body, &following.into()) {
+            Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
+            failed => failed,
+        };
+        receive(&outcome.unwrap_or_default(), id, batch.len(), share)
     }
 }
 
@@ -183,31 +199,23 @@ fn too_large() -> RequestFailure {
     RequestFailure::Transport("longer than an honest response".into())
 }
 
-/// Decodes the outcome of an exchange into responses.
-/// `unread` is the failure if the share has no room for the response.
-fn receive(
-    outcome: JsValue,
-    id: u64,
-    count: usize,
-    share: &Reservation<'_>,
-    unread: &RequestFailure,
-) -> Vec<UpstreamResponse> {
-    let failure = match outcome.dyn_ref::<Function>() {
-        Some(hand_over) => {
-            let bytes = Uint8Array::from(hand_over.call0(&JsValue::NULL).unwrap_or_default());
-            let length = bytes.length() as usize;
-            if length > LONGEST.saturating_mul(count) {
-                too_large()
-            } else if share.take(length) {
-                return decode_batch(&bytes.to_vec(), id, count);
-            } else {
-                unread.clone()
-            }
+/// Decodes the outcome of an exchange into responses; returns none if the share has no room for them.
+fn receive(outcome: &JsValue, id: u64, count: usize, share: &Reservation<'_>) -> Vec<UpstreamResponse> {
+    let failure = if let Some(seconds) = outcome.as_f64() {
+        RequestFailure::Busy { seconds: (!seconds.is_nan()).then_some(seconds as u64) }
+    } else if outcome.is_object() {
+        // The bytes may be of another frame, whose class is another object.
+        let bytes: &Uint8Array = outcome.unchecked_ref();
+        let length = bytes.length() as usize;
+        if length <= LONGEST.saturating_mul(count) {
+            return match share.take(length) {
+                true => decode_batch(&bytes.to_vec(), id, count),
+                false => Vec::new(),
+            };
         }
-        None => match outcome.as_f64() {
-            Some(seconds) => RequestFailure::Busy { seconds: (!seconds.is_nan()).then_some(seconds as u64) },
-            None => RequestFailure::Transport(outcome.as_string().unwrap_or_default()),
-        },
+        too_large()
+    } else {
+        RequestFailure::Transport(outcome.as_string().unwrap_or_default())
     };
     (0..count).map(|_| Err(failure.clone())).collect()
 }

@@ -25,6 +25,8 @@ mod fork;
 #[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]
+mod line;
+#[cfg(feature = "light")]
 mod methods;
 #[cfg(feature = "light")]
 mod options;
