@@ -102,8 +102,9 @@ pub fn ask(client: &Client, transport: &mut dyn Transport, method: &str, params:
     let mut session = client.open(message.as_bytes(), Now { unix: NOW, millis: 60_000 });
     let answer = loop {
         match client.step(&mut session, &|| false) {
-            SessionStep::Fetch(requests) => {
-                let answers = requests.iter().map(|request| transport.ask(&request.request)).collect();
+            SessionStep::Fetch(round) => {
+                let answers = round
+                    .answered(|part| part.requests.iter().map(|request| transport.ask(request)).collect());
                 client.feed(&mut session, answers);
             }
             SessionStep::Done(answer) => break answer.into_text().expect("a request gets a response"),

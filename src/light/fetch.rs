@@ -8,31 +8,13 @@ use super::{
     pinned_head::PinnedHead,
     plan, prove,
     sync::Observation,
-    upstream::{RequestFailure, UpstreamRequest},
+    upstream::RequestFailure,
     upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
 };
 use crate::{state::Fact, types::BlockRef};
 
 /// Number of blocks below the head whose states every upstream with states should have.
 const NEW_STATES: u64 = 64;
-
-/// A request and the upstream that it goes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoutedRequest {
-    /// The upstream, by number.
-    pub upstream: usize,
-    /// The request.
-    pub request: UpstreamRequest,
-    /// An upstream that may answer instead, if this one is slow; requests of one fetch have the same.
-    pub spare: Option<usize>,
-}
-
-impl RoutedRequest {
-    /// A request that only this upstream may answer.
-    pub fn new(upstream: usize, request: UpstreamRequest) -> Self {
-        Self { upstream, request, spare: None }
-    }
-}
 
 /// The state of a fetch after [`Fetch::settle`].
 #[derive(Debug)]
@@ -68,16 +50,10 @@ impl Fetch {
         Self { current, others, absent: None, doubt: None, silent: Vec::new(), failures: Vec::new() }
     }
 
-    /// The requests of the present attempt.
-    pub fn requests(&self) -> impl Iterator<Item = RoutedRequest> + '_ {
-        let upstream = self.current.upstream;
-        self.current.requests().iter().map(move |request| RoutedRequest::new(upstream, request.clone()))
-    }
-
     /// The upstream that may answer the present requests instead: the next one, unless it rests. A response in another
     /// form that is to clear the present upstream of a doubt can only come from itself.
     pub fn spare(&self, pinned: &PinnedHead) -> Option<usize> {
-        let next = self.others.front().copied().filter(|next| !pinned.rests(*next));
+        let next = self.others.front().copied().filter(|next| pinned.balances() && !pinned.rests(*next));
         next.filter(|_| self.doubt.is_none())
     }
 

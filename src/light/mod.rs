@@ -36,7 +36,7 @@ pub(crate) use fact_store::SentTransaction;
 pub(crate) use fact_store::TouchedKey;
 pub use fact_store::{FactCache, FactStore, KnownFacts, Location};
 pub use fault::{SyncCause, SyncFault};
-pub use fetch::{Fetch, FetchOutcome, RoutedRequest};
+pub use fetch::{Fetch, FetchOutcome};
 pub use header_batch::{
     Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers, encode_raw_headers,
 };

@@ -1,7 +1,7 @@
 //! Auxiliary sources of a host: asked before its upstreams, or when they cannot prove an answer.
 
 use alloc::boxed::Box;
-use core::fmt;
+use core::{any::Any, fmt, future::Future, pin::Pin};
 
 use serde_json::value::RawValue;
 
@@ -46,19 +46,31 @@ pub trait AuxiliarySource: fmt::Debug + Send + Sync {
     ) -> Result<Option<ProvenNodes>, Refusal>;
 }
 
-/// A question to the auxiliary source. The host sees it as a request to the best upstream.
+/// A question to the auxiliary source.
 #[derive(Debug)]
-pub struct AuxiliaryRequest {
-    /// The state that the host sees.
-    pub request: UpstreamRequest,
-    /// How the response is evaluated.
-    pub question: Box<dyn AuxiliaryQuestion>,
+pub enum AuxiliaryRequest {
+    /// A request to the best upstream, which is the source.
+    Upstream(UpstreamRequest, EvaluateResponse),
+    /// A question that the host itself answers.
+    Host(Box<dyn HostQuestion>),
 }
 
-/// How the response to a question is evaluated.
-pub trait AuxiliaryQuestion: fmt::Debug + Send {
-    /// Evaluates the response.
-    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer;
+/// Evaluates the response of an upstream that is the auxiliary source.
+pub type EvaluateResponse = fn(UpstreamResponse, &PinnedHead) -> AuxiliaryAnswer;
+
+/// A question that the host answers, such as one to an index of blocks.
+pub trait HostQuestion: fmt::Debug + Send {
+    /// Answers the question.
+    fn answer(self: Box<Self>) -> Pin<Box<dyn Future<Output = HostAnswer> + Send>>;
+}
+
+/// The host's answer to a question.
+#[derive(Debug)]
+pub struct HostAnswer {
+    /// The answer.
+    pub answer: AuxiliaryAnswer,
+    /// What is dropped once the session has the answer, such as the memory that is counted for it.
+    pub held: Box<dyn Any + Send>,
 }
 
 /// The answer to a question.

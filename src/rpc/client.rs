@@ -13,6 +13,7 @@ use super::{
     connection::Connection,
     lock::{Lock, LockKind, SingleOwner},
     message::{Dispatcher, Message},
+    round::PartResponses,
     session::{Session, SessionStep},
 };
 use crate::{
@@ -275,8 +276,8 @@ impl<S: LockKind> SharedClient<S> {
     }
 
     /// Passes in the responses to the last [`SessionStep::Fetch`].
-    pub fn feed(&self, session: &mut Session, answers: Vec<UpstreamResponse>) {
-        session.feed(answers, &self.cache.read());
+    pub fn feed(&self, session: &mut Session, parts: Vec<PartResponses>) {
+        session.feed(parts, &self.cache.read());
     }
 
     /// Stores the facts that a finished session has proven: at once if the cache has no readers, else together with a

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use crate::{
     engine::Refusal,
-    light::{Cause, Fetch, FetchTarget, Observation, PinnedHead, RoutedRequest, UpstreamFetch},
+    light::{Cause, Fetch, FetchTarget, Observation, PinnedHead, UpstreamFetch, UpstreamRequest},
     state::Fact,
 };
 
@@ -16,8 +16,8 @@ pub(super) type LocationHints = Vec<(B256, LocationHint)>;
 /// The upstream that reported a transaction's location.
 #[derive(Debug, Default)]
 pub(super) struct LocationHint {
-    /// The request whose response named the location; taken out when the location turns out wrong.
-    pub(super) asked: Option<RoutedRequest>,
+    /// The upstream and the request whose response named the location; taken out when the location turns out wrong.
+    pub(super) asked: Option<(usize, UpstreamRequest)>,
     /// The upstreams that were not asked yet.
     pub(super) others: Vec<usize>,
     /// Whether an upstream named a block that is too old to be proven here.
@@ -67,7 +67,7 @@ pub(super) fn ask_others(
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
-    if let (Some(RoutedRequest { upstream, request, .. }), Refusal::Misplaced { .. }) = (asked, refusal) {
+    if let (Some((upstream, request)), Refusal::Misplaced { .. }) = (asked, refusal) {
         let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
         seen.push(Observation { upstream, request, outcome });
     }

@@ -29,8 +29,8 @@ use crate::{
         testing::{child, easy_network, header, mine},
     },
     light::{
-        ClientConfig, Now, RequestFailure, RoutedRequest, SyncOptions, SyncStep, UnprovenPolicy,
-        UpstreamRequest, UpstreamResponse, encode_headers,
+        ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UnprovenPolicy, UpstreamRequest,
+        UpstreamResponse, encode_headers,
     },
     trie,
     types::{
@@ -159,10 +159,10 @@ impl Mined {
     }
 
     /// The response of one of several upstreams. The first one changes blocks served by hash with `disguise`.
-    fn answer_of(&mut self, request: &RoutedRequest) -> UpstreamResponse {
-        let answer = self.answer(&request.request)?;
+    fn answer_of(&mut self, upstream: usize, request: &UpstreamRequest) -> UpstreamResponse {
+        let answer = self.answer(request)?;
         match self.disguise {
-            Some(disguise) if request.upstream == 0 && request.request.method == "eth_getBlockByHash" => {
+            Some(disguise) if upstream == 0 && request.method == "eth_getBlockByHash" => {
                 let mut block: Value = serde_json::from_str(answer.get()).unwrap();
                 disguise(&mut block);
                 Ok(RawValue::from_string(block.to_string()).unwrap())
@@ -287,8 +287,10 @@ impl Mined {
                 SessionStep::Done(answer) => {
                     return serde_json::from_str(&answer.into_text().unwrap()).unwrap();
                 }
-                SessionStep::Fetch(requests) => {
-                    let answers = requests.iter().map(|request| self.answer_of(request)).collect();
+                SessionStep::Fetch(round) => {
+                    let answers = round.answered(|part| {
+                        part.requests.iter().map(|request| self.answer_of(part.upstream, request)).collect()
+                    });
                     client.feed(session, answers);
                 }
             }
@@ -347,7 +349,7 @@ pub fn first_step(client: &mut Client, method: &str, params: Value) -> SessionSt
 pub fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     match first_step(client, method, params) {
         SessionStep::Done(answer) => serde_json::from_str(&answer.into_text().unwrap()).unwrap(),
-        SessionStep::Fetch(requests) => panic!("{requests:?}"),
+        SessionStep::Fetch(round) => panic!("{round:?}"),
     }
 }
 
@@ -368,8 +370,8 @@ fn ask_with(
     loop {
         match client.step(&mut session, &|| false) {
             SessionStep::Done(answer) => return serde_json::from_str(&answer.into_text().unwrap()).unwrap(),
-            SessionStep::Fetch(requests) => {
-                let answers = requests.iter().map(|request| upstream(&request.request)).collect();
+            SessionStep::Fetch(round) => {
+                let answers = round.answered(|part| part.requests.iter().map(&mut *upstream).collect());
                 client.feed(&mut session, answers);
             }
         }

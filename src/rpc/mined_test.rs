@@ -187,11 +187,12 @@ fn with_room_for(responses: usize) -> (Value, usize) {
             SessionStep::Done(answer) => {
                 return (serde_json::from_str(&answer.into_text().unwrap()).unwrap(), rounds);
             }
-            SessionStep::Fetch(requests) => {
+            SessionStep::Fetch(round) => {
                 rounds += 1;
                 let null = || Ok(RawValue::from_string("null".into()).unwrap());
-                let answer = |index| if index < responses { null() } else { Err(RequestFailure::NoRoom) };
-                client.feed(&mut session, (0..requests.len()).map(answer).collect());
+                let answer = |place| if place < responses { null() } else { Err(RequestFailure::NoRoom) };
+                let answers = round.answered(|part| (0..part.requests.len()).map(answer).collect());
+                client.feed(&mut session, answers);
             }
         }
     }

@@ -92,6 +92,8 @@ mod request;
 mod revert;
 #[cfg(feature = "light")]
 mod rootlight;
+#[cfg(feature = "light")]
+mod round;
 pub mod row;
 #[cfg(feature = "light")]
 mod session;
@@ -124,7 +126,10 @@ mod work;
 mod work_start_test;
 
 #[cfg(feature = "light")]
-pub use auxiliary::{AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, PartialResult};
+pub use auxiliary::{
+    AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, EvaluateResponse, HostAnswer, HostQuestion,
+    PartialResult,
+};
 #[cfg(feature = "light")]
 pub use bitcoin_status::BitcoinStatus;
 pub use chain::sync_status;
@@ -156,6 +161,8 @@ pub use progress::MessageProgress;
 pub use reply::{Marks, Reply, Response};
 pub use request::Request;
 pub use revert::reason as revert_reason;
+#[cfg(feature = "light")]
+pub use round::{PartResponses, Round, RoundPart};
 #[cfg(feature = "light")]
 pub use session::{Session, SessionStep};
 pub use simulation_error::SimulationError;

@@ -1,27 +1,28 @@
 //! Requests that go to several upstreams at once: transactions to forward and, where the host allows it, requests
 //! whose answers cannot be proven.
 
-use alloc::{borrow::Cow, boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 use super::{
-    auxiliary::{AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, PartialResult},
+    auxiliary::{AuxiliaryAnswer, EvaluateResponse},
     envelope::Outcome,
     error::RpcError,
     logs::pinned_range,
     method::Handler,
     params::{BlockParam, block_param, tag_in_any_case},
     request::Request,
+    round::Round,
     signed,
 };
 use crate::{
     consensus::ChainView,
     engine::{FINALIZED_DEPTH, Level, Refusal, SAFE_DEPTH},
     light::{
-        Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, SentTransaction, UnprovenPolicy,
-        UpstreamRequest, UpstreamResponse, has_taken,
+        Cause, Observation, PinnedHead, RequestFailure, SentTransaction, UnprovenPolicy, UpstreamRequest,
+        UpstreamResponse, has_taken,
     },
     types::Asker,
 };
@@ -45,7 +46,8 @@ pub(super) struct UpstreamPoll {
     /// Index of the call in its message.
     pub(super) member: usize,
     kind: PollKind,
-    requests: Vec<RoutedRequest>,
+    request: UpstreamRequest,
+    pub(super) upstreams: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -53,27 +55,16 @@ enum PollKind {
     Send(SentTransaction),
     /// The response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),
-    /// A question to what is beside the client.
-    Host(Box<dyn AuxiliaryQuestion>),
+    /// A request to the upstream that is the host's auxiliary source.
+    Auxiliary(EvaluateResponse),
 }
 
 /// How a poll ended.
-pub(super) struct PollOutcome {
-    pub(super) outcome: Outcome,
-    /// Whether nothing proves the answer.
-    pub(super) unproven: bool,
-    /// A transaction that an upstream has accepted.
-    pub(super) sent: Option<SentTransaction>,
-    /// Whether the answer is kept for later requests that ask the same.
-    pub(super) is_final: bool,
-    /// A part of the answer, and the request for the rest; then `outcome` does not count.
-    pub(super) part: Option<(Box<dyn PartialResult>, Request)>,
-}
-
-impl PollOutcome {
-    fn new(outcome: Outcome, unproven: bool) -> Self {
-        Self { outcome, unproven, sent: None, is_final: false, part: None }
-    }
+pub(super) enum PollOutcome {
+    /// The answer about a transaction, and the transaction if an upstream has accepted it.
+    Sent(Outcome, Option<SentTransaction>),
+    /// What nothing proves.
+    Answer(AuxiliaryAnswer),
 }
 
 impl UpstreamPoll {
@@ -90,20 +81,25 @@ impl UpstreamPoll {
         let raw = request.params().data(0)?;
         let (transaction, sender) = signed::decode(&raw, pinned.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
-        let asked = UpstreamRequest::new(request.row.name, params);
-        let requests = requests(&asked, healthy_upstreams(pinned).take(MAX_SENDS));
-        if requests.is_empty() {
+        let request = UpstreamRequest::new(request.row.name, params);
+        let upstreams: Vec<usize> = healthy_upstreams(pinned).take(MAX_SENDS).collect();
+        if upstreams.is_empty() {
             return Err(RpcError::NoUpstream);
         }
         let sent =
             SentTransaction { hash: transaction.hash(), sender, asker, transaction: Arc::new(transaction) };
-        Ok(Self { member, kind: PollKind::Send(sent), requests })
+        Ok(Self { member, kind: PollKind::Send(sent), request, upstreams })
     }
 
-    /// Asks what is beside the client.
-    pub(super) fn of_host(member: usize, asked: AuxiliaryRequest, pinned: &PinnedHead) -> Self {
-        let requests = requests(&asked.request, pinned.roster().iter().copied().take(1));
-        Self { member, kind: PollKind::Host(asked.question), requests }
+    /// Asks the upstream that is the host's auxiliary source.
+    pub(super) fn auxiliary(
+        member: usize,
+        request: UpstreamRequest,
+        evaluate: EvaluateResponse,
+        pinned: &PinnedHead,
+    ) -> Self {
+        let upstreams = pinned.roster().iter().copied().take(1).collect();
+        Self { member, kind: PollKind::Auxiliary(evaluate), request, upstreams }
     }
 
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
@@ -132,60 +128,46 @@ impl UpstreamPoll {
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
-        let requests = requests(&asked, healthy_upstreams(pinned).take(MAX_ASKED));
-        if requests.is_empty() {
+        let upstreams: Vec<usize> = healthy_upstreams(pinned).take(MAX_ASKED).collect();
+        if upstreams.is_empty() {
             return Err(RpcError::Refused(refusal));
         }
-        Ok(Self { member, kind: PollKind::Agree(wanted, RpcError::Refused(refusal)), requests })
+        let kind = PollKind::Agree(wanted, RpcError::Refused(refusal));
+        Ok(Self { member, kind, request: asked, upstreams })
     }
 
-    /// The question to what is beside the client, if it is one.
-    pub(super) fn host_request(&self) -> Option<&UpstreamRequest> {
-        self.requests
-            .first()
-            .filter(|_| matches!(self.kind, PollKind::Host(_)))
-            .map(|request| &request.request)
+    /// The request to the auxiliary source, if it is one.
+    pub(super) fn auxiliary_request(&self) -> Option<&UpstreamRequest> {
+        matches!(self.kind, PollKind::Auxiliary(_)).then_some(&self.request)
     }
 
-    pub(super) fn requests(&self) -> &[RoutedRequest] {
-        &self.requests
+    /// Adds the requests to a round.
+    pub(super) fn add_to(&self, round: &mut Round) {
+        self.upstreams.iter().for_each(|upstream| round.add(*upstream, None, &self.request));
     }
 
-    /// Takes one response for each request, and evaluates them.
+    /// Takes one response for each upstream, and evaluates them.
     pub(super) fn count(
         self,
         answers: &mut impl Iterator<Item = UpstreamResponse>,
         pinned: &PinnedHead,
         seen: &mut Vec<Observation>,
     ) -> (usize, PollOutcome) {
-        let answered: Vec<(&RoutedRequest, UpstreamResponse)> = self.requests.iter().zip(answers).collect();
+        let answered: Vec<(usize, UpstreamResponse)> = self.upstreams.into_iter().zip(answers).collect();
         let counted = match self.kind {
             PollKind::Send(transaction) => {
-                let outcome = sent(transaction.hash, &answered, pinned, seen);
+                let outcome = sent(transaction.hash, &self.request, &answered, (pinned, seen));
                 let sent = outcome.is_ok().then_some(transaction);
-                PollOutcome { sent, ..PollOutcome::new(outcome, false) }
+                PollOutcome::Sent(outcome, sent)
             }
-            PollKind::Host(question) => {
+            PollKind::Auxiliary(evaluate) => {
                 let silent = || Err(RequestFailure::Transport("no response".into()));
                 let answer = answered.into_iter().next().map_or_else(silent, |(_, answer)| answer);
-                match question.answered(answer, pinned) {
-                    AuxiliaryAnswer::Whole(outcome) => {
-                        let unproven = outcome.is_ok();
-                        PollOutcome::new(outcome, unproven)
-                    }
-                    AuxiliaryAnswer::Final(response) => {
-                        PollOutcome { is_final: true, ..PollOutcome::new(Ok(response), true) }
-                    }
-                    AuxiliaryAnswer::Part(part, rest) => PollOutcome {
-                        part: Some((part, rest)),
-                        ..PollOutcome::new(Err(RpcError::Internal), true)
-                    },
-                }
+                PollOutcome::Answer(evaluate(answer, pinned))
             }
             PollKind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pinned);
-                let unproven = agreed.is_some();
-                PollOutcome::new(agreed.ok_or(refusal), unproven)
+                PollOutcome::Answer(AuxiliaryAnswer::Whole(agreed.ok_or(refusal)))
             }
         };
         (self.member, counted)
@@ -196,10 +178,6 @@ impl UpstreamPoll {
 fn healthy_upstreams(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
     let all = pinned.roster().iter().all(|upstream| pinned.rests(*upstream));
     pinned.roster().iter().copied().filter(move |upstream| all || !pinned.rests(*upstream))
-}
-
-fn requests(request: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -> Vec<RoutedRequest> {
-    upstreams.map(|upstream| RoutedRequest::new(upstream, request.clone())).collect()
 }
 
 impl Request {
@@ -255,16 +233,14 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
 /// that the transaction can be taken, so silence is a fault only if another upstream took it.
 fn sent(
     hash: B256,
-    answered: &[(&RoutedRequest, UpstreamResponse)],
-    pinned: &PinnedHead,
-    seen: &mut Vec<Observation>,
+    request: &UpstreamRequest,
+    answered: &[(usize, UpstreamResponse)],
+    (pinned, seen): (&PinnedHead, &mut Vec<Observation>),
 ) -> Outcome {
     let (mut taken, mut error, mut silent) = (false, None, Vec::new());
-    for (request, answer) in answered {
-        let observation = |cause| {
-            let RoutedRequest { upstream, request, .. } = (*request).clone();
-            Observation { upstream, request, outcome: Err(cause) }
-        };
+    for (upstream, answer) in answered {
+        let observation =
+            |cause| Observation { upstream: *upstream, request: request.clone(), outcome: Err(cause) };
         match answer {
             answer if has_taken(hash, answer) => taken = true,
             Ok(_) => seen.push(observation(Cause::Refuted("another hash than the transaction's".into()))),
@@ -274,7 +250,7 @@ fn sent(
                 }
                 let worse = matches!(failure, RequestFailure::Rpc { .. });
                 if error.is_none() || (worse && !matches!(error, Some((RequestFailure::Rpc { .. }, _)))) {
-                    error = Some((failure.clone(), pinned.told_name(request.upstream)));
+                    error = Some((failure.clone(), pinned.told_name(*upstream)));
                 }
             }
         }
@@ -291,13 +267,13 @@ fn sent(
 /// The response on which enough domains agree.
 fn agreement(
     wanted: usize,
-    answered: &[(&RoutedRequest, UpstreamResponse)],
+    answered: &[(usize, UpstreamResponse)],
     pinned: &PinnedHead,
 ) -> Option<alloc::boxed::Box<RawValue>> {
     let mut said: Vec<(&RawValue, Vec<&str>)> = Vec::new();
-    for (request, answer) in answered {
+    for (upstream, answer) in answered {
         let Ok(raw) = answer else { continue };
-        let name = pinned.upstream_name(request.upstream).unwrap_or_default();
+        let name = pinned.upstream_name(*upstream).unwrap_or_default();
         let domain = domain(name);
         match said.iter_mut().find(|(known, _)| is_same(known, raw, MAX_NESTED)) {
             Some((_, domains)) if domains.contains(&domain) => {}
@@ -400,7 +376,7 @@ mod tests {
         let request = exchange.requests().next().unwrap();
         let poll = |pinned: &PinnedHead| {
             UpstreamPoll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })
-                .map(|poll| poll.requests.len())
+                .map(|poll| poll.upstreams.len())
         };
         let mut pinned = pin(&[]);
         assert!(matches!(poll(&pinned), Ok(2)));
@@ -415,10 +391,8 @@ mod tests {
         let rpc = |text: &str| Err(RequestFailure::Rpc { code: -32010, message: text.into() });
         let silent = |text: &str| Err(RequestFailure::Transport(text.into()));
         let mut message = |answers: &[UpstreamResponse]| {
-            let asked: Vec<RoutedRequest> = requests(&call, 0..answers.len());
-            let answered: Vec<(&RoutedRequest, UpstreamResponse)> =
-                asked.iter().zip(answers.iter().cloned()).collect();
-            sent(B256::ZERO, &answered, &pin(&[]), &mut seen).unwrap_err().to_string()
+            let answered: Vec<(usize, UpstreamResponse)> = answers.iter().cloned().enumerate().collect();
+            sent(B256::ZERO, &call, &answered, (&pin(&[]), &mut seen)).unwrap_err().to_string()
         };
         let first = message(&[rpc("nonce too low")]);
         assert!(first.contains("nonce too low"), "{first}");

@@ -7,27 +7,27 @@
 //! ```
 //! All requests of a message see the same head.
 
-use alloc::{borrow::ToOwned as _, collections::BTreeSet, string::String, sync::Arc, vec::Vec};
+use alloc::{borrow::ToOwned as _, boxed::Box, collections::BTreeSet, string::String, sync::Arc, vec::Vec};
 
 use super::{
-    auxiliary::AuxiliarySource,
+    auxiliary::{AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, HostQuestion},
     connection::Connection,
     error::RpcError,
     fetch_refusal::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, fetch_refusal},
     hints::{LocationHint, LocationHints, ask_others, hint, is_about},
     message::Message,
     method::{Effect, Failure, Handler},
-    poll::UpstreamPoll,
+    poll::{PollOutcome, UpstreamPoll},
     prefetch::Prefetch,
     progress::{MessageProgress, RequestState},
     reply::Reply,
+    round::{PartResponses, Round, in_order},
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
         AttemptFailure, ConnectOutcome, FactCache, FactFailure, FactStore, Fetch, FetchOutcome, FetchTarget,
-        KnownFacts, Observation, PinnedHead, RoutedRequest, TouchedKey, UpstreamFetch, UpstreamResponse,
-        plan,
+        KnownFacts, Observation, PinnedHead, TouchedKey, UpstreamFetch, UpstreamResponse, plan,
     },
     state::{Fact, Facts},
 };
@@ -38,9 +38,9 @@ const MAX_REQUESTS: usize = 160;
 /// The host's next step.
 #[derive(Debug)]
 pub enum SessionStep {
-    /// Send each request to the upstream that it names, and pass the responses to [`Session::feed`] in the same
-    /// order.
-    Fetch(Vec<RoutedRequest>),
+    /// Send the requests of each part to the upstream that it names, and pass the responses to [`Session::feed`]; answer each
+    /// question, and pass the answer to [`Session::take_answer`].
+    Fetch(Round),
     /// The reply is complete.
     Done(Reply),
 }
@@ -62,6 +62,8 @@ pub struct Session {
     guessed: Facts,
     /// Requests that go to several upstreams, whose responses are compared.
     polls: Vec<UpstreamPoll>,
+    /// Questions to the host, with the indexes of their requests.
+    questions: Vec<(usize, Box<dyn HostQuestion>)>,
     rounds: usize,
     /// The host's auxiliary source.
     auxiliary: Option<Arc<dyn AuxiliarySource>>,
@@ -89,6 +91,7 @@ impl Session {
             prefetch: Facts::new(),
             guessed: Facts::new(),
             polls: Vec::new(),
+            questions: Vec::new(),
             rounds: 0,
             auxiliary,
         }
@@ -127,13 +130,12 @@ impl Session {
             filters.ask_as(self.progress.connection().owner());
         }
         loop {
-            let requests = self.requests();
-            if !requests.is_empty() {
-                return SessionStep::Fetch(requests);
+            if self.is_waiting() {
+                return SessionStep::Fetch(self.round());
             }
             self.pass_on(cache);
             let missing = self.run_pending(cache, filters.as_deref_mut(), interrupt);
-            if missing.is_empty() && self.requests().is_empty() {
+            if missing.is_empty() && !self.is_waiting() {
                 return SessionStep::Done(self.progress.reply());
             }
             self.rounds = self.rounds.saturating_add(1);
@@ -141,25 +143,19 @@ impl Session {
         }
     }
 
-    /// Notes that the responses to the requests at these indexes of the last [`SessionStep::Fetch`] come from their spare
-    /// upstreams. To be called before [`Self::feed`].
-    pub fn answered_by_spare(&mut self, indexes: &[usize]) {
-        let due = self.due();
+    /// Takes the responses to the parts of the last [`SessionStep::Fetch`]. Those for which the host has no room are requested
+    /// again, if the room of others is free now.
+    pub fn feed(&mut self, parts: Vec<PartResponses>, cache: &FactCache) {
+        let later = self.fetches.split_off(self.due());
+        let mut fed = core::mem::replace(&mut self.fetches, later);
         let mut first = 0_usize;
-        for fetch in self.fetches.iter_mut().take(due) {
-            if indexes.contains(&first) {
+        for fetch in &mut fed {
+            if parts.iter().any(|part| part.is_of_spare(first)) {
                 fetch.use_spare();
             }
             first = first.saturating_add(fetch.current.requests().len());
         }
-    }
-
-    /// Takes the responses to the requests of the last [`SessionStep::Fetch`], in the same order. Those for which the host
-    /// has no room are requested again, if the room of others is free now.
-    pub fn feed(&mut self, responses: Vec<UpstreamResponse>, cache: &FactCache) {
-        let mut responses = responses.into_iter();
-        let later = self.fetches.split_off(self.due());
-        let mut fed = core::mem::replace(&mut self.fetches, later);
+        let mut responses = in_order(parts).into_iter();
         for fetch in &mut fed {
             for (index, response) in (0..fetch.current.requests().len()).zip(&mut responses) {
                 fetch.current.take_response(index, response);
@@ -209,15 +205,23 @@ impl Session {
         }
     }
 
-    fn requests(&self) -> Vec<RoutedRequest> {
-        let due = self.fetches.iter().take(self.due());
-        let requests = due.flat_map(|fetch| {
-            let spare = fetch.spare(&self.pinned);
-            fetch.requests().map(move |request| RoutedRequest { spare, ..request })
-        });
-        let polls = self.polls.iter().take(self.due_polls());
-        let requests = requests.chain(polls.flat_map(|poll| poll.requests().iter().cloned()));
-        requests.collect()
+    /// Whether there is something to ask for.
+    fn is_waiting(&self) -> bool {
+        let asks = |fetch: &Fetch| !fetch.current.requests().is_empty();
+        let polls = || self.polls.iter().any(|poll| !poll.upstreams.is_empty());
+        !self.questions.is_empty() || self.fetches.iter().any(asks) || polls()
+    }
+
+    /// What is due.
+    fn round(&mut self) -> Round {
+        let due = self.questions.len().min(MAX_REQUESTS);
+        let mut round = Round { questions: self.questions.drain(..due).collect(), ..Round::default() };
+        for fetch in self.fetches.iter().take(self.due()) {
+            let (upstream, spare) = (fetch.current.upstream, fetch.spare(&self.pinned));
+            fetch.current.requests().iter().for_each(|request| round.add(upstream, spare, request));
+        }
+        self.polls.iter().take(self.due_polls()).for_each(|poll| poll.add_to(&mut round));
+        round
     }
 
     /// How many fetches are sent in the next round. Large numbers of requests are split into rounds, so that the
@@ -237,7 +241,7 @@ impl Session {
         let mut requests = 0_usize;
         let fits = |poll: &&UpstreamPoll| {
             let first = requests == 0;
-            requests = requests.saturating_add(poll.requests().len());
+            requests = requests.saturating_add(poll.upstreams.len());
             first || requests <= MAX_REQUESTS
         };
         self.polls.iter().take_while(fits).count()
@@ -252,12 +256,20 @@ impl Session {
             let poll = match (request.row.handler, &self.auxiliary) {
                 (Handler::Forward(..), _) => UpstreamPoll::send(index, request, &self.pinned, self.own.asker),
                 (_, Some(auxiliary)) => match auxiliary.intercept(request, &self.pinned, known) {
-                    Some(asked) => asked.map(|asked| UpstreamPoll::of_host(index, asked, &self.pinned)),
+                    Some(Ok(AuxiliaryRequest::Host(question))) => {
+                        self.questions.push((index, question));
+                        member.state = RequestState::Polled;
+                        continue;
+                    }
+                    Some(Ok(AuxiliaryRequest::Upstream(request, evaluate))) => {
+                        Ok(UpstreamPoll::auxiliary(index, request, evaluate, &self.pinned))
+                    }
+                    Some(Err(error)) => Err(error),
                     None => continue,
                 },
                 (_, None) => continue,
             };
-            let kept = poll.as_ref().ok().and_then(|poll| known.own_node_response(poll.host_request()?));
+            let kept = poll.as_ref().ok().and_then(|poll| known.own_node_response(poll.auxiliary_request()?));
             if let Some(kept) = kept {
                 member.marks.level = Some(Level::Unproven);
                 finished.push((index, kept.to_owned()));
@@ -279,23 +291,37 @@ impl Session {
     fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         let later = self.polls.split_off(self.due_polls());
         for poll in core::mem::replace(&mut self.polls, later) {
-            let asked = poll.host_request().cloned();
-            let (index, counted) = poll.count(responses, &self.pinned, &mut self.observations);
-            if let Some(member) = self.progress.members.get_mut(index) {
-                member.marks.level = counted.unproven.then_some(Level::Unproven);
+            let asked = poll.auxiliary_request().cloned();
+            match poll.count(responses, &self.pinned, &mut self.observations) {
+                (index, PollOutcome::Sent(outcome, sent)) => {
+                    let effect = sent.as_ref().map(|sent| Effect::Sent(sent.hash));
+                    self.progress.finish(index, outcome, effect);
+                    self.own.sent.extend(sent);
+                }
+                (index, PollOutcome::Answer(answer)) => {
+                    if let (AuxiliaryAnswer::Final(response), Some(asked)) = (&answer, asked) {
+                        self.own.keep_own_node_response(asked, response);
+                    }
+                    self.take_answer(index, answer);
+                }
             }
-            if let Some((part, rest)) = counted.part {
-                self.progress.continue_with(index, part, rest);
-                continue;
-            }
-            if let (true, Some(asked), Ok(response)) = (counted.is_final, asked, &counted.outcome) {
-                self.own.keep_own_node_response(asked, response);
-            }
-            // If the answer is too long, its error replaces it, and the level goes too.
-            let effect = counted.sent.as_ref().map(|sent| Effect::Sent(sent.hash));
-            self.progress.finish(index, counted.outcome, effect);
-            self.own.sent.extend(counted.sent);
         }
+    }
+
+    /// Takes the answer to a question of the last [`SessionStep::Fetch`] that has this number.
+    pub fn take_answer(&mut self, number: usize, answer: AuxiliaryAnswer) {
+        let Some(member) = self.progress.members.get_mut(number) else { return };
+        let outcome = match answer {
+            AuxiliaryAnswer::Part(part, rest) => {
+                member.marks.level = Some(Level::Unproven);
+                return self.progress.continue_with(number, part, rest);
+            }
+            AuxiliaryAnswer::Whole(outcome) => outcome,
+            AuxiliaryAnswer::Final(response) => Ok(response),
+        };
+        // If the answer is too long, its error replaces it, and the level goes too.
+        member.marks.level = outcome.is_ok().then_some(Level::Unproven);
+        self.progress.finish(number, outcome, None);
     }
 
     /// Returns the facts that were proven, for the cache, how each upstream request ended, and the client as the session
@@ -429,7 +455,15 @@ impl Session {
         let auxiliary = self.auxiliary.as_ref();
         let poll = match auxiliary.and_then(|auxiliary| auxiliary.fall_back(request, &self.pinned, &refusal))
         {
-            Some(asked) => asked.map(|asked| UpstreamPoll::of_host(index, asked, &self.pinned)),
+            Some(Ok(AuxiliaryRequest::Host(question))) => {
+                self.questions.push((index, question));
+                member.state = RequestState::Polled;
+                return;
+            }
+            Some(Ok(AuxiliaryRequest::Upstream(request, evaluate))) => {
+                Ok(UpstreamPoll::auxiliary(index, request, evaluate, &self.pinned))
+            }
+            Some(Err(error)) => Err(error),
             None => UpstreamPoll::unproven(index, request, &self.pinned, refusal),
         };
         match poll {
@@ -487,7 +521,8 @@ impl Session {
     fn settle(&mut self, fetch: Fetch, cache: &FactCache) {
         let target = fetch.current.target.clone();
         let located = matches!(target, FetchTarget::One(Fact::Location(_)));
-        let asked = located.then(|| fetch.requests().next()).flatten();
+        let asked = fetch.current.requests().first().filter(|_| located);
+        let asked = asked.map(|request| (fetch.current.upstream, request.clone()));
         match fetch.settle(&self.pinned, &KnownFacts::new(&self.own, cache), &mut self.observations) {
             FetchOutcome::Proven(mut facts, others) => {
                 let about = match (&target, asked) {

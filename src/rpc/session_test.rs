@@ -75,10 +75,9 @@ fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
         let refusal = Refusal::NoStateProofs { number: 5 };
         session.polls.push(UpstreamPoll::unproven(0, request, &session.pinned, refusal).unwrap());
         let text = alloc::format!("\"{}\"", "0".repeat(bytes));
-        session.feed(
-            alloc::vec![Ok(serde_json::value::RawValue::from_string(text).unwrap())],
-            &FactCache::new(),
-        );
+        let answer = Ok(serde_json::value::RawValue::from_string(text).unwrap());
+        let answers = session.round().answered(|part| alloc::vec![answer.clone(); part.requests.len()]);
+        session.feed(answers, &FactCache::new());
         session.progress.reply().into_text().unwrap()
     };
     assert!(answer(10).ends_with(r#""0000000000","level":"unproven"}"#), "{}", answer(10));
@@ -118,12 +117,11 @@ fn a_long_batch_of_transactions_is_sent_in_rounds() {
     let (cache, mut rounds) = (FactCache::new(), 0);
     let answer = loop {
         match session.step(&cache, None, &|| false) {
-            SessionStep::Fetch(requests) => {
-                assert!(requests.len() <= MAX_REQUESTS, "{}", requests.len());
-                let failed = requests.iter().map(|_| {
-                    Err(crate::light::RequestFailure::Rpc { code: -32010, message: "refused".into() })
-                });
-                session.feed(failed.collect(), &cache);
+            SessionStep::Fetch(round) => {
+                assert!(round.requests() <= MAX_REQUESTS, "{}", round.requests());
+                let failed =
+                    Err(crate::light::RequestFailure::Rpc { code: -32010, message: "refused".into() });
+                session.feed(round.answered(|part| alloc::vec![failed.clone(); part.requests.len()]), &cache);
                 rounds += 1;
             }
             SessionStep::Done(answer) => break answer.into_text().unwrap(),

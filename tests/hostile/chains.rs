@@ -253,9 +253,10 @@ fn a_reorganisation_between_rounds() {
     let reply = loop {
         match step {
             rootlight::rpc::SessionStep::Done(reply) => break reply,
-            rootlight::rpc::SessionStep::Fetch(requests) => {
+            rootlight::rpc::SessionStep::Fetch(round) => {
+                let actor = &mut network.actors[0];
                 let answers =
-                    requests.iter().map(|request| network.actors[0].answer(&request.request)).collect();
+                    round.answered(|part| part.requests.iter().map(|asked| actor.answer(asked)).collect());
                 network.client.feed(&mut session, answers);
             }
         }

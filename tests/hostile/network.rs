@@ -166,19 +166,21 @@ impl<'a> HostileNetwork<'a> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes(), self.moment());
         for _ in 0..1_000 {
-            let requests = match self.client.step(&mut session, &|| false) {
+            let round = match self.client.step(&mut session, &|| false) {
                 SessionStep::Done(reply) => {
                     self.client.close(session);
                     return serde_json::from_str(&reply.into_text().unwrap()).unwrap();
                 }
-                SessionStep::Fetch(requests) => requests,
+                SessionStep::Fetch(round) => round,
             };
-            let slowest = requests.iter().map(|q| self.actors[q.upstream].latency.min(TIMEOUT)).max();
+            let slowest = round.parts.iter().map(|q| self.actors[q.upstream].latency.min(TIMEOUT)).max();
             self.now += slowest.unwrap_or(0);
-            let answers = requests
-                .iter()
-                .map(|request| self.ask(request.upstream, std::slice::from_ref(&request.request)).remove(0))
-                .collect();
+            let answers = round.answered(|part| {
+                part.requests
+                    .iter()
+                    .map(|request| self.ask(part.upstream, std::slice::from_ref(request)).remove(0))
+                    .collect()
+            });
             self.client.feed(&mut session, answers);
         }
         panic!("no end to {method} {params}");

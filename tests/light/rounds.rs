@@ -407,9 +407,10 @@ fn interrupted_runs_end_with_an_error() {
         let answer: Value = loop {
             match light.client.step(&mut session, &|| true) {
                 SessionStep::Done(reply) => break serde_json::from_str(&reply.into_text().unwrap()).unwrap(),
-                SessionStep::Fetch(requests) => {
-                    let answers =
-                        requests.iter().map(|asked| light.upstream.answer(&asked.request)).collect();
+                SessionStep::Fetch(round) => {
+                    let upstream = &mut light.upstream;
+                    let answers = round
+                        .answered(|part| part.requests.iter().map(|asked| upstream.answer(asked)).collect());
                     light.client.feed(&mut session, answers);
                 }
             }

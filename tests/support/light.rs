@@ -258,10 +258,11 @@ impl Light {
                     self.client.close(session);
                     return serde_json::from_str(&reply.into_text().unwrap()).unwrap();
                 }
-                SessionStep::Fetch(requests) => {
+                SessionStep::Fetch(round) => {
                     self.rounds += 1;
-                    let answers =
-                        requests.iter().map(|asked| self.ask(asked.upstream, &asked.request)).collect();
+                    let answers = round.answered(|part| {
+                        part.requests.iter().map(|asked| self.ask(part.upstream, asked)).collect()
+                    });
                     self.client.feed(&mut session, answers);
                 }
             }

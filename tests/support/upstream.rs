@@ -257,10 +257,8 @@ impl<'a> Harness<'a> {
                     }
                     return reply.into_text().map(|text| serde_json::from_str(&text).unwrap());
                 }
-                SessionStep::Fetch(requests) => {
-                    let calls: Vec<UpstreamRequest> =
-                        requests.into_iter().map(|asked| asked.request).collect();
-                    let answers = self.ask(&calls);
+                SessionStep::Fetch(round) => {
+                    let answers = round.answered(|part| self.ask(&part.requests));
                     self.client.feed(&mut session, answers);
                 }
             }

@@ -66,7 +66,7 @@ async fn serve(
     let shared = connect(args).await?;
     let caches = CacheSizes::of_mib(args.cache);
     let index = index(args, &network, caches.index_blocks).await?;
-    let options = LightOptions { limits, ..options(args, caches.facts, index.is_some()) };
+    let options = LightOptions { limits, ..options(args, caches.facts) };
     let stop = StopSignal::listen();
     let light = light(network, begin, backends, options, index.as_ref());
     let settled = light.settled(ANNOUNCE_TIMEOUT);
@@ -102,7 +102,7 @@ async fn serve(
     Ok(())
 }
 
-/// The light client of these backends, with an index before them.
+/// The light client of these backends, with an index beside and before them.
 fn light(
     network: Network,
     begin: LightStart,
@@ -113,6 +113,7 @@ fn light(
     let Some(index) = index else {
         return Arc::new(LightService::start(network, begin, backends, options));
     };
+    let options = LightOptions { index: Some(index.clone()), ..options };
     let light = Arc::new(LightService::start(network, begin, with_index(backends, index), options));
     index.follow(light.proven_chain());
     light
@@ -134,7 +135,7 @@ async fn admin_page(
     Ok(Some(page))
 }
 
-fn options(args: &ServeArgs, cache_bytes: usize, index: bool) -> LightOptions {
+fn options(args: &ServeArgs, cache_bytes: usize) -> LightOptions {
     LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
@@ -142,7 +143,6 @@ fn options(args: &ServeArgs, cache_bytes: usize, index: bool) -> LightOptions {
         unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         host_announces_sent: !args.cluster.is_empty(),
-        index,
         spread: true,
         cache_bytes: Some(cache_bytes),
         scripts: EngineProgram::this().ok(),

@@ -151,9 +151,9 @@ impl Client {
     ) -> JsValue {
         match self.driver.begin(connection, message.as_bytes(), heard.as_ref()) {
             FirstRun::Done(answer) => answer.into(),
-            FirstRun::Fetches(session, requests) => {
+            FirstRun::Fetches(session, round) => {
                 let driver = self.driver.clone();
-                let rest = async move { Ok(driver.finish(session, requests, heard.as_ref()).await.into()) };
+                let rest = async move { Ok(driver.finish(session, round, heard.as_ref()).await.into()) };
                 future_to_promise(rest).into()
             }
         }

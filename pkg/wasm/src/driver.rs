@@ -17,10 +17,9 @@ use rootlight::engine::MAX_FILTERS;
 #[cfg(feature = "dev")]
 use rootlight::engine::gate;
 use rootlight::light::{
-    ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncStep,
-    UpstreamRequest, UpstreamResponse, WindowRecord,
+    ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, SyncStep, WindowRecord,
 };
-use rootlight::rpc::{Client, Connection, Reply, Session, SessionStep};
+use rootlight::rpc::{Client, Connection, PartResponses, Reply, Round, RoundPart, Session, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::alarm::Alarm;
@@ -48,9 +47,6 @@ const ANSWER_BYTES: usize = 128 << 20;
 /// package's transports. 200 headers as block objects take about 5 MB.
 const FOLLOWING_BYTES: usize = 128 << 20;
 
-/// Requests for one upstream, and their places in the round.
-type RoundPart = (Vec<usize>, Vec<UpstreamRequest>);
-
 /// A part of the work of a round.
 type LocalBoxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -59,8 +55,8 @@ type LocalBoxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 pub(crate) enum FirstRun {
     /// Its answer; `None` if it needs none.
     Done(Option<String>),
-    /// It needs the responses to these requests.
-    Fetches(Box<Session>, Vec<RoutedRequest>),
+    /// It needs the responses to a round of requests.
+    Fetches(Box<Session>, Round),
 }
 
 /// A light client and its upstreams. No part of the client is borrowed while a loop waits.
@@ -282,36 +278,34 @@ impl Driver {
         gate::chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
     }
 
-    /// Sends each request to the upstream that it names; returns the responses in the order of the requests.
-    async fn ask(&self, requests: Vec<RoutedRequest>, share: &Reservation<'_>) -> Vec<UpstreamResponse> {
-        let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
-        let answers = RefCell::new(requests.iter().map(|_| nobody()).collect::<Vec<UpstreamResponse>>());
-        let none = || self.upstreams.iter().map(|_| RoundPart::default()).collect::<Vec<RoundPart>>();
-        let (mut others, mut sends) = (none(), none());
-        for (place, routed) in requests.into_iter().enumerate() {
-            let parts = if routed.request.sends() { &mut sends } else { &mut others };
-            if let Some((places, mine)) = parts.get_mut(routed.upstream) {
-                places.push(place);
-                mine.push(routed.request);
+    /// Sends each part of a round to the upstream that it names, to all upstreams at the same time.
+    async fn ask(&self, round: Round, share: &Reservation<'_>) -> Vec<PartResponses> {
+        let (sent, asked): (Vec<RoundPart>, Vec<RoundPart>) =
+            round.parts.into_iter().partition(RoundPart::sends);
+        let ask = async |part: &RoundPart| match self.upstreams.get(part.upstream) {
+            Some(upstream) => upstream.ask(&part.requests, false, share).await,
+            None => {
+                let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
+                part.requests.iter().map(|_| nobody()).collect()
             }
-        }
+        };
+        let responses = RefCell::new(Vec::new());
         let mut work: Vec<LocalBoxed<'_>> = Vec::new();
-        for (upstream, (places, requests)) in self.upstreams.iter().zip(&others) {
-            let answers = &answers;
-            work.push(Box::pin(
-                async move { put(answers, places, upstream.ask(requests, false, share).await) },
-            ));
+        for part in asked {
+            let (ask, responses) = (&ask, &responses);
+            work.push(Box::pin(async move {
+                let answers = ask(&part).await;
+                responses.borrow_mut().push(part.answered(answers, false));
+            }));
         }
         work.push(Box::pin(async {
-            let sent = self.upstreams.iter().zip(&sends);
-            let sent = sent
-                .map(|(upstream, (_, requests))| (requests.as_slice(), upstream.ask(requests, false, share)));
-            for ((places, _), responses) in sends.iter().zip(sends::responses(sent.collect()).await) {
-                put(&answers, places, responses);
-            }
+            let asked = sent.iter().map(|part| (part.requests.as_slice(), ask(part)));
+            let answers = sends::responses(asked.collect()).await;
+            let answered = sent.iter().cloned().zip(answers);
+            responses.borrow_mut().extend(answered.map(|(part, answers)| part.answered(answers, false)));
         }));
         all(work).await;
-        answers.into_inner()
+        responses.into_inner()
     }
 
     /// Where messages of the provider come from.
@@ -330,27 +324,27 @@ impl Driver {
         let message = self.client.read(message, &connection);
         let mut session = self.client.open_from(connection, message, now);
         match self.step(&mut session, Deadline::after(now.millis as f64)) {
-            SessionStep::Fetch(requests) => FirstRun::Fetches(Box::new(session), requests),
+            SessionStep::Fetch(round) => FirstRun::Fetches(Box::new(session), round),
             SessionStep::Done(reply) => FirstRun::Done(self.close(session, reply, heard)),
         }
     }
 
-    /// Answers a message that has begun with these requests.
+    /// Answers a message that has begun with this round.
     pub(crate) async fn finish(
         &self,
         mut session: Box<Session>,
-        mut requests: Vec<RoutedRequest>,
+        mut round: Round,
         heard: Option<&Function>,
     ) -> Option<String> {
         loop {
             // The session keeps what it has proven, which it counts itself, and drops the responses. What had no room is
             // requested again, or from another upstream.
             let share = self.budget.share();
-            let answers = self.ask(requests, &share).await;
+            let answers = self.ask(round, &share).await;
             self.client.feed(&mut session, answers);
             drop(share);
             match self.step(&mut session, Deadline::start()) {
-                SessionStep::Fetch(more) => requests = more,
+                SessionStep::Fetch(more) => round = more,
                 SessionStep::Done(reply) => return self.close(*session, reply, heard),
             }
         }
@@ -367,11 +361,5 @@ impl Driver {
             self.alarms.iter().for_each(Alarm::ring);
         }
         reply.into_text()
-    }
-}
-
-fn put(answers: &RefCell<Vec<UpstreamResponse>>, places: &[usize], responses: Vec<UpstreamResponse>) {
-    for (place, response) in places.iter().zip(responses) {
-        answers.borrow_mut()[*place] = response;
     }
 }

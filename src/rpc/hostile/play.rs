@@ -133,22 +133,23 @@ impl Play {
         let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
         let head = self.head();
         for _ in 0..1_000 {
-            let requests = match self.client.step(&mut session, &|| false) {
+            let round = match self.client.step(&mut session, &|| false) {
                 SessionStep::Done(answer) => {
                     self.client.close(session);
                     return serde_json::from_str(&answer.into_text().unwrap()).unwrap();
                 }
-                SessionStep::Fetch(requests) => requests,
+                SessionStep::Fetch(round) => round,
             };
-            let slowest = requests.iter().map(|q| self.upstreams[q.upstream].latency.min(TIMEOUT)).max();
+            let slowest = round.parts.iter().map(|q| self.upstreams[q.upstream].latency.min(TIMEOUT)).max();
             self.now += slowest.unwrap_or(0);
-            let mut answers = Vec::new();
-            for request in &requests {
-                self.apart[request.upstream] |=
-                    self.upstreams[request.upstream].chain.last() != head.as_ref();
-                let call = std::slice::from_ref(&request.request);
-                answers.push(self.ask(request.upstream, call).remove(0));
-            }
+            let answers = round.answered(|part| {
+                let upstream = part.upstream;
+                self.apart[upstream] |= self.upstreams[upstream].chain.last() != head.as_ref();
+                part.requests
+                    .iter()
+                    .map(|request| self.ask(upstream, std::slice::from_ref(request)).remove(0))
+                    .collect()
+            });
             self.client.feed(&mut session, answers);
         }
         panic!("no end to {method} {params}");

@@ -11,6 +11,7 @@ use rootlight::light::SyncOptions;
 use rootlight_cluster::{ChainSource, IndexSource, with_index};
 use rootlight_index::testkit::{PostgresServer, client_config, postgres};
 use rootlight_index::{Database, Loader, LoaderOptions, Setup};
+use rootlight_node::light::index::BlockIndex;
 use rootlight_node::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_node::local::{LocalOptions, LocalService};
 use rootlight_server::service::Service;
@@ -43,7 +44,7 @@ struct IndexedChain {
     _postgres: Arc<PostgresServer>,
 }
 
-fn options(index: bool) -> LightOptions {
+fn options(index: Option<Arc<dyn BlockIndex>>) -> LightOptions {
     let sync =
         SyncOptions { poll: 50, retry: 50, longest_retry: 100, work_floor: 0, ..SyncOptions::default() };
     LightOptions { sync, max_age: 0, index, ..LightOptions::default() }
@@ -100,7 +101,12 @@ impl IndexedChain {
         let index = IndexSource::open(&url, Arc::new(network.clone()), 8 << 20).await.unwrap();
         let backend: SharedUpstream = Arc::new(ChainBackend::new(chain.clone()));
         let begin = start_checkpoint(Some(&format!("{START}:{above}")), &network).unwrap();
-        let front = LightService::start(network, begin, with_index(vec![backend], &index), options(true));
+        let front = LightService::start(
+            network,
+            begin,
+            with_index(vec![backend], &index),
+            options(Some(index.clone())),
+        );
         front.settled(Duration::from_secs(60)).await;
         index.follow(front.proven_chain());
         Some(Self { chain, front, accounts, contracts, hashes, database, start, _postgres: postgres })
@@ -131,7 +137,7 @@ async fn load(chain: &Arc<LocalService>, database: &Database, start: &str) {
     let network = Network::regtest();
     let upstreams: Vec<SharedUpstream> = vec![Arc::new(ChainBackend::new(chain.clone()))];
     let begin = start_checkpoint(Some(start), &network).unwrap();
-    let light = LightService::start(network.clone(), begin, upstreams.clone(), options(false));
+    let light = LightService::start(network.clone(), begin, upstreams.clone(), options(None));
     light.settled(Duration::from_secs(60)).await;
     let source = ChainSource::new(light, upstreams, Arc::new(network.clone())).with_traces();
     let setup = Setup {

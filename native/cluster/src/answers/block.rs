@@ -7,6 +7,7 @@ use rootlight::types::json::{
 };
 use rootlight::types::{B256, BlockRef, Header, block_len};
 use rootlight_index::{IndexedBlock, MatchedBlock};
+use rootlight_node::light::index::TransactionPart;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -21,13 +22,6 @@ pub(super) struct CheckedIndexBlock {
     receipts: Vec<Box<RawValue>>,
     /// The uncles as JSON; `None` if the index does not have them.
     uncles: Option<Vec<Box<RawValue>>>,
-}
-
-/// The part of a transaction that a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TransactionPart {
-    Transaction,
-    Receipt,
 }
 
 impl CheckedIndexBlock {

@@ -1,7 +1,6 @@
 //! Why the index gives no answer.
 
 use rootlight_index::IndexError;
-use rootlight_upstream::UpstreamError;
 
 /// Why the index gives no answer. Requests that backends can answer go on to them.
 #[derive(Debug, thiserror::Error)]
@@ -22,9 +21,6 @@ pub enum NoAnswer {
     /// The client that verifies has no chain yet.
     #[error("no chain is proven yet; ask again")]
     NoChain,
-    /// A question is not one that the index knows.
-    #[error("the question is malformed")]
-    Malformed,
     #[error("a check was interrupted: {0}")]
     Interrupted(String),
     /// A log or trace cannot be written as JSON, which is a defect.
@@ -64,11 +60,5 @@ impl NoAnswer {
             Self::Index(error) => !is_of_blocks(error),
             _ => false,
         }
-    }
-}
-
-impl From<NoAnswer> for UpstreamError {
-    fn from(failure: NoAnswer) -> Self {
-        Self::Silent(failure.to_string())
     }
 }

@@ -6,7 +6,6 @@ use rootlight_index::IndexReader;
 use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::{LogQuestion, LogReply};
 use rootlight_node::light::{BlockPosition, ProvenChain};
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::failure::NoAnswer;
 use super::list::List;
@@ -16,7 +15,7 @@ pub(super) async fn answer(
     reader: &IndexReader,
     chain: &ProvenChain,
     question: LogQuestion,
-) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
+) -> Result<(LogReply, Reservation), NoAnswer> {
     let LogQuestion { from, to, addresses, topics, most } = question;
     let mut found = reader.logs(&LogFilter { addresses, topics }, from, to);
     let mut list = List::new(chain.limits().upstreams().clone());
@@ -28,16 +27,16 @@ pub(super) async fn answer(
             }
             add(&mut list, &log.found)?;
             if most.is_some_and(|most| list.count() > most) {
-                return Ok((to_raw_value(&LogReply::TooMany { at })?, Reservation::default()));
+                return Ok((LogReply::TooMany { at }, Reservation::default()));
             }
             if list.bytes() > MAX_LOG_BYTES {
-                return Ok((to_raw_value(&LogReply::TooLong { at })?, Reservation::default()));
+                return Ok((LogReply::TooLong { at }, Reservation::default()));
             }
         }
         list.hold().await?;
     }
     let (count, logs, reserved) = list.finish().await?;
-    Ok((to_raw_value(&LogReply::All { count, logs })?, reserved))
+    Ok((LogReply::All { count, logs }, reserved))
 }
 
 fn add(list: &mut List, found: &FoundLog) -> Result<(), NoAnswer> {

@@ -1,30 +1,69 @@
-//! Answers about traces, and about uncles of blocks below the proven chain.
+//! The questions of a light client that only an index answers.
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use rootlight::types::B256;
 use rootlight_index::IndexReader;
 use rootlight_limits::budget::Reservation;
 use rootlight_node::light::BlockPosition;
-use rootlight_node::light::index::{AskedBlock, BlockPart, BlockQuestion, TraceQuestion};
+use rootlight_node::light::index::{
+    AskedBlock, BlockIndex, BlockPart, BlockQuestion, IndexAnswer, LogQuestion, LogReply, TraceQuestion,
+    TraceReply, TransactionPart,
+};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::block::CheckedIndexBlock;
 use super::failure::NoAnswer;
 use super::source::IndexSource;
-use super::traces;
+use super::{logs, traces};
 
-/// The answer to a question, with the budget's bytes that it takes.
-pub(super) type ReservedPart = (Box<RawValue>, Reservation);
+/// What a question gets, with the budget's bytes that it takes.
+type ReservedPart = (Box<RawValue>, Reservation);
 
-impl IndexSource {
-    /// The traces that a filter selects.
-    pub(super) async fn traces(&self, question: TraceQuestion) -> Result<ReservedPart, NoAnswer> {
-        let chain = self.chain()?;
-        self.long(async { traces::answer(&self.readers().await?.logs, chain, question).await }).await
+impl BlockIndex for IndexSource {
+    fn logs(&self, question: LogQuestion) -> BoxFuture<'_, IndexAnswer<LogReply>> {
+        told(async move {
+            let chain = self.chain()?;
+            self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await
+        })
     }
 
+    fn traces(&self, question: TraceQuestion) -> BoxFuture<'_, IndexAnswer<TraceReply>> {
+        told(async move {
+            let chain = self.chain()?;
+            self.long(async { traces::answer(&self.readers().await?.logs, chain, question).await }).await
+        })
+    }
+
+    fn block_part(&self, question: BlockQuestion) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>> {
+        told(async move {
+            Ok(match self.part_below(question).await? {
+                Some((part, reserved)) => (Some(part), reserved),
+                None => (None, Reservation::default()),
+            })
+        })
+    }
+
+    fn transaction_part(
+        &self,
+        part: TransactionPart,
+        transaction: B256,
+    ) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>> {
+        told(async move { Ok((self.found(part, &transaction).await?, Reservation::default())) })
+    }
+}
+
+/// The answer with the reason as the text that callers get.
+fn told<'a, T: 'a>(
+    answer: impl Future<Output = Result<(T, Reservation), NoAnswer>> + Send + 'a,
+) -> BoxFuture<'a, IndexAnswer<T>> {
+    Box::pin(async { answer.await.map_err(|failure| failure.to_string()) })
+}
+
+impl IndexSource {
     /// A part of a block below the proven chain; `None` if the index does not have it.
-    pub(super) async fn block_part(&self, question: BlockQuestion) -> Result<Option<ReservedPart>, NoAnswer> {
+    async fn part_below(&self, question: BlockQuestion) -> Result<Option<ReservedPart>, NoAnswer> {
         let BlockQuestion { block, part } = question;
         if part == BlockPart::Traces {
             let chain = self.chain()?;

@@ -9,17 +9,15 @@ use quick_cache::sync::Cache;
 use rootlight::consensus::Network;
 use rootlight::types::{B256, BlockRef};
 use rootlight_index::{Database, IndexError, IndexReader, IndexedBlock, ReaderOptions};
-use rootlight_limits::budget::Reservation;
-use rootlight_node::light::index::LogQuestion;
+use rootlight_node::light::index::TransactionPart;
 use rootlight_node::light::{BlockPosition, ProvenChain};
 use rootlight_upstream::tls_config;
 use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
 use tracing::warn;
 
-use super::block::{CheckedIndexBlock, TransactionPart};
+use super::block::CheckedIndexBlock;
 use super::failure::NoAnswer;
-use super::logs;
 use super::query_limiter::QueryLimiter;
 
 /// Connections for blocks and transactions.
@@ -190,12 +188,6 @@ impl IndexSource {
         }
         let read = async |reader: &IndexReader| reader.block_of_transaction(transaction).await;
         Ok(self.look_up(read).await?.as_ref().and_then(part))
-    }
-
-    /// The logs that a question asks for.
-    pub(super) async fn logs(&self, question: LogQuestion) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
-        let chain = self.chain()?;
-        self.long(async { logs::answer(&self.readers().await?.logs, chain, question).await }).await
     }
 
     /// Asks a question that may take long.

@@ -6,7 +6,7 @@ use rootlight_index::{
 use rootlight_limits::budget::Reservation;
 use rootlight_node::light::index::{AskedBlock, TraceQuestion, TraceReply};
 use rootlight_node::light::{BlockPosition, ProvenChain};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::failure::NoAnswer;
 use super::list::List;
@@ -20,19 +20,19 @@ pub(super) async fn answer(
     reader: &IndexReader,
     chain: &ProvenChain,
     question: TraceQuestion,
-) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
+) -> Result<(TraceReply, Reservation), NoAnswer> {
     let TraceQuestion { from, to, least, senders, recipients, after, count } = question;
     let range = TraceRange { from, to, least, after, count, bytes: MAX_BLOCK_TRACE_BYTES };
     let (traces, skipped, last) = match reader.traces(&TraceFilter { senders, recipients }, &range).await? {
         FoundTraces::All { traces, skipped, last } => (traces, skipped, last),
-        FoundTraces::TooLong => return Ok((to_raw_value(&TraceReply::TooLong)?, Reservation::default())),
+        FoundTraces::TooLong => return Ok((TraceReply::TooLong, Reservation::default())),
     };
     let elsewhere = traces.iter().find(|trace| chain.position(&trace.block) == BlockPosition::Elsewhere);
     if let Some(trace) = elsewhere {
         return Err(NoAnswer::OtherBranch(trace.block.number));
     }
     let (count, traces, reserved) = written(chain, traces).await?;
-    Ok((to_raw_value(&TraceReply::Found { count, skipped, last, traces })?, reserved))
+    Ok((TraceReply::Found { count, skipped, last, traces }, reserved))
 }
 
 /// The traces of a block or transaction below the proven chain; `None` if the index does not have them.

@@ -8,12 +8,10 @@ use futures::stream;
 use rootlight::light::{NO_RESPONSE, UpstreamRequest};
 use rootlight::types::B256;
 use rootlight_limits::budget::Reservation;
-use rootlight_node::light::index::IndexQuestion;
-use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream, UpstreamResult};
-use serde_json::value::{RawValue, to_raw_value};
+use rootlight_node::light::index::TransactionPart;
+use rootlight_upstream::{ReservedResults, SharedUpstream, Upstream};
+use serde_json::value::RawValue;
 
-use super::block::TransactionPart;
-use super::failure::NoAnswer;
 use super::source::IndexSource;
 
 /// Questions of one batch that the index gets at a time.
@@ -43,15 +41,12 @@ pub fn with_index(backends: Vec<SharedUpstream>, index: &Arc<IndexSource>) -> Ve
     backends.into_iter().map(one).collect()
 }
 
+/// What the index may answer in the place of a backend.
 enum IndexQuery {
     /// The block object of a block with this hash.
     Block(B256),
-    /// Something about a transaction, which a backend can give too.
+    /// Something about a transaction.
     Part(TransactionPart, B256),
-    /// Answers that only the index may give.
-    Alone(IndexQuestion),
-    /// A question that cannot be read.
-    Malformed,
 }
 
 impl IndexQuery {
@@ -65,75 +60,36 @@ impl IndexQuery {
             }
             "eth_getTransactionByHash" => hash().map(|hash| Self::Part(TransactionPart::Transaction, hash)),
             "eth_getTransactionReceipt" => hash().map(|hash| Self::Part(TransactionPart::Receipt, hash)),
-            _ => IndexQuestion::of(request).map(|question| question.map_or(Self::Malformed, Self::Alone)),
+            _ => None,
         }
     }
 }
 
 impl IndexedBackend {
     /// The index's answer; `None` if the backend is to be asked.
-    async fn of_index(&self, request: &UpstreamRequest) -> Option<(UpstreamResult, Reservation)> {
-        let answer = match IndexQuery::of(request)? {
-            IndexQuery::Block(hash) => Ok((self.index.block(&hash, DEPTH).await?, Reservation::default())),
-            IndexQuery::Part(about, hash) => {
-                Ok((self.index.part(about, &hash).await?, Reservation::default()))
-            }
-            IndexQuery::Alone(question) => self.alone(question).await,
-            IndexQuery::Malformed => Err(NoAnswer::Malformed),
-        };
-        Some(answer.map_or_else(
-            |failure| (Err(failure.into()), Reservation::default()),
-            |(text, reserved)| (Ok(text), reserved),
-        ))
+    async fn of_index(&self, query: Option<IndexQuery>) -> Option<Box<RawValue>> {
+        match query? {
+            IndexQuery::Block(hash) => self.index.block(&hash, DEPTH).await,
+            IndexQuery::Part(about, hash) => self.index.part(about, &hash).await,
+        }
     }
 
-    /// The answer that only the index may give; `null` if it has none.
-    async fn alone(&self, question: IndexQuestion) -> Result<(Box<RawValue>, Reservation), NoAnswer> {
-        let found = match question {
-            IndexQuestion::Logs(question) => return self.index.logs(question).await,
-            IndexQuestion::Traces(question) => return self.index.traces(question).await,
-            IndexQuestion::Block(question) => match self.index.block_part(question).await? {
-                Some((text, reserved)) => Some((to_raw_value(&[text])?, reserved)),
-                None => None,
-            },
-            IndexQuestion::Transaction(hash) => self.found(TransactionPart::Transaction, &hash).await?,
-            IndexQuestion::Receipt(hash) => self.found(TransactionPart::Receipt, &hash).await?,
-        };
-        Ok(found.unwrap_or_else(|| (RawValue::NULL.to_owned(), Reservation::default())))
-    }
-
-    async fn found(
-        &self,
-        about: TransactionPart,
-        hash: &B256,
-    ) -> Result<Option<(Box<RawValue>, Reservation)>, NoAnswer> {
-        Ok(self.index.found(about, hash).await?.map(|text| (text, Reservation::default())))
-    }
-
-    async fn answers(&self, requests: Vec<UpstreamRequest>) -> (Vec<UpstreamResult>, Reservation) {
-        if requests.iter().all(|request| IndexQuery::of(request).is_none()) {
+    async fn answers(&self, requests: Vec<UpstreamRequest>) -> ReservedResults {
+        let queries: Vec<_> = requests.iter().map(IndexQuery::of).collect();
+        if queries.iter().all(Option::is_none) {
             return self.backend.request_reserved(requests).await;
         }
-        let asked: Vec<_> = requests.iter().map(|request| self.of_index(request)).collect();
+        let asked: Vec<_> = queries.into_iter().map(|query| self.of_index(query)).collect();
         let found: Vec<_> = stream::iter(asked).buffered(PARALLEL).collect().await;
         let open = requests.into_iter().zip(&found).filter(|(_, found)| found.is_none());
         let open: Vec<UpstreamRequest> = open.map(|(request, _)| request).collect();
-        let (rest, mut reserved) = match open.is_empty() {
+        let (rest, reserved) = match open.is_empty() {
             true => (Vec::new(), Reservation::default()),
             false => self.backend.request_reserved(open).await,
         };
         let mut rest = rest.into_iter();
-        let mut results = Vec::with_capacity(found.len());
-        for found in found {
-            match found {
-                Some((result, bytes)) => {
-                    reserved.merge(bytes);
-                    results.push(result);
-                }
-                None => results.push(rest.next().unwrap_or_else(|| Err(NO_RESPONSE.into()))),
-            }
-        }
-        (results, reserved)
+        let mut next = || rest.next().unwrap_or_else(|| Err(NO_RESPONSE.into()));
+        (found.into_iter().map(|found| found.map_or_else(&mut next, Ok)).collect(), reserved)
     }
 }
 

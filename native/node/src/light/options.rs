@@ -9,6 +9,7 @@ use rootlight::rpc::AuxiliarySource;
 use rootlight_limits::Limits;
 use rootlight_upstream::bitcoin::BitcoinSource;
 
+use super::index::{BlockIndex, HostIndex};
 use super::own_node::OwnNode;
 use crate::scripts::EngineProgram;
 
@@ -36,8 +37,8 @@ pub struct LightOptions {
     pub own_node: Option<OwnNode>,
     /// Whether [`super::LightService::announce_sent`] is called for the transactions that callers send.
     pub host_announces_sent: bool,
-    /// Whether the upstreams answer from an index of blocks, too (`cluster::IndexSource`).
-    pub index: bool,
+    /// The index of blocks beside the client, before whose upstreams it is too (`cluster::with_index`).
+    pub index: Option<Arc<dyn BlockIndex>>,
     /// Whether the upstreams are one service: requests are spread over those that are equally good, and another one is
     /// asked as well when the first is slow.
     pub spread: bool,
@@ -69,7 +70,7 @@ impl Default for LightOptions {
             unproven: UnprovenPolicy::Refuse,
             own_node: None,
             host_announces_sent: false,
-            index: false,
+            index: None,
             spread: false,
             cache_bytes: None,
             bitcoin: Vec::new(),
@@ -84,10 +85,10 @@ impl Default for LightOptions {
 impl LightOptions {
     /// The source of answers in place of the upstreams.
     pub(super) fn auxiliary_source(&self) -> Option<Arc<dyn AuxiliarySource>> {
-        match &self.own_node {
-            Some(node) => Some(Arc::new(node.clone())),
-            None if self.index => Some(Arc::new(super::index::HostIndex)),
-            None => None,
+        match (&self.own_node, &self.index) {
+            (Some(node), _) => Some(Arc::new(node.clone())),
+            (None, Some(index)) => Some(Arc::new(HostIndex(Arc::downgrade(index)))),
+            (None, None) => None,
         }
     }
 }

@@ -6,9 +6,7 @@ use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::VerifiedHeader;
 use rootlight::engine::{FINALIZED_DEPTH, Refusal, gate};
 use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamRequest, UpstreamResponse};
-use rootlight::rpc::{
-    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Method, Request, RpcError, Runs,
-};
+use rootlight::rpc::{AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, Method, Request, RpcError, Runs};
 use rootlight::state::{Fact, Facts, StateKey, keys};
 use rootlight::trie::{self, ProvenNodes, StoreFault, TrieStore, WalkError, connected};
 use rootlight::types::BlockRef;
@@ -70,20 +68,15 @@ fn relay(request: &Request, pinned: &PinnedHead) -> Result<Option<AuxiliaryReque
     let Some(params) = request.pinned_params(pinned) else { return Ok(None) };
     check_range(&params)?;
     let request = UpstreamRequest::new(name_at_node(request.row()), params);
-    Ok(Some(AuxiliaryRequest { request, question: Box::new(Relayed) }))
+    Ok(Some(AuxiliaryRequest::Upstream(request, relayed)))
 }
 
 /// The response of the node is the answer, whatever it is.
-#[derive(Debug)]
-struct Relayed;
-
-impl AuxiliaryQuestion for Relayed {
-    fn answered(self: Box<Self>, response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer {
-        let head = pinned.chain().map_or(0, |chain| chain.head().number);
-        match response {
-            Ok(response) if is_final(&response, head) => AuxiliaryAnswer::Final(response),
-            response => AuxiliaryAnswer::Whole(response.map_err(own_node_failed)),
-        }
+fn relayed(response: UpstreamResponse, pinned: &PinnedHead) -> AuxiliaryAnswer {
+    let head = pinned.chain().map_or(0, |chain| chain.head().number);
+    match response {
+        Ok(response) if is_final(&response, head) => AuxiliaryAnswer::Final(response),
+        response => AuxiliaryAnswer::Whole(response.map_err(own_node_failed)),
     }
 }
 

@@ -1,71 +1,147 @@
 //! Sends the requests of a round of a session to the upstreams that they name.
 
-use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use futures::future::{join, join_all};
-use rootlight::light::{RequestFailure, RoutedRequest, UpstreamRequest, UpstreamResponse};
+use futures::stream;
+use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::{HostAnswer, HostQuestion, PartResponses, Round, RoundPart};
 use rootlight_limits::budget::Reservation;
-use rootlight_server::metrics::Metrics;
+use rootlight_server::metrics::{Metrics, UpstreamOutcome};
 use rootlight_upstream::SharedUpstream;
 
-use super::ask::{UpstreamResponses, ask};
 use super::hedge::Hedges;
-use super::sends::{Sending, send_each};
+use super::sends::send_each;
 
-/// The requests of a round that go to one upstream and have the same spare, and their indices in the round.
-#[derive(Default)]
-struct UpstreamPart {
-    indices: Vec<usize>,
-    requests: Vec<UpstreamRequest>,
+/// For how long a round of requests is tried again whose responses find no room, and the pause between two tries.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+const ROOM_PAUSE: Duration = Duration::from_millis(250);
+
+/// Questions of one round that the host answers at the same time.
+const QUESTIONS: usize = 4;
+
+/// The upstreams, and the metrics in which their responses count.
+pub(super) type CountedUpstreams<'a> = (&'a [SharedUpstream], &'a Metrics);
+
+/// Responses of an upstream, and the budget's bytes that they take until the core has read them.
+#[derive(Debug, Default)]
+pub(super) struct UpstreamResponses {
+    pub(super) answers: Vec<UpstreamResponse>,
+    pub(super) reserved: Reservation,
 }
 
-/// The parts of a round, by upstream and spare.
-type UpstreamParts = BTreeMap<(usize, Option<usize>), UpstreamPart>;
+/// The responses to the parts of a round, and the budget's bytes that they take until the core has read them; and the answers of
+/// the host itself, by the numbers of the questions.
+#[derive(Debug, Default)]
+pub(super) struct RoundResponses {
+    pub(super) parts: Vec<PartResponses>,
+    pub(super) reserved: Reservation,
+    pub(super) answers: Vec<(usize, HostAnswer)>,
+}
 
-/// Sends each request to the upstream that it names, to all upstreams at the same time; responses keep the order of the
-/// requests. With hedges, the spare of a request is asked as well when the upstream is slow.
-pub(super) async fn ask_each(
-    (upstreams, metrics): (&[SharedUpstream], &Metrics),
-    requests: Vec<RoutedRequest>,
+impl RoundResponses {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &UpstreamResponse> {
+        self.parts.iter().flat_map(PartResponses::responses)
+    }
+}
+
+/// Sends each part of a round to the upstream that it names, to all upstreams at the same time. With hedges, the spare of a part
+/// is asked as well when the upstream is slow. While there is room for none of the responses, the round waits, holding none.
+/// The host answers its questions meanwhile.
+pub(super) async fn ask_round(
+    upstreams: CountedUpstreams<'_>,
+    Round { parts, questions }: Round,
     hedges: Option<&Hedges>,
-) -> UpstreamResponses {
-    let mut answers: Vec<Option<UpstreamResponse>> = requests.iter().map(|_| None).collect();
-    let (mut parts, mut sent) = (UpstreamParts::new(), UpstreamParts::new());
-    for (index, routed) in requests.into_iter().enumerate() {
-        let spare = routed.spare.filter(|spare| hedges.is_some() && *spare < upstreams.len());
-        let parts = if routed.request.sends() { &mut sent } else { &mut parts };
-        let part = parts.entry((routed.upstream, spare)).or_default();
-        part.indices.push(index);
-        part.requests.push(routed.request);
-    }
-    let sent = sent.into_iter().filter(|((upstream, _), _)| *upstream < upstreams.len());
-    let sent = sent.map(|((upstream, _), UpstreamPart { indices, requests })| Sending {
-        upstream,
-        indices,
-        requests,
-    });
-    let asked = parts.into_iter().filter_map(|((index, spare), UpstreamPart { indices, requests })| {
-        let upstream = upstreams.get(index)?;
-        let spare = spare.and_then(|spare| Some((spare, upstreams.get(spare)?)));
-        Some(async move {
-            let (fetched, of_spare) = match (hedges, spare) {
-                (Some(hedges), Some(spare)) => hedges.ask(metrics, (index, upstream), spare, requests).await,
-                _ => (ask(metrics, (index, upstream), requests).await, false),
-            };
-            (indices, fetched, of_spare)
-        })
-    });
-    let (asked, sent) = join(join_all(asked), send_each((upstreams, metrics), sent.collect())).await;
-    let (mut reserved, mut from_spare) = (Reservation::default(), Vec::new());
-    let sent = sent.into_iter().map(|(indices, fetched)| (indices, fetched, false));
-    for (indices, fetched, of_spare) in asked.into_iter().chain(sent) {
-        reserved.merge(fetched.reserved);
-        from_spare.extend(indices.iter().filter(|_| of_spare));
-        for (index, answer) in indices.into_iter().zip(fetched.answers) {
-            answers[index] = Some(answer);
+) -> RoundResponses {
+    let answer = |(number, question): (usize, Box<dyn HostQuestion>)| {
+        let answer = question.answer();
+        async move { (number, answer.await) }
+    };
+    let answers: Vec<_> = questions.into_iter().map(answer).collect();
+    let answers = stream::iter(answers).buffered(QUESTIONS).collect::<Vec<_>>();
+    let (responses, answers) = join(ask_with_room(upstreams, &parts, hedges), answers).await;
+    RoundResponses { answers, ..responses }
+}
+
+async fn ask_with_room(
+    upstreams: CountedUpstreams<'_>,
+    parts: &[RoundPart],
+    hedges: Option<&Hedges>,
+) -> RoundResponses {
+    let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
+    let started = Instant::now();
+    loop {
+        let fetched = ask_each(upstreams, parts, hedges).await;
+        if parts.is_empty() || started.elapsed() >= ROOM_PATIENCE || !fetched.iter().all(lacks_room) {
+            return fetched;
         }
+        drop(fetched);
+        tokio::time::sleep(ROOM_PAUSE).await;
     }
-    let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
-    let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(nobody)).collect();
-    UpstreamResponses { answers, reserved, from_spare }
+}
+
+async fn ask_each(
+    (upstreams, metrics): CountedUpstreams<'_>,
+    parts: &[RoundPart],
+    hedges: Option<&Hedges>,
+) -> RoundResponses {
+    let (sent, asked): (Vec<RoundPart>, Vec<RoundPart>) = parts.iter().cloned().partition(RoundPart::sends);
+    let numbered = |index: usize| upstreams.get(index).map(|upstream| (index, upstream));
+    let asked = asked.into_iter().map(|mut part| {
+        let (upstream, spare) = (numbered(part.upstream), part.spare.and_then(numbered));
+        async move {
+            let requests = std::mem::take(&mut part.requests);
+            let (fetched, of_spare) = match (upstream, hedges, spare) {
+                (Some(upstream), Some(hedges), Some(spare)) => {
+                    hedges.ask(metrics, upstream, spare, requests).await
+                }
+                (Some(upstream), ..) => (ask(metrics, upstream, requests).await, false),
+                (None, ..) => (no_such_upstream(&requests), false),
+            };
+            (part, fetched, of_spare)
+        }
+    });
+    let (asked, sent) = join(join_all(asked), send_each((upstreams, metrics), sent)).await;
+    let sent = sent.into_iter().map(|(part, fetched)| (part, fetched, false));
+    let mut all = RoundResponses::default();
+    for (part, fetched, of_spare) in asked.into_iter().chain(sent) {
+        all.reserved.merge(fetched.reserved);
+        all.parts.push(part.answered(fetched.answers, of_spare));
+    }
+    all
+}
+
+fn no_such_upstream(requests: &[UpstreamRequest]) -> UpstreamResponses {
+    let failure = |_: &UpstreamRequest| Err(RequestFailure::Transport("no such upstream".into()));
+    UpstreamResponses { answers: requests.iter().map(failure).collect(), ..UpstreamResponses::default() }
+}
+
+/// Sends requests to the upstream of this number, and counts them. Returns as many responses, in the same order.
+pub(super) async fn ask(
+    metrics: &Metrics,
+    (index, upstream): (usize, &SharedUpstream),
+    requests: Vec<UpstreamRequest>,
+) -> UpstreamResponses {
+    let count = requests.len();
+    let (results, reserved) = upstream.request_reserved(requests).await;
+    let mut answers: Vec<UpstreamResponse> =
+        results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
+    answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
+    answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
+    UpstreamResponses { answers, reserved }
+}
+
+fn outcome(answer: &UpstreamResponse) -> UpstreamOutcome {
+    match answer {
+        Ok(_) => UpstreamOutcome::Result,
+        Err(
+            RequestFailure::Transport(_)
+            | RequestFailure::Busy { .. }
+            | RequestFailure::NoRoom
+            | RequestFailure::NotHeld(_)
+            | RequestFailure::Unasked(_),
+        ) => UpstreamOutcome::Silence,
+        Err(_) => UpstreamOutcome::Error,
+    }
 }

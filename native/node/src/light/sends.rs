@@ -5,25 +5,18 @@ use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use rootlight::light::{RequestFailure, SEND_GRACE, UpstreamRequest};
+use rootlight::rpc::RoundPart;
 use rootlight_server::metrics::{Metrics, UpstreamOutcome};
-use rootlight_upstream::SharedUpstream;
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{UpstreamResponses, ask};
+use super::rounds::{CountedUpstreams, UpstreamResponses, ask};
 
-/// The transactions of a round that go to one upstream, and their places in the round.
-pub(super) struct Sending {
-    pub(super) upstream: usize,
-    pub(super) indices: Vec<usize>,
-    pub(super) requests: Vec<UpstreamRequest>,
-}
-
-/// Sends transactions; returns the responses with their places. When each transaction has been taken by an upstream, the
-/// others have [`SEND_GRACE`] left to answer.
+/// Sends transactions; returns the responses to each part. When each transaction has been taken by an upstream, the others have
+/// [`SEND_GRACE`] left to answer.
 pub(super) async fn send_each(
-    (upstreams, metrics): (&[SharedUpstream], &Metrics),
-    parts: Vec<Sending>,
-) -> Vec<(Vec<usize>, UpstreamResponses)> {
+    (upstreams, metrics): CountedUpstreams<'_>,
+    parts: Vec<RoundPart>,
+) -> Vec<(RoundPart, UpstreamResponses)> {
     let mut untaken: BTreeSet<&str> =
         parts.iter().flat_map(|part| &part.requests).map(|request| request.params.as_str()).collect();
     let mut under_way: FuturesUnordered<_> = parts
@@ -53,16 +46,16 @@ pub(super) async fn send_each(
         responses[number] = Some(fetched);
     }
     drop(under_way);
-    let with_places = |(part, fetched): (Sending, Option<UpstreamResponses>)| {
+    let with_part = |(part, fetched): (RoundPart, Option<UpstreamResponses>)| {
         let fetched = fetched.unwrap_or_else(|| silent(metrics, &part));
-        (part.indices, fetched)
+        (part, fetched)
     };
-    parts.into_iter().zip(responses).map(with_places).collect()
+    parts.into_iter().zip(responses).map(with_part).collect()
 }
 
 /// Failures in place of the responses of an upstream that took longer than the others. The upstream is not blamed: another
 /// one can say at once that it has a transaction, whether it has or not.
-fn silent(metrics: &Metrics, part: &Sending) -> UpstreamResponses {
+fn silent(metrics: &Metrics, part: &RoundPart) -> UpstreamResponses {
     let answer = |_: &UpstreamRequest| {
         metrics.asked(part.upstream, UpstreamOutcome::Silence);
         let reason = format!("not within {SEND_GRACE} ms after another upstream had the transaction");

@@ -9,9 +9,9 @@ use alloy_primitives::B256;
 use futures::future::BoxFuture;
 use rootlight::consensus::{ChainView, Network};
 use rootlight::engine::{ExportedFilter, RESOURCE_UNAVAILABLE, Refusal, gate};
-use rootlight::light::{ClientConfig, PinnedHead, RequestFailure, RoutedRequest, UpstreamResponse};
+use rootlight::light::{ClientConfig, PinnedHead};
 use rootlight::rpc::envelope::Id;
-use rootlight::rpc::{BitcoinStatus, Connection, Effect, Message, Session, SessionStep};
+use rootlight::rpc::{BitcoinStatus, Connection, Effect, HostAnswer, Message, Session, SessionStep};
 use rootlight_limits::Limits;
 use rootlight_limits::budget::{NO_ROOM, Reservation};
 use rootlight_limits::caller_id::CallerId;
@@ -28,7 +28,6 @@ use rootlight_upstream::{SharedUpstream, with_caller};
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
-use super::ask::UpstreamResponses;
 use super::bitcoin::{BitcoinKeeper, HeaderFolder};
 use super::block_exchange::BlockExchange;
 use super::checkpoint::LightStart;
@@ -36,7 +35,7 @@ use super::contents::contents;
 use super::hedge::Hedges;
 use super::options::LightOptions;
 use super::proven_chain::ProvenChain;
-use super::rounds::ask_each;
+use super::rounds::{RoundResponses, ask_round};
 use super::visible_head::{GateState, VisibleHead};
 use super::{
     chain_status, renewal,
@@ -52,10 +51,6 @@ const BRIEF_RUNS: usize = 4;
 /// Proven blocks and state of a message below this size are not counted, in bytes; a few look-ups need this
 /// much.
 const SMALL_FACTS: usize = 64 * 1024;
-
-/// For how long a round of requests is tried again whose responses find no room, and the pause between two tries.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// Interval between checks whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
@@ -83,7 +78,7 @@ enum SessionInput {
     Start(Message, Arc<Connection>),
     /// A session of the host itself, which has not run yet.
     Begin(Box<Session>),
-    Feed(Box<Session>, UpstreamResponses),
+    Feed(Box<Session>, RoundResponses),
 }
 
 impl LightService {
@@ -136,7 +131,7 @@ impl LightService {
             unproven: options.unproven,
             own_state: options.own_node.as_ref().map(|node| node.store.clone()),
             host_announces_sent: options.host_announces_sent,
-            bodies_by_hash: options.index,
+            bodies_by_hash: options.index.is_some(),
             balance: options.spread,
             host: Some(bans.clone()),
             scripts: crate::scripts::engine(options.scripts.as_ref(), options.run_timeout),
@@ -329,7 +324,7 @@ impl LightService {
                 return error(INTERNAL_ERROR, "Internal server error");
             };
             match step {
-                SessionStep::Fetch(requests) => {
+                SessionStep::Fetch(round) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
                     if !self.hold(&mut reserved, caller_id, session.finished_bytes()).await
@@ -338,8 +333,10 @@ impl LightService {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     asked = true;
-                    let answers = with_caller(caller_id.asker(), self.ask(requests)).await;
-                    next = SessionInput::Feed(session, answers);
+                    let upstreams = (&*self.upstreams, &*self.shared.counts.metrics);
+                    let asked = ask_round(upstreams, round, self.hedges.as_ref());
+                    let responses = with_caller(caller_id.asker(), asked).await;
+                    next = SessionInput::Feed(session, responses);
                 }
                 SessionStep::Done(reply) => {
                     if self.shared.client.close(*session) {
@@ -357,21 +354,6 @@ impl LightService {
                     return ReservedReply { reserved, fetched: asked, ..ReservedReply::of(reply) };
                 }
             }
-        }
-    }
-
-    /// Sends the requests of a round. While there is room for none of the responses, the round waits, holding none.
-    async fn ask(&self, requests: Vec<RoutedRequest>) -> UpstreamResponses {
-        let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
-        let started = Instant::now();
-        loop {
-            let upstreams = (&*self.upstreams, &*self.shared.counts.metrics);
-            let fetched = ask_each(upstreams, requests.clone(), self.hedges.as_ref()).await;
-            if started.elapsed() >= ROOM_PATIENCE || !fetched.answers.iter().all(lacks_room) {
-                return fetched;
-            }
-            drop(fetched);
-            tokio::time::sleep(ROOM_PAUSE).await;
         }
     }
 
@@ -400,12 +382,13 @@ impl LightService {
                 }
                 SessionInput::Begin(session) => session,
                 SessionInput::Feed(mut session, fetched) => {
-                    let UpstreamResponses { answers, reserved, from_spare } = fetched;
-                    let (count, started) = (answers.len(), Instant::now());
-                    session.answered_by_spare(&from_spare);
-                    shared.client.feed(&mut session, answers);
+                    let (count, started) = (fetched.iter().count(), Instant::now());
+                    for (number, HostAnswer { answer, .. }) in fetched.answers {
+                        session.take_answer(number, answer);
+                    }
+                    shared.client.feed(&mut session, fetched.parts);
                     shared.counts.metrics.verified(VerifiedKind::Answers, count, started.elapsed());
-                    drop(reserved);
+                    drop(fetched.reserved);
                     session
                 }
             };

@@ -7,29 +7,35 @@ mod index_test;
 mod questions;
 mod traces;
 
+use std::sync::Weak;
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
 use rootlight::engine::{
     Chain as _, FINALIZED_DEPTH, FREE_LOG_BLOCKS, FilterSpec, LightView, LogFilter, MAX_LOGS, RangeStop,
     Refusal, check_count,
 };
-use rootlight::light::{KnownFacts, PinnedHead, RequestFailure, UpstreamResponse};
+use rootlight::light::{KnownFacts, PinnedHead};
 use rootlight::rpc::envelope::Outcome;
 use rootlight::rpc::{
-    AuxiliaryAnswer, AuxiliaryQuestion, AuxiliaryRequest, AuxiliarySource, Failure, Indexed, Method,
+    AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, Failure, HostAnswer, HostQuestion, Indexed, Method,
     PartialResult, Request, RpcError, log_filter_spec, range_failure,
 };
 use rootlight::state::Facts;
 use rootlight::trie::ProvenNodes;
 use rootlight::types::json::for_each_member;
-use serde_json::{Value, from_str, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 pub use self::questions::{
-    AskedBlock, BlockPart, BlockQuestion, IndexQuestion, LogQuestion, LogReply, TraceQuestion, TraceReply,
+    AskedBlock, BlockIndex, BlockPart, BlockQuestion, IndexAnswer, LogQuestion, LogReply, TraceQuestion,
+    TraceReply, TransactionPart,
 };
 use self::traces::{AnsweredTraces, OlderTraces};
 
-/// An index of blocks, which the host asks in the place of the best upstream.
-#[derive(Debug, Clone, Copy)]
-pub struct HostIndex;
+/// An index of blocks, for requests that the client cannot prove an answer to. The index may hold the client, which does not
+/// hold the index.
+#[derive(Debug, Clone)]
+pub struct HostIndex(pub Weak<dyn BlockIndex>);
 
 impl AuxiliarySource for HostIndex {
     fn intercept(
@@ -40,13 +46,9 @@ impl AuxiliarySource for HostIndex {
     ) -> Option<Result<AuxiliaryRequest, RpcError>> {
         let view = &LightView::new(pinned, known, &|| false);
         if let Some(traces) = OlderTraces::of(request, pinned, view) {
-            return Some(traces.map(|traces| {
-                let question = IndexQuestion::Traces(traces.asked.clone());
-                asked(&question, OfIndex::Traces(traces.into(), request.row()))
-            }));
+            return Some(traces.map(|traces| self.ask(QuestionKind::Traces(traces, request.row()))));
         }
-        let range = OlderRange::of(request, pinned, view)?;
-        Some(Ok(asked(&IndexQuestion::Logs(range.asked.clone()), OfIndex::Logs(range.into()))))
+        OlderRange::of(request, pinned, view).map(|range| Ok(self.ask(QuestionKind::Logs(range))))
     }
 
     fn fall_back(
@@ -55,7 +57,7 @@ impl AuxiliarySource for HostIndex {
         _: &PinnedHead,
         refusal: &Refusal,
     ) -> Option<Result<AuxiliaryRequest, RpcError>> {
-        about(request, refusal).map(Ok)
+        about(request, refusal).map(|question| Ok(self.ask(question)))
     }
 
     fn supply_state(
@@ -68,20 +70,29 @@ impl AuxiliarySource for HostIndex {
     }
 }
 
-fn asked(asked: &IndexQuestion, question: OfIndex) -> AuxiliaryRequest {
-    AuxiliaryRequest { request: asked.to_request(), question: Box::new(question) }
+impl HostIndex {
+    fn ask(&self, kind: QuestionKind) -> AuxiliaryRequest {
+        AuxiliaryRequest::Host(Box::new(IndexQuestion { index: self.0.clone(), kind }))
+    }
+}
+
+/// A question to an index.
+#[derive(Debug)]
+struct IndexQuestion {
+    index: Weak<dyn BlockIndex>,
+    kind: QuestionKind,
 }
 
 #[derive(Debug)]
-enum OfIndex {
+enum QuestionKind {
     /// The logs of the older blocks of a request.
-    Logs(Box<OlderRange>),
+    Logs(OlderRange),
     /// The traces of the older blocks of a request.
-    Traces(Box<OlderTraces>, &'static Method),
+    Traces(OlderTraces, &'static Method),
     /// A transaction or its receipt. Without an answer, the request is refused for this reason.
-    Transaction(Box<Refusal>),
+    Transaction(TransactionPart, B256, Refusal),
     /// A part of a block. Without an answer, the request is refused for this reason.
-    Block(Box<Refusal>),
+    Block(BlockQuestion, Refusal),
 }
 
 /// The part of a request for logs that the index answers, and the rest.
@@ -138,9 +149,8 @@ impl OlderRange {
         Some(Self { asked: LogQuestion { from, to: last, addresses, topics, most }, to, rest })
     }
 
-    fn answered(self, response: &RawValue) -> Result<AuxiliaryAnswer, RpcError> {
+    fn answered(self, reply: LogReply) -> Result<AuxiliaryAnswer, RpcError> {
         let (from, last, to) = (self.asked.from, self.asked.to, self.to);
-        let reply: LogReply = from_str(response.get()).map_err(|_| malformed())?;
         let (count, logs) = match reply {
             LogReply::All { count, logs } => (count, logs),
             LogReply::TooMany { at } => return Err(too_many(from, to, at)),
@@ -217,64 +227,65 @@ fn error(failure: Failure) -> RpcError {
     }
 }
 
-fn malformed() -> RpcError {
-    no_answer(&RequestFailure::Malformed("not the answer of an index"))
-}
-
-fn no_answer(failure: &RequestFailure) -> RpcError {
-    let reason = match failure {
-        RequestFailure::Rpc { message, .. } => message.clone(),
-        RequestFailure::Transport(reason) => reason.clone(),
-        other => format!("{other}"),
-    };
-    RpcError::unavailable(&format!("the index gives no answer: {reason}"))
+fn no_answer(reason: &str) -> AuxiliaryAnswer {
+    AuxiliaryAnswer::Whole(Err(RpcError::unavailable(&format!("the index gives no answer: {reason}"))))
 }
 
 /// The question about a request that was refused, because its transaction or block is below the start; `None` for other
 /// refusals and methods.
-fn about(request: &Request, refusal: &Refusal) -> Option<AuxiliaryRequest> {
-    let question = match request.row().indexed {
-        Some(Indexed::Transaction) => IndexQuestion::Transaction,
-        Some(Indexed::Receipt) => IndexQuestion::Receipt,
-        _ => {
-            let block = IndexQuestion::Block(traces::about(request, refusal)?);
-            return Some(asked(&block, OfIndex::Block(refusal.clone().into())));
-        }
+fn about(request: &Request, refusal: &Refusal) -> Option<QuestionKind> {
+    let part = match request.row().indexed {
+        Some(Indexed::Transaction) => TransactionPart::Transaction,
+        Some(Indexed::Receipt) => TransactionPart::Receipt,
+        _ => return Some(QuestionKind::Block(traces::about(request, refusal)?, refusal.clone())),
     };
     let Refusal::PlacedTooOld { transaction, .. } = refusal else { return None };
-    Some(asked(&question(*transaction), OfIndex::Transaction(refusal.clone().into())))
+    Some(QuestionKind::Transaction(part, *transaction, refusal.clone()))
 }
 
-impl AuxiliaryQuestion for OfIndex {
-    fn answered(self: Box<Self>, response: UpstreamResponse, _: &PinnedHead) -> AuxiliaryAnswer {
-        let response = match response {
-            Ok(response) => response,
-            Err(failure) => return AuxiliaryAnswer::Whole(Err(no_answer(&failure))),
-        };
-        match *self {
-            Self::Logs(range) => {
-                range.answered(&response).unwrap_or_else(|error| AuxiliaryAnswer::Whole(Err(error)))
+impl HostQuestion for IndexQuestion {
+    fn answer(self: Box<Self>) -> BoxFuture<'static, HostAnswer> {
+        Box::pin(async move {
+            let Some(index) = self.index.upgrade() else {
+                return HostAnswer { answer: no_answer("it is closed"), held: Box::new(()) };
+            };
+            let found = |part: Option<Box<RawValue>>, refusal| {
+                AuxiliaryAnswer::Whole(part.ok_or(RpcError::Refused(refusal)))
+            };
+            match self.kind {
+                QuestionKind::Logs(range) => held(index.logs(range.asked.clone()).await, |reply| {
+                    range.answered(reply).unwrap_or_else(|error| AuxiliaryAnswer::Whole(Err(error)))
+                }),
+                QuestionKind::Traces(range, row) => {
+                    held(index.traces(range.asked.clone()).await, |reply| older_traces(range, reply, row))
+                }
+                QuestionKind::Block(question, refusal) => {
+                    held(index.block_part(question).await, |part| found(part, refusal))
+                }
+                QuestionKind::Transaction(part, transaction, refusal) => {
+                    held(index.transaction_part(part, transaction).await, |part| found(part, refusal))
+                }
             }
-            Self::Traces(range, row) => match range.answered(&response) {
-                Some(Ok(AnsweredTraces::Whole(traces))) => AuxiliaryAnswer::Whole(Ok(traces)),
-                Some(Ok(AnsweredTraces::Part(list, filter))) => match traces::rest(row, filter) {
-                    Some(rest) => AuxiliaryAnswer::Part(Box::new(OlderPart { list, logs: None }), rest),
-                    None => AuxiliaryAnswer::Whole(Err(RpcError::Internal)),
-                },
-                Some(Err(error)) => AuxiliaryAnswer::Whole(Err(error)),
-                None => AuxiliaryAnswer::Whole(Err(malformed())),
-            },
-            Self::Block(refusal) => {
-                AuxiliaryAnswer::Whole(match from_str::<Option<[Box<RawValue>; 1]>>(response.get()) {
-                    Ok(Some([part])) => Ok(part),
-                    Ok(None) => Err(RpcError::Refused(*refusal)),
-                    Err(_) => Err(malformed()),
-                })
-            }
-            Self::Transaction(refusal) if response.get() == "null" => {
-                AuxiliaryAnswer::Whole(Err(RpcError::Refused(*refusal)))
-            }
-            Self::Transaction(_) => AuxiliaryAnswer::Whole(Ok(response)),
-        }
+        })
+    }
+}
+
+/// The answer of the host, as a reply of the index is evaluated, with the bytes that it takes.
+fn held<T>(answer: IndexAnswer<T>, evaluate: impl FnOnce(T) -> AuxiliaryAnswer) -> HostAnswer {
+    match answer {
+        Ok((reply, reserved)) => HostAnswer { answer: evaluate(reply), held: Box::new(reserved) },
+        Err(reason) => HostAnswer { answer: no_answer(&reason), held: Box::new(()) },
+    }
+}
+
+fn older_traces(range: OlderTraces, reply: TraceReply, row: &'static Method) -> AuxiliaryAnswer {
+    let rest = match range.answered(reply) {
+        Ok(AnsweredTraces::Whole(traces)) => return AuxiliaryAnswer::Whole(Ok(traces)),
+        Ok(AnsweredTraces::Part(list, filter)) => traces::rest(row, filter).map(|rest| (list, rest)),
+        Err(error) => return AuxiliaryAnswer::Whole(Err(error)),
+    };
+    match rest {
+        Some((list, rest)) => AuxiliaryAnswer::Part(Box::new(OlderPart { list, logs: None }), rest),
+        None => AuxiliaryAnswer::Whole(Err(RpcError::Internal)),
     }
 }

@@ -1,47 +1,45 @@
-//! Questions of a client to its host's index of blocks, and the host's answers. Client and host are one process, so only the
-//! contents of an answer can be wrong, not its form.
+//! What a client asks of an index of blocks, and how the index answers. What it says is a candidate that nothing proves.
+
+use std::fmt;
 
 use alloy_primitives::{Address, B256};
-use rootlight::light::UpstreamRequest;
-use serde::{Deserialize, Serialize};
-use serde_json::{json, value::RawValue};
+use futures::future::BoxFuture;
+use rootlight_limits::budget::Reservation;
+use serde_json::value::RawValue;
 
-/// The method of questions to the host's index, which no upstream gets.
-const METHOD: &str = "index_question";
+/// An index of blocks beside a light client.
+pub trait BlockIndex: fmt::Debug + Send + Sync {
+    /// The logs of a range.
+    fn logs(&self, question: LogQuestion) -> BoxFuture<'_, IndexAnswer<LogReply>>;
 
-/// A question to the host's index.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IndexQuestion {
-    /// The logs of a range. The response is a [`LogReply`].
-    Logs(LogQuestion),
-    /// The traces of a range. The response is a [`TraceReply`].
-    Traces(TraceQuestion),
-    /// A part of a block below the proven chain. The response is a list of what the method returns, or `null` if the index
-    /// does not have it.
-    Block(BlockQuestion),
-    /// A transaction by its hash, as `eth_getTransactionByHash` gives it.
-    Transaction(B256),
-    /// The receipt of a transaction by its hash, as `eth_getTransactionReceipt` gives it.
-    Receipt(B256),
+    /// The traces of a range.
+    fn traces(&self, question: TraceQuestion) -> BoxFuture<'_, IndexAnswer<TraceReply>>;
+
+    /// A part of a block below the proven chain, as a method gives it; `None` if the index does not have it.
+    fn block_part(&self, question: BlockQuestion) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>>;
+
+    /// What a block has about a transaction, as a method gives it; `None` if the index does not have it.
+    fn transaction_part(
+        &self,
+        part: TransactionPart,
+        transaction: B256,
+    ) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>>;
 }
 
-impl IndexQuestion {
-    pub(super) fn to_request(&self) -> UpstreamRequest {
-        UpstreamRequest::new(METHOD, json!([self]).to_string())
-    }
+/// What an index answers, and the bytes of the budget that it takes; or the reason why there is no answer.
+pub type IndexAnswer<T> = Result<(T, Reservation), String>;
 
-    /// The question in a request; `None` if the request is for upstreams.
-    ///
-    /// # Errors
-    /// The question is malformed.
-    pub fn of(request: &UpstreamRequest) -> Option<serde_json::Result<Self>> {
-        let read = || serde_json::from_str(&request.params).map(|[question]: [Self; 1]| question);
-        (request.method == METHOD).then(read)
-    }
+/// What is asked about a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionPart {
+    /// The transaction, as `eth_getTransactionByHash`.
+    Transaction,
+    /// Its receipt, as `eth_getTransactionReceipt`.
+    Receipt,
 }
 
 /// A range of blocks, both ends included, and which of its logs are wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogQuestion {
     /// The first block.
     pub from: u64,
@@ -56,7 +54,7 @@ pub struct LogQuestion {
 }
 
 /// The answer of an index to a [`LogQuestion`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub enum LogReply {
     /// All logs.
     All {
@@ -78,7 +76,7 @@ pub enum LogReply {
 }
 
 /// A range of blocks, both ends included, and which of its traces are wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceQuestion {
     /// The first block.
     pub from: u64,
@@ -97,7 +95,7 @@ pub struct TraceQuestion {
 }
 
 /// The answer of an index to a [`TraceQuestion`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub enum TraceReply {
     /// The traces up to a block.
     Found {
@@ -115,7 +113,7 @@ pub enum TraceReply {
 }
 
 /// The block that a [`BlockQuestion`] is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBlock {
     /// The block at a height.
     Number(u64),
@@ -126,7 +124,7 @@ pub enum AskedBlock {
 }
 
 /// The part that a [`BlockQuestion`] asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockPart {
     /// The traces of its transactions, as `trace_block`; or of the transaction that is named, as `trace_transaction`.
     Traces,
@@ -137,7 +135,7 @@ pub enum BlockPart {
 }
 
 /// A part of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockQuestion {
     /// The block.
     pub block: AskedBlock,

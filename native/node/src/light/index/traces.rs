@@ -60,19 +60,18 @@ impl OlderTraces {
         Some(Ok(Self { asked, to }))
     }
 
-    /// Evaluates the response of the index. `None` if it is not one.
-    pub(super) fn answered(self, response: &RawValue) -> Option<Result<AnsweredTraces, RpcError>> {
-        let reply: TraceReply = serde_json::from_str(response.get()).ok()?;
+    /// Evaluates the reply of the index.
+    pub(super) fn answered(self, reply: TraceReply) -> Result<AnsweredTraces, RpcError> {
         let (count, skipped, last, traces) = match reply {
             TraceReply::Found { count, skipped, last, traces } => (count, skipped, last, traces),
             TraceReply::TooLong => {
-                return Some(Err(RpcError::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES })));
+                return Err(RpcError::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }));
             }
         };
         let TraceQuestion { senders, recipients, after, count: most, .. } = self.asked;
         let left = most.saturating_sub(count);
         if left == 0 || last >= self.to {
-            return Some(Ok(AnsweredTraces::Whole(traces)));
+            return Ok(AnsweredTraces::Whole(traces));
         }
         let rest = json!({
             "fromBlock": format!("{:#x}", last.saturating_add(1)),
@@ -82,8 +81,7 @@ impl OlderTraces {
             "after": after.saturating_sub(skipped),
             "count": left,
         });
-        let rest = serde_json::value::to_raw_value(&rest).ok()?;
-        Some(Ok(AnsweredTraces::Part(traces, rest)))
+        Ok(AnsweredTraces::Part(traces, serde_json::value::to_raw_value(&rest)?))
     }
 }
 

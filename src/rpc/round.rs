@@ -1,0 +1,106 @@
+//! The requests of one round of a message, by the upstream that they go to, and the questions to the host.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::auxiliary::HostQuestion;
+use crate::light::{NO_RESPONSE, UpstreamRequest, UpstreamResponse};
+
+/// What a session needs before it runs its message again. A host asks for all of it at the same time.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// Requests to upstreams.
+    pub parts: Vec<RoundPart>,
+    /// Questions that the host itself answers, each with a number; only those of its auxiliary source are among them.
+    pub questions: Vec<(usize, Box<dyn HostQuestion>)>,
+}
+
+/// The requests of a round that go to one upstream.
+#[derive(Debug, Clone)]
+pub struct RoundPart {
+    /// The upstream, by number.
+    pub upstream: usize,
+    /// An upstream that may answer instead, if this one is slow.
+    pub spare: Option<usize>,
+    /// The requests: transactions alone, or none.
+    pub requests: Vec<UpstreamRequest>,
+    places: Vec<usize>,
+}
+
+/// The responses to a part of a round.
+#[derive(Debug)]
+pub struct PartResponses {
+    places: Vec<usize>,
+    responses: Vec<UpstreamResponse>,
+    of_spare: bool,
+}
+
+impl Round {
+    /// Adds a request, which an upstream or its spare answers.
+    pub(super) fn add(&mut self, upstream: usize, spare: Option<usize>, request: &UpstreamRequest) {
+        let (place, sends) = (self.requests(), request.sends());
+        let fits =
+            |part: &&mut RoundPart| (part.upstream, part.spare, part.sends()) == (upstream, spare, sends);
+        match self.parts.iter_mut().find(fits) {
+            Some(part) => {
+                part.places.push(place);
+                part.requests.push(request.clone());
+            }
+            None => {
+                let (requests, places) = (alloc::vec![request.clone()], alloc::vec![place]);
+                self.parts.push(RoundPart { upstream, spare, requests, places });
+            }
+        }
+    }
+
+    /// The number of requests.
+    pub fn requests(&self) -> usize {
+        self.parts.iter().map(|part| part.requests.len()).fold(0, usize::saturating_add)
+    }
+
+    /// The responses of a host that asks one upstream after the other.
+    pub fn answered(self, mut ask: impl FnMut(&RoundPart) -> Vec<UpstreamResponse>) -> Vec<PartResponses> {
+        let one = |part: RoundPart| {
+            let responses = ask(&part);
+            part.answered(responses, false)
+        };
+        self.parts.into_iter().map(one).collect()
+    }
+}
+
+impl RoundPart {
+    /// Whether the requests send transactions.
+    pub fn sends(&self) -> bool {
+        self.requests.first().is_some_and(UpstreamRequest::sends)
+    }
+
+    /// The responses in the order of the requests; `of_spare` says that they are those of the spare upstream.
+    pub fn answered(self, responses: Vec<UpstreamResponse>, of_spare: bool) -> PartResponses {
+        PartResponses { places: self.places, responses, of_spare }
+    }
+}
+
+impl PartResponses {
+    /// The responses.
+    pub fn responses(&self) -> &[UpstreamResponse] {
+        &self.responses
+    }
+
+    /// Whether they are those of the spare upstream, to the request that was added to the round as the one of this number.
+    pub(super) fn is_of_spare(&self, place: usize) -> bool {
+        self.of_spare && self.places.contains(&place)
+    }
+}
+
+/// The responses in the order in which the requests were added to the round.
+pub(super) fn in_order(parts: Vec<PartResponses>) -> Vec<UpstreamResponse> {
+    let count = parts.iter().map(|part| part.places.len()).fold(0, usize::saturating_add);
+    let mut all: Vec<UpstreamResponse> = (0..count).map(|_| Err(NO_RESPONSE)).collect();
+    for PartResponses { places, responses, .. } in parts {
+        for (place, response) in places.into_iter().zip(responses) {
+            if let Some(slot) = all.get_mut(place) {
+                *slot = response;
+            }
+        }
+    }
+    all
+}
