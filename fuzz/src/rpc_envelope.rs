@@ -1,7 +1,7 @@
 //! The JSON-RPC envelope, against a general JSON parser.
 
-use rootlight::rpc::envelope::{BATCH_LIMIT, MessageEntry, Id, MAX_DEPTH, Outcome};
-use rootlight::rpc::{Dispatcher, Message, Reply};
+use rootlight::rpc::envelope::{BATCH_LIMIT, Id, MAX_DEPTH, Outcome};
+use rootlight::rpc::{Dispatcher, Message, MessageEntry, Reply};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -1,18 +1,35 @@
 //! One message of a caller, read once, with the row of the method table for each call: every part of a host that asks what a
 //! message is about looks at what is read here.
+//!
+//! What real clients send is accepted (missing `jsonrpc`, `params` null or `{}`), and everything else is refused with the codes of
+//! JSON-RPC 2.0.
 
-use alloc::{boxed::Box, string::String, vec, vec::Vec};
+use alloc::{
+    borrow::{Cow, ToOwned},
+    boxed::Box,
+    string::String,
+    vec,
+    vec::Vec,
+};
+use core::fmt;
 #[cfg(any(test, feature = "testkit"))]
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error as _, SeqAccess};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    envelope::{Call, Id, MessageEntry, MessageForm, parse},
-    error::RpcError,
+    envelope::{Id, MAX_DEPTH, MAX_ID},
+    error::{EnvelopeError, RpcError},
     method::{BRIEF_COST, Method},
+    named::in_order,
     table,
 };
+use crate::types::json::{MembersError, for_each_member};
+
+/// Most parameters of a call that are read; no method takes nearly as many.
+const MAX_PARAMS: usize = 32;
 
 #[cfg(any(test, feature = "testkit"))]
 static READS: AtomicUsize = AtomicUsize::new(0);
@@ -51,6 +68,35 @@ impl Dispatcher {
         let position = self.index.binary_search_by_key(&name, |(known, _)| known).ok()?;
         self.index.get(position).map(|(_, method)| *method)
     }
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum MessageForm {
+    Single,
+    /// A list of requests. An empty one is answered by `[]`, as the reference does.
+    Batch,
+    /// No JSON-RPC.
+    Unusable(EnvelopeError),
+}
+
+/// A member of a message: a call, or the reason why it is not a valid one.
+#[derive(Debug, Clone)]
+pub struct MessageEntry {
+    /// The id that the answer repeats.
+    pub id: Id,
+    /// The call, or why it cannot be made.
+    pub call: Result<Call, RpcError>,
+}
+
+/// A well-formed call. Its handler checks whether the parameters fit.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The method name as received.
+    pub method: String,
+    /// The row of the method table with this name or alias.
+    pub row: Option<&'static Method>,
+    /// Positional parameters, unparsed.
+    pub params: Vec<Box<RawValue>>,
 }
 
 /// A message whose calls name their rows of the method table.
@@ -130,6 +176,218 @@ impl Message {
     }
 }
 
+/// The members of an array; `None` if it has more than `max`.
+fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersError> {
+    let (mut members, mut fits) = (Vec::new(), true);
+    for_each_member(text, &mut |member| {
+        fits = members.len() < max;
+        if fits {
+            members.push(member);
+        }
+        fits
+    })?;
+    Ok(fits.then_some(members))
+}
+
+/// Splits the bytes of one HTTP body or WebSocket message into its requests, in the order received.
+///
+/// # Errors
+/// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
+/// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
+pub(super) fn parse(
+    bytes: &[u8],
+    max_batch: usize,
+) -> Result<(MessageForm, Vec<MessageEntry>), EnvelopeError> {
+    check_depth(bytes)?;
+    if let Some(message) = read_once(bytes, max_batch) {
+        return Ok(message);
+    }
+    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
+    match raw.get().as_bytes().first() {
+        Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw)])),
+        Some(b'[') => match at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
+            Some(members) => Ok((MessageForm::Batch, members.into_iter().map(MessageEntry::parse).collect())),
+            None => Err(EnvelopeError::BatchTooLarge { max: max_batch }),
+        },
+        _ => Err(EnvelopeError::NotARequest),
+    }
+}
+
+/// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
+/// the fault is.
+fn read_once(bytes: &[u8], max_batch: usize) -> Option<(MessageForm, Vec<MessageEntry>)> {
+    let text = core::str::from_utf8(bytes).ok()?;
+    match bytes.trim_ascii_start().first()? {
+        b'{' => Some((MessageForm::Single, vec![MessageEntry::of(&serde_json::from_str(text).ok()?)])),
+        b'[' => {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let entries = reader.deserialize_seq(BatchVisitor { max: max_batch }).ok()?;
+            reader.end().ok()?;
+            Some((MessageForm::Batch, entries))
+        }
+        _ => None,
+    }
+}
+
+/// Reads the calls of a batch without faults.
+struct BatchVisitor {
+    max: usize,
+}
+
+impl<'de> Visitor<'de> for BatchVisitor {
+    type Value = Vec<MessageEntry>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of calls")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(fields) = members.next_element::<RequestFields<'de>>()? {
+            if entries.len() >= self.max {
+                return Err(A::Error::custom("too many calls"));
+            }
+            entries.push(MessageEntry::of(&fields));
+        }
+        Ok(entries)
+    }
+}
+
+impl MessageEntry {
+    fn parse(raw: &RawValue) -> Self {
+        let Ok(fields) = serde_json::from_str::<RequestFields<'_>>(raw.get()) else {
+            return Self { id: Id::Unknown, call: Err(RpcError::InvalidRequest) };
+        };
+        Self::of(&fields)
+    }
+
+    fn of(fields: &RequestFields<'_>) -> Self {
+        match fields.id() {
+            Ok(Id::TooLong) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
+            Ok(id) => Self { id, call: fields.call() },
+            Err(error) => Self { id: Id::Unknown, call: Err(error) },
+        }
+    }
+}
+
+/// The known members of a request object. Of a repeated key the last value counts.
+#[derive(Default)]
+struct RequestFields<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+}
+
+impl RequestFields<'_> {
+    fn id(&self) -> Result<Id, RpcError> {
+        match self.id {
+            None => Ok(Id::Absent),
+            Some(raw) => match raw.get().as_bytes().first() {
+                Some(b'"' | b'-' | b'0'..=b'9' | b'n') => match raw.get().len() <= MAX_ID {
+                    true => Ok(Id::Given(raw.to_owned())),
+                    false => Ok(Id::TooLong),
+                },
+                _ => Err(RpcError::InvalidRequest),
+            },
+        }
+    }
+
+    fn call(&self) -> Result<Call, RpcError> {
+        if self.jsonrpc.is_some_and(|v| v.get() != "\"2.0\"") {
+            return Err(RpcError::InvalidRequest);
+        }
+        let method = self.method.ok_or(RpcError::InvalidRequest)?.get();
+        // The JSON was read already: a text without escapes is what stands between its quotes.
+        let plain = method.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let method = match plain.filter(|text| !text.contains('\\')) {
+            Some(plain) => plain.to_owned(),
+            None => serde_json::from_str(method).map_err(|_| RpcError::InvalidRequest)?,
+        };
+        let params = self.params(&method)?;
+        Ok(Call { method, row: None, params })
+    }
+
+    fn params(&self, method: &str) -> Result<Vec<Box<RawValue>>, RpcError> {
+        let Some(raw) = self.params else { return Ok(Vec::new()) };
+        match raw.get().as_bytes().first() {
+            Some(b'[') => {
+                let params = at_most(MAX_PARAMS, raw.get()).map_err(|_| RpcError::InvalidRequest)?;
+                let params = params.ok_or(RpcError::ParameterCount)?;
+                Ok(params.into_iter().map(ToOwned::to_owned).collect())
+            }
+            Some(b'n') => Ok(Vec::new()),
+            Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
+            Some(b'{') => in_order(method, raw),
+            _ => Err(RpcError::InvalidRequest),
+        }
+    }
+}
+
+fn is_empty_object(text: &str) -> bool {
+    text.bytes().all(|b| matches!(b, b'{' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+impl<'de> Deserialize<'de> for RequestFields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = RequestFields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON-RPC request object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = RequestFields::default();
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    match key.as_ref() {
+                        "jsonrpc" => fields.jsonrpc = Some(map.next_value()?),
+                        "id" => fields.id = Some(map.next_value()?),
+                        "method" => fields.method = Some(map.next_value()?),
+                        "params" => fields.params = Some(map.next_value()?),
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// Refuses deep nesting before a recursive parser reads the bytes. It takes one pass and no allocation.
+fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
+    // Most messages have fewer brackets. Counting them takes a fraction of the time.
+    if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= MAX_DEPTH {
+        return Ok(());
+    }
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for &byte in bytes {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => depth = depth.saturating_add(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(EnvelopeError::TooDeep);
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn text_param(text: &str) -> Result<Box<RawValue>, RpcError> {
     Ok(to_raw_value(text)?)
 }
@@ -138,3 +396,7 @@ pub(super) fn text_param(text: &str) -> Result<Box<RawValue>, RpcError> {
 pub(super) fn id_text(id: u128) -> String {
     alloc::format!("{id:#x}")
 }
+
+#[cfg(test)]
+#[path = "message_test.rs"]
+mod tests;

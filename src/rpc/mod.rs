@@ -147,7 +147,7 @@ pub use lock::{Lock, LockKind, SingleOwner};
 #[cfg(feature = "local")]
 pub use log_stream::{LogStream, ReplyOrLogs};
 pub use logs::{filter_spec as log_filter_spec, range_failure};
-pub use message::{Dispatcher, Message};
+pub use message::{Call, Dispatcher, Message, MessageEntry};
 #[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{

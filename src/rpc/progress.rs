@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use super::{auxiliary::PartialResult, prefetch::Prefetched};
 use super::{
     connection::Connection,
-    envelope::{Id, MAX_RESPONSE, MessageEntry, MessageForm, Outcome},
+    envelope::{Id, MAX_RESPONSE, Outcome},
     error::RpcError,
-    message::Message,
+    message::{Message, MessageEntry, MessageForm},
     method::{BRIEF_COST, Effect, Handler, Method},
     reply::{Marks, Reply, Response, weight},
     request::Request,

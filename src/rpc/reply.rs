@@ -3,9 +3,9 @@
 use alloc::{borrow::Cow, string::String, vec, vec::Vec};
 
 use super::{
-    envelope::{Id, MessageEntry, MessageForm, Outcome},
+    envelope::{Id, Outcome},
     error::RpcError,
-    message::Message,
+    message::{Message, MessageEntry, MessageForm},
     method::{Effect, Method},
     notify::{Notifications, notifications},
 };

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use super::{
     connection::Connection,
-    envelope::Call,
     error::RpcError,
+    message::Call,
     method::{Handler, HandlerResult, Method, PageAccess},
     mode::Mode,
     params::{Params, Parsed},

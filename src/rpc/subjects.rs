@@ -9,9 +9,8 @@ use serde_json::value::RawValue;
 #[cfg(feature = "catalogue")]
 use super::storage_values;
 use super::{
-    call_object, debug, dev,
-    envelope::Call,
-    filters, logs,
+    call_object, debug, dev, filters, logs,
+    message::Call,
     method::{Method, ParamSubject},
     params::{BlockParam, Params},
     simulate, trace,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use rootlight::rpc::envelope::{Call, Outcome};
-use rootlight::rpc::{Message, Notifications, Reply, RpcError};
+use rootlight::rpc::envelope::Outcome;
+use rootlight::rpc::{Call, Message, Notifications, Reply, RpcError};
 use rootlight_limits::budget::Reservation;
 use rootlight_server::service::{Caller, ReservedReply, Service};
 use rootlight_server::{ServerConfig, ServerLimits};

@@ -1,8 +1,7 @@
 //! The demand of a message on its key: the methods that it calls, their weight, and whether the key allows them.
 
 use alloy_primitives::Address;
-use rootlight::rpc::envelope::Call;
-use rootlight::rpc::{BRIEF_COST, Message, Method};
+use rootlight::rpc::{BRIEF_COST, Call, Message, Method};
 
 use super::meter::Charge;
 use super::rules::KeyRules;
