@@ -15,10 +15,11 @@ use super::{
     connection::Connection,
     envelope::{Id, MAX_RESPONSE, Outcome},
     error::RpcError,
-    message::{Message, MessageEntry, MessageForm},
-    method::{BRIEF_COST, Effect, Handler, Method},
+    message::{Call, Message, MessageEntry, MessageForm},
+    method::{BRIEF_COST, Effect, Handler, Method, PageAccess},
     reply::{Marks, Reply, Response, weight},
     request::Request,
+    table,
 };
 #[cfg(feature = "local")]
 use crate::engine::Refusal;
@@ -72,7 +73,7 @@ impl MessageProgress {
     /// The requests of a message, as far as their connection may make them.
     pub fn new(connection: Arc<Connection>, message: Message) -> Self {
         let member = |MessageEntry { id, call }: MessageEntry| {
-            let request = call.and_then(|call| Request::of(call, &connection));
+            let request = call.and_then(|call| admitted(call, &connection));
             let row = request.as_ref().ok().map(|request| request.row);
             let state = match request {
                 // A notification has no answer, so that the caller would not learn the subscription's id.
@@ -251,6 +252,35 @@ impl MessageProgress {
         let responses = core::mem::take(&mut self.members).into_iter().filter_map(finished).collect();
         Reply { kind: self.kind.clone(), responses }
     }
+}
+
+/// The request of a call, if its connection may make it.
+fn admitted(call: Call, connection: &Connection) -> Result<Request, RpcError> {
+    let row = call.row.ok_or_else(|| table::unknown(&call.method))?;
+    // The operator has these methods under every profile.
+    if row.pages == PageAccess::Operator {
+        return match connection.is_operator() {
+            true => Request::new(row, call.params),
+            false => Err(RpcError::NotAvailable(call.method)),
+        };
+    }
+    let row = connection.row(row).ok_or(RpcError::NotAvailable(call.method))?;
+    if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified() {
+        return Err(RpcError::NoNotifications);
+    }
+    #[cfg(feature = "dev")]
+    if let Some(origin) = connection.refuses(row.pages) {
+        return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
+    }
+    // Scripts run in an engine that a page of strangers is not to reach.
+    #[cfg(all(feature = "dev", feature = "catalogue"))]
+    if let Some(origin) = connection.refuses(PageAccess::Own)
+        && super::debug::has_script(row, &call.params)
+    {
+        let pages = PageAccess::Own;
+        return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages });
+    }
+    Request::new(row, call.params)
 }
 
 /// The error of a request for which no time was left.

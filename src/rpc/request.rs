@@ -5,13 +5,10 @@ use alloc::{boxed::Box, vec::Vec};
 use serde_json::value::RawValue;
 
 use super::{
-    connection::Connection,
     error::RpcError,
-    message::Call,
-    method::{Handler, HandlerResult, Method, PageAccess},
+    method::{Handler, HandlerResult, Method},
     mode::Mode,
     params::{Params, Parsed},
-    table,
 };
 #[cfg(feature = "local")]
 use crate::engine::LocalNode;
@@ -34,36 +31,6 @@ impl Request {
     pub fn new(row: &'static Method, values: Vec<Box<RawValue>>) -> Result<Self, RpcError> {
         Params::new(&values, row.required(), row.params.len())?;
         Ok(Self { row, values, parsed: Parsed::default() })
-    }
-
-    /// Turns a call of a connection into a request.
-    pub(super) fn of(call: Call, connection: &Connection) -> Result<Self, RpcError> {
-        let row = call.row.ok_or_else(|| table::unknown(&call.method))?;
-        // The operator has these methods under every profile.
-        if row.pages == PageAccess::Operator {
-            return match connection.is_operator() {
-                true => Self::new(row, call.params),
-                false => Err(RpcError::NotAvailable(call.method)),
-            };
-        }
-        let row = connection.row(row).ok_or(RpcError::NotAvailable(call.method))?;
-        if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified()
-        {
-            return Err(RpcError::NoNotifications);
-        }
-        #[cfg(feature = "dev")]
-        if let Some(origin) = connection.refuses(row.pages) {
-            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages: row.pages });
-        }
-        // Scripts run in an engine that a page of strangers is not to reach.
-        #[cfg(all(feature = "dev", feature = "catalogue"))]
-        if let Some(origin) = connection.refuses(PageAccess::Own)
-            && super::debug::has_script(row, &call.params)
-        {
-            let pages = PageAccess::Own;
-            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into(), pages });
-        }
-        Self::new(row, call.params)
     }
 
     /// The method.
