@@ -60,11 +60,17 @@ impl FailedRun {
             let Some(name) = upstream["name"].as_str().filter(|name| !name.ends_with("(vacant)")) else {
                 continue;
             };
-            let rule = upstream["misbehaviour"].as_array().and_then(|all| all.last()?["rule"].as_str());
-            let report = match (rule, upstream["resting"].as_str()) {
-                (Some(rule), _) => (0, format!("was caught: {rule}")),
-                (None, Some(fault)) => (2, format!("left alone for now: {fault}")),
-                (None, None) => (4, "it was not asked".into()),
+            // A node that is not there, or keeps back, has not lied.
+            let faults = upstream["misbehaviour"].as_array().into_iter().flatten();
+            let rule = |lie: bool| {
+                let mut of_kind = faults.clone().filter(|fault| (fault["lie"] == true) == lie);
+                of_kind.next_back()?["rule"].as_str()
+            };
+            let report = match (rule(true), upstream["resting"].as_str(), rule(false)) {
+                (Some(lie), _, _) => (0, format!("was caught: {lie}")),
+                (None, Some(fault), _) => (2, format!("left alone for now: {fault}")),
+                (None, None, Some(fault)) => (3, format!("failed: {fault}")),
+                (None, None, None) => (4, "it was not asked".into()),
             };
             let known = said.entry(name).or_insert_with(|| report.clone());
             if report.0 < known.0 {
@@ -110,9 +116,13 @@ impl FailedRun {
                 "--for S: more time; --data-dir DIR: keeps the headers for the next run",
                 "--checkpoint window: starts near the head on mainnet; --checkpoint NUMBER:HASH: a newer block you trust",
             ],
-            (false, false) => &[
+            (false, false) if self.finds_nodes => &[
                 "look at the network: names (DNS), and UDP and TCP to ports 5050 (mainnet) or 50505 (testnet)",
-                "look at --network and --checkpoint, and at the URL and key of each --upstream",
+                "look at --network and --checkpoint",
+                "--upstream URL or --peer ID@HOST:PORT: other sources; rootlight doctor: tries each step alone",
+            ],
+            (false, false) => &[
+                "look at the address and key of each --upstream and --peer, and at --network and --checkpoint",
                 "--upstream URL or --peer ID@HOST:PORT: other sources; rootlight doctor: tries each step alone",
             ],
         }
@@ -160,7 +170,8 @@ mod tests {
         let status =
             json!({ "synced": true, "startingBlock": "0x1", "currentBlock": "0x64", "highestBlock": "0x64" });
         let upstreams = json!([
-            { "name": "https://liar.example", "misbehaviour": [{ "rule": "the proof has another root" }] },
+            { "name": "https://liar.example", "misbehaviour": [{ "rule": "the proof has another root", "lie": true }, { "rule": "no response", "lie": false }] },
+            { "name": "https://gone.example", "misbehaviour": [{ "rule": "no response", "lie": false }] },
             { "name": "https://other.example", "misbehaviour": [], "resting": "block 0: unlinked" },
             { "name": "https://late.example", "misbehaviour": [] },
             { "name": "peer 1 (vacant)", "misbehaviour": [], "resting": "no node is known" },
@@ -185,6 +196,7 @@ tried:
   https://liar.example: was caught: the proof has another root
   https://other.example: its chain id is 1
   https://stock.example: upstream error -32601: no\u001b[2J
+  https://gone.example: failed: no response
   https://late.example: it was not asked
   https://quiet.example: answers; it was not asked for state
 what to do:
@@ -202,6 +214,8 @@ what to do:
             ["no header above the start, block 0, was verified", "tried: no node was found"]
         );
         assert!(lines[3].contains("DNS"), "{lines:?}");
+        let named = FailedRun { finds_nodes: false, ..failed(Value::Null, Value::Null) }.lines();
+        assert!(named[3].contains("the address and key of each --upstream"), "{named:?}");
         let status =
             json!({ "synced": false, "startingBlock": "0x0", "currentBlock": "0xa", "highestBlock": "0x64" });
         let lines = failed(status, Value::Null).lines();
