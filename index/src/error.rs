@@ -126,6 +126,12 @@ fn is_io(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<std::io::Error>()
 }
 
+/// Whether no program listens at the address.
+fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+    let failure = error.downcast_ref::<std::io::Error>();
+    failure.is_some_and(|failure| failure.kind() == std::io::ErrorKind::ConnectionRefused)
+}
+
 /// The server's own message and detail; the library's text names only the class.
 fn database_text(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
@@ -134,6 +140,9 @@ fn database_text(error: &tokio_postgres::Error) -> String {
             None => format!("the database says: {}", db.message()),
         },
         None => match std::error::Error::source(error) {
+            Some(cause) if is_refusal(cause) => {
+                "database: nobody listens there: start the server, or check its address".to_owned()
+            }
             Some(cause) => format!("database: {error}: {cause}"),
             None => format!("database: {error}"),
         },

@@ -102,6 +102,14 @@ impl AdmissionArgs {
     }
 }
 
+/// An error of a database of keys, which names the flag and the file once.
+pub(super) fn keys_text(path: &Path, error: &KeyError) -> String {
+    match error {
+        KeyError::File { .. } | KeyError::NoAnswer { .. } => format!("--api-keys {error}"),
+        other => format!("--api-keys {}: {other}", path.display()),
+    }
+}
+
 fn open_keys(path: &Path) -> Result<Registry, CommandError> {
     let mut opened = Registry::open(path);
     for _ in 0..TRIES {
@@ -118,7 +126,7 @@ fn open_keys(path: &Path) -> Result<Registry, CommandError> {
             }
             _ => "",
         };
-        CommandError::Failed(format!("--api-keys {}: {error}{advice}", path.display()))
+        CommandError::Failed(format!("{}{advice}", keys_text(path, &error)))
     })
 }
 

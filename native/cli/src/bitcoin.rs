@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rootlight::consensus::Network;
+use rootlight_upstream::UrlError;
 use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig, public_sources};
 
 use super::error::CommandError;
@@ -29,7 +30,13 @@ pub(super) fn sources(
     }
     let open = |url: &str| {
         let source = BitcoinSource::open_with(url, config.clone());
-        source.map(Arc::new).map_err(|error| usage(error.to_string()))
+        let wrong = |error: UrlError| {
+            usage(format!(
+                "--bitcoin: {}; docs/light.md names the forms, such as https://HOST or ssl://HOST:PORT",
+                error.reason
+            ))
+        };
+        source.map(Arc::new).map_err(wrong)
     };
     match named {
         [] => public_sources(network).iter().map(|url| open(url)).collect(),

@@ -37,7 +37,7 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
 async fn connect(config: &StoreConfig) -> Option<Arc<HotStore>> {
     let connected = HotStore::connect(config).await;
     if let Err(error) = &connected {
-        tracing::warn!("front ends learn of changes from the database: {error}");
+        tracing::warn!("--cluster: front ends learn of changes from the database: {error}");
     }
     connected.ok()
 }
@@ -101,6 +101,7 @@ fn member(key: &KeySummary) -> Result<String, CommandError> {
 fn command_error(error: ClusterKeyError) -> CommandError {
     match error {
         ClusterKeyError::Key(KeyError::Invalid(reason)) => CommandError::Usage(reason),
+        error @ ClusterKeyError::Database(_) => CommandError::of_flag("--index", error),
         other => CommandError::failed(other),
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use rootlight_limits::files;
+use rootlight_limits::io_words::of_path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -37,8 +38,8 @@ pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
 /// file may be a password. A file without a key is wrong while the program runs: an editor or a program that writes it anew
 /// empties it first, and lists such as that of the pages that may call would get lost.
 pub(super) fn apply(command: Command, path: &Path, is_running: bool) -> Result<Command, CommandError> {
-    let wrong = |reason: String| CommandError::Usage(format!("{}: {reason}", path.display()));
-    let bytes = files::read(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
+    let wrong = |reason: String| CommandError::Usage(format!("--config {}: {reason}", path.display()));
+    let bytes = files::read(path, FILE_BYTES).map_err(|failure| wrong(of_path(&failure)))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
     let table = DeTable::parse(&text).map_err(|failure| wrong(ConfigFault::syntax(&failure).text(&text)))?;
     if is_running && !has_key(table.get_ref()) {

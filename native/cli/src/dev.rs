@@ -7,6 +7,7 @@ use std::time::Duration;
 use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining, rbtc};
 use rootlight::engine::DevNode;
 use rootlight_limits::files;
+use rootlight_limits::io_words::of_path;
 use rootlight_node::bitcoin_chain::{BitcoinServers, RegtestChain};
 use rootlight_node::local::{Entropy, LocalOptions, LocalService, host_input};
 use rootlight_node::scripts::EngineProgram;
@@ -14,11 +15,11 @@ use rootlight_node::store::{ChainPersistence, ChainStore};
 use tracing::{error, info};
 
 use super::args::DevArgs;
-use super::error::CommandError;
+use super::error::{CommandError, DATA_DIR};
 use super::fork::{self, OpenedFork};
 use super::runtime::runtime;
 use super::stop_signal::StopSignal;
-use super::{banner, peers, run_server};
+use super::{banner, peers, run_server, verify};
 
 /// Interval between checks of the clock; blocks are mined on whole seconds.
 const TICK: Duration = Duration::from_millis(200);
@@ -98,7 +99,8 @@ fn restore(
     let genesis = node.chain_mut().view().head().hash();
     let open = ChainStore::opener_at(folder, genesis, genesis_time);
     let chain = node.chain_mut().local_mut();
-    ChainPersistence::restore(open, chain, history, true).map_err(CommandError::failed)
+    ChainPersistence::restore(open, chain, history, true)
+        .map_err(|error| CommandError::of_flag(DATA_DIR, error))
 }
 
 /// Mines when the clock says so, and tells subscribers of changes.
@@ -148,7 +150,9 @@ fn wrong(flag: &'static str) -> impl Fn(DevOptionError) -> CommandError {
 /// Timestamp of block 0: the given one, that of the stored chain, or the present.
 fn genesis_time(args: &DevArgs, now: u64) -> Result<u64, CommandError> {
     let stored = match &args.data_dir {
-        Some(folder) => ChainStore::genesis_time(folder).map_err(CommandError::failed)?,
+        Some(folder) => {
+            ChainStore::genesis_time(folder).map_err(|error| CommandError::of_flag(DATA_DIR, error))?
+        }
         None => None,
     };
     Ok(args.genesis_time.or(stored).unwrap_or(now))
@@ -219,9 +223,8 @@ fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
 /// Reads an allocation file in the reference node's format.
 fn allocation(file: &str) -> Result<String, CommandError> {
     let failed = |reason: String| CommandError::Usage(format!("--genesis {file:?}: {reason}"));
-    let bytes =
-        files::read(std::path::Path::new(file), GENESIS_BYTES).map_err(|error| failed(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
+    let bytes = files::read(Path::new(file), GENESIS_BYTES).map_err(|error| failed(of_path(&error)))?;
+    verify::json_text(bytes).map_err(failed)
 }
 
 #[cfg(test)]

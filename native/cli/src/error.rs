@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use rootlight_upstream::OpenError;
 
+/// The flag for the folder of a store.
+pub(super) const DATA_DIR: &str = "--data-dir";
+
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,19 +28,28 @@ impl CommandError {
         Self::Failed(error.to_string())
     }
 
+    /// Wraps an error's text as a failure that the value of a flag caused.
+    pub(super) fn of_flag(flag: &str, error: impl std::fmt::Display) -> Self {
+        Self::Failed(format!("{flag}: {error}"))
+    }
+
+    /// The upstream that a flag names cannot be opened. Nothing of its address is repeated, which may hold a key.
+    pub(super) fn of_upstream(flag: &str, error: OpenError) -> Self {
+        let taken = match flag {
+            "--fork" => "mainnet, testnet, an http(s) or ws(s) URL, or a node's ID@HOST:PORT",
+            _ => "an http(s) or ws(s) URL, or replay:PATH",
+        };
+        match error {
+            OpenError::Scheme(fault) => Self::Usage(format!("{flag} takes {taken}; this one {fault}")),
+            OpenError::Url(error) => Self::Usage(format!("{flag}: {error}")),
+            other => Self::of_flag(flag, other),
+        }
+    }
+
     pub(super) fn code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Failed(_) | Self::Refused => ExitCode::from(1),
-        }
-    }
-}
-
-impl From<OpenError> for CommandError {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Scheme(_) => Self::Usage(error.to_string()),
-            other => Self::failed(other),
         }
     }
 }

@@ -18,7 +18,7 @@ use rootlight_upstream::{self as upstream, HttpConfig};
 use tracing::{debug, error, info, warn};
 
 use super::args::FollowArgs;
-use super::error::CommandError;
+use super::error::{CommandError, DATA_DIR};
 use super::runtime::runtime;
 use super::stop_signal::StopSignal;
 use super::{peers, run_server, verify};
@@ -28,7 +28,8 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let (network, genesis) = network(&args.network)?;
     let limits = Limits::new();
     let config = HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
-    let upstream = upstream::open_with(&args.upstream, config)?;
+    let upstream = upstream::open_with(&args.upstream, config)
+        .map_err(|error| CommandError::of_upstream("--upstream", error))?;
     let network = Arc::new(network);
     let mut chain = LocalChain::new(network.clone(), genesis.header, genesis.state, args.history)
         .map_err(CommandError::failed)?;
@@ -38,7 +39,7 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
             let open = ChainStore::opener(folder, network.genesis_hash);
             Some(
                 ChainPersistence::restore(open, &mut chain, args.history, false)
-                    .map_err(CommandError::failed)?,
+                    .map_err(|error| CommandError::of_flag(DATA_DIR, error))?,
             )
         }
     };
@@ -86,7 +87,7 @@ fn network(name: &str) -> Result<(Network, GenesisBlock), CommandError> {
         )));
     }
     let text = verify::network_text(name)?;
-    let failed = |error: &dyn std::fmt::Display| CommandError::Usage(format!("network {name:?}: {error}"));
+    let failed = |error: &dyn std::fmt::Display| CommandError::Usage(format!("--network {name:?}: {error}"));
     let (network, genesis) = Network::from_json_with_genesis(&text).map_err(|error| failed(&error))?;
     // A file without a genesis uses regtest's, with the native contracts that the file's rules have.
     let stated = genesis.is_some();

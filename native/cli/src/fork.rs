@@ -17,6 +17,9 @@ use super::header_folder;
 use super::source_args::SourceArgs;
 use super::{light, peers};
 
+/// The flag of this file.
+const FORK: &str = "--fork";
+
 /// A fork, and the network that it is of.
 pub(super) struct OpenedFork {
     pub(super) fork: Fork,
@@ -29,7 +32,7 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let (names, others): (Vec<String>, Vec<String>) =
         args.fork.iter().cloned().partition(|text| Network::by_name(text).is_some());
     let (peers, urls): (Vec<String>, Vec<String>) = others.into_iter().partition(|text| is_peer(text));
-    light::check_quorum(args.unproven, urls.len(), "--fork")?;
+    light::check_quorum(args.unproven, urls.len(), FORK)?;
     let block = args.fork_block.unwrap_or(ForkBlock::Head);
     let folder = folder(args.data_dir.as_deref());
     let kept = folder.as_deref().and_then(|folder| kept_chain_id(folder, block));
@@ -47,7 +50,7 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let is_development = network.name == "regtest";
     let start = light::start_of(&sources, &network)?;
     let limits = Limits::new();
-    let mut upstreams: Vec<SharedUpstream> = light::open_upstreams(&sources, &network, &limits)?
+    let mut upstreams: Vec<SharedUpstream> = light::open_upstreams(&sources, &network, &limits, FORK)?
         .into_iter()
         .map(|one| upstream::of_network(one, network.chain_id))
         .collect();
@@ -62,7 +65,7 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     };
     let fork = Fork::open(ForkSource::new(upstreams, args.unproven), options, urls, block).await;
     Ok(OpenedFork {
-        fork: fork.map_err(CommandError::failed)?,
+        fork: fork.map_err(|error| CommandError::of_flag(FORK, error))?,
         network,
         is_unproven: args.unproven != UnprovenPolicy::Refuse,
     })
@@ -77,7 +80,7 @@ fn is_peer(text: &str) -> bool {
 async fn network_of(urls: &[String]) -> Result<Network, CommandError> {
     let none = || CommandError::Usage("--fork: give a URL, or the network that the peers are of".into());
     let url = urls.first().ok_or_else(none)?;
-    let upstream = upstream::open(url).map_err(CommandError::from)?;
+    let upstream = upstream::open(url).map_err(|error| CommandError::of_upstream(FORK, error))?;
     let response = upstream.request(vec![call("eth_chainId", json!([]))]).await.into_iter().next();
     let failed = |reason: String| CommandError::failed(format!("--fork: {}: {reason}", upstream.name()));
     let response = response.ok_or_else(|| failed("no response".to_owned()))?;

@@ -13,7 +13,7 @@ use rootlight_node::light::{LightOptions, LightService, LightStart, start};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::info;
 
-use super::error::CommandError;
+use super::error::{CommandError, DATA_DIR};
 use super::index_args::IndexArgs;
 use super::runtime::runtime;
 use super::stop_signal::StopSignal;
@@ -31,7 +31,9 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
         .map_err(|error| CommandError::Usage(format!("--index: {error}")))?;
     let limits = Limits::new();
     let config = || HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
-    let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
+    let open = |text: &String| {
+        upstream::open_with(text, config()).map_err(|error| CommandError::of_upstream("--from", error))
+    };
     let upstreams: Vec<SharedUpstream> = args.from.iter().map(open).collect::<Result<_, _>>()?;
     let start = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
@@ -65,7 +67,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
             }
         };
         tokio::select! {
-            loaded = loader.run() => loaded.map_err(CommandError::failed),
+            loaded = loader.run() => loaded.map_err(|error| CommandError::of_flag("--index", error)),
             served = serve => served,
             () = stop.received() => Ok(()),
         }
@@ -90,7 +92,7 @@ fn open_client(
     match &args.data_dir {
         None => Ok(LightService::start(network.clone(), start, upstreams, options)),
         Some(folder) => LightService::resume(network.clone(), start, upstreams, options, folder)
-            .map_err(CommandError::failed),
+            .map_err(|error| CommandError::of_flag(DATA_DIR, error)),
     }
 }
 

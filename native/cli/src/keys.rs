@@ -7,7 +7,7 @@ use rootlight_limits::sanitize::cell;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_server::keys::{Command, CommandReply, KeyChange, KeyError, KeySummary, Registry};
 
-use super::admission::{PAUSE, TRIES};
+use super::admission::{PAUSE, TRIES, keys_text};
 use super::error::CommandError;
 use super::print::say;
 use super::utc::utc;
@@ -174,7 +174,11 @@ impl LimitArgs {
 }
 
 pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
-    let usage = || CommandError::Usage("name the database of keys: --api-keys FILE".to_owned());
+    let usage = || {
+        CommandError::Usage(
+            "name the database of keys: --api-keys FILE, or --index URL of a service".to_owned(),
+        )
+    };
     let path = args.api_keys.ok_or_else(usage)?;
     let (mut as_json, mut most, mut start) = (false, None, None);
     let command = match args.action {
@@ -186,10 +190,10 @@ pub(super) fn run(args: KeysArgs) -> Result<(), CommandError> {
         KeysAction::Revoke { id } => Command::Revoke { id },
         KeysAction::Limit { id, limits } => Command::Limit { id, change: limits.change() },
     };
-    match send_command(&path, &command).map_err(command_error)? {
+    match send_command(&path, &command).map_err(|error| command_error(&path, error))? {
         CommandReply::Created { key } => say!("{key}"),
         CommandReply::Keys(keys) => {
-            let keys = part(keys, most, start)?;
+            let keys = part(keys, most, start).map_err(|error| command_error(&path, error))?;
             match as_json {
                 true => say!("{}", serde_json::to_string_pretty(&keys).map_err(CommandError::failed)?),
                 false => keys.iter().for_each(print),
@@ -206,22 +210,22 @@ fn part(
     keys: Vec<KeySummary>,
     most: Option<u32>,
     after: Option<String>,
-) -> Result<Vec<KeySummary>, CommandError> {
+) -> Result<Vec<KeySummary>, KeyError> {
     let skipped = match after {
         None => 0,
         Some(id) => {
             let at = keys.iter().position(|key| key.id == id);
-            at.ok_or_else(|| command_error(KeyError::Unknown(id)))?.saturating_add(1)
+            at.ok_or(KeyError::Unknown(id))?.saturating_add(1)
         }
     };
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     Ok(keys.into_iter().skip(skipped).take(most).collect())
 }
 
-fn command_error(error: KeyError) -> CommandError {
+fn command_error(path: &Path, error: KeyError) -> CommandError {
     match error {
         KeyError::Invalid(reason) => CommandError::Usage(reason),
-        other => CommandError::failed(other),
+        other => CommandError::Failed(keys_text(path, &other)),
     }
 }
 

@@ -12,12 +12,12 @@ use rootlight_node::light::{
     FirstBlockError, LightOptions, LightService, LightStart, awaited_first_block, start,
 };
 use rootlight_node::scripts::EngineProgram;
-use rootlight_upstream::bitcoin::BitcoinSourceConfig;
+use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig};
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
 use tracing::{info, warn};
 
 use super::args::LightArgs;
-use super::error::CommandError;
+use super::error::{CommandError, DATA_DIR};
 use super::header_folder::HeaderFolder;
 use super::runtime::runtime;
 use super::source_args::SourceArgs;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.sources.network)?;
     check_quorum(args.unproven, count_upstreams(&args.sources), "--upstream")?;
     let limits = Limits::new();
-    let upstreams = open_upstreams(&args.sources, &network, &limits)?.into_iter();
+    let upstreams = open_upstreams(&args.sources, &network, &limits, "--upstream")?.into_iter();
     let upstreams = upstreams.map(|one| upstream::of_network(one, network.chain_id)).collect();
     let options = LightOptions {
         policy: args.calls.policy(),
@@ -60,22 +60,43 @@ fn count_upstreams(args: &SourceArgs) -> usize {
     args.upstream.len() + args.peer.len()
 }
 
-/// Opens the upstreams that `--upstream` names. Mistakes in flags of discovery are told here too, before anything is opened.
+/// Opens the upstreams that a flag names. Mistakes in flags of discovery and of Bitcoin's sources are told here too, before
+/// anything is opened.
 pub(super) fn open_upstreams(
     args: &SourceArgs,
     network: &Network,
     limits: &Arc<Limits>,
+    flag: &str,
 ) -> Result<Vec<SharedUpstream>, CommandError> {
     if discovery::is_wanted(args) {
         let folder = HeaderFolder::of(args.data_dir.as_deref(), &start_of(args, network)?, network);
         discovery::boot_hosts(&args.finding, network, folder.path())?;
     }
+    bitcoin_sources(args, network, limits)?;
     let open = |text: &String| {
         let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
-        upstream::open_with(text, HttpConfig { limits: limits.clone(), ..config }).map_err(CommandError::from)
+        let opened = upstream::open_with(text, HttpConfig { limits: limits.clone(), ..config });
+        opened.map_err(|error| CommandError::of_upstream(flag, error))
     };
     args.upstream.iter().map(open).collect()
+}
+
+/// The sources of Bitcoin's chain that the flags name. Nothing is sent yet.
+fn bitcoin_sources(
+    args: &SourceArgs,
+    network: &Network,
+    limits: &Arc<Limits>,
+) -> Result<Vec<Arc<BitcoinSource>>, CommandError> {
+    let config = BitcoinSourceConfig { limits: limits.clone(), ..BitcoinSourceConfig::default() };
+    let sources = bitcoin::sources(&args.bitcoin, network, &config)?;
+    if args.min_bitcoin.is_some() && sources.is_empty() {
+        return Err(CommandError::Usage(
+            "--min-bitcoin needs a source of Bitcoin's chain: give one with --bitcoin, or leave the flag out"
+                .into(),
+        ));
+    }
+    Ok(sources)
 }
 
 /// The options that the flags of every light client give.
@@ -111,14 +132,7 @@ pub(super) fn launch(
 ) -> Result<Arc<LightService>, CommandError> {
     let folder = HeaderFolder::of(args.data_dir.as_deref(), &start, &network);
     let trusted = backfill(args, &network, &start, &upstreams, &options, &folder)?;
-    let config = BitcoinSourceConfig { limits: options.limits.clone(), ..BitcoinSourceConfig::default() };
-    let bitcoin = bitcoin::sources(&args.bitcoin, &network, &config)?;
-    if args.min_bitcoin.is_some() && bitcoin.is_empty() {
-        return Err(CommandError::Usage(
-            "--min-bitcoin needs a source of Bitcoin's chain: give one with --bitcoin, or leave the flag out"
-                .into(),
-        ));
-    }
+    let bitcoin = bitcoin_sources(args, &network, &options.limits)?;
     let service = Arc::new(open(network, start, upstreams, LightOptions { bitcoin, ..options }, folder)?);
     if let Some(trusted) = trusted {
         let service = service.clone();
@@ -191,7 +205,9 @@ fn open(
     };
     let (usual, error) = match &folder {
         HeaderFolder::None => return Ok(LightService::start(network, start, upstreams, options)),
-        HeaderFolder::Named(folder) => return resume(folder).map_err(CommandError::failed),
+        HeaderFolder::Named(folder) => {
+            return resume(folder).map_err(|error| CommandError::of_flag(DATA_DIR, error));
+        }
         HeaderFolder::Usual(folder) => match resume(folder) {
             Ok(service) => return Ok(service),
             Err(error) => (folder, error),

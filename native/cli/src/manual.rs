@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use rootlight_limits::io_words::of_path;
 
 use super::args::Cli;
 use super::error::CommandError;
@@ -31,7 +32,8 @@ pub(super) fn man(folder: Option<&Path>) -> Result<(), CommandError> {
         print(&page);
         return Ok(());
     };
-    let wrong = |error: io::Error| CommandError::Failed(format!("{}: {error}", folder.display()));
+    let wrong =
+        |error: io::Error| CommandError::of_flag(&format!("--out-dir {}", folder.display()), of_path(&error));
     std::fs::create_dir_all(folder).map_err(wrong)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(wrong)
 }

@@ -13,12 +13,12 @@ use rootlight_node::peer_server::{LocalChain, PeerServer, SharedChain};
 use rootlight_server::service::Service as _;
 use rootlight_upstream::SharedUpstream;
 use rootlight_upstream::p2p::find::{Finder, FinderOptions, NodeBook, SlotOptions, start_slots};
-use rootlight_upstream::p2p::{Identity, PeerAddress, PeerUpstream, StateNodes};
+use rootlight_upstream::p2p::{Identity, IdentityError, PeerAddress, PeerUpstream, StateNodes};
 use tracing::{info, warn};
 
 use super::args::PeerArgs;
 use super::discovery;
-use super::error::CommandError;
+use super::error::{CommandError, DATA_DIR};
 use super::header_folder::{self, HeaderFolder};
 use super::source_args::SourceArgs;
 
@@ -38,8 +38,7 @@ pub(super) async fn upstreams(
         LightStart::At(checkpoint) if checkpoint.number == 0 => checkpoint.hash,
         _ => network.genesis_hash,
     };
-    let identity =
-        Identity::open(network, genesis, header_folder::named(args)).map_err(CommandError::failed)?;
+    let identity = identity(network, genesis, header_folder::named(args))?;
     let (identity, network) = (Arc::new(identity.within(limits.clone())), Arc::new(network.clone()));
     let nodes = Arc::new(StateNodes::default());
     let dial = |address: &PeerAddress| -> SharedUpstream {
@@ -56,6 +55,18 @@ pub(super) async fn upstreams(
         upstreams.extend(start_slots(finder, options));
     }
     Ok(upstreams)
+}
+
+/// The identity among nodes; its key is in the folder of `--data-dir`, if there is one.
+pub(super) fn identity(
+    network: &Network,
+    genesis: B256,
+    folder: Option<&Path>,
+) -> Result<Identity, CommandError> {
+    Identity::open(network, genesis, folder).map_err(|error| match error {
+        IdentityError::File { .. } => CommandError::of_flag(DATA_DIR, error),
+        other => CommandError::failed(other),
+    })
 }
 
 /// A chain that is served to nodes, and found by them, until the value is dropped.
@@ -79,8 +90,7 @@ pub(super) async fn serve(
     let (network, Some(genesis)) = read else {
         return Err(CommandError::failed("--p2p-port: the chain has no block 0"));
     };
-    let identity = Identity::open(&network, genesis, folder).map_err(CommandError::failed)?;
-    let identity = identity.within(service.counts().limits);
+    let identity = identity(&network, genesis, folder)?.within(service.counts().limits);
     let chain = Arc::new(LocalChain::new(service.clone()));
     serve_chain(chain, identity, &network, (host, port)).await.map(Some)
 }

@@ -1,7 +1,7 @@
 //! `rootlight record`.
 
 use rootlight_upstream as upstream;
-use rootlight_upstream::record::{RecordPlan, record};
+use rootlight_upstream::record::{RecordError, RecordPlan, record};
 
 use super::args::RecordArgs;
 use super::error::CommandError;
@@ -13,7 +13,8 @@ pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
     if args.to.is_some_and(|to| to < args.from) {
         return Err(CommandError::Usage("--to is below --from".into()));
     }
-    let source = upstream::open(&args.upstream)?;
+    let source =
+        upstream::open(&args.upstream).map_err(|error| CommandError::of_upstream("--upstream", error))?;
     let plan = RecordPlan {
         from: args.from,
         to: args.to,
@@ -26,9 +27,12 @@ pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
             write_error(format_args!("{line}"));
         }
     };
-    let written = runtime()?
-        .block_on(record(source.as_ref(), &plan, &args.out, &progress))
-        .map_err(CommandError::failed)?;
+    let written = runtime()?.block_on(record(source.as_ref(), &plan, &args.out, &progress)).map_err(
+        |error| match error {
+            RecordError::Write { .. } => CommandError::of_flag("--out", error),
+            other => CommandError::failed(other),
+        },
+    )?;
     if !silent {
         say!(
             "recorded blocks {} to {}: {} responses in {}",

@@ -10,7 +10,7 @@ use rootlight_cluster::keys::{ClusterAccess, ClusterKeys};
 use rootlight_cluster::serve::{
     AdminPage, AdminParts, AdminToken, CacheSizes, FrontEnd, FrontEndParts, NewBlocks,
 };
-use rootlight_cluster::store::{HotStore, PREFIX, StoreConfig};
+use rootlight_cluster::store::{HotStore, HotStoreError, PREFIX, StoreConfig};
 use rootlight_cluster::{IndexSource, with_index};
 use rootlight_index::{Database, IndexError};
 use rootlight_limits::Limits;
@@ -25,7 +25,7 @@ use super::error::CommandError;
 use super::runtime::runtime;
 use super::serve_args::ServeArgs;
 use super::stop_signal::StopSignal;
-use super::{run_server, verify};
+use super::{light, run_server, verify};
 
 /// Longest wait for synchronization before the ready line.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,10 +42,13 @@ struct ClusterParts {
 /// Serves as a front end.
 pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
+    light::check_quorum(args.unproven, args.backend.len(), "--backend")?;
     let limits = Limits::new();
     let config = || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
     let config = || HttpConfig { limits: limits.clone(), ..config() };
-    let open = |text: &String| upstream::open_with(text, config()).map_err(CommandError::from);
+    let open = |text: &String| {
+        upstream::open_with(text, config()).map_err(|error| CommandError::of_upstream("--backend", error))
+    };
     let backends: Vec<SharedUpstream> = args.backend.iter().map(open).collect::<Result<_, _>>()?;
     let begin = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
@@ -126,7 +129,7 @@ async fn admin_page(
     ClusterParts { database, store, access, .. }: ClusterParts,
 ) -> Result<Option<AdminPage>, CommandError> {
     let (Some(port), Some(file)) = (args.admin_port, &args.admin_token_file) else { return Ok(None) };
-    let token = AdminToken::open(file).map_err(CommandError::failed)?;
+    let token = AdminToken::open(file).map_err(|error| CommandError::of_flag("--admin-token-file", error))?;
     let keys = ClusterKeys::open(database, Some(store.clone())).await.map_err(CommandError::failed)?;
     let parts = AdminParts { service: front_end, keys, store, access, token };
     let wrong = |error| CommandError::Failed(format!("--admin-port {port}: {error}"));
@@ -157,6 +160,10 @@ fn wrong_index(error: IndexError) -> CommandError {
     }
 }
 
+fn wrong_store(error: HotStoreError) -> CommandError {
+    CommandError::of_flag("--cluster", error)
+}
+
 /// Connects to what front ends share; `None` for a front end alone.
 async fn connect(args: &ServeArgs) -> Result<Option<ClusterParts>, CommandError> {
     let (Some(address), false) = (&args.index, args.cluster.is_empty()) else { return Ok(None) };
@@ -164,9 +171,9 @@ async fn connect(args: &ServeArgs) -> Result<Option<ClusterParts>, CommandError>
         .map_err(|error| CommandError::Usage(format!("--cluster: {error}")))?;
     let tls = rustls::ClientConfig::clone(&upstream::tls_config());
     let database = Database::parse(address, tls).map_err(wrong_index)?;
-    let store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
-    let heads_store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
-    let values_store = HotStore::connect(&config).await.map_err(CommandError::failed)?;
+    let store = HotStore::connect(&config).await.map_err(wrong_store)?;
+    let heads_store = HotStore::connect(&config).await.map_err(wrong_store)?;
+    let values_store = HotStore::connect(&config).await.map_err(wrong_store)?;
     let access = ClusterAccess::open(&database, store.clone()).await.map_err(CommandError::failed)?;
     Ok(Some(ClusterParts { store, heads_store, values_store, access, database }))
 }

@@ -8,7 +8,6 @@ use rootlight_node::light::LightOptions;
 use rootlight_node::scripts::EngineProgram;
 use rootlight_node::sidecar::{NodeChain, NodeStore, SidecarOptions, SidecarService};
 use rootlight_server::methods::Profile;
-use rootlight_upstream::p2p::Identity;
 use rootlight_upstream::{self as upstream, HttpConfig};
 use tracing::info;
 
@@ -26,8 +25,9 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let store = open(args)?;
     let limits = Limits::new();
-    let node =
-        upstream::open_with(&args.node, HttpConfig { limits: limits.clone(), ..HttpConfig::default() })?;
+    let config = HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
+    let node = upstream::open_with(&args.node, config)
+        .map_err(|error| CommandError::of_upstream("--node", error))?;
     let light = LightOptions {
         policy: args.calls.policy(),
         max_age: args.max_age,
@@ -49,8 +49,8 @@ pub(super) fn run(args: &SidecarArgs) -> Result<(), CommandError> {
         let service = Arc::new(service.map_err(CommandError::failed)?);
         let _peers = match args.peers.p2p_port {
             Some(port) => {
-                let identity = Identity::open(&network, network.genesis_hash, args.data_dir.as_deref());
-                let identity = identity.map_err(CommandError::failed)?.within(limits);
+                let identity = peers::identity(&network, network.genesis_hash, args.data_dir.as_deref())?;
+                let identity = identity.within(limits);
                 let chain = Arc::new(NodeChain::new(service.clone(), network.clone()));
                 Some(peers::serve_chain(chain, identity, &network, (&server.host, port)).await?)
             }

@@ -7,6 +7,7 @@ use std::path::Path;
 use rootlight::consensus::Network;
 use rootlight::verify::{MAX_INPUT_BYTES, verify};
 use rootlight_limits::files;
+use rootlight_limits::io_words::of_path;
 
 use super::args::VerifyArgs;
 use super::error::CommandError;
@@ -33,18 +34,27 @@ pub(super) fn network(name: &str) -> Result<Network, CommandError> {
         return Ok(network);
     }
     let text = network_text(name)?;
-    Network::from_json(&text).map_err(|error| CommandError::Usage(format!("network {name:?}: {error}")))
+    Network::from_json(&text).map_err(|error| CommandError::Usage(format!("--network {name:?}: {error}")))
 }
 
 /// Reads a network file.
 pub(super) fn network_text(name: &str) -> Result<String, CommandError> {
     let path = Path::new(name);
-    let usage = |reason: String| CommandError::Usage(format!("network {name:?}: {reason}"));
+    let usage = |reason: String| CommandError::Usage(format!("--network {name:?}: {reason}"));
     if !path.exists() {
         return Err(usage("neither mainnet, testnet, testnet2, devnet, regtest nor a file".into()));
     }
-    let bytes = files::read(path, NETWORK_BYTES).map_err(|error| usage(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| usage(error.to_string()))
+    let bytes = files::read(path, NETWORK_BYTES).map_err(|error| usage(of_path(&error)))?;
+    json_text(bytes).map_err(usage)
+}
+
+/// The text of a file with JSON. Its form is left to whoever reads it.
+pub(super) fn json_text(bytes: Vec<u8>) -> Result<String, String> {
+    let text = String::from_utf8(bytes).map_err(|_| "not JSON: it is not text".to_owned())?;
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("not JSON: {error}")),
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
@@ -54,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     // A shell gives the output of another program as a pipe.
     File::open(path)
         .and_then(|file| limited(file, MAX_INPUT_BYTES as u64))
-        .map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
+        .map_err(|error| CommandError::Failed(format!("{}: {}", path.display(), of_path(&error))))
 }
 
 fn limited(from: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {

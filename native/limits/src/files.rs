@@ -101,8 +101,12 @@ pub fn read_secret(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a regular file for reading.
 fn open(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::other("a folder, not a regular file: give the path of a file"));
+    }
+    if !kind.is_file() {
+        return Err(io::Error::other("not a regular file: give the path of one"));
     }
     File::open(path)
 }

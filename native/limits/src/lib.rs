@@ -7,11 +7,13 @@
 //! | `runs`, `network_counts`, `caller_id` | whose turn it is, whose places are taken, and who a caller is |
 //! | `request_permits` | whose question a peer, a node or an index is asked next |
 //! | `priority`, `processors` | threads of long work |
-//! | `files`, `sanitize`, `unix_time` | files that are written as a whole, text from outside, the clock |
+//! | `files`, `io_words` | files that are written as a whole, and why a file or a server cannot be used |
+//! | `sanitize`, `unix_time` | text from outside, the clock |
 
 pub mod budget;
 pub mod caller_id;
 pub mod files;
+pub mod io_words;
 mod limits;
 pub mod network_counts;
 pub mod priority;

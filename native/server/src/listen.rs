@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::future::join_all;
+use rootlight_limits::io_words::{of_connection, of_path};
 use rootlight_limits::runs::RunQueue;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -52,10 +53,10 @@ pub struct ServerConfig {
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ServerError {
     /// The address is in use, does not belong to this machine, or is not valid.
-    #[error("cannot listen on {address}: {}", told(.source))]
+    #[error("cannot listen on {address}: {}", told(address, .source))]
     Bind { address: String, source: io::Error },
     /// The certificate cannot be used.
-    #[error("TLS: {0}")]
+    #[error("TLS (--tls-cert, --tls-key): {0}")]
     Tls(#[from] TlsError),
 }
 
@@ -265,14 +266,18 @@ fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
 }
 
 /// Why an address cannot be had, and what to do.
-fn told(failure: &io::Error) -> String {
+fn told(address: &str, failure: &io::Error) -> String {
     let words = match failure.kind() {
+        _ if address.starts_with("unix:") => return of_path(failure),
         io::ErrorKind::AddrInUse => {
             "it is in use: end the other program, or choose another address (--http-port, --ws-port, --listen, \
              --metrics-listen)"
         }
         io::ErrorKind::AddrNotAvailable => "it is no address of this machine: choose one of its own (--host)",
-        _ => return failure.to_string(),
+        io::ErrorKind::PermissionDenied => {
+            "this user may not listen there: choose a port from 1024 on (--http-port)"
+        }
+        _ => return of_connection(failure),
     };
     words.to_owned()
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rootlight_limits::files;
+use rootlight_limits::io_words::of_path;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
@@ -28,7 +29,7 @@ const FILE_BYTES: u64 = 1024 * 1024;
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum TlsError {
     /// A file cannot be read, or others than its owner can use the key.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}", of_path(.source))]
     File { path: PathBuf, source: io::Error },
     #[error("{0}: no certificate in PEM (-----BEGIN CERTIFICATE-----)")]
     NoCertificate(PathBuf),

@@ -13,7 +13,7 @@ const REPLAY: &str = "replay:";
 #[non_exhaustive]
 pub enum OpenError {
     /// The argument has none of the schemes `http://`, `https://`, `ws://`, `wss://` and `replay:`.
-    #[error("--upstream takes an http(s) or ws(s) URL, or replay:PATH; this one {0}")]
+    #[error("an upstream is an http(s) or ws(s) URL, or replay:PATH; this one {0}")]
     Scheme(String),
     /// The client could not be created.
     #[error(transparent)]
@@ -25,15 +25,19 @@ pub enum OpenError {
 
 /// Describes an unusable argument. Nothing of it is repeated, since any part may be a password or a key.
 fn fault(text: &str) -> &'static str {
-    if text.contains("://") { "has another scheme" } else { "has no scheme" }
+    if text.contains("://") {
+        "has another scheme"
+    } else {
+        "has no scheme: put http:// or https:// before it"
+    }
 }
 
-/// Opens the upstream that `--upstream` names.
+/// Opens the upstream that a flag names.
 pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
     open_with(text, HttpConfig::default())
 }
 
-/// Opens the upstream that `--upstream` names, with these limits for HTTP and WebSocket.
+/// Opens the upstream that a flag names, with these limits for HTTP and WebSocket.
 pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenError> {
     let lower = text.to_ascii_lowercase();
     if let Some(path) = text.get(REPLAY.len()..).filter(|_| lower.starts_with(REPLAY)) {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &BalanceArgs, is_silent: bool) -> Result<(), CommandErro
     let account = NamedAccount::read(&args.address, &network)
         .map_err(|error| CommandError::Usage(format!("address {}: {error}", args.address)))?;
     let limits = Limits::new();
-    let upstreams = light::open_upstreams(&args.sources, &network, &limits)?;
+    let upstreams = light::open_upstreams(&args.sources, &network, &limits, "--upstream")?;
     let start = light::start_of(&args.sources, &network)?;
     if let Some(other) = account.other_chain.filter(|_| !is_silent) {
         let own = network.chain_id;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
+use rootlight_limits::io_words::of_path;
 use rootlight_limits::sanitize::output;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_limits::{Limits, files};
@@ -36,7 +37,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
             Some(file) => replayed(plan, file, &config)?,
             None => plan,
         };
-        let open = |text: &String| upstream::open_with(text, config.clone());
+        let open = |text: &String| {
+            let opened = upstream::open_with(text, config.clone());
+            opened.map_err(|error| CommandError::of_upstream("--upstream", error))
+        };
         let named: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
         let upstreams = plan.upstreams.iter().cloned().chain(named).collect();
         examine(&DoctorPlan { upstreams, ..plan }, &mut tell).await.map_err(CommandError::failed)
@@ -46,8 +50,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CommandError> {
         say!("{json}");
     }
     if let Some(path) = &args.report {
-        files::write(path, format!("{}\n", output(&json)).as_bytes())
-            .map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;
+        files::write(path, format!("{}\n", output(&json)).as_bytes()).map_err(|error| {
+            CommandError::of_flag("--report", format!("{}: {}", path.display(), of_path(&error)))
+        })?;
     }
     conclude(&report, args.json)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rootlight::consensus::Checkpoint;
 use rootlight::types::B256;
 use rootlight_limits::files;
+use rootlight_limits::io_words::of_path;
 use rootlight_node::light::LightStart;
 use rootlight_upstream::bitcoin::BitcoinSource;
 use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
@@ -57,7 +58,7 @@ pub(super) fn recordings(report: &Path) -> PathBuf {
 impl FormerRun {
     /// Reads a report; an error is a message.
     pub(super) fn read(file: &Path) -> Result<Self, String> {
-        let bytes = files::read(file, MAX_REPORT).map_err(|error| error.to_string())?;
+        let bytes = files::read(file, MAX_REPORT).map_err(|error| of_path(&error))?;
         serde_json::from_slice(&bytes).map_err(|error| format!("not a report: {error}"))
     }
 

@@ -193,7 +193,7 @@ fn errors_about_schemes_repeat_nothing_of_the_argument() {
     for (text, fault) in [
         ("svn+ssh://host", "this one has another scheme"),
         ("0123456789abcdef://host", "this one has another scheme"),
-        ("0123456789abcdef", "this one has no scheme"),
+        ("0123456789abcdef", "this one has no scheme: put http:// or https:// before it"),
     ] {
         let Err(error) = upstream::open(text) else { panic!("{text}") };
         let error = error.to_string();

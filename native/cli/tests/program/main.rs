@@ -10,6 +10,7 @@ mod doctor;
 mod errors;
 #[cfg(feature = "cluster")]
 mod index;
+mod inputs;
 mod keys;
 mod light;
 mod manual;

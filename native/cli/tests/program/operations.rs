@@ -221,7 +221,7 @@ fn flags_that_contradict_each_other_are_wrong_usage() {
     }
     let output = run(&["dev", "--http-port", "0", "--tls-cert", "/none.pem", "--tls-key", "/none.pem"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("TLS: /none.pem"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--tls-key): /none.pem"));
 }
 
 #[tokio::test]

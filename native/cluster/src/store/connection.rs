@@ -4,6 +4,7 @@ use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, RedisResult, Value, cmd};
+use rootlight_limits::io_words::of_connection;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -68,7 +69,7 @@ impl StoreConnection {
                 }
                 Ok((connection, nature)) if nature.writable => return Ok(Self::Single(connection)),
                 Ok(_) => debug!("a server of the store takes no writes"),
-                Err(error) => reason = error.to_string(),
+                Err(error) => reason = of_connection(&error),
             }
         }
         Err(HotStoreError::Unreachable(reason))
@@ -90,7 +91,7 @@ impl StoreConnection {
         let most = connect.saturating_mul(u32::try_from(config.nodes.len()).unwrap_or(1).saturating_add(1));
         match timeout(most, client.get_async_connection()).await {
             Ok(Ok(connection)) => Ok(Self::Cluster(connection)),
-            Ok(Err(error)) => Err(HotStoreError::Unreachable(error.to_string())),
+            Ok(Err(error)) => Err(HotStoreError::Unreachable(of_connection(&error))),
             Err(_) => Err(HotStoreError::Unreachable("no answer in time".to_owned())),
         }
     }

@@ -9,16 +9,20 @@ use rootlight::types::{B256, U256};
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The text does not have two or three parts.
-    #[error("checkpoint must be NUMBER:HASH or NUMBER:HASH:TOTALDIFFICULTY")]
+    #[error(
+        "--checkpoint takes window, work, built-in, none, or a block as NUMBER:HASH or NUMBER:HASH:TOTALDIFFICULTY"
+    )]
     Form,
     /// The first part is not a block number.
-    #[error("checkpoint number {0:?} is not a number")]
+    #[error(
+        "--checkpoint: {0:?} is not a block number; a block is NUMBER:HASH or NUMBER:HASH:TOTALDIFFICULTY"
+    )]
     Number(String),
     /// The second part is not a hash.
-    #[error("checkpoint hash {0:?} is not a 32-byte hash")]
+    #[error("--checkpoint: {0:?} is not a block hash, which is 0x and 64 hexadecimal digits")]
     Hash(String),
     /// The third part is not a number.
-    #[error("checkpoint total difficulty {0:?} is not a number")]
+    #[error("--checkpoint: total difficulty {0:?} is not a number, decimal or 0x and hexadecimal digits")]
     TotalDifficulty(String),
     /// The newest built-in checkpoint is too old.
     #[error(transparent)]

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rootlight_limits::io_words::of_path;
+
 /// Why a folder cannot be read as a node's store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -67,10 +69,8 @@ fn check(path: &Path) -> Result<(), LayoutError> {
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, LayoutError> {
-    let unreadable = |error: std::io::Error| LayoutError::Unreadable {
-        path: folder.to_owned(),
-        reason: error.to_string(),
-    };
+    let unreadable =
+        |error: std::io::Error| LayoutError::Unreadable { path: folder.to_owned(), reason: of_path(&error) };
     let entries = folder.read_dir().map_err(unreadable)?;
     entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned())).collect()
 }

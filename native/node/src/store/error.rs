@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
+use rootlight_limits::io_words::of_path;
 
 /// The store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +11,7 @@ use alloy_primitives::B256;
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ChainStoreError {
     /// The folder cannot be created.
-    #[error("{}: {source}", folder.display())]
+    #[error("{}: {}", folder.display(), of_path(.source))]
     Folder { folder: PathBuf, source: std::io::Error },
     /// An error of the database: a damaged file, a file that is not a database, a file in use by another
     /// process, a full disk.

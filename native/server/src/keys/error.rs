@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
+use rootlight_limits::io_words::of_path;
+
 /// Why a command on keys failed, or the database of keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum KeyError {
     /// The file or the socket beside it cannot be opened.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), of_path(.source))]
     File { path: PathBuf, source: std::io::Error },
     #[error("the database of keys is in use by another process")]
     InUse,

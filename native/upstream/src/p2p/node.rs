@@ -9,6 +9,7 @@ use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::types::BlockRef;
 use rootlight::types::rlp::RlpReader;
+use rootlight_limits::io_words::of_path;
 use rootlight_limits::{Limits, files};
 use rootlight_p2p::discovery;
 use rootlight_p2p::header::RawHeader;
@@ -156,7 +157,7 @@ fn kept_key(path: &Path) -> Result<NodeKey, IdentityError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_key(path, &random_key()?),
         read => read,
     };
-    let bytes: Option<B256> = text.map_err(|error| failed(error.to_string()))?.trim().parse().ok();
+    let bytes: Option<B256> = text.map_err(|error| failed(of_path(&error)))?.trim().parse().ok();
     let key = bytes.and_then(|bytes| NodeKey::from_bytes(&bytes.0).ok());
     key.ok_or_else(|| {
         failed("not a node key of 64 hexadecimal digits; remove the file to get a new key".into())

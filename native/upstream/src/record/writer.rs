@@ -9,6 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::files::NewFile;
+use rootlight_limits::io_words::of_path;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub enum RecordError {
     #[error("{0}")]
     Upstream(String),
     /// A file cannot be written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}", of_path(.source))]
     Write { path: PathBuf, source: io::Error },
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use rootlight_limits::budget::{Budget, Reservation};
+use rootlight_limits::io_words::of_path;
 
 /// Bytes by which the buffer of a decompressed file grows.
 const STEP: usize = 1024 * 1024;
@@ -19,7 +20,7 @@ const LINE_BYTES: u64 = 16 * 1024 * 1024;
 #[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ReplayError {
     /// A file or folder cannot be read.
-    #[error("recording {path}: {source}")]
+    #[error("recording {path}: {}", of_path(.source))]
     Read { path: PathBuf, source: io::Error },
     #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
     Empty(PathBuf),

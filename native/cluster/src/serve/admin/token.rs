@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::B256;
 use data_encoding::BASE64URL_NOPAD;
 use rootlight_limits::files;
+use rootlight_limits::io_words::of_path;
 use rootlight_server::keys::hash;
 use subtle::ConstantTimeEq as _;
 
@@ -25,7 +26,7 @@ const MAX_FILE: u64 = 1024;
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum TokenError {
     /// The file cannot be read or written.
-    #[error("the token of the admin page, {path}: {source}")]
+    #[error("the token of the admin page, {path}: {}", of_path(.source))]
     File { path: PathBuf, source: io::Error },
     /// The file does not contain a token.
     #[error(

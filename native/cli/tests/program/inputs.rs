@@ -1,0 +1,225 @@
+//! Wrong inputs: each answer is one line that names the flag, says what is wrong and what to do, and repeats no secret.
+
+use crate::common::run;
+
+/// A password in addresses of these tests.
+const SECRET: &str = "hunter22";
+
+/// Checks the answer to wrong arguments: the exit code, and words of the last line on stderr.
+#[track_caller]
+fn refused(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = run(arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(words.iter().all(|word| error.contains(word)), "{arguments:?}: {said}");
+    assert!(!said.contains("os error") && !said.contains(SECRET), "{arguments:?}: {said}");
+}
+
+/// A folder with a file that is no file of this program, which only its owner can use.
+fn folder() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "no\n").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let file = file.to_str().unwrap().to_owned();
+    (folder, file)
+}
+
+/// An address at which nobody listens.
+const DEAD: &str = "http://127.0.0.1:9";
+/// An account.
+const ACCOUNT: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+
+#[test]
+fn a_missing_file_is_told_with_its_flag_and_path() {
+    let none = "/nowhere/none";
+    let words = |flag: &'static str| [flag, none, "no such file", "check the path"];
+    for (arguments, code, flag) in [
+        (&["dev", "--config", none][..], 2, "--config"),
+        (&["dev", "--genesis", none], 2, "--genesis"),
+        (&["dev", "--http-port", "0", "--tls-cert", none, "--tls-key", none], 1, "--tls-cert"),
+        (&["dev", "--http-port", "0", "--api-keys", none], 1, "--api-keys"),
+        (&["keys", "list", "--api-keys", none], 1, "--api-keys"),
+        (&["keys", "create", "--api-keys", none], 1, "--api-keys"),
+        (&["light", "--upstream", "replay:/nowhere/none"], 1, "--upstream"),
+        (&["dev", "--fork", "replay:/nowhere/none"], 1, "--fork"),
+        (&["follow", "--upstream", "replay:/nowhere/none"], 1, "--upstream"),
+        (&["record", "--out", "/tmp/none", "--upstream", "replay:/nowhere/none"], 1, "--upstream"),
+        (&["doctor", "--replay", none], 2, "--replay"),
+        (&["verify", "header", none], 1, "none"),
+        #[cfg(target_os = "linux")]
+        (&["dev", "--http-port", "0", "--listen", "unix:/nowhere/none"], 1, "cannot listen on unix:"),
+    ] {
+        refused(arguments, code, &words(flag));
+    }
+    refused(&["light", "--network", none], 2, &["--network", none, "neither mainnet"]);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_folder_is_told_with_its_flag_and_path() {
+    let (_folder, file) = folder();
+    let file = file.as_str();
+    for (arguments, flag) in [
+        (&["dev", "--http-port", "0", "--data-dir", file][..], "--data-dir"),
+        (&["follow", "--http-port", "0", "--upstream", DEAD, "--data-dir", file], "--data-dir"),
+        (&["light", "--http-port", "0", "--upstream", DEAD, "--data-dir", file], "--data-dir"),
+        (&["record", "--upstream", DEAD, "--out", file], "--out"),
+        (&["man", "--out-dir", file], "--out-dir"),
+    ] {
+        refused(arguments, 1, &[flag, file, "a file is in the place of a folder"]);
+    }
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_told_with_its_flag_and_path() {
+    let (folder, _) = folder();
+    let path = folder.path().to_str().unwrap();
+    for (arguments, code, flag) in [
+        (&["dev", "--config", path][..], 2, "--config"),
+        (&["dev", "--genesis", path], 2, "--genesis"),
+        (&["light", "--network", path], 2, "--network"),
+        (&["dev", "--http-port", "0", "--tls-cert", path, "--tls-key", path], 1, "--tls-cert"),
+        (&["keys", "list", "--api-keys", path], 1, "--api-keys"),
+        (&["verify", "header", path], 1, ""),
+    ] {
+        refused(arguments, code, &[flag, path, "a folder, not a"]);
+    }
+}
+
+/// The address may be a key, and is not repeated.
+#[test]
+fn the_flag_of_an_address_without_a_scheme_is_named() {
+    let address = "user:hunter22@127.0.0.1:9";
+    let folder = folder();
+    let out = folder.0.path().join("out");
+    let out = out.to_str().unwrap();
+    for (arguments, flag) in [
+        (&["dev", "--fork", "127.0.0.1:9"][..], "--fork takes mainnet, testnet, an http(s) or ws(s) URL"),
+        (&["dev", "--fork", "mainnet", "--fork", "127.0.0.1:9"], "--fork takes mainnet"),
+        (&["light", "--upstream", address], "--upstream takes"),
+        (&["follow", "--upstream", address], "--upstream takes"),
+        (&["record", "--out", out, "--upstream", address], "--upstream takes"),
+        (&["doctor", "--upstream", address], "--upstream takes"),
+        #[cfg(feature = "cluster")]
+        (&["serve", "--backend", address], "--backend takes"),
+        #[cfg(feature = "cluster")]
+        (&["index", "--index", "postgres://127.0.0.1/x", "--from", address], "--from takes"),
+    ] {
+        refused(arguments, 2, &[flag, "has no scheme: put http:// or https:// before it"]);
+    }
+    for command in ["light", "doctor", "balance"] {
+        let account: &[&str] = if command == "balance" { &[ACCOUNT] } else { &[] };
+        let arguments = [&[command], account, &["--bitcoin", address]].concat();
+        refused(&arguments, 2, &["--bitcoin: ", "docs/light.md names the forms"]);
+    }
+}
+
+#[test]
+fn a_fork_of_a_node_that_is_not_there_names_its_flag() {
+    let words = ["--fork: ", DEAD, "nobody listens there: start the node, or check its address"];
+    refused(&["dev", "--http-port", "0", "--fork", DEAD], 1, &words);
+    refused(&["dev", "--http-port", "0", "--fork", "testnet", "--fork", DEAD], 1, &words);
+}
+
+#[test]
+fn a_wrong_checkpoint_is_answered_with_the_forms_that_are_taken() {
+    for command in [&["light"][..], &["doctor"], &["balance", ACCOUNT]] {
+        for (given, words) in [
+            ("5", "takes window, work, built-in, none, or a block as NUMBER:HASH"),
+            ("newest", "takes window, work, built-in, none, or a block as NUMBER:HASH"),
+            ("five:0x12", "\"five\" is not a block number"),
+            ("5:0x12", "\"0x12\" is not a block hash, which is 0x and 64 hexadecimal digits"),
+        ] {
+            let arguments = [command, &["--upstream", DEAD, "--checkpoint", given]].concat();
+            refused(&arguments, 2, &["--checkpoint", words]);
+        }
+    }
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn a_quorum_of_more_backends_than_are_named_is_refused() {
+    refused(
+        &["serve", "--backend", DEAD, "--unproven", "quorum:2"],
+        2,
+        &["needs 2 upstreams", "repeat --backend"],
+    );
+}
+
+#[test]
+fn a_file_that_is_no_json_is_told_so() {
+    let (_folder, file) = folder();
+    for flag in ["--genesis", "--network"] {
+        let command = if flag == "--genesis" { "dev" } else { "light" };
+        refused(&[command, flag, &file], 2, &[flag, &file, "not JSON: "]);
+    }
+}
+
+#[test]
+fn a_wrong_number_is_told_in_words_of_the_flag() {
+    for (arguments, flag, words) in [
+        (&["light", "--max-age", "-5"][..], "--max-age", "not a whole number from 0 on"),
+        (&["dev", "--history", "-1"], "--history", "not a whole number from 0 on"),
+        (&["dev", "--accounts", "-1"], "--accounts", "-1 is not in 0..="),
+        (&["dev", "--http-port", "abc"], "--http-port", "not a whole number from 0 on"),
+        (&["dev", "--http-port", ""], "--http-port", "a value is required"),
+        (&["keys", "list", "--limit", "99999999999999999999"], "--limit", "the number is too large"),
+        (
+            &["dev", "--metrics-listen", "here"],
+            "--metrics-listen",
+            "not ADDRESS:PORT, such as 127.0.0.1:4446",
+        ),
+        (&["balance", "-1"], "address -1", "an address begins with 0x"),
+        (&["dev", "--block-time", "-1"], "--block-time", "give seconds, 0 for a block per transaction"),
+        (
+            &["record", "--upstream", DEAD, "--out", "o", "--account", "me"],
+            "--account",
+            "40 hexadecimal digits",
+        ),
+        (
+            &["record", "--upstream", DEAD, "--out", "o", "--account", ACCOUNT, "--slot", "first"],
+            "--slot",
+            "at most 64 hexadecimal digits",
+        ),
+    ] {
+        refused(arguments, 2, &[flag, words]);
+    }
+}
+
+/// Who forgets a flag, or takes the wrong one, does not find the password of the address in a log.
+#[test]
+fn an_address_in_the_wrong_place_is_not_repeated() {
+    let address = "https://user:hunter22@node.example/KEY";
+    for arguments in [&[address][..], &["light", address], &["follow", address]] {
+        refused(arguments, 2, &["an address stands alone: write its flag before it"]);
+    }
+    for flag in ["--metrics-listen", "--listen", "--peer", "--bootnode", "--unix-mode", "--sourcify"] {
+        refused(&["light", flag, address], 2, &[flag]);
+        refused(&["light", &format!("{flag}={address}")], 2, &[flag]);
+    }
+}
+
+#[test]
+fn an_origin_that_no_browser_sends_is_refused() {
+    for origins in
+        ["page.example", "https://a.example,b.example", "https://a.example/", "https://a.example/path"]
+    {
+        refused(&["dev", "--http-port", "0", "--cors", origins], 2, &["--cors", "SCHEME://HOST"]);
+    }
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn a_store_or_a_database_that_is_not_there_names_its_flag() {
+    let (redis, postgres) = ("redis://me:hunter22@127.0.0.1:9", "postgres://me:hunter22@127.0.0.1:9/x");
+    let absent = "nobody listens there: start the server, or check its address";
+    let serve = ["serve", "--http-port", "0", "--backend", DEAD, "--cluster", redis, "--index", postgres];
+    refused(&serve, 1, &["--cluster: the store cannot be reached", absent]);
+    refused(&["keys", "list", "--index", postgres], 1, &["--index: database", absent]);
+}

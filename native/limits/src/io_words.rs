@@ -1,0 +1,88 @@
+//! Words for failures of the system that users meet: the cause, and what to do. The flag and the path or address stand before them.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+/// Why a file or a folder cannot be used. Texts that the program gave itself stay as they are.
+///
+/// ```
+/// use rootlight_limits::io_words::of_path;
+///
+/// let failure = std::fs::read("/no/such/file").unwrap_err();
+/// assert_eq!(of_path(&failure), "no such file or folder: check the path");
+/// ```
+#[must_use]
+pub fn of_path(failure: &io::Error) -> String {
+    if failure.get_ref().is_some() {
+        return failure.to_string();
+    }
+    let words = match failure.kind() {
+        ErrorKind::NotFound => "no such file or folder: check the path",
+        ErrorKind::PermissionDenied => "this user has no right to it: change its owner or mode, or the path",
+        ErrorKind::IsADirectory => "a folder, not a file: give the path of a file",
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            "a file is in the place of a folder: give another path"
+        }
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only: give another path",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "no room is left: free some, or give another path"
+        }
+        _ => return without_number(failure),
+    };
+    words.to_owned()
+}
+
+/// Why a server cannot be reached.
+#[must_use]
+pub fn of_connection(failure: &(dyn Error + 'static)) -> String {
+    let mut cause = Some(failure);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        let text = error.to_string().to_lowercase();
+        // A library's own type may hide the kind.
+        if kind == Some(ErrorKind::ConnectionRefused) || text.contains("connection refused") {
+            return "nobody listens there: start the server, or check its address".to_owned();
+        }
+        if text.contains("failed to lookup address") {
+            return "there is no such host: check the address, and whether this machine is online".to_owned();
+        }
+        cause = error.source();
+    }
+    without_number(failure)
+}
+
+/// The text without the number that the system has for it.
+fn without_number(failure: &(impl Error + ?Sized)) -> String {
+    let text = failure.to_string();
+    text.split_once(" (os error ").map_or(text.as_str(), |(words, _)| words).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn failures_of_the_system_are_told_without_its_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let told = |done: io::Result<()>| of_path(&done.unwrap_err());
+        let read = |path: &std::path::Path| std::fs::read(path).map(drop);
+        assert!(told(read(folder.path())).starts_with("a folder, not a file"));
+        assert!(told(read(&folder.path().join("none"))).starts_with("no such file"));
+        assert!(told(read(&file.join("below"))).contains("in the place of a folder"));
+        assert!(told(std::fs::create_dir_all(&file)).contains("in the place of a folder"));
+        assert_eq!(of_path(&io::Error::from_raw_os_error(5)), "Input/output error");
+        assert_eq!(of_path(&ErrorKind::NotFound.into()), "no such file or folder: check the path");
+        assert_eq!(of_path(&io::Error::new(ErrorKind::PermissionDenied, "own words")), "own words");
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_told_so_whatever_wraps_the_failure() {
+        let refused = io::Error::other(io::Error::from(ErrorKind::ConnectionRefused));
+        assert!(of_connection(&refused).starts_with("nobody listens there"));
+        let lookup = io::Error::other("failed to lookup address information: Name or service not known");
+        assert!(of_connection(&lookup).starts_with("there is no such host"));
+    }
+}
