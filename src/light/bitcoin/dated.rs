@@ -220,8 +220,7 @@ impl DatedWork {
 
     /// Looks again at the headers whose dates the Bitcoin chain has changed since the last call.
     pub fn follow_bitcoin(&mut self, bitcoin: &BitcoinChain) {
-        // A chain of its first block alone says nothing of a reorganisation.
-        if bitcoin.tip().height <= bitcoin.start().height || !self.seen.are_old(bitcoin) {
+        if !self.seen.are_old(bitcoin) {
             return;
         }
         let fork = self.seen.look(bitcoin);

@@ -78,12 +78,19 @@ impl BitcoinFollower {
         Ok(Self::after(BitcoinChain::restore(network, chain, now)?, seen))
     }
 
-    /// The bytes to store: those of the chain ([`BitcoinChain::stored`]), and a deep reorganisation of its last day.
+    /// The bytes to store: those of the chain ([`BitcoinChain::stored`]), and a deep reorganisation of its last day. One of the
+    /// newest blocks is among them although the Rootstock chain was not judged since: the program may end before.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
-        let mut stored = self.judge.dated().seen().stored(self.chain.tip().height);
+        let seen = self.judge.dated().seen().with_look(&self.chain);
+        let mut stored = seen.stored(self.chain.tip().height);
         stored.append(&mut self.chain.stored());
         stored
+    }
+
+    /// Blocks removed by the deepest reorganisation of the chain's last day, as [`Self::stored`] stores it.
+    pub(in crate::light) fn reorganisation(&self) -> Option<u32> {
+        self.judge.dated().seen().with_look(&self.chain).removed(self.chain.tip().height)
     }
 
     /// The same follower, whose chain holds so many headers ([`BitcoinChain::holding`]).
@@ -360,6 +367,21 @@ mod tests {
         let mut between = restored(&before);
         replace(&mut between, 7);
         assert_eq!(removed(&between), Some(7));
+    }
+
+    #[test]
+    fn a_reorganisation_is_stored_before_the_rootstock_chain_is_judged() {
+        let (before, mut other) = (with_thirty_blocks(), with_thirty_blocks());
+        replace(&mut other, 7);
+        let mut follower = before.clone();
+        let branch: Vec<_> = (24..=31).map(|height| other.chain.header_at(height).unwrap()).collect();
+        follower.insert(&branch, NOW).unwrap();
+        assert_eq!((removed(&follower), removed(&restored(&follower))), (None, Some(7)));
+        let mut follower = BitcoinFollower::new(REGTEST);
+        follower.remember(&before);
+        assert_eq!(removed(&restored(&follower)), None, "no block is known");
+        follower.replace_chain(other.chain);
+        assert_eq!((removed(&follower), removed(&restored(&follower))), (None, Some(7)));
     }
 
     #[test]

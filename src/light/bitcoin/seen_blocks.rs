@@ -35,10 +35,20 @@ pub(super) struct SeenBlocks {
 }
 
 impl SeenBlocks {
-    /// Whether the tip of the chain is another one than at the last look.
+    /// Whether the tip of the chain is another one than at the last look. A chain of its first block alone says nothing of a
+    /// reorganisation.
     pub(super) fn are_old(&self, bitcoin: &BitcoinChain) -> bool {
         let tip = bitcoin.tip();
-        self.newest.back() != Some(&(tip.height, tip.hash))
+        tip.height > bitcoin.start().height && self.newest.back() != Some(&(tip.height, tip.hash))
+    }
+
+    /// The same after a look at the chain, for what is stored with it.
+    pub(super) fn with_look(&self, bitcoin: &BitcoinChain) -> Self {
+        let mut seen = self.clone();
+        if seen.are_old(bitcoin) {
+            seen.look(bitcoin);
+        }
+        seen
     }
 
     /// Whether the newest of them is at this height or above.

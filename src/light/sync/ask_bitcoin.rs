@@ -104,9 +104,10 @@ impl HeaderSync {
         }
     }
 
-    /// No upstream has Bitcoin's chain: nothing dates work, and proposals for dated work begin again.
+    /// No upstream has Bitcoin's chain: nothing dates work, and proposals for dated work begin again. What an earlier run stored
+    /// stays, since an upstream may show its chain later.
     fn give_up_bitcoin(&mut self) {
-        (self.bitcoin, self.store.bitcoin.chain) = (None, None);
+        self.bitcoin = None;
         let ChainStart::Elected { rule, proposals } = &mut self.start else { return };
         rule.dated = None;
         for (peer, proposal) in self.peers.iter_mut().zip(proposals) {

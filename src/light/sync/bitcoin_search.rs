@@ -71,29 +71,12 @@ struct BegunChain {
 /// Bitcoin's chain of an earlier run, and what of it the host has stored.
 #[derive(Debug, Default)]
 pub(super) struct StoredBitcoin {
-    /// The chain, until an upstream shows its newest block.
+    /// The chain, until an upstream shows its newest block or another chain.
     pub(super) chain: Option<Arc<BitcoinFollower>>,
     /// Hash of the newest block that is stored; zero if none is.
     pub(super) tip: B256,
-}
-
-impl StoredBitcoin {
-    /// Goes on with the chain if these headers begin with its newest block.
-    fn goes_on(&mut self, headers: &[[u8; HEADER_LEN]], follower: &mut Arc<BitcoinFollower>) -> bool {
-        let shown = headers.first().map(|header| *HashedHeader::new(*header).hash());
-        match self.chain.take() {
-            Some(chain) if shown == Some(chain.chain().tip().hash) => {
-                self.tip = chain.chain().tip().hash;
-                *follower = chain;
-                true
-            }
-            other => {
-                // A reorganisation since then may be a deep one.
-                other.iter().for_each(|chain| Arc::make_mut(follower).remember(chain));
-                false
-            }
-        }
-    }
+    /// Blocks removed by the reorganisation that is stored.
+    pub(super) removed: Option<u32>,
 }
 
 /// What an upstream is asked.
@@ -184,10 +167,15 @@ impl BitcoinSearch {
             if is_full && begun.headers.len() <= MOST_BEGUN {
                 return NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(MAX_SERVED_HEADERS)));
             }
-            return self.begin(follower, network, now);
+            return self.begin(follower, stored, network, now);
         }
-        if follower.tip().is_none() && !stored.goes_on(&served.headers, follower) {
-            return NextAsk::Ask(BitcoinAsk::TIP);
+        if follower.tip().is_none() {
+            let shown = served.headers.first().map(|header| *HashedHeader::new(*header).hash());
+            let Some(chain) = stored.chain.take_if(|chain| shown == Some(chain.chain().tip().hash)) else {
+                return NextAsk::Ask(BitcoinAsk::TIP);
+            };
+            (stored.tip, stored.removed) = (chain.chain().tip().hash, chain.reorganisation());
+            *follower = chain;
         }
         match Arc::make_mut(follower).extend(&served.headers, now.unix) {
             Ok(1..) if is_full => NextAsk::Ask(BitcoinAsk::headers(from.saturating_add(count))),
@@ -216,7 +204,13 @@ impl BitcoinSearch {
     }
 
     /// Makes a chain of the collected headers, and follows it if it is heavier.
-    fn begin(&mut self, follower: &mut Arc<BitcoinFollower>, network: BitcoinNetwork, now: Now) -> NextAsk {
+    fn begin(
+        &mut self,
+        follower: &mut Arc<BitcoinFollower>,
+        stored: &mut StoredBitcoin,
+        network: BitcoinNetwork,
+        now: Now,
+    ) -> NextAsk {
         let Some(BegunChain { first, stated, headers }) = self.begun.take() else { return NextAsk::Pause };
         match BitcoinChain::begin(network, first, &headers, now.unix) {
             Ok(chain) => {
@@ -233,7 +227,10 @@ impl BitcoinSearch {
                     |chain: &BitcoinChain| chain.tip().height.saturating_sub(PERIOD.saturating_sub(1));
                 let lowest = chain.lowest().max(held.lowest()).min(period(&chain)).min(period(held));
                 if chain.work_of(lowest..) > held.work_of(lowest..) {
-                    Arc::make_mut(follower).replace_chain(chain);
+                    let follower = Arc::make_mut(follower);
+                    // A reorganisation since then may be a deep one.
+                    stored.chain.take().iter().for_each(|stored| follower.remember(stored));
+                    follower.replace_chain(chain);
                 }
                 self.coinbases(follower)
             }

@@ -59,15 +59,17 @@ impl HeaderSync {
     }
 
     /// The bytes of Bitcoin's chain ([`BitcoinFollower::stored`]), if the host has to store them in place of those of the last call:
-    /// they lack the blocks of some hours, or their newest block was replaced.
+    /// they lack the blocks of some hours or a reorganisation, or their newest block was replaced.
     pub fn export_bitcoin(&mut self) -> Option<Vec<u8>> {
         let follower = self.bitcoin.as_ref()?;
-        let (tip, chain) = (follower.tip()?, follower.chain());
-        let stored = chain.height_of(&self.store.bitcoin.tip);
-        if stored.is_some_and(|stored| tip.height.saturating_sub(stored) < BITCOIN_WORTH_WRITING) {
+        let (tip, removed) = (follower.tip()?, follower.reorganisation());
+        let kept = &mut self.store.bitcoin;
+        let stored = follower.chain().height_of(&kept.tip);
+        let is_recent = |stored: u32| tip.height.saturating_sub(stored) < BITCOIN_WORTH_WRITING;
+        if stored.is_some_and(is_recent) && (removed.is_none() || removed == kept.removed) {
             return None;
         }
-        self.store.bitcoin.tip = tip.hash;
+        (kept.tip, kept.removed) = (tip.hash, removed);
         Some(follower.stored())
     }
 

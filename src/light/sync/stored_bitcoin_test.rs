@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     consensus::bitcoin::{BitcoinChain, BitcoinNetwork, testing::mine_on},
-    light::Now,
+    light::{Now, bitcoin::BitcoinFollower},
 };
 
 /// Asks an upstream whether it has Bitcoin's chain.
@@ -82,6 +82,27 @@ fn the_chain_is_written_once_in_three_hours() {
     assert_eq!(stored, Some(server.0.chain().stored()), "the host could not store it");
 }
 
+/// A page ends without a word.
+#[test]
+fn a_reorganisation_above_the_stored_block_is_written_at_once() {
+    let (mut server, mut client) = (Server::new(4_100), Client::new(1));
+    let mut written = |server: &Server| {
+        client.millis += minutes(1);
+        client.ask(0, |request| server.answer(request));
+        assert_eq!(client.sync.bitcoin().unwrap().chain().tip(), server.0.chain().tip());
+        client.sync.export_bitcoin()
+    };
+    assert!(written(&server).is_some());
+    server.mine(4_100, 10);
+    assert_eq!(written(&server), None);
+    server.mine(4_102, 9);
+    let stored = written(&server).expect("eight blocks were replaced");
+    let read = BitcoinFollower::restore(BitcoinNetwork::REGTEST, &stored, NOW).unwrap();
+    assert_eq!(read.reorganisation(), Some(8));
+    server.mine(4_111, 1);
+    assert_eq!(written(&server), None);
+}
+
 #[test]
 fn what_does_not_verify_or_is_too_old_is_fetched_anew() {
     let server = Server::new(2_100);
@@ -133,4 +154,23 @@ fn a_stored_chain_judges_nothing_where_no_upstream_has_one() {
     let mut client = Client::restored(1, &server.0.chain().stored(), time(&server));
     assert_eq!(client.ask(0, |_| unknown()).len(), 1);
     assert!(client.sync.bitcoin().is_none());
+}
+
+/// An upstream may be a Rootlight that follows Bitcoin's chain a little later.
+#[test]
+fn a_stored_chain_is_used_once_an_upstream_has_one_after_none_did() {
+    for (parent, removed, first) in [(4_100, None, r#"Headers["0x1004","0x7e0"]"#), (4_093, Some(7), TIP)] {
+        let mut server = Server::new(4_100);
+        let stored = server.0.chain().stored();
+        server.mine(parent, 8);
+        let mut client = Client::restored(1, &stored, time(&server));
+        client.ask(0, |_| unknown());
+        assert!(client.sync.bitcoin().is_none());
+        client.millis = minutes(10);
+        let asked = client.ask(0, |request| server.answer(request));
+        let follower = client.sync.bitcoin().unwrap();
+        assert_eq!((follower.chain().tip(), follower.reorganisation()), (server.0.chain().tip(), removed));
+        assert!(asked[0].starts_with("Headers[\"0x1004\"") && asked.contains(&first.to_owned()), "{asked:?}");
+        assert_eq!(client.lies(), 0);
+    }
 }
