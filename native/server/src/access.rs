@@ -102,8 +102,9 @@ impl CallerOrigin {
 pub(crate) struct Addressed {
     /// The sender.
     pub(crate) origin: CallerOrigin,
-    /// Whether the request is addressed to this machine by `localhost` or a loopback address. A proxy that adds no header may
-    /// still pass the name on by which the service is known.
+    /// Whether the request is addressed to this machine by `localhost` or a loopback address: in its `Host` header, in its target
+    /// (`GET http://name/`), or in both where it has both. A proxy that adds no header may still pass on the name by which the
+    /// service is known. A request without a name is refused.
     pub(crate) is_local: bool,
     /// The value of `Access-Control-Allow-Origin`, and whether it depends on the request; `None` if no page has sent it.
     pub(crate) allow_origin: Option<(HeaderValue, bool)>,
@@ -117,9 +118,10 @@ impl Access {
         authority: Option<&str>,
     ) -> Result<Addressed, AccessRefusal> {
         let given = headers.get(header::HOST).map(|value| value.to_str().ok());
-        let is_local = given.is_none_or(|host| host.is_some_and(is_loopback_host));
+        let mut names = given.into_iter().chain(authority.map(Some));
+        let is_local = names.all(|name| name.is_some_and(is_loopback_host));
         let host = given.flatten().or(authority);
-        if !host.is_some_and(|host| (given.is_some() && is_local) || self.answers_for(host)) {
+        if !host.is_some_and(|host| is_local || self.answers_for(host)) {
             return Err(AccessRefusal::Host);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -335,6 +337,19 @@ mod tests {
         }
         for host in ["node.example", "192.0.2.1:4444", "localhost.example"] {
             assert!(!is_local(host, Some("localhost")), "{host}");
+            assert!(!is_local("localhost", Some(host)), "{host}");
         }
+    }
+
+    /// Proxies send whole targets, and those of HTTP/1.0 no `Host` header.
+    #[test]
+    fn a_request_without_a_host_header_is_addressed_by_its_target() {
+        let all = access(Origins::Any, &["*"]);
+        let is_local = |target| all.check(&HeaderMap::new(), target).map(|addressed| addressed.is_local);
+        assert_eq!(is_local(Some("localhost:4444")), Ok(true));
+        for name in ["node.example", "192.0.2.1:4444", "localhost.example"] {
+            assert_eq!(is_local(Some(name)), Ok(false), "{name}");
+        }
+        assert_eq!(is_local(None), Err(AccessRefusal::Host));
     }
 }
