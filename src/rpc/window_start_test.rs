@@ -480,6 +480,70 @@ fn of_two_windows_the_one_with_more_dated_work_wins() {
     }
 }
 
+/// Finds all work dated, and a chain supported if it is told so.
+#[derive(Debug)]
+struct Supporting(bool);
+
+impl WindowJudge for Supporting {
+    fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict {
+        AllDated.judge(chain, bitcoin, now)
+    }
+
+    fn supports(&self, _: &ChainView, _: Option<&BitcoinFollower>, _: Now) -> bool {
+        self.0
+    }
+}
+
+/// Follows two upstreams, of which the second one answers as many exchanges and then hangs. Returns the time in milliseconds
+/// at which the head was reached.
+fn reached_beside_one_that_hangs(client: &mut Client, mined: &mut Mined, answered: usize) -> u64 {
+    let now = mined.now();
+    for _ in 0..answered {
+        let SyncStep::Fetch(calls) = client.sync_next(1, now) else { panic!("nothing is asked") };
+        client.sync_feed(1, calls.iter().map(|call| mined.answer(call)).collect(), now);
+    }
+    let mut ways = [Behavior::Answers(mined), Behavior::Silent];
+    (0..400_u64)
+        .map(|step| step * 500)
+        .find(|millis| {
+            run(client, &mut ways, now.unix + millis / 1_000, *millis, millis + 500);
+            client.sync().is_synced()
+        })
+        .expect("the other upstream is of use")
+}
+
+/// An upstream that hangs or drips from any moment on keeps no honest one waiting, if Bitcoin's blocks support its window.
+#[test]
+fn an_upstream_that_hangs_does_not_hold_up_a_window_that_bitcoin_supports() {
+    for answered in [0, 1, 2, 4, 6] {
+        let mut mined = honest();
+        let mut client = dated(2, Arc::new(Supporting(true)));
+        let reached = reached_beside_one_that_hangs(&mut client, &mut mined, answered);
+        assert!((3_000..4_500).contains(&reached), "{answered}: others have had time, {reached} ms");
+        assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
+        // Without that, the other one may have the true chain.
+        let mut client = dated(2, Arc::new(Supporting(false)));
+        let reached = reached_beside_one_that_hangs(&mut client, &mut mined, answered);
+        assert!(reached >= 30_000, "{answered}: {reached} ms");
+    }
+}
+
+#[test]
+fn a_restart_waits_for_an_upstream_that_hangs_as_long_as_it_must() {
+    let mut mined = honest();
+    let stored = Stored::of(&started(&mut mined));
+    grow(&mut mined, 100);
+    for (answered, is_supported, within) in
+        [(0, false, 3_000..4_500), (1, true, 3_000..10_000), (1, false, 30_000..40_000)]
+    {
+        let mut second = dated(2, Arc::new(Supporting(is_supported)));
+        stored.restore(&second, mined.now()).unwrap();
+        let reached = reached_beside_one_that_hangs(&mut second, &mut mined, answered);
+        assert!(within.contains(&reached), "{answered}, {is_supported}: {reached} ms");
+        assert_eq!(second.sync().chain().unwrap().head().hash(), mined.head().hash());
+    }
+}
+
 /// A chain that was followed from a trusted block lifts the mark, if it contains the window's base.
 #[test]
 fn a_window_that_a_trusted_block_leads_to_has_no_mark() {

@@ -10,7 +10,8 @@ use crate::{
     consensus::ChainView,
     light::{
         bitcoin::{
-            BitcoinFollower, BitcoinJudge, BitcoinVerdict, Coinbases, DatedReport, DatedSuffix, WeakReason,
+            BitcoinFollower, BitcoinJudge, BitcoinReport, BitcoinVerdict, Coinbases, DatedReport,
+            DatedSuffix, WeakReason,
         },
         clock::Now,
     },
@@ -47,11 +48,8 @@ impl WindowJudge for BitcoinDates {
         let Some((follower, tip)) = bitcoin.and_then(|follower| Some((follower, follower.tip()?))) else {
             return none;
         };
-        let bitcoin = follower.chain();
-        let mut judge = BitcoinJudge::new(chain.base().number.saturating_add(1));
-        judge.follow(chain, bitcoin);
         // Tags and commitments do not decide here: sources that offer no coinbases would stop every start. They mark the answers.
-        let report = judge.report(chain, bitcoin, &Coinbases::default(), now.unix);
+        let (judge, report) = judged(chain, follower, &Coinbases::default(), now);
         match report.verdict {
             BitcoinVerdict::Weak(reason) if reason.is_of_bitcoin() => none,
             _ if report.dated.judged < LEAST_REACH => WindowVerdict::Unavailable,
@@ -68,9 +66,36 @@ impl WindowJudge for BitcoinDates {
             BitcoinVerdict::Unavailable => WindowVerdict::Unavailable,
         }
     }
+
+    fn supports(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> bool {
+        let is_held = |follower: &BitcoinFollower| {
+            judged(chain, follower, follower.coinbases(), now).1.verdict == BitcoinVerdict::Held
+        };
+        bitcoin.is_some_and(is_held)
+    }
+}
+
+/// Judges the headers above a chain's base.
+fn judged(
+    chain: &ChainView,
+    follower: &BitcoinFollower,
+    coinbases: &Coinbases,
+    now: Now,
+) -> (BitcoinJudge, BitcoinReport) {
+    let mut judge = BitcoinJudge::new(chain.base().number.saturating_add(1));
+    judge.follow(chain, follower.chain());
+    let report = judge.report(chain, follower.chain(), coinbases, now.unix);
+    (judge, report)
 }
 
 impl HeaderSync {
+    /// Whether Bitcoin's blocks support a chain that is elected, so that upstreams which are slow are not waited for. Held is what
+    /// the makers of a false chain reach only with more of Bitcoin's miners than those that name the true one.
+    pub(super) fn is_supported(&self, chain: &ChainView) -> bool {
+        let dated = self.start.rule().and_then(|rule| rule.dated.as_ref());
+        dated.is_some_and(|dated| dated.supports(chain, self.bitcoin.as_deref(), self.now))
+    }
+
     /// The dated work of the window that is followed; `None` without one, or while Bitcoin's chain does not date it.
     pub(super) fn dated_work(&self) -> Option<DatedReport> {
         self.start.rule()?.dated.as_ref()?;

@@ -15,7 +15,7 @@
 //! still win.
 
 use super::{
-    lease_state::{LeaseState, PATIENCE},
+    lease_state::PATIENCE,
     peer::SyncPeer,
     phase::{AskHeight, Phase},
     proposal::{ChainStart, Proposal, ProposalStage, Trial},
@@ -64,8 +64,14 @@ impl HeaderSync {
                 now <= patience && now <= since.saturating_add(LONGEST_WAIT)
             }
         };
+        let is_awaited = self.peers.iter().zip(proposals).any(wanted);
+        self.leases.note_shown(self.now);
+        let supported = |proposal: &Proposal| match &proposal.stage {
+            ProposalStage::Judged(trial) => trial.view().is_some_and(|view| self.is_supported(view)),
+            _ => false,
+        };
         // Chains are compared only once, because that takes milliseconds for each.
-        if self.peers.iter().zip(proposals).any(wanted) {
+        if is_awaited && !(self.leases.is_past_silence(self.now) && proposals.iter().any(supported)) {
             return;
         }
         let mut heaviest: Option<(&ChainView, usize)> = None;
@@ -140,7 +146,7 @@ impl HeaderSync {
         let lowest = trial.followed.head_number().saturating_sub(rest);
         self.followed.adopt(trial.followed, &self.options, lowest);
         self.store.on_probation = false;
-        self.leases = LeaseState::default();
+        self.leases.follow_other_chain();
         if let ChainStart::Elected { proposals, .. } = &mut self.start {
             for proposal in proposals {
                 (proposal.stage, proposal.apart) = (ProposalStage::Height, false);

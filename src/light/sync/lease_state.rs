@@ -9,8 +9,15 @@ const LEASE: u64 = 10_000;
 /// Pause of upstreams that wait for their turn, in milliseconds.
 pub(super) const LEASE_POLL: u64 = 500;
 
+/// Longest time that the holder of a turn may take for its first headers while others wait, in milliseconds.
+const FIRST_GAIN: u64 = 5_000;
+
 /// How long slow upstreams can delay the moment when the client counts as synchronized, in milliseconds.
 pub(super) const PATIENCE: u64 = 30_000;
+
+/// How long an upstream that has not shown anything can delay that moment, and any upstream where nothing depends on a comparison,
+/// in milliseconds: honest upstreams that are there answer within it.
+pub(super) const SILENCE: u64 = 3_000;
 
 /// The turns of the upstreams at fetching many headers.
 #[derive(Debug, Default)]
@@ -21,6 +28,9 @@ pub(super) struct LeaseState {
     /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
     /// work, until a proposal is elected: when the first proposal was judged.
     pub(super) first_end: Option<u64>,
+    /// When an upstream had shown all of its headers for the first time, or a proposal was judged: those of the chain before an
+    /// election included.
+    pub(super) first_shown: Option<u64>,
 }
 
 /// Exclusive right of one upstream to fetch a chain far ahead of ours.
@@ -33,7 +43,8 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn is_over(&self, now: Now) -> bool {
-        now.millis > self.began.saturating_add(LEASE)
+        let longest = if self.headers == 0 { FIRST_GAIN } else { LEASE };
+        now.millis > self.began.saturating_add(longest)
     }
 }
 
@@ -54,7 +65,28 @@ impl LeaseState {
             return false;
         }
         let since = *self.first_end.get_or_insert(now.millis);
+        self.note_shown(now);
         let late = now.millis > since.max(self.last_gain).saturating_add(PATIENCE);
-        late || peers.iter().all(|peer| peer.search.at_end || peer.is_resting())
+        let is_over = |peer: &SyncPeer| {
+            peer.search.at_end
+                || peer.is_resting()
+                || (self.is_past_silence(now) && peer.source.announced.is_none())
+        };
+        late || peers.iter().all(is_over)
+    }
+
+    /// Begins anew with another chain. Upstreams that have not shown anything were waited for already.
+    pub(super) fn follow_other_chain(&mut self) {
+        *self = Self { first_shown: self.first_shown, ..Self::default() };
+    }
+
+    /// Notes that an upstream has shown all that it has.
+    pub(super) fn note_shown(&mut self, now: Now) {
+        self.first_shown.get_or_insert(now.millis);
+    }
+
+    /// Whether an upstream has shown all that it has, and the others have had time to answer since.
+    pub(super) fn is_past_silence(&self, now: Now) -> bool {
+        self.first_shown.is_some_and(|since| now.millis > since.saturating_add(SILENCE))
     }
 }

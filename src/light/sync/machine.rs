@@ -151,6 +151,12 @@ impl HeaderSync {
         self.elect();
         let was_synced = self.followed.synced_once;
         self.followed.settle(&self.peers, &mut self.leases, self.now);
+        let is_shown = self.peers.iter().any(|peer| peer.search.at_end);
+        if !was_synced && is_shown && self.leases.is_past_silence(self.now) {
+            let chain = self.followed.chain.as_ref();
+            let is_supported = chain.is_some_and(|chain| self.is_supported(chain.view()));
+            self.followed.synced_once |= is_supported;
+        }
         self.judge_restored();
         if self.followed.headers_first && self.is_synced() && !was_synced {
             // What has waited for the head is fetched at once.

@@ -17,6 +17,12 @@ pub trait WindowJudge: fmt::Debug + Send + Sync {
     /// Judges the headers above a chain's base. `bitcoin` is what the host feeds of Bitcoin
     /// ([`HeaderSync::follow_bitcoin`](super::HeaderSync::follow_bitcoin)).
     fn judge(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> WindowVerdict;
+
+    /// Whether the other chain supports these headers so well that the start need not wait for upstreams that are slow.
+    fn supports(&self, chain: &ChainView, bitcoin: Option<&BitcoinFollower>, now: Now) -> bool {
+        let _ = (chain, bitcoin, now);
+        false
+    }
 }
 
 /// The verdict of dated work on a window.
