@@ -48,9 +48,9 @@ pub use record::{Evidence, UpstreamRecord};
 pub use sends::SEND_GRACE;
 pub(crate) use sends::has_taken;
 pub use sync::{
-    BitcoinDates, Capabilities, DEFAULT_BATCH, HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES,
-    Observation, PAGE_HEADERS, ProvenMark, REPROVEN, ReadPage, Restoring, SyncOptions, SyncStep,
-    UpstreamState, WINDOW_PAGES, WindowJudge, WindowRecord, WindowRecordError, WindowVerdict,
+    BitcoinDates, Capabilities, HeaderPage, HeaderStoreFault, HeaderSync, MAX_PAGE_BYTES, Observation,
+    PAGE_HEADERS, ProvenMark, REPROVEN, ReadPage, Restoring, SyncOptions, SyncStep, UpstreamState,
+    WINDOW_PAGES, WindowJudge, WindowRecord, WindowRecordError, WindowVerdict,
 };
 pub use upstream::{
     MAX_ERROR_TEXT, NO_RESPONSE, OnResponse, RawResponse, RequestFailure, ResponseSubject, UpstreamRequest,

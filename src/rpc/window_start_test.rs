@@ -267,6 +267,23 @@ fn a_restart_continues_from_the_stored_headers() {
     assert_eq!(again.record.base, stored.record.base);
 }
 
+/// The second exchange has all that is new, so that a restart takes few round trips.
+#[test]
+fn a_restart_asks_for_the_headers_of_some_hours_at_once() {
+    let mut mined = honest();
+    let stored = Stored::of(&started(&mut mined));
+    grow(&mut mined, 146);
+    let (second, now) = (client(1), mined.now());
+    stored.restore(&second, now).unwrap();
+    let mut exchanges = 0;
+    while !second.sync().is_synced() {
+        let SyncStep::Fetch(calls) = second.sync_next(0, now) else { panic!("nothing is asked") };
+        second.sync_feed(0, calls.iter().map(|call| mined.answer(call)).collect(), now);
+        exchanges += 1;
+    }
+    assert_eq!(exchanges, 2);
+}
+
 /// The proofs of work of stored headers are checked again, in part at once and the rest in the background.
 #[test]
 fn all_stored_headers_are_proven_again() {

@@ -57,7 +57,7 @@ pub use options::{SyncOptions, SyncStep};
 pub use pages::{
     HeaderPage, HeaderStoreFault, MAX_PAGE_BYTES, PAGE_HEADERS, REPROVEN, ReadPage, WINDOW_PAGES,
 };
-pub use peer::{Capabilities, DEFAULT_BATCH};
+pub use peer::Capabilities;
 pub use ranking::{Observation, UpstreamState};
 pub use state::HeaderSync;
 pub use store::Restoring;
