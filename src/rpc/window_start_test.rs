@@ -284,6 +284,25 @@ fn a_restart_asks_for_the_headers_of_some_hours_at_once() {
     assert_eq!(exchanges, 2);
 }
 
+/// One upstream fetches what is new, and then the others are asked whether they have more, without a pause.
+#[test]
+fn upstreams_are_due_when_the_turn_of_another_one_ends() {
+    let (mut mined, mut same) = (honest(), honest());
+    let stored = Stored::of(&started(&mut mined));
+    grow(&mut mined, 146);
+    grow(&mut same, 146);
+    let (mut second, now) = (client(2), mined.now());
+    stored.restore(&second, now).unwrap();
+    for (upstream, mined) in [(0, &mut mined), (1, &mut same)] {
+        let SyncStep::Fetch(calls) = second.sync_next(upstream, now) else { panic!("nothing is asked") };
+        second.sync_feed(upstream, calls.iter().map(|call| mined.answer(call)).collect(), now);
+    }
+    assert!(matches!(second.sync_next(1, now), SyncStep::Wait(_)), "the first one has the turn");
+    let mut ways = [Behavior::Answers(&mut mined), Behavior::Answers(&mut same)];
+    run(&mut second, &mut ways, now.unix, now.millis, now.millis + 500);
+    assert!(second.sync().is_synced());
+}
+
 /// The proofs of work of stored headers are checked again, in part at once and the rest in the background.
 #[test]
 fn all_stored_headers_are_proven_again() {

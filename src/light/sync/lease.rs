@@ -64,8 +64,13 @@ impl UpstreamExchange<'_> {
     fn finish_lease(&mut self) {
         let Some(lease) = self.leases.lease.take() else { return };
         let elapsed = self.now.millis.saturating_sub(lease.began).max(1);
-        if let Some(holder) = self.all_mut().nth(lease.holder) {
-            holder.source.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
+        for (index, peer) in self.all_mut().enumerate() {
+            if index == lease.holder {
+                peer.source.record.rate = lease.headers.saturating_mul(1_000).checked_div(elapsed);
+            } else if !peer.search.at_end {
+                // It has waited for its turn.
+                peer.end_pause();
+            }
         }
     }
 }

@@ -343,7 +343,7 @@ impl LightService {
                         self.shared.changed();
                     }
                     if reply.effects().any(|effect| matches!(effect, Effect::Sent(_))) {
-                        self.shared.sends.notify_waiters();
+                        self.shared.wakes.notify_waiters();
                     }
                     let metrics = &self.shared.counts.metrics;
                     let source = if asked { &metrics.from_upstreams } else { &metrics.from_cache };

@@ -59,8 +59,9 @@ pub(super) struct SharedLight {
     pub(super) counts: Counts,
     /// Seconds by which the client's clock is behind the machine's ([`super::LightOptions::behind`]).
     behind: u64,
-    /// Ends the pauses between two checks for new blocks: a caller has sent a transaction.
-    pub(super) sends: Notify,
+    /// Ends the pauses of the loops that follow upstreams: a caller has sent a transaction, or an upstream has shown something before
+    /// the head was reached.
+    pub(super) wakes: Notify,
     /// Counts changes that may cause notifications.
     changes: watch::Sender<u64>,
     /// Storage of verified headers; `None` if they are not stored.
@@ -94,7 +95,7 @@ impl SharedLight {
             client,
             counts,
             behind,
-            sends: Notify::new(),
+            wakes: Notify::new(),
             changes: watch::Sender::new(0),
             store: Mutex::new(None),
         }

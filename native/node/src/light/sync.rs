@@ -44,11 +44,17 @@ pub(super) async fn run(
             let again = outbox.resend_requests(ask(requests).await.answers);
             ask(again).await;
         }
-        // A send while the step is made ends the pause too.
-        let sent = shared.sends.notified();
+        // What happens while the step is made ends the pause too.
+        let woken = shared.wakes.notified();
         match shared.client.sync_next(index, shared.now()) {
             SyncStep::Fetch(requests) => {
-                feed(&shared, index, ask(requests).await).await;
+                let responses = ask(requests).await;
+                let is_starting = !shared.client.sync().is_synced();
+                feed(&shared, index, responses).await;
+                if is_starting {
+                    // Others may wait for their turn, or for the start that this upstream has shown.
+                    shared.wakes.notify_waiters();
+                }
                 let name = watched.as_ref().map_or(upstream.name(), WatchedSource::name);
                 let vacant = watched.as_ref().is_some_and(WatchedSource::is_vacant);
                 let name = Some(name).filter(|_| !vacant);
@@ -67,7 +73,7 @@ pub(super) async fn run(
                 };
                 tokio::select! {
                     () = pause => {}
-                    () = sent => {}
+                    () = woken => {}
                     () = announced => {
                         shared.client.sync_hint(index);
                         tokio::time::sleep(HINT_PAUSE).await;
