@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use alloy_primitives::keccak256;
 use thiserror::Error;
 
 use crate::{
@@ -13,10 +14,13 @@ use crate::{
 };
 
 /// Version of the bytes of a [`WindowRecord`].
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// Bytes of the hash of a record that follow it. They find accidents: with another mark, honest windows would be refused.
+const CHECKSUM_LEN: usize = 8;
 
 /// Room for the bytes of a [`WindowRecord`].
-const MOST_BYTES: usize = 160;
+const MOST_BYTES: usize = 168;
 
 /// Depth of the block that a mark names: that of final blocks, which no honest chain replaces.
 pub(super) const MARK_DEPTH: u64 = 120;
@@ -55,7 +59,7 @@ pub struct WindowRecordError;
 
 impl WindowRecord {
     /// The record as bytes: the RLP list of version, base, lowest number, number of the mark and time, then of the hashes of
-    /// base and mark and the work.
+    /// base and mark and the work; and the first bytes of its hash.
     pub fn encode(&self) -> Vec<u8> {
         let Self { base, lowest, mark } = self;
         let mut list = ListBuf::with_capacity(MOST_BYTES);
@@ -66,15 +70,19 @@ impl WindowRecord {
             put_str(list.items(), hash.as_slice());
         }
         put_u256(list.items(), &mark.work);
-        list.into_list()
+        summed(list.into_list())
     }
 
     /// Reads what [`Self::encode`] wrote.
     ///
     /// # Errors
-    /// The bytes have another form or version, or name a lowest header above the base.
+    /// The bytes are damaged, have another form or version, or name a lowest header above the base.
     pub fn decode(bytes: &[u8]) -> Result<Self, WindowRecordError> {
-        let record = Self::read(bytes).map_err(|_| WindowRecordError)?;
+        let (list, sum) = bytes.split_last_chunk::<CHECKSUM_LEN>().ok_or(WindowRecordError)?;
+        if !keccak256(list).starts_with(sum) {
+            return Err(WindowRecordError);
+        }
+        let record = Self::read(list).map_err(|_| WindowRecordError)?;
         record.filter(|record| record.lowest <= record.base.number).ok_or(WindowRecordError)
     }
 
@@ -97,6 +105,13 @@ impl WindowRecord {
     }
 }
 
+/// Puts the checksum behind the list of a record.
+fn summed(mut list: Vec<u8>) -> Vec<u8> {
+    let sum = keccak256(&list);
+    list.extend(sum.iter().take(CHECKSUM_LEN));
+    list
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,12 +128,19 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(WindowRecord::decode(&bytes[..cut]), Err(WindowRecordError));
         }
-        let longer = [&bytes[..], &[0]].concat();
-        let item_more = list_of([&bytes[2..], &[0]]);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(WindowRecord::decode(&damaged), Err(WindowRecordError), "byte {at}");
+        }
+        let list = &bytes[..bytes.len() - CHECKSUM_LEN];
+        assert_eq!(summed(list.to_vec()), bytes);
+        let longer = [list, &[0]].concat();
+        let item_more = list_of([&list[2..], &[0]]);
         // The version follows the header of the list.
-        let other = [&bytes[..2], &[2], &bytes[3..]].concat();
+        let other = [&list[..2], &[1], &list[3..]].concat();
         let above = WindowRecord { lowest: 9_001, ..record }.encode();
-        for wrong in [longer, item_more, other, above] {
+        for wrong in [summed(longer), summed(item_more), summed(other), above] {
             assert_eq!(WindowRecord::decode(&wrong), Err(WindowRecordError));
         }
     }
