@@ -154,7 +154,7 @@ async function restore(life, client, pages) {
       return client().restored();
     }
     // One invalid page is damage. If there are more, their number is not known, so half of the pages are dropped each time.
-    count = failures > 0 ? Math.min(wrong, count >> 1) : wrong;
+    count = failures > 0 ? Math.min(wrong, Math.floor(count / 2)) : wrong;
   }
 }
 

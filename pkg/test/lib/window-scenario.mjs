@@ -37,3 +37,20 @@ export async function visit({ createProvider }, store, options, account, behind 
     }
   });
 }
+
+/**
+ * Proves a balance, and waits until Bitcoin supports the chain. Returns the balance, the head, the mark of the first answer, and the lies of each upstream.
+ */
+export async function supported({ createProvider }, options, account) {
+  const provider = await createProvider(options);
+  const ask = (method, ...params) => provider.requestWithLevel({ method, params });
+  try {
+    const { result: balance, bitcoin: mark } = await ask('eth_getBalance', account, 'latest');
+    const { result: head } = await ask('eth_blockNumber');
+    await until(async () => (await ask('rootlight_syncStatus')).result.bitcoin?.verdict === 'held', 'the support of Bitcoin');
+    const { result: upstreams } = await ask('rootlight_upstreams');
+    return { balance, head: Number(head), mark, lies: upstreams.map(({ lies }) => lies) };
+  } finally {
+    provider.close();
+  }
+}
