@@ -244,6 +244,15 @@ impl<'a> Params<'a> {
         block_param(raw, true)
     }
 
+    /// As [`Self::call_block`], but JSON numbers are accepted too, as Otterscan writes them.
+    ///
+    /// # Errors
+    /// The block variants of [`ParamError`].
+    pub(super) fn any_block(&self, position: usize) -> Result<BlockParam, ParamError> {
+        let Some(raw) = self.raw(position) else { return Ok(BlockParam::Latest) };
+        any_block_param(raw)
+    }
+
     /// Bytes that must start with `0x`, for `web3_sha3`.
     ///
     /// # Errors
@@ -266,6 +275,14 @@ pub(super) fn block_param(raw: &RawValue, decimal: bool) -> Result<BlockParam, P
         Some(b'"') => parse_selector(&string(raw).ok_or(ParamError::BlockType)?, decimal),
         Some(b'{') => parse_selector_map(raw),
         _ => Err(ParamError::BlockType),
+    }
+}
+
+/// As [`block_param`] with decimal numbers; JSON numbers are accepted too.
+pub(super) fn any_block_param(raw: &RawValue) -> Result<BlockParam, ParamError> {
+    match raw.get().parse() {
+        Ok(number) => Ok(BlockParam::Number(Some(number), raw.get().into())),
+        Err(_) => block_param(raw, true),
     }
 }
 
@@ -457,6 +474,20 @@ mod tests {
                 by_hash(true, true)
             );
         }
+    }
+
+    #[test]
+    fn any_block_takes_json_numbers_too() {
+        let any = |text: &str| any_block_param(&raws(&alloc::format!("[{text}]"))[0]).ok();
+        let number = |number, text: &str| Some(BlockParam::Number(number, text.into()));
+        assert_eq!(any("12"), number(Some(12), "12"));
+        assert_eq!(any("\"12\""), number(Some(12), "12"));
+        assert_eq!(any("\"0xc\""), number(Some(12), "0xc"));
+        assert_eq!(any("\"latest\""), Some(BlockParam::Latest));
+        for refused in ["-1", "1.5", "1e3", "18446744073709551616", "true", "[]"] {
+            assert_eq!(any(refused), None, "{refused}");
+        }
+        assert!(param("12").is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
     error::RpcError,
     logs::pinned_range,
     method::Handler,
-    params::{BlockParam, block_param, tag_in_any_case},
+    params::{BlockParam, any_block_param, tag_in_any_case},
     request::Request,
     round::Round,
     signed,
@@ -213,7 +213,7 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
     let below = |blocks: u64| head.saturating_sub(blocks);
     let param = match given {
         "null" => BlockParam::Latest,
-        given => tag_in_any_case(block_param(from_str(given).ok()?, true)).ok()?,
+        given => tag_in_any_case(any_block_param(from_str(given).ok()?)).ok()?,
     };
     let hash = |hash: &B256| format!(r#"{{"blockHash":"{hash}","requireCanonical":"true"}}"#);
     let number = match param {

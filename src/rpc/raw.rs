@@ -150,7 +150,7 @@ fn raw_receipts(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&encoded.map(hex::encode_prefixed).collect::<Vec<_>>())
 }
 
-fn header(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
+pub(super) fn header(view: &dyn View, header: Option<BlockHeader>) -> HandlerResult {
     let Some(header) = header else { return absent() };
     let transactions = RpcTransactions::Hashes(Vec::new());
     let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };

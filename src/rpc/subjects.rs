@@ -35,7 +35,7 @@ impl Call {
     pub fn blocks(&self) -> Vec<u64> {
         let (Some(row), Some(params)) = (self.row, self.params()) else { return Vec::new() };
         let named = row.params.iter().enumerate().flat_map(|(position, param)| match param.kind {
-            "BLOCK" => params.call_block(position).into_iter().collect(),
+            "BLOCK" => params.any_block(position).into_iter().collect(),
             "LOG_FILTER" => logs::ends(params, position),
             "TRACE_FILTER" => trace::TraceFilter::ends(params),
             _ => Vec::new(),

@@ -22,9 +22,10 @@ impl Explored {
         let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
         let mut dev = DevClient::new(config);
         let call = |to: &str, value: u8| format!("600060006000600060{value:02x}73{}5af150", &to[2..]);
-        // Transfers 3 wei to Bob, creates a contract from an empty init code with 2 wei, and calls the contract that destroys itself.
+        // Transfers 3 wei to Bob, creates a contract from an empty init code with 2 wei, calls the contract that destroys itself, and logs.
         let creation = "600060006002f050";
-        let code = format!("0x{}{creation}{}00", call(BOB, 3), call(DESTROYED, 0));
+        let log = "60006000a0";
+        let code = format!("0x{}{creation}{}{log}00", call(BOB, 3), call(DESTROYED, 0));
         dev.get("anvil_setCode", json!([SENDER, code]));
         dev.get("anvil_setBalance", json!([SENDER, "0x64"]));
         dev.get("anvil_setCode", json!([DESTROYED, format!("0x73{}ff", &BOB[2..])]));
@@ -162,6 +163,26 @@ fn transactions_are_found_by_sender_and_nonce_and_contracts_by_their_creation() 
     same("ots_hasCode", json!([contract, "0x0"]), json!(false));
     same("ots_hasCode", json!([NOBODY]), json!(false));
     same("ots_getApiLevel", json!([]), json!(8));
+    // Otterscan's page writes numbers of blocks as JSON numbers.
+    same("ots_hasCode", json!([contract, 9]), json!(true));
+    same("ots_hasCode", json!([contract, 0]), json!(false));
+    for (method, more) in [
+        ("erigon_getHeaderByNumber", vec![]),
+        ("ots_getBlockDetails", vec![]),
+        ("ots_getBlockTransactions", vec![json!(0), json!(25)]),
+    ] {
+        let at = |block: Value| Value::from([vec![block], more.clone()].concat());
+        let found = fixture.dev.get(method, at(json!("0x2")));
+        assert!(found.is_object(), "{method}");
+        assert_eq!(fixture.dev.get(method, at(json!(2))), found, "{method}");
+        let proven = light.call(method, &at(json!("0x2"))).unwrap();
+        assert!(proven.is_object(), "{method}");
+        assert_eq!(light.call(method, &at(json!(2))), Ok(proven), "{method}");
+        assert_eq!(fixture.dev.get(method, at(json!(99))), Value::Null, "{method}");
+        assert_eq!(fixture.dev.refused(method, at(json!(-2))).0, -32602, "{method}");
+    }
+    let header = fixture.dev.get("eth_getHeaderByNumber", json!(["latest"]));
+    assert_eq!(fixture.dev.get("erigon_getHeaderByNumber", json!(["latest"])), header);
 }
 
 /// The hashes of the transactions in whose traces an address is named, the newest block first.
@@ -191,6 +212,7 @@ fn pages(call: &mut dyn FnMut(&str, Value) -> Value, method: &str, address: &str
             assert_eq!(receipt["transactionHash"], transaction["hash"]);
             let block = call("eth_getBlockByHash", json!([transaction["blockHash"], false]));
             assert_eq!(receipt["timestamp"], block["timestamp"]);
+            assert!(receipt["logs"].as_array().unwrap().iter().all(|log| log["removed"] == json!(false)));
         }
         let (start, end) = if newest_first { ("firstPage", "lastPage") } else { ("lastPage", "firstPage") };
         assert_eq!(page[start], json!(at == json!(0)), "{page}");
@@ -217,6 +239,9 @@ fn searches_find_each_transaction_in_which_an_address_takes_part() {
         }
         dev.get("evm_mine", json!([]));
     }
+    let page = dev.get("ots_searchTransactionsBefore", json!([SENDER, 0, 100]));
+    let outcomes = page["receipts"].as_array().unwrap();
+    assert!(outcomes.iter().all(|receipt| receipt["logs"].as_array().unwrap().len() == 1), "{page}");
     let network = dev.chain().view().network().clone();
     let mut light = Light::new(network, ExecutedUpstream::new(dev.client.snapshot()));
     for (address, least) in [(ALICE, 12), (SENDER, 7), (BOB, 8), (NOBODY, 4), (DESTROYED, 7)] {

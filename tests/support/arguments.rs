@@ -44,6 +44,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         | "debug_getRawHeader"
         | "debug_getRawReceipts"
         | "debug_traceBlockByNumber"
+        | "erigon_getHeaderByNumber"
         | "eth_getBlockReceipts"
         | "eth_getBlockTransactionCountByNumber"
         | "eth_getBlocksByNumber"

@@ -1,4 +1,5 @@
-//! `ots_*`: what the explorer Otterscan asks for besides the usual methods (its docs/custom-jsonrpc.md, API level 8).
+//! `ots_*`: what the explorer Otterscan asks for besides the usual methods (its docs/custom-jsonrpc.md, API level 8), and the
+//! method of Erigon by which its page tells a node that has them. The page writes numbers of blocks as JSON numbers.
 
 mod search;
 
@@ -9,16 +10,16 @@ use serde::Serialize;
 use serde_json::{Value, json, to_value};
 
 use super::{
-    blocks::{by_hash, by_selector},
+    blocks::by_hash,
     error::RpcError,
-    lookup::require,
+    lookup::{find, require},
     method::{
         AT_BLOCK, BLOCK_HASH, Failure, HandlerResult, Method, Param, Runs, THE_BLOCK, absent, account_of,
         contract_of, done, required, verified,
     },
     mode::Mode,
     params::{BlockParam, Params},
-    render,
+    raw, render,
     state::read,
     support::PARENT_STATE,
     trace::traces,
@@ -47,12 +48,20 @@ pub(super) const METHODS: &[Method] = &[
         done(&API_LEVEL, Level::Local)
     }),
     Method::read(
+        "erigon_getHeaderByNumber",
+        &[THE_BLOCK],
+        "header object or null",
+        "As eth_getHeaderByNumber; the number of the block may be a JSON number.",
+        |view, params| raw::header(view, by_selector(view, params)?),
+    )
+    .costs(5),
+    Method::read(
         "ots_hasCode",
         &[contract_of("address"), AT_BLOCK],
         "boolean",
         "Whether an address has code.",
         |view, params| {
-            let header = require(view, &params.block(1)?)?;
+            let header = require(view, &params.any_block(1)?)?;
             verified(&(account(view, &header, &params.address(0)?)?.code_size > 0))
         },
     ),
@@ -153,6 +162,11 @@ pub(super) const METHODS: &[Method] = &[
     .runs(Runs::Block)
     .costs(100),
 ];
+
+/// The block of the first parameter, which may be a JSON number.
+fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
+    find(view, &params.any_block(0)?)
+}
 
 /// The account after a block; an account that does not exist reads as empty.
 fn account(view: &dyn View, header: &BlockHeader, address: &Address) -> Result<AccountState, Failure> {

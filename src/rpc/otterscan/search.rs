@@ -146,6 +146,12 @@ fn show(view: &dyn View, found: &[Found], first: bool, last: bool) -> HandlerRes
         let mut receipt = to_value(render::receipt(view, header, body, &receipts, *index)?)?;
         let Value::Object(members) = &mut receipt else { return Err(RpcError::Internal.into()) };
         members.insert("timestamp".into(), to_value(Quantity::from(header.timestamp))?);
+        // Otterscan's page refuses logs without this member, which receipts of Rootstock do not have.
+        for log in members.get_mut("logs").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(fields) = log {
+                fields.insert("removed".into(), Value::Bool(false));
+            }
+        }
         outcomes.push(receipt);
     }
     verified(&json!({"txs": transactions, "receipts": outcomes, "firstPage": first, "lastPage": last}))

@@ -54,7 +54,10 @@ fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
     assert_eq!(hosted(&mut dev, "eth_accounts", json!([]))["result"], json!([]));
     let modules = hosted(&mut dev, "rpc_modules", json!([]))["result"].take();
     let names: Vec<&String> = modules.as_object().unwrap().keys().collect();
-    assert_eq!(names, ["eth", "ext", "net", "ots", "rootlight", "rpc", "rsk", "trace", "txpool", "web3"]);
+    assert_eq!(
+        names,
+        ["erigon", "eth", "ext", "net", "ots", "rootlight", "rpc", "rsk", "trace", "txpool", "web3"]
+    );
     assert_eq!(dev.get("eth_accounts", json!([])).as_array().unwrap().len(), 20);
     assert!(dev.get("rpc_modules", json!([]))["evm"].is_string());
 }
