@@ -168,6 +168,11 @@ impl DevChain {
         self.interrupts = interrupts;
     }
 
+    /// Whether what runs now has used up its time, or the host stops.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupts.is_due()
+    }
+
     /// Mines later blocks on the newest block of this Bitcoin chain.
     pub fn set_bitcoin(&mut self, bitcoin: Arc<dyn BitcoinSide>) {
         self.bitcoin = Some(bitcoin);

@@ -245,14 +245,29 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> HandlerResult {
 }
 
 /// The result of `eth_estimateGas`.
-pub(super) fn estimated_gas(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
+fn estimated_gas(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
     let (message, param, overrides) = arguments(view, params)?;
-    let header = block(view, &param)?;
+    gas_of(view, &message, &param, &overrides)
+}
+
+/// The gas that the transaction of the first parameter would use in the next block.
+#[cfg(feature = "dev")]
+pub(super) fn gas_of_transaction(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
+    gas_of(view, &*message(params)?, &BlockParam::Latest, &StateOverride::default())
+}
+
+fn gas_of(
+    view: &dyn View,
+    message: &CallMessage,
+    param: &BlockParam,
+    overrides: &StateOverride,
+) -> Result<u64, Failure> {
+    let header = block(view, param)?;
     let call_block = match param {
         BlockParam::Latest | BlockParam::Pending if !header.is_pending() => CallBlock::after(view, header),
         _ => CallBlock::inside(header),
     };
-    match call_block.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
+    match call_block.run(view, |context, limits| estimate(context, message, overrides, limits))? {
         Estimate::Gas(gas) => Ok(gas),
         Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),
         Estimate::Revert { output } => Err(reverted(view, output).into()),

@@ -66,6 +66,32 @@ fn the_names_of_anvil_and_hardhat_have_the_answers_of_their_tools() {
     assert!(code == -32601 && text.contains("hardhat_setMinGasPrice"), "{text}");
 }
 
+/// viem leaves the gas of a transaction of the node's accounts to the node.
+#[test]
+fn a_transaction_without_gas_gets_what_it_uses() {
+    // Returns 600 bytes of code, which cost 120,000 gas.
+    const CREATION: &str = "0x6102586000f3";
+    const REVERTS: &str = "0x60006000fd";
+    let mut dev = dev(Mining::Instant);
+    dev.get("anvil_setCode", json!([NOBODY, REVERTS]));
+    let gas = |dev: &mut DevClient, message: Value| {
+        let hash = dev.get("eth_sendTransaction", json!([message]));
+        let transaction = dev.get("eth_getTransactionByHash", json!([hash]));
+        let receipt = dev.get("eth_getTransactionReceipt", json!([hash]));
+        (transaction["gas"].as_str().unwrap().to_owned(), receipt["status"].clone())
+    };
+    let used = dev.get("eth_estimateGas", json!([{"from": ALICE, "data": CREATION}]));
+    let created = gas(&mut dev, json!({"from": ALICE, "data": CREATION, "gas": null}));
+    assert_eq!((json!(created.0), created.1), (used, json!("0x1")));
+    // The reference node's default stands where it is enough, and where no gas would be.
+    let paid = gas(&mut dev, json!({"from": ALICE, "to": BOB, "value": "0x1"}));
+    assert_eq!(paid, ("0x15f90".into(), json!("0x1")));
+    let failed = gas(&mut dev, json!({"from": ALICE, "to": NOBODY}));
+    assert_eq!(failed, ("0x15f90".into(), json!("0x0")));
+    let given = gas(&mut dev, json!({"from": ALICE, "to": BOB, "gas": "0x7530"}));
+    assert_eq!(given.0, "0x7530");
+}
+
 #[test]
 fn the_log_of_blocks_is_turned_off_and_on() {
     let mut dev = dev(Mining::Manual);

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     engine::View,
     rpc::{
-        call::estimated_gas,
+        call::gas_of_transaction,
         chain::gas_price,
         error::{ParamError, RpcError},
         method::{Failure, HandlerResult, Method, Runs, verified},
@@ -74,6 +74,6 @@ impl Defaults for OfChain<'_> {
     }
 
     fn gas(&self) -> Result<u64, Failure> {
-        estimated_gas(self.view, self.params)
+        gas_of_transaction(self.view, self.params)
     }
 }

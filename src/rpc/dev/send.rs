@@ -12,6 +12,7 @@ use crate::{
     engine::{Level, LocalNode},
     local::mark_sender,
     rpc::{
+        call::gas_of_transaction,
         error::{ParamError, RpcError},
         method::{Failure, HandlerResult, Method, Param, ParamSubject, Runs, done, optional, required},
         params::{Params, parse_address, parse_data},
@@ -20,7 +21,7 @@ use crate::{
     types::{RawUint, Transaction},
 };
 
-/// The default gas limit of a transaction, as in the reference node.
+/// The default gas limit of a transaction, as in the reference node. A transaction that is sent has more if it uses more.
 const DEFAULT_GAS: u64 = 90_000;
 
 /// How long the caller waits for a block.
@@ -33,8 +34,9 @@ pub(super) const METHODS: &[Method] = &[
         "HASH",
         "Signs a transaction with a key that the node holds, or for an impersonated account, and sends it.",
         |node, params| {
+            let object = to_send(node, params)?;
             let (chain, now) = chain_at(node)?;
-            let (transaction, from) = transaction_of(chain, &object(params)?, now)?;
+            let (transaction, from) = transaction_of(chain, &object, now)?;
             submit(chain, transaction, from, now)
         },
     ))
@@ -45,8 +47,9 @@ pub(super) const METHODS: &[Method] = &[
         "receipt object",
         "As eth_sendTransaction, with the receipt (EIP-7966).",
         |node, params| {
+            let object = to_send(node, params)?;
             let (chain, now) = chain_at(node)?;
-            let (transaction, from) = transaction_of(chain, &object(params)?, now)?;
+            let (transaction, from) = transaction_of(chain, &object, now)?;
             sync::submit(node, transaction, from)
         },
     ))
@@ -69,8 +72,8 @@ pub(super) const METHODS: &[Method] = &[
         "HASH",
         "Sends a transaction of any account, as if that were impersonated.",
         |node, params| {
+            let object = to_send(node, params)?;
             let (chain, now) = chain_at(node)?;
-            let object = object(params)?;
             let from = object.sender()?;
             let transaction = object.unsigned(chain, from)?;
             submit(chain, transaction, from, now)
@@ -92,6 +95,23 @@ pub(super) const METHODS: &[Method] = &[
         },
     ),
 ];
+
+/// The transaction object in the first parameter. Without a gas limit it gets what the transaction would use, where this is more
+/// than the reference node's default: few creations have enough with that. One that would fail gets the default, and fails.
+fn to_send<'a>(node: &mut dyn LocalNode, params: Params<'a>) -> Result<TransactionObject<'a>, Failure> {
+    let object = object(params)?;
+    let is_null = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get() == "null");
+    if !(is_null(object.gas) && is_null(object.gas_limit)) || object.sender().is_err() {
+        return Ok(object);
+    }
+    let (snapshot, now) = (node.snapshot(), node.now());
+    let chain = chain(node)?;
+    match gas_of_transaction(&*snapshot.view(now, &|| chain.is_interrupted()), params) {
+        Ok(used_gas) => Ok(TransactionObject { used_gas, ..object }),
+        Err(Failure::Stop(stop)) => Err(stop.into()),
+        Err(Failure::Error(_)) => Ok(object),
+    }
+}
 
 /// The transaction of an object, signed with a key that the node holds or of an impersonated account, and its sender.
 pub(super) fn transaction_of(
@@ -150,6 +170,9 @@ pub(super) struct TransactionObject<'a> {
     data: Option<String>,
     #[serde(default)]
     input: Option<String>,
+    /// The gas that the transaction would use; 0 if this was not looked at.
+    #[serde(skip)]
+    used_gas: u64,
 }
 
 /// The transaction object in the first parameter.
@@ -180,6 +203,7 @@ pub(super) trait Defaults {
 struct OfNode<'a> {
     chain: &'a DevChain,
     from: Address,
+    used_gas: u64,
 }
 
 impl Defaults for OfNode<'_> {
@@ -196,7 +220,7 @@ impl Defaults for OfNode<'_> {
     }
 
     fn gas(&self) -> Result<u64, Failure> {
-        Ok(DEFAULT_GAS)
+        Ok(self.used_gas.max(DEFAULT_GAS))
     }
 }
 
@@ -211,7 +235,7 @@ impl TransactionObject<'_> {
     }
 
     pub(super) fn signed(&self, chain: &DevChain, key: &PrivateKey) -> Result<Transaction, Failure> {
-        let transaction = self.complete(&OfNode { chain, from: key.address() })?;
+        let transaction = self.complete(&OfNode { chain, from: key.address(), used_gas: self.used_gas })?;
         let chain_id = chain.view().network().chain_id;
         Ok(key.sign_transaction(transaction, chain_id).ok_or(RpcError::Internal)?)
     }
@@ -219,7 +243,7 @@ impl TransactionObject<'_> {
     /// The transaction of an impersonated account. The signature is replaced by the account's address, so that
     /// transactions of different accounts have different hashes.
     fn unsigned(&self, chain: &DevChain, from: Address) -> Result<Transaction, Failure> {
-        let transaction = self.complete(&OfNode { chain, from })?;
+        let transaction = self.complete(&OfNode { chain, from, used_gas: self.used_gas })?;
         let chain_id = chain.view().network().chain_id;
         Ok(mark_sender(transaction, from, chain_id).ok_or(RpcError::Internal)?)
     }
