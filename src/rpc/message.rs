@@ -97,6 +97,8 @@ pub struct Call {
     pub row: Option<&'static Method>,
     /// Positional parameters, unparsed.
     pub params: Vec<Box<RawValue>>,
+    /// Parameters by name, until the row says their order.
+    named: Option<Box<RawValue>>,
 }
 
 /// A message whose calls name their rows of the method table.
@@ -115,8 +117,14 @@ impl Message {
         let read = parse(bytes, max_batch);
         let (kind, entries) = read.unwrap_or_else(|error| (MessageForm::Unusable(error), Vec::new()));
         let mut message = Self { kind, entries, bytes: bytes.len() };
-        for call in message.entries.iter_mut().filter_map(|entry| entry.call.as_mut().ok()) {
+        for entry in &mut message.entries {
+            let Ok(call) = &mut entry.call else { continue };
             call.row = dispatcher.find(&call.method);
+            match call.named.take().map(|given| in_order(call.row, &given)) {
+                Some(Ok(params)) => call.params = params,
+                Some(Err(error)) => entry.call = Err(error),
+                None => {}
+            }
         }
         message
     }
@@ -130,7 +138,7 @@ impl Message {
 
     /// A message of the host itself: one call of a method with these parameters.
     pub fn of_host(method: &str, params: Vec<Box<RawValue>>, dispatcher: &Dispatcher) -> Self {
-        let call = Call { method: method.into(), row: dispatcher.find(method), params };
+        let call = Call { method: method.into(), row: dispatcher.find(method), params, named: None };
         Self {
             kind: MessageForm::Single,
             entries: vec![MessageEntry { id: Id::Unknown, call: Ok(call) }],
@@ -304,11 +312,12 @@ impl RequestFields<'_> {
             Some(plain) => plain.to_owned(),
             None => serde_json::from_str(method).map_err(|_| RpcError::InvalidRequest)?,
         };
-        let params = self.params(&method)?;
-        Ok(Call { method, row: None, params })
+        let named = self.params.filter(|raw| raw.get().starts_with('{') && !is_empty_object(raw.get()));
+        let params = if named.is_none() { self.params()? } else { Vec::new() };
+        Ok(Call { method, row: None, params, named: named.map(ToOwned::to_owned) })
     }
 
-    fn params(&self, method: &str) -> Result<Vec<Box<RawValue>>, RpcError> {
+    fn params(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
         let Some(raw) = self.params else { return Ok(Vec::new()) };
         match raw.get().as_bytes().first() {
             Some(b'[') => {
@@ -317,8 +326,7 @@ impl RequestFields<'_> {
                 Ok(params.into_iter().map(ToOwned::to_owned).collect())
             }
             Some(b'n') => Ok(Vec::new()),
-            Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
-            Some(b'{') => in_order(method, raw),
+            Some(b'{') => Ok(Vec::new()),
             _ => Err(RpcError::InvalidRequest),
         }
     }

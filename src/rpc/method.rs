@@ -41,6 +41,8 @@ pub struct Method {
     /// Whether the reference node accepts the hash of a block for the block parameter (EIP-1898). Its response concerns
     /// that block or is an error.
     pub takes_hash: bool,
+    /// Whether the parameters may be given by their names.
+    pub takes_names: bool,
     /// The modes in which the method answers within a limit, which the text names; empty without the `catalogue` feature.
     pub limits: &'static [(Mode, &'static str)],
     /// The modes in which the method gives an error of its own instead of that of its kind ([`Self::refusal`]).
@@ -291,6 +293,7 @@ impl Method {
             runs: Runs::Nothing,
             relayed: false,
             takes_hash: false,
+            takes_names: false,
             limits: &[],
             refusals: &[],
             streams: false,
@@ -355,6 +358,12 @@ impl Method {
     /// The same row of a method for which the reference node accepts the hash of a block.
     pub(super) const fn takes_hash(self) -> Self {
         Self { takes_hash: true, ..self }
+    }
+
+    /// The same row of a method whose parameters may be given by their names: those that a client library gives in no other form.
+    #[cfg(feature = "dev")]
+    pub(super) const fn takes_names(self) -> Self {
+        Self { takes_names: cfg!(feature = "catalogue"), ..self }
     }
 
     /// The same row of a method that answers within these limits.

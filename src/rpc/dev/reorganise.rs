@@ -33,14 +33,15 @@ pub(super) const METHODS: &[Method] = &[
         ("anvil_reorg", &[]),
         &[
             required("depth", "QUANTITY"),
-            optional("transactions", "array of [transaction object or DATA, index of the block]")
+            optional("tx_block_pairs", "array of [transaction object or DATA, index of the block]")
                 .of(ParamSubject::Transactions),
         ],
         "null",
         "Replaces the newest blocks by as many others, which have these transactions only. The pool stays. The parameters \
-         may be named, too: depth and tx_block_pairs.",
+         may be given by name, as alloy does.",
         reorganise,
-    ),
+    )
+    .takes_names(),
 ];
 
 /// A transaction as an object or encoded, and the index of its block, from 0 on.
