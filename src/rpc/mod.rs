@@ -117,6 +117,8 @@ mod trace;
 mod traced_run;
 mod transactions;
 #[cfg(all(test, feature = "light"))]
+mod window_rounds_test;
+#[cfg(all(test, feature = "light"))]
 mod window_start_test;
 #[cfg(feature = "local")]
 mod witness;

@@ -1,27 +1,17 @@
-//! `debug_traceBlock`: the traces of a block that is given as RLP.
+//! The block that `debug_traceBlock` gets as RLP.
 
-use super::block;
 use crate::{
-    engine::View,
+    engine::{BlockHeader, View},
     rpc::{
         error::{ParamError, RpcError},
-        method::{HandlerResult, Method, Runs, optional, required},
+        method::Failure,
         params::Params,
     },
     types::{Block, Header},
 };
 
-pub(super) const TRACE_BLOCK: Method = Method::read(
-    "debug_traceBlock",
-    &[required("block", "DATA"), optional("options", "TRACE_OPTIONS")],
-    "array of trace objects",
-    "As debug_traceBlockByHash, for a block of the chain as debug_getRawBlock gives it.",
-    trace_block,
-)
-.runs(Runs::Block)
-.costs(1_000);
-
-fn trace_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
+/// The header of the block in the first parameter, which is one of the chain.
+pub(super) fn header(view: &dyn View, params: Params<'_>) -> Result<BlockHeader, Failure> {
     let network = view.policy().network;
     let given = Block::decode(&params.data(0)?, &|number| network.header_shape(number));
     let Block { header, body, .. } =
@@ -32,5 +22,5 @@ fn trace_block(view: &dyn View, params: Params<'_>) -> HandlerResult {
         let expected = "a block with the transactions of its header";
         return Err(ParamError::Type { position: 0, expected }.into());
     }
-    block(view, Some(header), params)
+    Ok(header)
 }

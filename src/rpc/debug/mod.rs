@@ -81,7 +81,15 @@ pub(super) const METHODS: &[Method] = &[
     .relayed()
     .costs(1_000),
     #[cfg(feature = "catalogue")]
-    encoded::TRACE_BLOCK,
+    Method::read(
+        "debug_traceBlock",
+        &[required("block", "DATA"), optional("options", "TRACE_OPTIONS")],
+        "array of trace objects",
+        "As debug_traceBlockByHash, for a block of the chain as debug_getRawBlock gives it.",
+        |view, params| block(view, Some(encoded::header(view, params)?), params),
+    )
+    .runs(Runs::Block)
+    .costs(1_000),
     Method::local(
         "debug_wireProtocolQueueSize",
         &[],

@@ -44,7 +44,7 @@ const TRACERS: [&str; 8] = [
 ];
 
 /// The members of an object of options.
-pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// What makes the traces: a tracer by name, or a script of the caller.
 pub(super) enum Tracing {

@@ -1,10 +1,10 @@
 //! Tracers that callers write in JavaScript, for hosts with an engine.
 
-use alloc::{borrow::ToOwned, boxed::Box, string::String, vec::Vec};
+use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
 use serde_json::value::RawValue;
 
-use super::{opcodes, options::Fields};
+use super::opcodes;
 #[cfg(feature = "dev")]
 use crate::rpc::{
     method::{Method, Param},
@@ -20,7 +20,7 @@ use crate::{
 const MAX_SCRIPT: usize = 128 << 10;
 
 /// The script in the options of a trace; `None` if they name a tracer.
-pub(super) fn read(given: &Fields<'_>) -> Result<Option<Script>, ParamError> {
+pub(super) fn read(given: &BTreeMap<String, &RawValue>) -> Result<Option<Script>, ParamError> {
     let source = given.get("tracer").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let Some(source) = source.filter(|source| source.contains(['{', '('])) else { return Ok(None) };
     let config = given.get("tracerConfig").map(|config| config.get()).filter(|config| *config != "null");
@@ -38,7 +38,7 @@ pub(in crate::rpc) fn is_in(row: &Method, values: &[Box<RawValue>]) -> bool {
     let is_of_trace = |param: &Param| matches!(param.kind, "TRACE_OPTIONS" | "TRACE_CALL_OPTIONS");
     let Some(position) = row.params.iter().position(is_of_trace) else { return false };
     let Ok(params) = Params::new(values, 0, values.len()) else { return false };
-    let given: Option<Fields<'_>> = params.object(position, "trace options").ok().flatten();
+    let given: Option<BTreeMap<String, &RawValue>> = params.object(position, "trace options").ok().flatten();
     // One that is too long is refused too.
     given.is_some_and(|given| matches!(read(&given), Ok(Some(_)) | Err(ParamError::Script(_))))
 }

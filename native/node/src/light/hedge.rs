@@ -12,7 +12,7 @@ use rootlight::light::UpstreamRequest;
 use rootlight_server::metrics::Metrics;
 use rootlight_upstream::SharedUpstream;
 
-use super::rounds::{UpstreamResponses, ask};
+use super::ask::{UpstreamResponses, ask};
 
 /// The usual time of an upstream that has not answered yet, in microseconds.
 const FIRST: u64 = 100_000;

@@ -1,6 +1,7 @@
 //! The light client as a service. The core decides; this module provides upstreams, time, threads and
 //! storage.
 
+mod ask;
 mod bitcoin;
 mod block_exchange;
 mod chain_status;

@@ -8,9 +8,8 @@ use futures::stream;
 use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
 use rootlight::rpc::{HostAnswer, HostQuestion, PartResponses, Round, RoundPart};
 use rootlight_limits::budget::Reservation;
-use rootlight_server::metrics::{Metrics, UpstreamOutcome};
-use rootlight_upstream::SharedUpstream;
 
+use super::ask::{CountedUpstreams, UpstreamResponses, ask};
 use super::hedge::Hedges;
 use super::sends::send_each;
 
@@ -20,16 +19,6 @@ const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// Questions of one round that the host answers at the same time.
 const QUESTIONS: usize = 4;
-
-/// The upstreams, and the metrics in which their responses count.
-pub(super) type CountedUpstreams<'a> = (&'a [SharedUpstream], &'a Metrics);
-
-/// Responses of an upstream, and the budget's bytes that they take until the core has read them.
-#[derive(Debug, Default)]
-pub(super) struct UpstreamResponses {
-    pub(super) answers: Vec<UpstreamResponse>,
-    pub(super) reserved: Reservation,
-}
 
 /// The responses to the parts of a round, and the budget's bytes that they take until the core has read them; and the answers of
 /// the host itself, by the numbers of the questions.
@@ -115,33 +104,4 @@ async fn ask_each(
 fn no_such_upstream(requests: &[UpstreamRequest]) -> UpstreamResponses {
     let failure = |_: &UpstreamRequest| Err(RequestFailure::Transport("no such upstream".into()));
     UpstreamResponses { answers: requests.iter().map(failure).collect(), ..UpstreamResponses::default() }
-}
-
-/// Sends requests to the upstream of this number, and counts them. Returns as many responses, in the same order.
-pub(super) async fn ask(
-    metrics: &Metrics,
-    (index, upstream): (usize, &SharedUpstream),
-    requests: Vec<UpstreamRequest>,
-) -> UpstreamResponses {
-    let count = requests.len();
-    let (results, reserved) = upstream.request_reserved(requests).await;
-    let mut answers: Vec<UpstreamResponse> =
-        results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect();
-    answers.resize_with(count, || Err(RequestFailure::Malformed("no response")));
-    answers.iter().for_each(|answer| metrics.asked(index, outcome(answer)));
-    UpstreamResponses { answers, reserved }
-}
-
-fn outcome(answer: &UpstreamResponse) -> UpstreamOutcome {
-    match answer {
-        Ok(_) => UpstreamOutcome::Result,
-        Err(
-            RequestFailure::Transport(_)
-            | RequestFailure::Busy { .. }
-            | RequestFailure::NoRoom
-            | RequestFailure::NotHeld(_)
-            | RequestFailure::Unasked(_),
-        ) => UpstreamOutcome::Silence,
-        Err(_) => UpstreamOutcome::Error,
-    }
 }

@@ -9,7 +9,7 @@ use rootlight::rpc::RoundPart;
 use rootlight_server::metrics::{Metrics, UpstreamOutcome};
 use tokio::time::{Instant, timeout_at};
 
-use super::rounds::{CountedUpstreams, UpstreamResponses, ask};
+use super::ask::{CountedUpstreams, UpstreamResponses, ask};
 
 /// Sends transactions; returns the responses to each part. When each transaction has been taken by an upstream, the others have
 /// [`SEND_GRACE`] left to answer.

@@ -10,8 +10,8 @@ use rootlight_server::metrics::VerifiedKind;
 use rootlight_upstream::SharedUpstream;
 use tracing::{info, warn};
 
+use super::ask::{UpstreamResponses, ask};
 use super::dismiss::WatchedSource;
-use super::rounds::{UpstreamResponses, ask};
 use super::shared_light::SharedLight;
 use crate::progress::{WORTH_A_BAR, progress_bar};
 
