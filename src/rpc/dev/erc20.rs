@@ -22,6 +22,9 @@ use crate::{
 const TOKEN: Param = contract_of("token");
 const AMOUNT: Param = required("amount", "QUANTITY");
 
+/// Most cells that are tried, each with two calls: a token reads few.
+const MOST_CELLS: usize = 64;
+
 /// `balanceOf(address)`
 const BALANCE_OF: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
 /// `allowance(address,address)`
@@ -57,30 +60,28 @@ fn question(selector: [u8; 4], about: &[Address]) -> Bytes {
 
 /// Sets the cell that is what the token answers.
 fn set(node: &mut dyn LocalNode, token: Address, question: Bytes, amount: U256) -> HandlerResult {
-    let found = {
-        let (snapshot, now, interrupt) = (node.snapshot(), node.now(), || false);
-        let view = snapshot.view(now, &interrupt);
-        let message = CallMessage { to: Some(token), data: question, ..CallMessage::default() };
-        cell(&*view, &message, amount)?
-    };
+    let (snapshot, now) = (node.snapshot(), node.now());
+    let chain = chain(node)?;
+    let message = CallMessage { to: Some(token), data: question, ..CallMessage::default() };
+    let found = cell(&*snapshot.view(now, &|| chain.is_interrupted()), &message, amount)?;
     let (contract, slot) = found.ok_or(RpcError::from(DevError::NoTokenCell(token)))?;
-    chain(node)?.set_storage(&contract, &slot, amount);
+    chain.set_storage(&contract, &slot, amount);
     done(&(), Level::Local)
 }
 
 /// The cell whose value the call returns: with other values in its place, the call returns these.
 fn cell(view: &dyn View, message: &CallMessage, amount: U256) -> Result<Option<(Address, U256)>, Failure> {
     let at = CallBlock::inside(view.head()?);
-    for (contract, slots) in touched_cells(view, &at, message)? {
-        for slot in slots {
-            let returns = |value| {
-                let found = answer(view, &at, message, (contract, slot, value));
-                found.map(|found| found == Some(value))
-            };
-            // The amount may be what the token returns anyway.
-            if returns(amount)? && returns(amount ^ U256::from(1))? {
-                return Ok(Some((contract, slot)));
-            }
+    let touched = touched_cells(view, &at, message)?.into_iter();
+    let cells = touched.flat_map(|(contract, slots)| slots.into_iter().map(move |slot| (contract, slot)));
+    for (contract, slot) in cells.take(MOST_CELLS) {
+        let returns = |value| {
+            let found = answer(view, &at, message, (contract, slot, value));
+            found.map(|found| found == Some(value))
+        };
+        // The amount may be what the token returns anyway.
+        if returns(amount)? && returns(amount ^ U256::from(1))? {
+            return Ok(Some((contract, slot)));
         }
     }
     Ok(None)
