@@ -27,12 +27,18 @@ pub(super) const METHODS: &[Method] = &[Method::read(
 )
 .costs(30)];
 
+/// Most bytes of the cells in JSON: twice those of [`MAX_PROOF_KEYS`] contracts with one slot each.
+const MAX_CELLS: usize = 256 << 10;
+
 /// The slots that a call asks for, by contract.
 fn cells(params: Params<'_>) -> Result<BTreeMap<Address, Vec<U256>>, ParamError> {
-    let expected = "a map of addresses to slots";
+    let expected = "a map of addresses to slots, at most 1,024 in all";
+    if params.length(0) > MAX_CELLS {
+        return Err(ParamError::Type { position: 0, expected });
+    }
     let given: Option<Entries<Vec<String>>> = params.object(0, expected)?;
     let given = given.ok_or(ParamError::Type { position: 0, expected })?;
-    let count = given.0.iter().fold(0_usize, |sum, (_, slots)| sum.saturating_add(slots.len()));
+    let count = given.0.iter().fold(0_usize, |sum, (_, slots)| sum.saturating_add(slots.len().max(1)));
     if count > MAX_PROOF_KEYS {
         return Err(ParamError::TooManyKeys { given: count, max: MAX_PROOF_KEYS });
     }
