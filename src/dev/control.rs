@@ -1,6 +1,8 @@
 //! Direct changes for tests that no transaction can make: reverting to a snapshot, changing accounts, dropping
 //! transactions from the pool.
 
+use alloc::sync::Arc;
+
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::chain::{DevChain, DevSnapshot};
@@ -25,7 +27,7 @@ impl DevChain {
         }
         let mut chain = self.chain.clone();
         chain.forget_events();
-        self.snapshots.push(DevSnapshot {
+        Arc::make_mut(&mut self.snapshots).push(DevSnapshot {
             chain,
             clock: self.clock,
             miner_settings: self.miner_settings.clone(),
@@ -35,7 +37,7 @@ impl DevChain {
 
     /// The snapshots: the number of each, and its head.
     pub fn saved(&self) -> impl Iterator<Item = (u64, &VerifiedHeader)> {
-        (1..).zip(&self.snapshots).map(|(id, saved)| (id, saved.chain.head()))
+        (1..).zip(&*self.snapshots).map(|(id, saved)| (id, saved.chain.head()))
     }
 
     /// Reverts to a snapshot with its settings; returns `false` if no snapshot has this number. The snapshot stays, later
@@ -45,14 +47,14 @@ impl DevChain {
             return false;
         };
         let Some(saved) = self.snapshots.get(index).cloned() else { return false };
-        self.snapshots.truncate(index.saturating_add(1));
+        Arc::make_mut(&mut self.snapshots).truncate(index.saturating_add(1));
         self.go_to(saved);
         true
     }
 
     /// Reverts to block 0 and to the settings of the start, and removes all snapshots.
     pub fn reset(&mut self) {
-        self.snapshots.clear();
+        self.snapshots = Arc::default();
         self.go_to(self.start.clone());
     }
 
