@@ -98,7 +98,7 @@ pub struct DevChain {
     /// The mining mode that [`Self::resume`] restores.
     pub(super) paused: Option<Mining>,
     pub(super) last_tick: Option<u64>,
-    pub(super) snapshots: Vec<DevSnapshot>,
+    pub(super) snapshots: Arc<Vec<DevSnapshot>>,
     pub(super) work: MinerWork,
     pub(super) events: Vec<DevEvent>,
     /// Whether events are kept for the host.
@@ -147,7 +147,7 @@ impl DevChain {
             mining: config.mining,
             paused: None,
             last_tick: None,
-            snapshots: Vec::new(),
+            snapshots: Arc::default(),
             work: MinerWork::default(),
             events: Vec::new(),
             logging: true,
@@ -163,9 +163,14 @@ impl DevChain {
         })
     }
 
-    /// Sets the conditions that interrupt the execution of later blocks.
+    /// Sets the conditions that interrupt the execution of later blocks. A change that did not end, because of a panic, stays.
     pub fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
+        if core::mem::take(&mut self.is_changing)
+            && let Some(bitcoin) = &self.bitcoin
+        {
+            bitcoin.end(true);
+        }
     }
 
     /// Whether what runs now has used up its time, or the host stops.
