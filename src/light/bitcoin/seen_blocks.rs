@@ -70,7 +70,12 @@ impl SeenBlocks {
         if let Some((newest, _)) = self.newest.back() {
             // A stored chain without a block of this one says nothing of a reorganisation.
             let apart = if self.are_stored { 0 } else { REMEMBERED };
-            let removed = fork.map_or(apart, |fork| newest.saturating_sub(fork));
+            // A chain that ends at one of the blocks has put nothing in their place.
+            let removed = match fork {
+                Some(fork) if fork == tip => 0,
+                Some(fork) => newest.saturating_sub(fork),
+                None => apart,
+            };
             if removed > self.removed(tip).unwrap_or_default() {
                 self.deepest = Some(Reorganisation { at: tip, removed });
             }
