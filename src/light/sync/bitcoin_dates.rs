@@ -89,8 +89,8 @@ fn judged(
 }
 
 impl HeaderSync {
-    /// Whether Bitcoin's blocks support a chain that is elected, so that upstreams which are slow are not waited for. Held is what
-    /// the makers of a false chain reach only with more of Bitcoin's miners than those that name the true one.
+    /// Whether Bitcoin's blocks support a chain that is elected, so that upstreams which are slow are not waited for. A false
+    /// chain is held only if more of Bitcoin's miners name it than the true one.
     pub(super) fn is_supported(&self, chain: &ChainView) -> bool {
         let dated = self.start.rule().and_then(|rule| rule.dated.as_ref());
         dated.is_some_and(|dated| dated.supports(chain, self.bitcoin.as_deref(), self.now))

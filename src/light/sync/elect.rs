@@ -66,12 +66,12 @@ impl HeaderSync {
         };
         let is_awaited = self.peers.iter().zip(proposals).any(wanted);
         self.leases.note_shown(self.now);
+        let may_judge = is_awaited && self.leases.may_judge(self.now);
         let supported = |proposal: &Proposal| match &proposal.stage {
             ProposalStage::Judged(trial) => trial.view().is_some_and(|view| self.is_supported(view)),
             _ => false,
         };
-        // Chains are compared only once, because that takes milliseconds for each.
-        if is_awaited && !(self.leases.is_past_silence(self.now) && proposals.iter().any(supported)) {
+        if is_awaited && !(may_judge && proposals.iter().any(supported)) {
             return;
         }
         let mut heaviest: Option<(&ChainView, usize)> = None;

@@ -17,6 +17,9 @@ use crate::{
     types::{B256, SealedHeader},
 };
 
+/// Seconds since a head that count as few: upstreams that are not there yet could add a few blocks.
+const RECENT: u64 = 600;
+
 /// A chain from its checkpoint on, with what is still to be fetched for it and how its work is judged.
 #[derive(Debug)]
 pub(super) struct FollowedChain {
@@ -130,7 +133,9 @@ impl FollowedChain {
         self.attach_ready(peers, now);
         self.judge_work();
         if !self.synced_once {
-            self.synced_once = self.chain.is_some() && leases.all_seen(peers, now);
+            let head = self.chain.as_ref().map(|chain| chain.snapshot().head().timestamp);
+            let is_recent = head.is_some_and(|time| now.unix <= time.saturating_add(RECENT));
+            self.synced_once = head.is_some() && leases.all_seen(peers, is_recent, now);
         }
     }
 

@@ -15,9 +15,12 @@ const FIRST_GAIN: u64 = 5_000;
 /// How long slow upstreams can delay the moment when the client counts as synchronized, in milliseconds.
 pub(super) const PATIENCE: u64 = 30_000;
 
-/// How long an upstream that has not shown anything can delay that moment, and any upstream where nothing depends on a comparison,
-/// in milliseconds: honest upstreams that are there answer within it.
+/// How long an upstream that has not shown anything can delay that moment, or any upstream where Bitcoin supports the chain, in
+/// milliseconds: honest upstreams that are there answer within it.
 pub(super) const SILENCE: u64 = 3_000;
+
+/// Pause between two judgements of proposals while others are awaited, in milliseconds.
+const JUDGE_PAUSE: u64 = 1_000;
 
 /// The turns of the upstreams at fetching many headers.
 #[derive(Debug, Default)]
@@ -31,6 +34,8 @@ pub(super) struct LeaseState {
     /// When an upstream had shown all of its headers for the first time, or a proposal was judged: those of the chain before an
     /// election included.
     pub(super) first_shown: Option<u64>,
+    /// When proposals are judged again while others are awaited.
+    judge_from: u64,
 }
 
 /// Exclusive right of one upstream to fetch a chain far ahead of ours.
@@ -57,10 +62,11 @@ impl LeaseState {
         }
     }
 
-    /// Whether every upstream has shown all of its headers, failed, or taken too long. The holder of a
+    /// Whether every upstream has shown all of its headers, failed, or taken too long. Where the head is recent, one that has not
+    /// told its height in a few seconds is not waited for: there is little that it could add. The holder of a
     /// lease has time while it adds headers. Without that condition, upstreams that announce blocks that they do not have
     /// could hold the lease one after the other for ever.
-    pub(super) fn all_seen(&mut self, peers: &[SyncPeer], now: Now) -> bool {
+    pub(super) fn all_seen(&mut self, peers: &[SyncPeer], is_recent: bool, now: Now) -> bool {
         if !peers.iter().any(|peer| peer.search.at_end) {
             return false;
         }
@@ -70,7 +76,7 @@ impl LeaseState {
         let is_over = |peer: &SyncPeer| {
             peer.search.at_end
                 || peer.is_resting()
-                || (self.is_past_silence(now) && peer.source.announced.is_none())
+                || (is_recent && self.is_past_silence(now) && peer.source.announced.is_none())
         };
         late || peers.iter().all(is_over)
     }
@@ -83,6 +89,16 @@ impl LeaseState {
     /// Notes that an upstream has shown all that it has.
     pub(super) fn note_shown(&mut self, now: Now) {
         self.first_shown.get_or_insert(now.millis);
+    }
+
+    /// Whether it is time to look whether a proposal may be elected before the others are there. Judging takes milliseconds, so that
+    /// a proposal is not judged with every response of another upstream.
+    pub(super) fn may_judge(&mut self, now: Now) -> bool {
+        let may = self.is_past_silence(now) && now.millis >= self.judge_from;
+        if may {
+            self.judge_from = now.millis.saturating_add(JUDGE_PAUSE);
+        }
+        may
     }
 
     /// Whether an upstream has shown all that it has, and the others have had time to answer since.

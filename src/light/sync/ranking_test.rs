@@ -403,7 +403,7 @@ fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
 }
 
 fn all_seen(sync: &mut HeaderSync) -> bool {
-    sync.leases.all_seen(&sync.peers, sync.now)
+    sync.leases.all_seen(&sync.peers, true, sync.now)
 }
 
 /// A slow upstream delays the moment when the client counts as synchronized, but not for longer than this.
