@@ -1,6 +1,7 @@
 //! The number of exchanges with one upstream that run at the same time.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
@@ -10,40 +11,61 @@ use core::task::{Poll, Waker};
 /// of up to 32 MiB that wait outside the module take memory there.
 pub(crate) const PARALLEL: usize = 4;
 
-/// The places of [`PARALLEL`] exchanges.
+/// The permits of [`PARALLEL`] exchanges, first come, first served.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     taken: Cell<usize>,
-    waiting: RefCell<Vec<Waker>>,
+    next: Cell<u64>,
+    /// The numbers of the exchanges that wait.
+    waiting: RefCell<VecDeque<(u64, Waker)>>,
 }
 
-/// One of the places. Dropping it frees it.
+/// The number of an exchange that waits. Dropping the ticket leaves the line.
+struct Ticket<'a>(&'a Line, u64);
+
+/// The permit of an exchange. Dropping the permit gives it to the next one.
 #[derive(Debug)]
-pub(crate) struct Place<'a>(&'a Line);
+pub(crate) struct Permit<'a>(&'a Line);
 
 impl Line {
-    /// Waits for a place.
-    pub(crate) async fn enter(&self) -> Place<'_> {
+    /// Waits for a permit.
+    pub(crate) async fn enter(&self) -> Permit<'_> {
+        let ticket = Ticket(self, self.next.replace(self.next.get() + 1));
         poll_fn(|context| {
-            if self.taken.get() < PARALLEL {
-                self.taken.set(self.taken.get() + 1);
-                return Poll::Ready(Place(self));
-            }
             let mut waiting = self.waiting.borrow_mut();
-            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-                waiting.push(context.waker().clone());
+            let is_first = waiting.front().is_none_or(|(number, _)| *number == ticket.1);
+            if is_first && self.taken.get() < PARALLEL {
+                self.taken.set(self.taken.get() + 1);
+                return Poll::Ready(());
+            }
+            match waiting.iter_mut().find(|(number, _)| *number == ticket.1) {
+                Some((_, waker)) => waker.clone_from(context.waker()),
+                None => waiting.push_back((ticket.1, context.waker().clone())),
             }
             Poll::Pending
         })
-        .await
+        .await;
+        Permit(self)
+    }
+
+    fn wake_first(&self) {
+        if let Some((_, waker)) = self.waiting.borrow().front() {
+            waker.wake_by_ref();
+        }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.borrow_mut().retain(|(number, _)| *number != self.1);
+        self.0.wake_first();
+    }
+}
+
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.taken.set(self.0.taken.get() - 1);
-        // Whoever came first runs first; the others wait again in the same order.
-        self.0.waiting.take().into_iter().for_each(Waker::wake);
+        self.0.wake_first();
     }
 }
 
