@@ -36,8 +36,8 @@ impl RoundResponses {
 }
 
 /// Sends each part of a round to the upstream that it names, to all upstreams at the same time. With hedges, the spare of a part
-/// is asked as well when the upstream is slow. While there is room for none of the responses, the round waits, holding none.
-/// The host answers its questions meanwhile.
+/// is asked as well when the upstream is slow. While there is room for none of the responses, the round waits, holding none;
+/// one with questions to the host, whose answers would be held, does not.
 pub(super) async fn ask_round(
     upstreams: CountedUpstreams<'_>,
     Round { parts, questions }: Round,
@@ -48,8 +48,9 @@ pub(super) async fn ask_round(
         async move { (number, answer.await) }
     };
     let answers: Vec<_> = questions.into_iter().map(answer).collect();
+    let may_wait = answers.is_empty();
     let answers = stream::iter(answers).buffered(QUESTIONS).collect::<Vec<_>>();
-    let (responses, answers) = join(ask_with_room(upstreams, &parts, hedges), answers).await;
+    let (responses, answers) = join(ask_with_room(upstreams, &parts, hedges, may_wait), answers).await;
     RoundResponses { answers, ..responses }
 }
 
@@ -57,12 +58,17 @@ async fn ask_with_room(
     upstreams: CountedUpstreams<'_>,
     parts: &[RoundPart],
     hedges: Option<&Hedges>,
+    may_wait: bool,
 ) -> RoundResponses {
     let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
     let started = Instant::now();
     loop {
         let fetched = ask_each(upstreams, parts, hedges).await;
-        if parts.is_empty() || started.elapsed() >= ROOM_PATIENCE || !fetched.iter().all(lacks_room) {
+        if parts.is_empty()
+            || !may_wait
+            || started.elapsed() >= ROOM_PATIENCE
+            || !fetched.iter().all(lacks_room)
+        {
             return fetched;
         }
         drop(fetched);
