@@ -39,7 +39,7 @@ pub enum DevError {
     #[error("Timestamp error: {0} is later than this chain can have: choose a time up to {last}, or remove a fixed interval of blocks", last = super::LAST_TIME)]
     Time(u64),
     /// More blocks than one request may mine, such as [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
-    #[error("{count} blocks at once, at most {most}")]
+    #[error("{count} blocks at once, at most {most}: ask for fewer")]
     TooManyBlocks { count: u64, most: u64 },
     /// The chain has no block so far below its head, or no longer the state after it.
     #[error(

@@ -45,7 +45,7 @@ impl HostInputReader {
     }
 }
 
-/// What a node has beside its chain.
+/// The parts of a node beside its chain.
 #[derive(Debug, Clone)]
 pub struct NodeParts {
     pub(super) filters: Filters,

@@ -42,7 +42,7 @@ impl Connection {
 
     /// Returns the connection, marked as coming from a web page of this origin. Such a page may not call methods of
     /// [`PageAccess::Own`](super::PageAccess::Own), and is an asker of its own: filters and waiting transactions of the
-    /// caller's programs and of its other pages do not exist for it. `None` leaves it unmarked. PageAccess without an
+    /// caller's programs and of its other pages do not exist for it. `None` leaves it unmarked. Pages without an
     /// origin of their own are told apart by `frame`; filters of one exist for the others, if they know the ids.
     #[must_use]
     pub fn from_foreign_page(mut self, origin: Option<String>, frame: u64) -> Self {

@@ -33,7 +33,7 @@ pub struct Method {
     pub cost: u32,
     /// Which web pages may call it.
     pub pages: PageAccess,
-    /// The handler.
+    /// The kind of run.
     pub runs: Runs,
     /// Whether a full node of the host's own may answer in its place: the reference node has the method, and the answer
     /// is about blocks, transactions or what they execute.
@@ -64,10 +64,10 @@ pub const BRIEF_COST: u32 = 20;
 /// A mode, and the error with which it refuses a method.
 pub type ModeRefusal = (Mode, fn() -> RpcError);
 
-/// The handler of a method.
+/// The kind of run that a method needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// Nothing.
+    /// No run.
     Nothing,
     /// A message on the state after a block. It usually ends soon and can be interrupted soon.
     Call,

@@ -63,7 +63,7 @@ enum PollKind {
 pub(super) enum PollOutcome {
     /// The answer about a transaction, and the transaction if an upstream has accepted it.
     Sent(Outcome, Option<SentTransaction>),
-    /// What nothing proves.
+    /// An answer without proof.
     Answer(AuxiliaryAnswer),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The host moves the bytes and does the waiting:
 //! ```text
-//! loop { match session.step(&cache, filters, &interrupt) { Fetch(calls) => session.feed(ask(calls), &cache), Done(answer) => break } }
+//! loop { match session.step(&cache, filters, &interrupt) { Fetch(round) => session.feed(ask(round), &cache), Done(answer) => break } }
 //! let (facts, observations, pinned) = session.finish();
 //! ```
 //! All requests of a message see the same head.
@@ -212,7 +212,7 @@ impl Session {
         !self.questions.is_empty() || self.fetches.iter().any(asks) || polls()
     }
 
-    /// What is due.
+    /// The round that is due.
     fn round(&mut self) -> Round {
         let due = self.questions.len().min(MAX_REQUESTS);
         let mut round = Round { questions: self.questions.drain(..due).collect(), ..Round::default() };

@@ -145,7 +145,7 @@ fn mined_blocks_are_given_with_their_transactions() {
 fn mined_blocks_that_an_answer_cannot_hold_are_not_mined() {
     let mut dev = dev(Mining::Manual);
     let (code, text) = dev.refused("evm_mine_detailed", json!([{"blocks": 2_001}]));
-    assert_eq!((code, text.as_str()), (-32005, "2001 blocks at once, at most 2000"));
+    assert_eq!((code, text.as_str()), (-32005, "2001 blocks at once, at most 2000: ask for fewer"));
     assert_eq!(dev.get("evm_mine_detailed", json!([{"blocks": 2_000}])).as_array().unwrap().len(), 2_000);
     // Transactions with 200,000 digits each.
     let data = format!("0x{}", "00".repeat(100_000));

@@ -135,7 +135,7 @@ impl Tested {
         )
     }
 
-    /// Calls a method under a condition. The chain is as before, whether the call fails or not.
+    /// Calls a method under a condition. Checks that a failed call changed nothing, and puts the former chain back.
     fn call(&mut self, method: &str, params: &Value, condition: Condition) {
         let mut before = self.state();
         let kept = self.fixture.dev.client.node().copy();

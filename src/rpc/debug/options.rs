@@ -46,7 +46,7 @@ const TRACERS: [&str; 8] = [
 /// The members of an object of options.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// What makes the traces: a tracer by name, or a script of the caller.
+/// The maker of traces: a tracer by name, or a script of the caller.
 pub(super) enum Tracing {
     Named(TraceForm),
     #[cfg(feature = "catalogue")]

@@ -53,7 +53,7 @@ fn fill(view: &dyn View, params: Params<'_>) -> HandlerResult {
     verified(&Filled { raw: hex::encode_prefixed(transaction.encode()), tx })
 }
 
-/// What the chain says of the sender's next transaction.
+/// Defaults from the chain's state.
 struct OfChain<'a> {
     view: &'a dyn View,
     params: Params<'a>,

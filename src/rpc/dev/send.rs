@@ -186,7 +186,7 @@ pub(in crate::rpc) fn receiver(params: Params<'_>) -> Option<Address> {
     object(params).ok()?.receiver().ok()?
 }
 
-/// What stands in place of members that a transaction object does not have.
+/// Defaults of members that a transaction object does not have.
 pub(super) trait Defaults {
     fn chain_id(&self) -> u64;
 

@@ -60,7 +60,7 @@ impl FailedRun {
             let Some(name) = upstream["name"].as_str().filter(|name| !name.ends_with("(vacant)")) else {
                 continue;
             };
-            // A node that is not there, or keeps back, has not lied.
+            // A node that is not there, or withholds data, has not lied.
             let faults = upstream["misbehaviour"].as_array().into_iter().flatten();
             let rule = |lie: bool| {
                 let mut of_kind = faults.clone().filter(|fault| (fault["lie"] == true) == lie);

@@ -18,7 +18,7 @@ use super::failure::NoAnswer;
 use super::source::IndexSource;
 use super::{logs, traces};
 
-/// What a question gets, with the budget's bytes that it takes.
+/// The answer to a question, with the budget's bytes that it takes.
 type ReservedPart = (Box<RawValue>, Reservation);
 
 impl BlockIndex for IndexSource {

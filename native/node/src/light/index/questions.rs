@@ -1,4 +1,4 @@
-//! What a client asks of an index of blocks, and how the index answers. What it says is a candidate that nothing proves.
+//! Questions of a client to an index of blocks, and the answers, which nothing proves.
 
 use std::fmt;
 
@@ -26,10 +26,10 @@ pub trait BlockIndex: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'_, IndexAnswer<Option<Box<RawValue>>>>;
 }
 
-/// What an index answers, and the bytes of the budget that it takes; or the reason why there is no answer.
+/// The answer of an index with the budget's bytes that it takes, or the reason why there is none.
 pub type IndexAnswer<T> = Result<(T, Reservation), String>;
 
-/// What is asked about a transaction.
+/// The part of a block about a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionPart {
     /// The transaction, as `eth_getTransactionByHash`.
