@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, hex};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,7 +19,7 @@ use crate::{
     },
     light::{ClientConfig, MAX_BRANCH, Now, bitcoin::BitcoinFollower},
     trie,
-    types::{Header, SealedHeader, U256, uncles_hash},
+    types::{Header, SealedHeader, U256, block::encode_block, uncles_hash},
 };
 
 #[path = "../../tests/support/errors.rs"]
@@ -55,6 +55,9 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         ("blockHash", "HASH") => hashes(),
         ("transactionHash", "HASH") => vec![json!(B256::repeat_byte(8))],
         (_, "ADDRESS") => vec![json!("0x0000000000000000000000000000000000000001")],
+        ("block", "DATA") => vec![json!(hex::encode_prefixed(encode_block(&mined.blocks[5].0, &[], &[])))],
+        ("cells", "CELLS") => vec![json!({ "0x0000000000000000000000000000000000000001": ["0x0"] })],
+        ("transaction", "TRANSACTION") => vec![call()],
         ("filterId", _) => filters.to_vec(),
         ("data" | "keyStart" | "subscriptionId", "DATA") => vec![json!("0xdead")],
         ("first" | "number", _) => vec![json!(number)],

@@ -124,7 +124,8 @@ fn absent_empty_and_positional_params_are_accepted() {
     }
     let two = single(r#"{"id":1,"method":"m","params":["a",{"b":[1]}]}"#).call.unwrap();
     assert_eq!(two.params[1].get(), r#"{"b":[1]}"#);
-    assert_eq!(code(&single(r#"{"id":1,"method":"m","params":{"a":1}}"#)), -32602);
+    let named = Message::read(br#"{"id":1,"method":"m","params":{"a":1}}"#, &Dispatcher::default(), 1);
+    assert_eq!(code(&named.entries[0]), -32602, "the row of the method says whether it takes names");
     for bad in ["\"x\"", "5", "true"] {
         assert_eq!(code(&single(&alloc::format!(r#"{{"id":1,"method":"m","params":{bad}}}"#))), -32600);
     }

@@ -87,7 +87,7 @@ pub fn reading(method: &str, named: &Named) -> Option<Value> {
         "ots_getBlockTransactions" => json!([number, 0, 10]),
         "ots_getContractCreator" => json!([contract]),
         "ots_searchTransactionsAfter" | "ots_searchTransactionsBefore" => json!([sender, number, "0x2"]),
-        "debug_traceBlock" => json!([encoded]),
+        "debug_traceBlock" => json!([encoded, {"tracer": "callTracer"}]),
         "debug_traceCall" => json!([{"from": sender, "to": contract}, state, {"tracer": "callTracer"}]),
         "debug_traceCallMany" => json!([[{"transactions": [{"to": contract}]}], {"blockNumber": state}, {}]),
         "trace_call" => json!([{"from": sender, "to": contract}, ["trace"], state]),

@@ -1,7 +1,6 @@
 //! The number of exchanges with one upstream that run at the same time.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
@@ -17,7 +16,7 @@ pub(crate) struct Line {
     taken: Cell<usize>,
     next: Cell<u64>,
     /// The numbers of the exchanges that wait.
-    waiting: RefCell<VecDeque<(u64, Waker)>>,
+    waiting: RefCell<Vec<(u64, Waker)>>,
 }
 
 /// The number of an exchange that waits. Dropping the ticket leaves the line.
@@ -33,14 +32,14 @@ impl Line {
         let ticket = Ticket(self, self.next.replace(self.next.get() + 1));
         poll_fn(|context| {
             let mut waiting = self.waiting.borrow_mut();
-            let is_first = waiting.front().is_none_or(|(number, _)| *number == ticket.1);
+            let is_first = waiting.first().is_none_or(|(number, _)| *number == ticket.1);
             if is_first && self.taken.get() < PARALLEL {
                 self.taken.set(self.taken.get() + 1);
                 return Poll::Ready(());
             }
             match waiting.iter_mut().find(|(number, _)| *number == ticket.1) {
                 Some((_, waker)) => waker.clone_from(context.waker()),
-                None => waiting.push_back((ticket.1, context.waker().clone())),
+                None => waiting.push((ticket.1, context.waker().clone())),
             }
             Poll::Pending
         })
@@ -49,7 +48,7 @@ impl Line {
     }
 
     fn wake_first(&self) {
-        if let Some((_, waker)) = self.waiting.borrow().front() {
+        if let Some((_, waker)) = self.waiting.borrow().first() {
             waker.wake_by_ref();
         }
     }

@@ -82,27 +82,6 @@ fn the_chain_is_written_once_in_three_hours() {
     assert_eq!(stored, Some(server.0.chain().stored()), "the host could not store it");
 }
 
-/// A page ends without a word.
-#[test]
-fn a_reorganisation_above_the_stored_block_is_written_at_once() {
-    let (mut server, mut client) = (Server::new(4_100), Client::new(1));
-    let mut written = |server: &Server| {
-        client.millis += minutes(1);
-        client.ask(0, |request| server.answer(request));
-        assert_eq!(client.sync.bitcoin().unwrap().chain().tip(), server.0.chain().tip());
-        client.sync.export_bitcoin()
-    };
-    assert!(written(&server).is_some());
-    server.mine(4_100, 10);
-    assert_eq!(written(&server), None);
-    server.mine(4_102, 9);
-    let stored = written(&server).expect("eight blocks were replaced");
-    let read = BitcoinFollower::restore(BitcoinNetwork::REGTEST, &stored, NOW).unwrap();
-    assert_eq!(read.reorganisation(), Some(8));
-    server.mine(4_111, 1);
-    assert_eq!(written(&server), None);
-}
-
 #[test]
 fn what_does_not_verify_or_is_too_old_is_fetched_anew() {
     let server = Server::new(2_100);

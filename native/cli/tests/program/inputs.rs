@@ -168,7 +168,7 @@ fn a_wrong_number_is_told_in_words_of_the_flag() {
         (&["dev", "--history", "-1"], "--history", "not a whole number from 0 on"),
         (&["dev", "--accounts", "-1"], "--accounts", "-1 is not in 0..="),
         (&["dev", "--http-port", "abc"], "--http-port", "not a whole number from 0 on"),
-        (&["dev", "--http-port", ""], "--http-port", "a value is required"),
+        (&["dev", "--http-port", ""], "--http-port", "it is not a number"),
         (&["keys", "list", "--limit", "99999999999999999999"], "--limit", "the number is too large"),
         (
             &["dev", "--metrics-listen", "here"],
