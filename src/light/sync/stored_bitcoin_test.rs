@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     consensus::bitcoin::{BitcoinChain, BitcoinNetwork, testing::mine_on},
-    light::{Now, bitcoin::BitcoinFollower},
+    light::Now,
 };
 
 /// Asks an upstream whether it has Bitcoin's chain.
