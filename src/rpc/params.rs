@@ -248,6 +248,7 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     /// The block variants of [`ParamError`].
+    #[cfg(any(all(feature = "catalogue", feature = "local"), all(feature = "dev", feature = "light")))]
     pub(super) fn any_block(&self, position: usize) -> Result<BlockParam, ParamError> {
         let Some(raw) = self.raw(position) else { return Ok(BlockParam::Latest) };
         any_block_param(raw)
@@ -279,6 +280,7 @@ pub(super) fn block_param(raw: &RawValue, decimal: bool) -> Result<BlockParam, P
 }
 
 /// As [`block_param`] with decimal numbers; JSON numbers are accepted too.
+#[cfg(any(test, feature = "light", all(feature = "catalogue", feature = "local")))]
 pub(super) fn any_block_param(raw: &RawValue) -> Result<BlockParam, ParamError> {
     match raw.get().parse() {
         Ok(number) => Ok(BlockParam::Number(Some(number), raw.get().into())),
