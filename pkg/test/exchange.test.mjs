@@ -66,7 +66,7 @@ test('an upstream that swallows transactions for long is asked further', () => {
   return withUpstreams([quick, slow], async ({ served, ask }) => {
     const [from, to] = await served.ask('eth_accounts');
     const send = async (nonce) => {
-      const { raw } = await served.ask('eth_signTransaction', { from, to, nonce: `0x${nonce}`, gas: '0x5208', gasPrice: '0x3b9aca00', value: '0x1' });
+      const raw = await served.ask('eth_signTransaction', { from, to, nonce: `0x${nonce}`, gas: '0x5208', gasPrice: '0x3b9aca00', value: '0x1' });
       return ask('eth_sendRawTransaction', raw);
     };
     await Promise.all([0, 1, 2, 3].map(send));

@@ -106,6 +106,6 @@ test('a redirect, a refused connection and whatever a page\'s fetch throws are e
     fetched.mock.restore();
   }
   answer(200, {}, '{}');
-  assert.equal((await exchange('{}', false))().length, 2);
+  assert.equal((await exchange('{}', false)).length, 2);
   assert.equal(life.isOver, false);
 });
