@@ -1,5 +1,5 @@
-//! A start by window with several upstreams: how long the client waits for one that hangs, when the others are asked, and how many
-//! headers a restart asks for.
+//! A start by window with several upstreams: how long the client waits for one that hangs, and when the others
+//! are asked.
 
 use std::sync::Arc;
 
@@ -90,20 +90,4 @@ fn upstreams_are_due_when_the_turn_of_another_one_ends() {
     let mut ways = [Behavior::Answers(&mut mined), Behavior::Answers(&mut same)];
     run(&mut second, &mut ways, now.unix, now.millis, now.millis + 500);
     assert!(second.sync().is_synced());
-}
-
-/// One window has all that is new, so that a restart takes few round trips.
-#[test]
-fn a_restart_asks_for_the_headers_of_some_hours_at_once() {
-    let mut mined = honest();
-    let stored = Stored::of(&started(&mut mined));
-    grow(&mut mined, 146);
-    let (second, now) = (client(1), mined.now());
-    stored.restore(&second, now).unwrap();
-    let asked = mined.windows().count();
-    while !second.sync().is_synced() {
-        let SyncStep::Fetch(calls) = second.sync_next(0, now) else { panic!("nothing is asked") };
-        second.sync_feed(0, calls.iter().map(|call| mined.answer(call)).collect(), now);
-    }
-    assert!(mined.windows().skip(asked).any(|(_, count)| count >= 146));
 }

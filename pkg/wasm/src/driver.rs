@@ -216,12 +216,6 @@ impl Driver {
         }
     }
 
-    /// Ends the pauses of the other upstreams' loops: they may wait for their turn, or for the start that this one has shown.
-    fn ring_others(&self, index: usize) {
-        let others = self.alarms.iter().enumerate().filter(|(other, _)| *other != index);
-        others.for_each(|(_, alarm)| alarm.ring());
-    }
-
     /// Makes every upstream due.
     pub(crate) fn wake(&self) {
         self.client.sync_poll();
@@ -249,11 +243,7 @@ impl Driver {
             match step {
                 SyncStep::Fetch(requests) => {
                     let answers = upstream.ask(&requests, true, &share).await;
-                    let is_starting = !self.client.sync().is_synced();
                     let changed = self.client.sync_feed(index, answers, clock());
-                    if is_starting {
-                        self.ring_others(index);
-                    }
                     self.save(changed);
                     self.report();
                 }

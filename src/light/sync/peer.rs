@@ -21,9 +21,8 @@ const SMALLEST: usize = 8;
 /// long, up to the usual one.
 const FIRST_PAUSE: u64 = 50;
 
-/// Headers of the first window: those of more than an hour, so that a restart gets them in one exchange. Two hundred of the main network
-/// take 240 kB in binary, 600 kB as JSON objects, which transports split.
-const FIRST_WINDOW: usize = 200;
+/// Headers of the first window: the batch limit of the reference node. More would be asked of each upstream at once.
+const FIRST_WINDOW: usize = 50;
 
 /// The known offer of an upstream; `None` means not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
