@@ -24,6 +24,7 @@ use super::{
     error::{EnvelopeError, RpcError},
     method::{BRIEF_COST, Method},
     named::in_order,
+    params::string,
     table,
 };
 use crate::types::json::{MembersError, for_each_member};
@@ -84,7 +85,7 @@ pub(super) enum MessageForm {
 pub struct MessageEntry {
     /// The id that the answer repeats.
     pub id: Id,
-    /// The call, or why it cannot be made.
+    /// The call, or the error with which the member is answered.
     pub call: Result<Call, RpcError>,
 }
 
@@ -305,13 +306,7 @@ impl RequestFields<'_> {
         if self.jsonrpc.is_some_and(|v| v.get() != "\"2.0\"") {
             return Err(RpcError::InvalidRequest);
         }
-        let method = self.method.ok_or(RpcError::InvalidRequest)?.get();
-        // The JSON was read already: a text without escapes is what stands between its quotes.
-        let plain = method.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        let method = match plain.filter(|text| !text.contains('\\')) {
-            Some(plain) => plain.to_owned(),
-            None => serde_json::from_str(method).map_err(|_| RpcError::InvalidRequest)?,
-        };
+        let method = self.method.and_then(string).ok_or(RpcError::InvalidRequest)?.into_owned();
         let named = self.params.filter(|raw| raw.get().starts_with('{') && !is_empty_object(raw.get()));
         let params = if named.is_none() { self.params()? } else { Vec::new() };
         Ok(Call { method, row: None, params, named: named.map(ToOwned::to_owned) })

@@ -289,7 +289,7 @@ pub(super) fn any_block_param(raw: &RawValue) -> Result<BlockParam, ParamError> 
 }
 
 /// The value of a string. One without escapes is what stands between its quotes.
-fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inside = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match inside.filter(|text| !text.contains('\\')) {
         Some(plain) => Some(Cow::Borrowed(plain)),
