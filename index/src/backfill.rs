@@ -13,7 +13,7 @@ use crate::state::PartitionRange;
 /// The ranges that are left.
 pub(crate) struct Backfill {
     ranges: SyncMutex<VecDeque<PartitionRange>>,
-    /// One task at a time marks ancestors as proven.
+    /// Held by the task that marks ancestors as proven, so that two tasks do not mark them at the same time.
     marking: Mutex<()>,
 }
 

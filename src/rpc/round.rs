@@ -19,17 +19,17 @@ pub struct Round {
 pub struct RoundPart {
     /// The upstream, by number.
     pub upstream: usize,
-    /// An upstream that may answer instead, if this one is slow.
+    /// The spare: the upstream that is asked too if this one is slow.
     pub spare: Option<usize>,
-    /// The requests: transactions alone, or none.
+    /// The requests: either all of them send transactions, or none does.
     pub requests: Vec<UpstreamRequest>,
-    places: Vec<usize>,
+    indexes: Vec<usize>,
 }
 
 /// The responses to a part of a round.
 #[derive(Debug)]
 pub struct PartResponses {
-    places: Vec<usize>,
+    indexes: Vec<usize>,
     responses: Vec<UpstreamResponse>,
     of_spare: bool,
 }
@@ -37,17 +37,17 @@ pub struct PartResponses {
 impl Round {
     /// Adds a request, which an upstream or its spare answers.
     pub(super) fn add(&mut self, upstream: usize, spare: Option<usize>, request: &UpstreamRequest) {
-        let (place, sends) = (self.requests(), request.sends());
+        let (index, sends) = (self.requests(), request.sends());
         let fits =
             |part: &&mut RoundPart| (part.upstream, part.spare, part.sends()) == (upstream, spare, sends);
         match self.parts.iter_mut().find(fits) {
             Some(part) => {
-                part.places.push(place);
+                part.indexes.push(index);
                 part.requests.push(request.clone());
             }
             None => {
-                let (requests, places) = (alloc::vec![request.clone()], alloc::vec![place]);
-                self.parts.push(RoundPart { upstream, spare, requests, places });
+                let (requests, indexes) = (alloc::vec![request.clone()], alloc::vec![index]);
+                self.parts.push(RoundPart { upstream, spare, requests, indexes });
             }
         }
     }
@@ -75,7 +75,7 @@ impl RoundPart {
 
     /// The responses in the order of the requests; `of_spare` says that they are those of the spare upstream.
     pub fn answered(self, responses: Vec<UpstreamResponse>, of_spare: bool) -> PartResponses {
-        PartResponses { places: self.places, responses, of_spare }
+        PartResponses { indexes: self.indexes, responses, of_spare }
     }
 }
 
@@ -86,18 +86,18 @@ impl PartResponses {
     }
 
     /// Whether they are those of the spare upstream, to the request that was added to the round as the one of this number.
-    pub(super) fn is_of_spare(&self, place: usize) -> bool {
-        self.of_spare && self.places.contains(&place)
+    pub(super) fn is_of_spare(&self, index: usize) -> bool {
+        self.of_spare && self.indexes.contains(&index)
     }
 }
 
 /// The responses in the order in which the requests were added to the round.
 pub(super) fn in_order(parts: Vec<PartResponses>) -> Vec<UpstreamResponse> {
-    let count = parts.iter().map(|part| part.places.len()).fold(0, usize::saturating_add);
+    let count = parts.iter().map(|part| part.indexes.len()).fold(0, usize::saturating_add);
     let mut all: Vec<UpstreamResponse> = (0..count).map(|_| Err(NO_RESPONSE)).collect();
-    for PartResponses { places, responses, .. } in parts {
-        for (place, response) in places.into_iter().zip(responses) {
-            if let Some(slot) = all.get_mut(place) {
+    for PartResponses { indexes, responses, .. } in parts {
+        for (index, response) in indexes.into_iter().zip(responses) {
+            if let Some(slot) = all.get_mut(index) {
                 *slot = response;
             }
         }

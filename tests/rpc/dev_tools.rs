@@ -295,7 +295,7 @@ fn a_dump_holds_the_accounts_and_another_chain_loads_it() {
     }
 }
 
-/// Native contracts store bytes of any length, which may begin with zeros. anvil reads words of 32 bytes only.
+/// Native contracts store cells of any length, which may begin with zero bytes. anvil reads cells of 32 bytes only.
 #[test]
 fn a_dump_keeps_cells_that_are_no_words_as_they_are() {
     let cells = [vec![0], vec![0, 5], vec![5, 0], [vec![0; 31], vec![7]].concat(), vec![0; 40], vec![9; 33]];

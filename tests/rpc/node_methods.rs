@@ -205,7 +205,7 @@ fn a_transaction_is_filled_with_what_its_sender_has_left_out() {
     assert_eq!(tx["nonce"], fixture.dev.get("eth_getTransactionCount", json!([ALICE, "pending"])));
     assert_eq!((&tx["from"], &tx["to"], &tx["input"]), (&json!(ALICE), &contract, &json!("0x01")));
 
-    // What the sender signs: the node's own signature of the same transaction is over the same bytes.
+    // `raw` is the preimage of the sender's signature: the node signs the hash of the same bytes.
     let raw = hex::decode(&filled["raw"].as_str().unwrap()[2..]).unwrap();
     let signed = fixture.dev.get(
         "eth_signTransaction",

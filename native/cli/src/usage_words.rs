@@ -39,7 +39,7 @@ pub(super) fn reworded(error: clap::Error, arguments: &[OsString]) -> clap::Erro
     }
 }
 
-/// What the error repeats of the arguments that looks like an address.
+/// The arguments in the error's text that look like addresses, which may hold passwords.
 fn addresses(error: &clap::Error) -> Vec<String> {
     let kinds = [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let text = |kind| match error.get(kind) {

@@ -20,7 +20,7 @@ pub const SUBSCRIPTION_IDLE: u64 = 3_600;
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The asker. Filters are shared out between callers ([`Asker::number`]) and their pages ([`Asker::quota_owner`]).
+    /// The asker. Limits on filters count per caller ([`Asker::number`]) and per page of a caller ([`Asker::quota_owner`]).
     /// The filters of an asker that is apart from others ([`Asker::is_isolated`]) do not exist for other askers, and
     /// theirs do not exist for it.
     pub asker: Asker,

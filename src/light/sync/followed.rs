@@ -17,7 +17,7 @@ use crate::{
     types::{B256, SealedHeader},
 };
 
-/// Seconds since a head that count as few: upstreams that are not there yet could add a few blocks.
+/// Greatest age of a recent head, in seconds. An upstream that is not heard of yet could add a few blocks to it at most.
 const RECENT: u64 = 600;
 
 /// A chain from its checkpoint on, with what is still to be fetched for it and how its work is judged.

@@ -62,10 +62,10 @@ impl LeaseState {
         }
     }
 
-    /// Whether every upstream has shown all of its headers, failed, or taken too long. Where the head is recent, one that has not
-    /// told its height in a few seconds is not waited for: there is little that it could add. The holder of a
-    /// lease has time while it adds headers. Without that condition, upstreams that announce blocks that they do not have
-    /// could hold the lease one after the other for ever.
+    /// Whether every upstream has shown all of its headers, failed, or taken too long. Where the head is recent, an upstream that has
+    /// not stated its height within [`SILENCE`] is not waited for: it could add a few blocks at most. The holder of a lease has time
+    /// while it adds headers. Without that condition, upstreams that announce blocks that they do not have could hold the lease one
+    /// after the other for ever.
     pub(super) fn all_seen(&mut self, peers: &[SyncPeer], is_recent: bool, now: Now) -> bool {
         if !peers.iter().any(|peer| peer.search.at_end) {
             return false;

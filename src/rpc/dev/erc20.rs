@@ -69,7 +69,7 @@ fn set(node: &mut dyn LocalNode, token: Address, question: Bytes, amount: U256) 
     done(&(), Level::Local)
 }
 
-/// The cell whose value the call returns: with other values in its place, the call returns these.
+/// The storage cell whose value the call returns. A cell is tried by two other values: the call must return each of them.
 fn cell(view: &dyn View, message: &CallMessage, amount: U256) -> Result<Option<(Address, U256)>, Failure> {
     let at = CallBlock::inside(view.head()?);
     let touched = touched_cells(view, &at, message)?.into_iter();

@@ -1,4 +1,4 @@
-// Shared parts of the pages of blocks, transactions and accounts: facts, links, tools, and the first steps of a ladder.
+// Shared parts of the pages of blocks, transactions and accounts: facts, links, tools, and the first steps from an answer to its proof.
 import { serverKey } from '../chain/key.ts';
 import { networkOf } from '../chain/networks.ts';
 import type { Block, Session, Verification } from '../chain/session.ts';

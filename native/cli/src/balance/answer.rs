@@ -39,7 +39,7 @@ pub(super) struct AnswerBasis {
     pub(super) bitcoin: Option<BitcoinBasis>,
 }
 
-/// Bitcoin's evidence above a block, as of `rootlight_verification`.
+/// Bitcoin's evidence above a block, as `rootlight_verification` states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BitcoinBasis {
     /// `held`, `weak`, `contested` or `unavailable`.

@@ -122,7 +122,7 @@ async fn uncles_that_were_read_are_kept() {
     assert_eq!((uncles(&chain, number).await, node.asked() - before), (first.clone(), 0));
     drop(chain);
 
-    // Those of another block, or of none, are not taken.
+    // Kept uncles that are not those of the block's header are fetched again.
     let entry = |entries: &mut [Entry], change: fn(&mut Vec<u8>)| {
         let uncles = entries.iter_mut().find(|(key, _)| key.first() == Some(&UNCLES)).unwrap();
         change(&mut uncles.1);

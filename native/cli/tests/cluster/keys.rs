@@ -434,7 +434,7 @@ async fn a_list_is_read_in_pages_and_many_keys_are_no_burden() {
     println!("20000 keys found in {:?}", started.elapsed());
 }
 
-/// It could not write usage there, and no operator would notice.
+/// A front end could not write the usage of keys to a replica, and no operator would notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_front_end_does_not_start_on_a_replica() {
     let (Some(servers), Some(primary)) = (cluster(), PostgresServer::start(&[])) else { return };

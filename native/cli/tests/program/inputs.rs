@@ -192,7 +192,7 @@ fn a_wrong_number_is_told_in_words_of_the_flag() {
     }
 }
 
-/// Who forgets a flag, or takes the wrong one, does not find the password of the address in a log.
+/// A forgotten or wrong flag does not put the password of an address into a log.
 #[test]
 fn an_address_in_the_wrong_place_is_not_repeated() {
     let address = "https://user:hunter22@node.example/KEY";

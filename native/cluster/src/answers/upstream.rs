@@ -41,7 +41,7 @@ pub fn with_index(backends: Vec<SharedUpstream>, index: &Arc<IndexSource>) -> Ve
     backends.into_iter().map(one).collect()
 }
 
-/// What the index may answer in the place of a backend.
+/// A request that the index may answer in the place of a backend.
 enum IndexQuery {
     /// The block object of a block with this hash.
     Block(B256),

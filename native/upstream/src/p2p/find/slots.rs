@@ -32,7 +32,7 @@ const NO_NODE: &str = "no node of the network was found: `rootlight doctor` says
 /// Interval between two checks whether the node is still of use.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// After so many looks, a node that tells of blocks counts as one of use.
+/// Number of checks after which a node that announces blocks is remembered as useful.
 const USEFUL_CHECKS: u32 = 12;
 
 /// Starts slots that take nodes from the finder's book; must be called inside a runtime.
