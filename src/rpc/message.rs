@@ -98,8 +98,6 @@ pub struct Call {
     pub row: Option<&'static Method>,
     /// Positional parameters, unparsed.
     pub params: Vec<Box<RawValue>>,
-    /// Parameters by name, until the row says their order.
-    named: Option<Box<RawValue>>,
 }
 
 /// A message whose calls name their rows of the method table.
@@ -115,19 +113,9 @@ impl Message {
     pub fn read(bytes: &[u8], dispatcher: &Dispatcher, max_batch: usize) -> Self {
         #[cfg(any(test, feature = "testkit"))]
         READS.fetch_add(1, Ordering::SeqCst);
-        let read = parse(bytes, max_batch);
+        let read = parse(bytes, dispatcher, max_batch);
         let (kind, entries) = read.unwrap_or_else(|error| (MessageForm::Unusable(error), Vec::new()));
-        let mut message = Self { kind, entries, bytes: bytes.len() };
-        for entry in &mut message.entries {
-            let Ok(call) = &mut entry.call else { continue };
-            call.row = dispatcher.find(&call.method);
-            match call.named.take().map(|given| in_order(call.row, &given)) {
-                Some(Ok(params)) => call.params = params,
-                Some(Err(error)) => entry.call = Err(error),
-                None => {}
-            }
-        }
-        message
+        Self { kind, entries, bytes: bytes.len() }
     }
 
     /// How many messages this process has read, so that tests see that each is read once.
@@ -139,7 +127,7 @@ impl Message {
 
     /// A message of the host itself: one call of a method with these parameters.
     pub fn of_host(method: &str, params: Vec<Box<RawValue>>, dispatcher: &Dispatcher) -> Self {
-        let call = Call { method: method.into(), row: dispatcher.find(method), params, named: None };
+        let call = Call { method: method.into(), row: dispatcher.find(method), params };
         Self {
             kind: MessageForm::Single,
             entries: vec![MessageEntry { id: Id::Unknown, call: Ok(call) }],
@@ -203,19 +191,23 @@ fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, MembersErro
 /// # Errors
 /// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
 /// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
-pub(super) fn parse(
+fn parse(
     bytes: &[u8],
+    dispatcher: &Dispatcher,
     max_batch: usize,
 ) -> Result<(MessageForm, Vec<MessageEntry>), EnvelopeError> {
     check_depth(bytes)?;
-    if let Some(message) = read_once(bytes, max_batch) {
+    if let Some(message) = read_once(bytes, dispatcher, max_batch) {
         return Ok(message);
     }
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
     match raw.get().as_bytes().first() {
-        Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw)])),
+        Some(b'{') => Ok((MessageForm::Single, vec![MessageEntry::parse(raw, dispatcher)])),
         Some(b'[') => match at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)? {
-            Some(members) => Ok((MessageForm::Batch, members.into_iter().map(MessageEntry::parse).collect())),
+            Some(members) => {
+                let entries = members.into_iter().map(|member| MessageEntry::parse(member, dispatcher));
+                Ok((MessageForm::Batch, entries.collect()))
+            }
             None => Err(EnvelopeError::BatchTooLarge { max: max_batch }),
         },
         _ => Err(EnvelopeError::NotARequest),
@@ -224,13 +216,15 @@ pub(super) fn parse(
 
 /// Reads a message in one pass. Returns `None` for a message with any fault; reading it member by member tells where
 /// the fault is.
-fn read_once(bytes: &[u8], max_batch: usize) -> Option<(MessageForm, Vec<MessageEntry>)> {
+fn read_once(bytes: &[u8], dispatcher: &Dispatcher, max: usize) -> Option<(MessageForm, Vec<MessageEntry>)> {
     let text = core::str::from_utf8(bytes).ok()?;
     match bytes.trim_ascii_start().first()? {
-        b'{' => Some((MessageForm::Single, vec![MessageEntry::of(&serde_json::from_str(text).ok()?)])),
+        b'{' => {
+            Some((MessageForm::Single, vec![MessageEntry::of(&serde_json::from_str(text).ok()?, dispatcher)]))
+        }
         b'[' => {
             let mut reader = serde_json::Deserializer::from_str(text);
-            let entries = reader.deserialize_seq(BatchVisitor { max: max_batch }).ok()?;
+            let entries = reader.deserialize_seq(BatchVisitor { dispatcher, max }).ok()?;
             reader.end().ok()?;
             Some((MessageForm::Batch, entries))
         }
@@ -239,11 +233,12 @@ fn read_once(bytes: &[u8], max_batch: usize) -> Option<(MessageForm, Vec<Message
 }
 
 /// Reads the calls of a batch without faults.
-struct BatchVisitor {
+struct BatchVisitor<'a> {
+    dispatcher: &'a Dispatcher,
     max: usize,
 }
 
-impl<'de> Visitor<'de> for BatchVisitor {
+impl<'de> Visitor<'de> for BatchVisitor<'_> {
     type Value = Vec<MessageEntry>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -256,24 +251,24 @@ impl<'de> Visitor<'de> for BatchVisitor {
             if entries.len() >= self.max {
                 return Err(A::Error::custom("too many calls"));
             }
-            entries.push(MessageEntry::of(&fields));
+            entries.push(MessageEntry::of(&fields, self.dispatcher));
         }
         Ok(entries)
     }
 }
 
 impl MessageEntry {
-    fn parse(raw: &RawValue) -> Self {
+    fn parse(raw: &RawValue, dispatcher: &Dispatcher) -> Self {
         let Ok(fields) = serde_json::from_str::<RequestFields<'_>>(raw.get()) else {
             return Self { id: Id::Unknown, call: Err(RpcError::InvalidRequest) };
         };
-        Self::of(&fields)
+        Self::of(&fields, dispatcher)
     }
 
-    fn of(fields: &RequestFields<'_>) -> Self {
+    fn of(fields: &RequestFields<'_>, dispatcher: &Dispatcher) -> Self {
         match fields.id() {
             Ok(Id::TooLong) => Self { id: Id::TooLong, call: Err(RpcError::IdTooLong) },
-            Ok(id) => Self { id, call: fields.call() },
+            Ok(id) => Self { id, call: fields.call(dispatcher) },
             Err(error) => Self { id: Id::Unknown, call: Err(error) },
         }
     }
@@ -302,17 +297,16 @@ impl RequestFields<'_> {
         }
     }
 
-    fn call(&self) -> Result<Call, RpcError> {
+    fn call(&self, dispatcher: &Dispatcher) -> Result<Call, RpcError> {
         if self.jsonrpc.is_some_and(|v| v.get() != "\"2.0\"") {
             return Err(RpcError::InvalidRequest);
         }
         let method = self.method.and_then(string).ok_or(RpcError::InvalidRequest)?.into_owned();
-        let named = self.params.filter(|raw| raw.get().starts_with('{') && !is_empty_object(raw.get()));
-        let params = if named.is_none() { self.params()? } else { Vec::new() };
-        Ok(Call { method, row: None, params, named: named.map(ToOwned::to_owned) })
+        let row = dispatcher.find(&method);
+        Ok(Call { method, row, params: self.params(row)? })
     }
 
-    fn params(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
+    fn params(&self, row: Option<&Method>) -> Result<Vec<Box<RawValue>>, RpcError> {
         let Some(raw) = self.params else { return Ok(Vec::new()) };
         match raw.get().as_bytes().first() {
             Some(b'[') => {
@@ -321,7 +315,8 @@ impl RequestFields<'_> {
                 Ok(params.into_iter().map(ToOwned::to_owned).collect())
             }
             Some(b'n') => Ok(Vec::new()),
-            Some(b'{') => Ok(Vec::new()),
+            Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
+            Some(b'{') => in_order(row, raw),
             _ => Err(RpcError::InvalidRequest),
         }
     }

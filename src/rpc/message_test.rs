@@ -4,6 +4,10 @@ use super::*;
 use crate::rpc::Reply;
 use crate::rpc::envelope::{BATCH_LIMIT, Outcome, write_error};
 
+fn parse(bytes: &[u8], max_batch: usize) -> Result<(MessageForm, Vec<MessageEntry>), EnvelopeError> {
+    super::parse(bytes, &Dispatcher::default(), max_batch)
+}
+
 fn single_id(message: &[u8]) -> Id {
     match parse(message, 0) {
         Ok((MessageForm::Single, entries)) => {
@@ -124,8 +128,7 @@ fn absent_empty_and_positional_params_are_accepted() {
     }
     let two = single(r#"{"id":1,"method":"m","params":["a",{"b":[1]}]}"#).call.unwrap();
     assert_eq!(two.params[1].get(), r#"{"b":[1]}"#);
-    let named = Message::read(br#"{"id":1,"method":"m","params":{"a":1}}"#, &Dispatcher::default(), 1);
-    assert_eq!(code(&named.entries[0]), -32602, "the row of the method says whether it takes names");
+    assert_eq!(code(&single(r#"{"id":1,"method":"m","params":{"a":1}}"#)), -32602);
     for bad in ["\"x\"", "5", "true"] {
         assert_eq!(code(&single(&alloc::format!(r#"{{"id":1,"method":"m","params":{bad}}}"#))), -32600);
     }
@@ -182,10 +185,14 @@ fn one_pass_reads_what_many_passes_read() {
     let by_member = |text: &str| {
         let raw: &RawValue = serde_json::from_str(text).unwrap();
         match text.trim_start().starts_with('{') {
-            true => alloc::format!("{:?}", (MessageForm::Single, [MessageEntry::parse(raw)])),
+            true => alloc::format!(
+                "{:?}",
+                (MessageForm::Single, [MessageEntry::parse(raw, &Dispatcher::default())])
+            ),
             false => {
                 let members = at_most(3, raw.get()).unwrap().unwrap();
-                let entries: Vec<MessageEntry> = members.into_iter().map(MessageEntry::parse).collect();
+                let entries: Vec<MessageEntry> =
+                    members.into_iter().map(|raw| MessageEntry::parse(raw, &Dispatcher::default())).collect();
                 alloc::format!("{:?}", (MessageForm::Batch, entries))
             }
         }
@@ -200,16 +207,17 @@ fn one_pass_reads_what_many_passes_read() {
     ];
     for call in calls {
         for text in [call.into(), alloc::format!("[{call},{call}]")] {
-            let once = read_once(text.as_bytes(), 3).unwrap();
+            let once = read_once(text.as_bytes(), &Dispatcher::default(), 3).unwrap();
             assert_eq!(alloc::format!("{once:?}"), by_member(&text), "{text}");
         }
     }
-    assert!(matches!(read_once(b" [ ] ", 3), Some((MessageForm::Batch, entries)) if entries.is_empty()));
+    let empty = read_once(b" [ ] ", &Dispatcher::default(), 3);
+    assert!(matches!(empty, Some((MessageForm::Batch, entries)) if entries.is_empty()));
     let faults = ["", "5", "[5]", "[{}", "{} {}", "[{},]", "[{},{},{},{}]", "{\"id\":01}", "\u{c}{}"];
     for text in faults {
-        assert!(read_once(text.as_bytes(), 3).is_none(), "{text}");
+        assert!(read_once(text.as_bytes(), &Dispatcher::default(), 3).is_none(), "{text}");
     }
-    assert!(read_once(b"{\"a\":\"\xff\"}", 3).is_none());
+    assert!(read_once(b"{\"a\":\"\xff\"}", &Dispatcher::default(), 3).is_none());
 }
 
 #[test]
