@@ -73,10 +73,12 @@ struct TypedData<'a> {
     types: BTreeMap<Cow<'a, str>, Vec<Object<TypedField<'a>>>>,
     #[serde(borrow)]
     primary_type: Cow<'a, str>,
-    #[serde(borrow)]
-    domain: &'a RawValue,
-    #[serde(borrow)]
-    message: &'a RawValue,
+    /// Libraries leave out an empty one.
+    #[serde(borrow, default)]
+    domain: Option<&'a RawValue>,
+    /// A document whose primary type is the domain has none.
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
 }
 
 /// The hash that an account signs for typed data in JSON.
@@ -88,19 +90,21 @@ pub(super) fn digest(json: &str) -> Result<B256, TypedDataError> {
         return Err(TypedDataError::Long);
     }
     let Object(mut data): Object<TypedData<'_>> = parse(json).ok_or(TypedDataError::Form)?;
+    let domain = data.domain.or_else(|| parse("{}")).ok_or(TypedDataError::Form)?;
     if !data.types.contains_key(DOMAIN) {
-        let given: RawMembers<'_> = parse(data.domain.get()).ok_or(TypedDataError::Form)?;
-        let fields = DOMAIN_FIELDS.into_iter().filter(|(name, _)| given.contains_key(*name));
+        let given: RawMembers<'_> = parse(domain.get()).ok_or(TypedDataError::Form)?;
+        let is_given = |name: &str| given.get(name).is_some_and(|value| value.get() != "null");
+        let fields = DOMAIN_FIELDS.into_iter().filter(|(name, _)| is_given(name));
         let fields = fields.map(|(name, kind)| Object(TypedField { name: name.into(), kind: kind.into() }));
         data.types.insert(DOMAIN.into(), fields.collect());
     }
     let mut hasher = Hasher { types: &data.types, known: BTreeMap::new(), room: MAX_DESCRIPTIONS };
-    let domain = hasher.value("domain", DOMAIN, Some(data.domain), 0)?;
+    let domain = hasher.value("domain", DOMAIN, Some(domain), 0)?;
     let mut bytes = alloc::vec![0x19, 0x01];
     bytes.extend(domain.0);
     if data.primary_type != DOMAIN {
         hasher.fields(&data.primary_type)?;
-        bytes.extend(hasher.value("message", &data.primary_type, Some(data.message), 0)?.0);
+        bytes.extend(hasher.value("message", &data.primary_type, data.message, 0)?.0);
     }
     Ok(keccak256(bytes))
 }

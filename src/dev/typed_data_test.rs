@@ -159,11 +159,31 @@ fn text_that_is_not_typed_data_is_refused() {
     for text in ["", "1", "null", "[]", "{}", "x", "\u{202e}"] {
         assert_eq!(digest(text), Err(TypedDataError::Form), "{text}");
     }
-    for member in ["types", "primaryType", "domain", "message"] {
+    for member in ["types", "primaryType"] {
         let mut data = mail();
         data.as_object_mut().unwrap().remove(member);
         assert_eq!(of(&data), Err(TypedDataError::Form), "{member}");
     }
+    for empty in [Value::Null, json!({})] {
+        let mut data = mail();
+        data["message"] = empty;
+        let refused = of(&data).unwrap_err().to_string();
+        assert!(refused.starts_with("typed data: the value of "), "{refused}");
+    }
+}
+
+/// Libraries leave out a domain that is empty, and viem writes members that are not set as null.
+#[test]
+fn a_domain_that_is_left_out_is_empty() {
+    let empty = one("uint8", json!(1));
+    let mut data = empty.clone();
+    data.as_object_mut().unwrap().remove("domain");
+    assert_eq!(of(&data), of(&empty));
+    data["domain"] = json!({"name": null, "chainId": null});
+    assert_eq!(of(&data), of(&empty));
+    // With its type given, its members are needed.
+    data["types"]["EIP712Domain"] = json!([{"name": "name", "type": "string"}]);
+    assert!(matches!(of(&data), Err(TypedDataError::Value { .. })));
 }
 
 #[test]
@@ -255,6 +275,9 @@ fn the_domain_alone_is_signed_if_it_is_the_primary_type() {
     data["message"] = json!({});
     let found = of(&data).unwrap();
     assert_ne!(found, MAIL);
+    // viem and ethers send no message then.
+    data.as_object_mut().unwrap().remove("message");
+    assert_eq!(of(&data), Ok(found));
     data["domain"]["chainId"] = json!("0x2");
     assert_ne!(of(&data).unwrap(), found);
 }
