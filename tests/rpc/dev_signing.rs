@@ -39,6 +39,24 @@ fn a_locked_account_signs_with_its_passphrase() {
     assert_eq!(dev.refused("eth_sign", json!([account, "0x01"])).0, -32602, "it stays locked");
 }
 
+/// Text counts milliseconds, as in the reference node; a JSON integer seconds, as in geth.
+#[test]
+fn an_account_is_unlocked_for_milliseconds_or_seconds() {
+    let mut dev = DevClient::instant();
+    let account = dev.get("personal_newAccount", json!(["secret"]));
+    for duration in [json!("0x7d0"), json!(2)] {
+        dev.get("personal_lockAccount", json!([account]));
+        assert_eq!(dev.get("personal_unlockAccount", json!([account, "secret", duration])), json!(true));
+        dev.now += 1;
+        dev.get("eth_sign", json!([account, "0x01"]));
+        dev.now += 2;
+        assert_eq!(dev.refused("eth_sign", json!([account, "0x01"])).0, -32602, "{duration}");
+    }
+    for duration in [json!(-1), json!([2]), json!(1.5)] {
+        assert_eq!(dev.refused("personal_unlockAccount", json!([account, "secret", duration])).0, -32602);
+    }
+}
+
 #[test]
 fn typed_data_is_taken_as_an_object_and_as_text() {
     let mut dev = DevClient::instant();

@@ -75,7 +75,7 @@ pub(super) const METHODS: &[Method] = &[
         &[
             account_of("address"),
             required("passphrase", "string"),
-            optional("duration", "QUANTITY, milliseconds"),
+            optional("duration", "QUANTITY, milliseconds, or a JSON integer, seconds"),
         ],
         "boolean",
         "Unlocks an account for a time, by default 30 minutes; false if there is no such account.",
@@ -138,7 +138,12 @@ fn unlock(node: &mut dyn LocalNode, params: Params<'_>) -> HandlerResult {
     let duration = match params.value::<String>(2, "a duration") {
         Ok(None) => DEFAULT_UNLOCK_MS,
         Ok(Some(text)) if text.is_empty() => DEFAULT_UNLOCK_MS,
-        _ => params.index(2)? as u64,
+        Ok(Some(_)) => params.index(2)? as u64,
+        // geth's form, which web3.js sends.
+        Err(_) => match params.value::<u32>(2, "a number of seconds")? {
+            Some(seconds) => u64::from(seconds).saturating_mul(1_000),
+            None => DEFAULT_UNLOCK_MS,
+        },
     };
     let (chain, now) = chain_at(node)?;
     let until = milliseconds(now).saturating_add(duration);
