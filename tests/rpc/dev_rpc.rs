@@ -39,6 +39,7 @@ fn accounts_are_funded_and_a_first_transaction_is_mined() {
     let accounts = dev.get("eth_accounts", json!([]));
     assert_eq!((accounts[0].as_str(), accounts[1].as_str()), (Some(ALICE), Some(BOB)));
     assert_eq!(accounts.as_array().unwrap().len(), 20);
+    assert_eq!(dev.get("eth_requestAccounts", json!([])), accounts);
     let ten_thousand = format!("{:#x}", U256::from(10_000u64) * U256::from(10u64).pow(U256::from(18)));
     assert_eq!(dev.get("eth_getBalance", json!([BOB, "latest"])), json!(ten_thousand));
     let hash = dev.get("eth_sendTransaction", transfer(5));

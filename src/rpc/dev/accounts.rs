@@ -16,6 +16,8 @@ use crate::{
 
 const ACCOUNTS: Method = Method {
     pages: PageAccess::Own,
+    // Programs that expect a wallet ask by this name.
+    aliases: &["eth_requestAccounts"],
     ..read(
         "eth_accounts",
         &[],
