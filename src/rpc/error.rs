@@ -153,7 +153,7 @@ pub enum ParamError {
     #[error("Invalid input: {0}")]
     Transaction(FieldError),
     /// A transaction with a type (EIP-2718).
-    #[error("Invalid input: transactions with a type do not exist on Rootstock, send a legacy one")]
+    #[error("Invalid input: transaction type not valid: Rootstock has legacy transactions only, send one")]
     TypedTransaction,
     /// The text is not a private key.
     #[error("Invalid param {0}: value must be a valid hex.")]

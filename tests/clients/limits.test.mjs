@@ -10,6 +10,7 @@ import {
   LimitExceededRpcError,
   NonceTooHighError,
   NonceTooLowError,
+  TransactionTypeNotSupportedError,
 } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
@@ -62,6 +63,10 @@ const REFUSED = {
   'nonce too low': { index: SENDER + 1, nonce: 0, viem: NonceTooLowError, ethers: 'NONCE_EXPIRED', safe: 'NonceTooLow' },
   'nonce too high': { index: SENDER + 1, nonce: 50_000, viem: NonceTooHighError, safe: 'NonceTooHigh' },
   'insufficient funds': { index: SENDER + 2, nonce: 0, value: 10n ** 30n, viem: InsufficientFundsError, ethers: 'INSUFFICIENT_FUNDS', safe: 'InsufficientFunds' },
+  'a transaction with a type': {
+    index: SENDER + 2, nonce: 0, type: 'eip1559', gasPrice: undefined, maxFeePerGas: 60_000_000n, maxPriorityFeePerGas: 0n,
+    viem: TransactionTypeNotSupportedError,
+  },
   // The reference node's words for the others are not among those of Ethereum's nodes: libraries show the text.
   'an account that does not exist': { index: 99, nonce: 0 },
   'underpriced replacement': { nonce: 1, gasPrice: 101_000_000n },

@@ -105,6 +105,19 @@ class DevChain(unittest.TestCase):
         self.assertEqual(self.token.functions.balanceOf(to).call(block_identifier=height), 0)
         self.assertEqual(self.token.functions.balanceOf(to).call(), 2)
 
+    def test_refused_transactions_show_their_reason(self):
+        fields = {"to": account(4).address, "value": 1, "gas": 21_000, "gasPrice": self.web3.eth.gas_price, "chainId": 33}
+        nonce = self.web3.eth.get_transaction_count(self.account.address)
+        for changed, reason in [
+            ({"nonce": 0}, "nonce too low"),
+            ({"nonce": nonce + 50_000}, "nonce too high"),
+            ({"nonce": nonce, "value": 10**30}, "insufficient funds"),
+            ({"nonce": nonce, "gas": 20_000}, "basic cost is above the gas limit"),
+        ]:
+            signed = self.account.sign_transaction({**fields, **changed})
+            with self.assertRaisesRegex(Web3RPCError, reason):
+                self.web3.eth.send_raw_transaction(signed.raw_transaction)
+
     def test_accounts_of_the_chain(self):
         sender, to = account(0).address, account(1).address
         before = self.web3.eth.get_balance(to)
