@@ -261,7 +261,7 @@ pub enum RpcError {
     /// The reference node serves the method, and Rootlight does not.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
-    /// A method of Ethereum about what Rootstock does not have.
+    /// A method of Ethereum about what Rootstock does not have, or that another one replaces.
     #[error("the method {method} does not exist/is not available: {instead}")]
     Impossible { method: String, instead: &'static str },
     #[error(

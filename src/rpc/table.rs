@@ -93,9 +93,13 @@ const LEGACY: &str = "Rootstock has no EIP-1559 fees. Send a legacy transaction 
 /// What takes the place of the base fee.
 const BASE_FEE: &str = "Rootstock has no base fee. hardhat_setMinGasPrice sets the minimum gas price";
 
-/// What has the methods that browser modules leave out.
+/// What may have a method that a browser module does not have.
 #[cfg(not(feature = "catalogue"))]
-const NATIVE: &str = "the program `rootlight dev` has it, the package has not";
+const NATIVE: &str = "the package does not have it. `rootlight methods` lists those of the program";
+
+/// The longest name, in bytes, that such an error repeats.
+#[cfg(not(feature = "catalogue"))]
+const MAX_NAME: usize = 64;
 
 const BLOBS: &str = "Rootstock has no blobs";
 
@@ -108,7 +112,8 @@ const UPSTREAM: &str = "A fork keeps its block. anvil_reset with {forking: {json
 /// What takes the place of the beacon chain's random numbers.
 const RANDAO: &str = "Rootstock has no PREVRANDAO. Its opcode 0x44 gives the difficulty";
 
-/// Methods of Ethereum and its tools that Rootstock cannot have, each with what to do. A name that ends in `_` stands for a namespace.
+/// Methods of Ethereum and its tools that Rootstock cannot have or that others replace, each with what to do. A name that ends
+/// in `_` stands for a namespace.
 pub const IMPOSSIBLE: &[(&str, &str)] = &[
     ("anvil_getBlobByHash", BLOBS),
     ("anvil_getBlobsByTransactionHash", BLOBS),
@@ -117,22 +122,16 @@ pub const IMPOSSIBLE: &[(&str, &str)] = &[
     ("anvil_setNextBlockBaseFeePerGas", BASE_FEE),
     ("anvil_setNextBlockPrevRandao", RANDAO),
     ("anvil_setRpcUrl", UPSTREAM),
+    ("debug_codeByHash", "Codes are found by their account: eth_getCode"),
     ("engine_", "Rootstock has miners and no beacon chain"),
     ("eth_baseFee", BASE_FEE),
     ("eth_blobBaseFee", BLOBS),
+    ("eth_callMany", "eth_simulateV1 runs several calls, each on the state that the earlier ones left"),
     ("eth_feeHistory", LEGACY),
     ("eth_maxPriorityFeePerGas", LEGACY),
     ("hardhat_setNextBlockBaseFeePerGas", BASE_FEE),
     ("hardhat_setPrevRandao", RANDAO),
     ("hardhat_setRpcUrl", UPSTREAM),
-    #[cfg(not(feature = "catalogue"))]
-    ("anvil_dumpState", NATIVE),
-    #[cfg(not(feature = "catalogue"))]
-    ("anvil_loadState", NATIVE),
-    #[cfg(not(feature = "catalogue"))]
-    ("hardhat_dumpState", NATIVE),
-    #[cfg(not(feature = "catalogue"))]
-    ("hardhat_loadState", NATIVE),
 ];
 
 /// The error for the name of a method that is not in the table.
@@ -143,6 +142,8 @@ pub(super) fn unknown(name: &str) -> RpcError {
     }
     match UNAVAILABLE.contains(&name) {
         true => RpcError::NotAvailable(name.into()),
+        #[cfg(not(feature = "catalogue"))]
+        false if name.len() <= MAX_NAME => RpcError::Impossible { method: name.into(), instead: NATIVE },
         false => RpcError::MethodNotFound,
     }
 }
@@ -212,6 +213,21 @@ mod tests {
             }
             assert!(method.params.windows(2).all(|w| w[0].required || !w[1].required), "{}", method.name);
             assert!(!method.doc.is_empty() && method.cost > 0, "{}", method.name);
+        }
+    }
+
+    #[test]
+    fn methods_that_are_not_there_say_what_to_do() {
+        for (name, words) in [
+            ("eth_callMany", "eth_simulateV1"),
+            ("debug_codeByHash", "eth_getCode"),
+            ("engine_newPayloadV4", "no beacon chain"),
+        ] {
+            let error = unknown(name);
+            assert_eq!(error.code(), -32601);
+            let text = alloc::format!("{error}");
+            assert!(text.starts_with(&alloc::format!("the method {name} does not exist/is not available: ")));
+            assert!(text.contains(words), "{text}");
         }
     }
 

@@ -46,14 +46,14 @@ const shown = {
     await client.setAutomine(true);
   },
   async dumpState(client) {
-    if (ofPackage) return refused(client.dumpState(), /rootlight dev/);
+    if (ofPackage) return refused(client.dumpState(), /the package does not have it/);
     const state = await client.dumpState();
     await client.setBalance({ address: other, value: 1n });
     await client.loadState({ state });
     return assert.match(state, /^0x1f8b/);
   },
   async loadState(client) {
-    if (ofPackage) return refused(client.loadState({ state: '0x' }), /rootlight dev/);
+    if (ofPackage) return refused(client.loadState({ state: '0x' }), /the package does not have it/);
     await client.setBalance({ address: other, value: 77n });
     const state = await client.dumpState();
     await client.setBalance({ address: other, value: 78n });

@@ -77,6 +77,8 @@ export async function options({ createDevChain }) {
   await ask('eth_subscribe', 'newHeads');
   await until(() => told.length > 0, 'a block by the clock, and its notification');
   must(Number(told[0]) > 0 && Number(await ask('eth_blockNumber')) >= Number(told[0]), 'the block');
+  const absent = await ask('eth_config').catch((reason) => reason);
+  must(absent.code === -32601 && absent.message.includes('eth_config') && absent.message.includes('rootlight methods'), 'a method of the program');
   chain.close();
   for (const [wrong, what] of [
     [{ blockTime: 'soon' }, 'blockTime'],

@@ -51,7 +51,7 @@ fn page() -> String {
     )
     .unwrap();
     page.push_str(
-        "\nMethods of Ethereum that Rootstock cannot have are -32601 too, and the error says what to do:\n",
+        "\nMethods of Ethereum that Rootstock cannot have, or that others replace, are -32601 too, and the error says what to do:\n",
     );
     for (name, instead) in rpc::IMPOSSIBLE {
         let all = if name.ends_with('_') { "*" } else { "" };
