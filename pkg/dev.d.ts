@@ -34,6 +34,8 @@ export interface DevChainOptions {
   readonly blockTime?: number | 'manual';
   /** The newest active network upgrade, `wasabi100` or later; all upgrades by default. */
   readonly hardfork?: string;
+  /** Chain id, at most 109; 33, or that of the network of `fork`, by default. The Bridge's constants follow it. Not used with `genesis`. */
+  readonly chainId?: number;
   /** `regtest` for the regtest genesis of the reference node, or an allocation in its format. */
   readonly genesis?: 'regtest' | object;
   /** Time of block 0, in seconds since 1970; 0 by default, so that the chain is the same each time. Not used with `genesis`. */
@@ -60,7 +62,7 @@ export interface DevChainOptions {
 }
 
 /**
- * Starts a development chain (chain id 33, or that of the network of `fork`) as an EIP-1193 provider that holds the keys of its accounts: `eth_requestAccounts`,
+ * Starts a development chain (chain id 33, that of the network of `fork`, or `chainId`) as an EIP-1193 provider that holds the keys of its accounts: `eth_requestAccounts`,
  * `eth_sendTransaction` and `personal_sign` work without a wallet.
  */
 export function createDevChain(options?: DevChainOptions): Promise<ChainProvider>;

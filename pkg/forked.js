@@ -57,7 +57,7 @@ export async function forked(DevChain, life, fork, config, secret) {
   const start = isShown ? { checkpoint: await firstBlock([exchange], [name], life), maxAge: 0 } : hash === undefined ? {} : { checkpoint: { number, hash } };
   const source = settings({ network, unproven, ...start }, [name]);
   const address = typeof url === 'function' ? '' : String(url);
-  return DevChain.onFork({ ...config, chainId }, secret, source, address, exchange, () => {}, number, hash);
+  return DevChain.onFork({ ...config, chainId: chainId ?? config.chainId }, secret, source, address, exchange, () => {}, number, hash);
 }
 
 /** Runs calls that may have to wait, each after the one before it. One that need not wait gives its result at once. */

@@ -161,6 +161,15 @@ impl Genesis {
         Self { alloc, state_root: None, ..self }
     }
 
+    /// Writes a chain id other than regtest's into the extra data, so that chains of different ids have different blocks 0.
+    #[cfg(feature = "dev")]
+    pub(crate) fn with_chain_id(self, chain_id: u64) -> Self {
+        match chain_id == Network::regtest().chain_id {
+            true => self,
+            false => Self { extra_data: alloc::format!("chain id {chain_id}").into_bytes().into(), ..self },
+        }
+    }
+
     /// Replaces the timestamp, in seconds since 1970.
     #[must_use]
     pub fn with_timestamp(self, timestamp: u64) -> Self {

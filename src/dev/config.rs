@@ -145,7 +145,7 @@ impl DevConfig {
     #[must_use]
     pub fn on_at(mut network: Network, accounts: &DevAccounts, genesis_time: u64) -> Self {
         let mut keys = accounts.keys();
-        let genesis = Genesis::regtest().with_timestamp(genesis_time);
+        let genesis = Genesis::regtest().with_timestamp(genesis_time).with_chain_id(network.chain_id);
         let funded = keys.iter().map(|key| Allocation {
             address: key.address(),
             balance: accounts.balance,

@@ -64,7 +64,7 @@ pub use limits::{LAST_TIME, MAX_DUMP, MAX_SNAPSHOTS};
 pub use mine::Spacing;
 pub use miner_settings::{Assembled, MinerSettings};
 pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
-pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, rbtc};
+pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, MAX_CHAIN_ID, rbtc};
 pub use typed_data::TypedDataError;
 pub use wallet::{DEFAULT_UNLOCK_MS, UnlockError, Wallet};
 pub use work::Work;

@@ -17,6 +17,9 @@ const OLDEST: Fork = Fork::Wasabi100;
 /// The largest number of accounts derived from the mnemonic at the start.
 pub const MAX_ACCOUNTS: u32 = 10_000;
 
+/// The largest chain id: `v` of a signature is one byte, which also holds the parity (EIP-155).
+pub const MAX_CHAIN_ID: u64 = 109;
+
 /// An option that is not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +39,11 @@ pub enum DevOptionError {
     /// An unknown network upgrade, or one from before the Unitrie.
     #[error("{name:?} is not one of {known}")]
     Hardfork { name: String, known: String },
+    /// A chain id that signatures of transactions cannot hold, or that a given genesis does not have.
+    #[error(
+        "give a number from 1 to {MAX_CHAIN_ID}, and no genesis: that of the reference node has chain id 33"
+    )]
+    ChainId,
     /// The genesis allocation cannot be read.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
@@ -53,6 +61,9 @@ pub struct DevOptions<'a> {
     pub genesis: Option<&'a str>,
     /// The timestamp of block 0 in seconds since 1970, by default 0. With [`Self::genesis`] it is not used.
     pub genesis_time: Option<u64>,
+    /// The chain id, from 1 to [`MAX_CHAIN_ID`], by default 33. The Bridge's constants follow it: with 30 and 31 they are those
+    /// of the main and the test network. Not with [`Self::genesis`].
+    pub chain_id: Option<u64>,
     /// When blocks are mined.
     pub mining: Option<Mining>,
 }
@@ -70,7 +81,13 @@ impl DevOptions<'_> {
         if Mnemonic::new(&accounts.mnemonic).is_none() {
             return Err(DevOptionError::Mnemonic);
         }
-        let network = self.hardfork.map_or_else(|| Ok(Network::regtest()), rules_until)?;
+        let mut network = self.hardfork.map_or_else(|| Ok(Network::regtest()), rules_until)?;
+        if let Some(id) = self.chain_id {
+            if !(1..=MAX_CHAIN_ID).contains(&id) || self.genesis.is_some() {
+                return Err(DevOptionError::ChainId);
+            }
+            network.chain_id = id;
+        }
         let mut config = match self.genesis {
             None => DevConfig::on_at(network, accounts, self.genesis_time.unwrap_or(0)),
             Some("regtest") => DevConfig::reference_on(network),
@@ -204,6 +221,23 @@ mod tests {
         };
         assert_eq!((at(Some(1_800_000_000), None), at(None, None)), (1_800_000_000, 0));
         assert_eq!(at(Some(1_800_000_000), Some("regtest")), 0, "exactly the reference node's");
+    }
+
+    #[test]
+    fn chains_of_different_ids_have_different_blocks_0() {
+        let of = |chain_id, genesis| DevOptions { chain_id, genesis, ..DevOptions::default() }.config();
+        let usual = of(None, None).unwrap();
+        assert_eq!(of(Some(33), None).unwrap().network, usual.network);
+        let mut seen = vec![usual.network.genesis_hash];
+        for id in [1, 30, 31, MAX_CHAIN_ID] {
+            let network = of(Some(id), None).unwrap().network;
+            assert_eq!(network.chain_id, id);
+            assert!(!seen.contains(&network.genesis_hash), "{id}");
+            seen.push(network.genesis_hash);
+        }
+        for (id, genesis) in [(0, None), (MAX_CHAIN_ID + 1, None), (44, Some("regtest"))] {
+            assert!(matches!(of(Some(id), genesis), Err(DevOptionError::ChainId)), "{id}");
+        }
     }
 
     #[test]

@@ -195,9 +195,14 @@ pub struct DevArgs {
     /// says so then
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse", requires = "fork")]
     pub unproven: UnprovenPolicy,
-    /// Chain id, at most 109, because Rootstock's transactions have one byte for it and for the parity of the signature
-    /// [default: that of the network that --fork names; 33 without --fork]
-    #[arg(long, value_name = "N", requires = "fork", value_parser = clap::value_parser!(u64).range(1..=109))]
+    /// Chain id, at most 109, because Rootstock's transactions have one byte for it and for the parity of the signature; the
+    /// Bridge's constants follow it [default: that of the network that --fork names; 33 without --fork]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "genesis",
+        value_parser = clap::value_parser!(u64).range(1..=rootlight::dev::MAX_CHAIN_ID)
+    )]
     pub chain_id: Option<u64>,
     /// Store the chain in this folder; it survives a crash. With --fork, what was read of the network is stored there, and
     /// nothing else [default with --fork: a folder below the user's caches; none stores nothing]

@@ -159,6 +159,10 @@ fn genesis_time(args: &DevArgs, now: u64) -> Result<u64, CommandError> {
 }
 
 fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<DevConfig, CommandError> {
+    if args.bitcoin_chain.is_some() && matches!(args.chain_id, Some(30 | 31)) {
+        let reason = "the Bridge of chain ids 30 and 31 has the constants of Bitcoin's public networks: give another --chain-id";
+        return Err(CommandError::Usage(format!("--bitcoin-chain: {reason}")));
+    }
     let genesis = match args.genesis.as_deref() {
         Some(file) if file != "regtest" => Some(allocation(file)?),
         named => named.map(Into::into),
@@ -168,6 +172,7 @@ fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<D
         hardfork: args.hardfork.as_deref(),
         genesis: genesis.as_deref(),
         genesis_time: Some(genesis_time),
+        chain_id: args.chain_id,
         mining: Some(mining(args)?),
     };
     let config = options.config().map_err(|error| wrong(flag_of(&error))(error))?;
@@ -208,6 +213,7 @@ fn flag_of(error: &DevOptionError) -> &'static str {
         DevOptionError::Mnemonic => "--mnemonic",
         DevOptionError::Accounts(_) => "--accounts",
         DevOptionError::Genesis(_) => "--genesis",
+        DevOptionError::ChainId => "--chain-id",
         _ => "--hardfork",
     }
 }

@@ -80,12 +80,17 @@ export async function options({ createDevChain }) {
   const absent = await ask('eth_config').catch((reason) => reason);
   must(absent.code === -32601 && absent.message.includes('eth_config') && absent.message.includes('rootlight methods'), 'a method of the program');
   chain.close();
+  const other = await createDevChain({ chainId: 99 });
+  must((await other.request({ method: 'eth_chainId' })) === '0x63', 'the chain id');
+  other.close();
   for (const [wrong, what] of [
     [{ blockTime: 'soon' }, 'blockTime'],
     [{ balance: 'much' }, 'balance'],
     [{ hardfork: 'london' }, 'hardfork'],
     [{ genesis: { alloc: 1 } }, 'genesis'],
     [{ accounts: 1e6 }, 'accounts'],
+    [{ chainId: 110 }, 'chainId'],
+    [{ chainId: 44, genesis: 'regtest' }, 'chainId'],
     [{ unknown: 1 }, 'options'],
   ]) {
     const error = await createDevChain(wrong).catch((reason) => reason);

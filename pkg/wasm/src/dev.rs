@@ -12,8 +12,8 @@ use alloy_primitives::{B256, keccak256};
 use js_sys::Function;
 use rootlight::dev::fork::ForkError;
 use rootlight::dev::{
-    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevConfig, DevOptionError, DevOptions, Mining,
-    PrivateKey, rbtc,
+    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevConfig, DevOptionError, DevOptions, MAX_CHAIN_ID,
+    Mining, PrivateKey, rbtc,
 };
 use rootlight::engine::{DevNode, HostInput, MAX_FILTERS, Snapshot as _};
 use rootlight::exec::REVERTED;
@@ -31,7 +31,7 @@ use crate::options::OptionMembers;
 const TICK: f64 = 200.0;
 
 /// The names of the options of a chain that begins on a genesis block.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 12] = [
     "accounts",
     "balance",
     "mnemonic",
@@ -43,6 +43,7 @@ const OPTIONS: [&str; 11] = [
     "clientVersion",
     "revertCode",
     "genesisTime",
+    "chainId",
 ];
 
 /// The names of the options of a chain that begins on a block of a network.
@@ -60,9 +61,6 @@ const FORKED_OPTIONS: [&str; 9] = [
 
 /// The code of geth for a call that reverts.
 const GETH_REVERTED: i32 = 3;
-
-/// The chain ids that fit into one byte of a signature, with its parity.
-const CHAIN_IDS: core::ops::RangeInclusive<u64> = 1..=109;
 
 /// Randomness for messages, derived from one secret of the host.
 struct Entropy {
@@ -124,7 +122,7 @@ impl DevChain {
     /// Starts a chain at its genesis.
     ///
     /// `options` has `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`,
-    /// `batchLimit`, `clientVersion`, `revertCode`, `genesisTime`, with the meaning of the command line's flags. `secret` is 32 random bytes.
+    /// `batchLimit`, `clientVersion`, `revertCode`, `genesisTime`, `chainId`, with the meaning of the command line's flags. `secret` is 32 random bytes.
     ///
     /// # Errors
     /// Which option is wrong, and why.
@@ -140,7 +138,7 @@ impl DevChain {
 
     /// Starts a chain on a block of another network.
     ///
-    /// `options` are those of [`Self::new`] without `hardfork`, `genesis` and `genesisTime`, and `chainId`. `source` has options of the
+    /// `options` are those of [`Self::new`] without `hardfork`, `genesis` and `genesisTime`. `source` has options of the
     /// light client that verifies the network's head, as of `Client`, `url` is how a reset may name the upstream, `exchange` its
     /// function of `pkg/exchange.js`, and `keep` does nothing. `number` and `hash` name the block, which is trusted if both are given.
     ///
@@ -171,7 +169,7 @@ impl DevChain {
         let (mut network, base) = (fork.network(), fork.base().ok_or("fork: no block")?);
         if let Some(id) = options.number("chainId")? {
             network.chain_id =
-                Some(id).filter(|id| CHAIN_IDS.contains(id)).ok_or("chainId: not from 1 to 109")?;
+                Some(id).filter(|id| (1..=MAX_CHAIN_ID).contains(id)).ok_or("chainId: not from 1 to 109")?;
         }
         let above = || DevConfig::above(network.clone(), base.clone(), &accounts);
         let mut config = fork.run(above).await.map_err(words)?;
@@ -325,6 +323,7 @@ fn config(options: &OptionMembers<'_>) -> Result<DevConfig, String> {
         genesis: genesis.as_deref(),
         // By default pages get the same chain each time; the clock of block 1 is the present.
         genesis_time: options.number("genesisTime")?,
+        chain_id: options.number("chainId")?,
         mining: None,
     };
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
@@ -354,6 +353,7 @@ fn option_of(error: &DevOptionError) -> &'static str {
         DevOptionError::Mnemonic => "mnemonic",
         DevOptionError::Accounts(_) => "accounts",
         DevOptionError::Genesis(_) => "genesis",
+        DevOptionError::ChainId => "chainId",
         _ => "hardfork",
     }
 }

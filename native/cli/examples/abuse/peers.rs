@@ -296,6 +296,7 @@ async fn client() -> String {
         hardfork: None,
         genesis: Some("regtest"),
         genesis_time: None,
+        chain_id: None,
         mining: Some(Mining::Manual),
     };
     let node = DevNode::new(options.config().expect("a chain"), host_input(&entropy)).expect("a chain");

@@ -397,6 +397,35 @@ async fn a_fork_begins_on_the_head_of_a_node_and_says_what_is_proven() {
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xa");
 }
 
+#[tokio::test]
+async fn a_new_chain_has_the_chain_id_that_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let dev = start(&["dev", "--chain-id", "99", "--data-dir", folder]);
+    assert!(dev.banner.contains("Chain id 99 "), "{}", dev.banner);
+    assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x63");
+    assert_eq!(dev.call("net_version", json!([])).await.unwrap(), "99");
+    // What the accounts sign has this id: the nonce counts, and CHAINID reads it.
+    send(&dev, TO).await;
+    let code = json!({TO: {"code": "0x4660005260206000f3"}});
+    let id = dev.call("eth_call", json!([{"to": TO}, "latest", code])).await.unwrap();
+    assert_eq!(id, format!("0x{:064x}", 99));
+    drop(dev);
+    // The stored chain is not one of another id.
+    let refused = run(&["dev", "--data-dir", folder, "--http-port", "0"]);
+    assert!(!refused.status.success());
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("--data-dir"), "{text}");
+    for flags in [
+        &["--genesis", "regtest", "--chain-id", "99"][..],
+        &["--chain-id", "110"],
+        &["--chain-id", "30", "--bitcoin-chain"],
+    ] {
+        let refused = run(&[&["dev", "--http-port", "0"], flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}");
+    }
+}
+
 /// The network of a trusted block is kept with it, too.
 #[tokio::test]
 async fn a_second_run_on_a_block_with_its_hash_needs_no_node() {
