@@ -13,8 +13,10 @@ use alloc::{
 use alloy_primitives::{Address, B256, U256};
 use serde::Serialize;
 
+#[cfg(feature = "dev")]
+use super::call::CallBlock;
 use super::{
-    call::{CallBlock, arguments, block},
+    call::arguments,
     error::RpcError,
     method::{CALL, Failure, HandlerResult, Method, Runs, verified},
     params::Params,
@@ -62,8 +64,7 @@ struct Accessed {
 }
 
 fn create_access_list(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let (message, param, overrides) = arguments(view, params)?;
-    let call_block = CallBlock::inside(block(view, &param)?);
+    let (message, call_block, overrides) = arguments(view, params)?;
     let mut touched = TouchedState::default();
     let result = call_block
         .run(view, |context, limits| call(context, &message, &overrides, limits, Some(&mut touched)))?;

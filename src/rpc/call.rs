@@ -5,6 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use alloy_primitives::{B256, U256, hex};
 
 use super::{
+    block_override::{BlockOverride, BlockOverrideObject, block_override},
     call_object::{message, overrides},
     error::{ParamError, RpcError},
     lookup::find,
@@ -19,7 +20,10 @@ use crate::{
         HaltReason, OverrideError, RunLimits, call, estimate,
     },
     state::{Fact, Facts, StateError, StateKey, StateOverride},
-    types::{BlockRef, Header, SealedHeader, json::Quantity},
+    types::{
+        BlockRef, Header, SealedHeader,
+        json::{Object, Quantity},
+    },
 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -51,15 +55,25 @@ pub(super) struct CallBlock {
     header: BlockHeader,
     environment: BlockEnvironment,
     parent: B256,
+    /// Height of the block above its parent, which an override of the environment leaves.
+    number: u64,
 }
 
 impl CallBlock {
     pub(super) fn inside(header: BlockHeader) -> Self {
-        Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
+        let environment = BlockEnvironment::from(header.header());
+        Self { number: environment.number, environment, parent: header.parent_hash, header }
     }
 
     pub(super) fn after(view: &dyn State, header: BlockHeader) -> Self {
-        Self { environment: view.next_environment(&header), parent: header.hash(), header }
+        let environment = view.next_environment(&header);
+        Self { number: environment.number, environment, parent: header.hash(), header }
+    }
+
+    /// The block with other values in its environment. Its ancestors stay the same.
+    fn changed(mut self, by: &BlockOverride) -> Self {
+        by.apply(&mut self.environment);
+        self
     }
 
     /// Runs a closure in this block; missing state becomes missing facts.
@@ -69,12 +83,12 @@ impl CallBlock {
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
         let Policy { network, calls, interrupt, is_attempt, .. } = *view.policy();
-        let (number, state) = (self.environment.number, view.state(&self.header)?);
+        let state = view.state(&self.header)?;
         let context = CallContext {
             state: &*state,
-            hashes: &Ancestors { view, number, parent: self.parent },
+            hashes: &Ancestors { view, number: self.number, parent: self.parent },
             block: &self.environment,
-            rules: network.rules(number),
+            rules: network.rules(self.environment.number),
             chain_id: network.chain_id,
         };
         let CallPolicy { gas_cap, checks_funds, .. } = calls;
@@ -191,21 +205,41 @@ impl BlockHashes for Ancestors<'_> {
     }
 }
 
-/// Message, block parameter and overrides.
+/// The parameters of a call.
+struct CallArguments {
+    message: Arc<CallMessage>,
+    block: BlockParam,
+    overrides: Arc<StateOverride>,
+    changes: BlockOverride,
+}
+
+impl CallArguments {
+    fn read(view: &dyn View, params: Params<'_>) -> Result<Self, Failure> {
+        let overrides = overrides(params, 2)?;
+        if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
+            return Err(ParamError::OverrideRefused.into());
+        }
+        let changes: Option<Object<BlockOverrideObject>> = params.object(3, "block overrides")?;
+        Ok(Self {
+            message: message(params)?,
+            block: params.call_block(1)?,
+            overrides,
+            changes: block_override(changes.as_ref())?,
+        })
+    }
+}
+
+/// The message of a call, the block in which it runs, and its overrides of state.
 pub(super) fn arguments(
     view: &dyn View,
     params: Params<'_>,
-) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
-    let overrides = overrides(params, 2)?;
-    if !overrides.accounts.is_empty() && !view.policy().calls.overrides {
-        return Err(ParamError::OverrideRefused.into());
-    }
-    Ok((message(params)?, params.call_block(1)?, overrides))
+) -> Result<(Arc<CallMessage>, CallBlock, Arc<StateOverride>), Failure> {
+    let CallArguments { message, block: param, overrides, changes } = CallArguments::read(view, params)?;
+    Ok((message, CallBlock::inside(block(view, &param)?).changed(&changes), overrides))
 }
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let (message, param, overrides) = arguments(view, params)?;
-    let call_block = CallBlock::inside(block(view, &param)?);
+    let (message, call_block, overrides) = arguments(view, params)?;
     let result = call_block.run(view, |context, limits| call(context, &message, &overrides, limits, None))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
@@ -229,8 +263,7 @@ pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(BlockHeader, alloc::collections::BTreeSet<StateKey>), Failure> {
-    let (message, param, overrides) = arguments(view, params)?;
-    let call_block = CallBlock::inside(block(view, &param)?);
+    let (message, call_block, overrides) = arguments(view, params)?;
     let (header, mut keys) = call_block
         .keys_of(view, |context, limits| call(context, &message, &overrides, limits, None).map(drop))?;
     // An estimate also reads the sender's balance.
@@ -246,27 +279,24 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> HandlerResult {
 
 /// The result of `eth_estimateGas`.
 fn estimated_gas(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
-    let (message, param, overrides) = arguments(view, params)?;
-    gas_of(view, &message, &param, &overrides)
+    gas_of(view, &CallArguments::read(view, params)?)
 }
 
 /// The gas that the transaction of the first parameter would use in the next block.
 #[cfg(feature = "dev")]
 pub(super) fn gas_of_transaction(view: &dyn View, params: Params<'_>) -> Result<u64, Failure> {
-    gas_of(view, &*message(params)?, &BlockParam::Latest, &StateOverride::default())
+    let (overrides, changes) = (Arc::default(), BlockOverride::default());
+    gas_of(view, &CallArguments { message: message(params)?, block: BlockParam::Latest, overrides, changes })
 }
 
-fn gas_of(
-    view: &dyn View,
-    message: &CallMessage,
-    param: &BlockParam,
-    overrides: &StateOverride,
-) -> Result<u64, Failure> {
+fn gas_of(view: &dyn View, arguments: &CallArguments) -> Result<u64, Failure> {
+    let CallArguments { message, block: param, overrides, changes } = arguments;
     let header = block(view, param)?;
     let call_block = match param {
         BlockParam::Latest | BlockParam::Pending if !header.is_pending() => CallBlock::after(view, header),
         _ => CallBlock::inside(header),
     };
+    let call_block = call_block.changed(changes);
     match call_block.run(view, |context, limits| estimate(context, message, overrides, limits))? {
         Estimate::Gas(gas) => Ok(gas),
         Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),

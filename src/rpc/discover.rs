@@ -119,7 +119,7 @@ fn schema(kind: &str) -> Value {
         "null" => json!({"type": "null"}),
         "JSON integer" => json!({"type": "integer"}),
         "object" | "CALL" | "TRANSACTION" | "LOG_FILTER" | "TRACE_FILTER" | "TRACE_OPTIONS" | "OVERRIDE"
-        | "SIMULATION" | "TRACE_CALL_OPTIONS" | "CELLS" => json!({"type": "object"}),
+        | "BLOCK_OVERRIDE" | "SIMULATION" | "TRACE_CALL_OPTIONS" | "CELLS" => json!({"type": "object"}),
         "BUNDLES" | "TRACED_CALLS" => json!({"type": "array"}),
         _ => json!({}),
     }

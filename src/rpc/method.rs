@@ -498,11 +498,12 @@ pub(super) const BLOCK_HASH: Param = required("blockHash", "HASH").of(ParamSubje
 
 pub(super) const LOG_FILTER: Param = required("filter", "LOG_FILTER").of(ParamSubject::Logs);
 
-/// The parameters of a call: the message, the block, and overrides of its state.
+/// The parameters of a call: the message, the block, and overrides of its state and of its environment.
 pub(super) const CALL: &[Param] = &[
     required("call", "CALL").of(ParamSubject::Call),
     AT_BLOCK,
     optional("stateOverride", "OVERRIDE").of(ParamSubject::Overrides),
+    optional("blockOverrides", "BLOCK_OVERRIDE"),
 ];
 
 /// An answer at level `verified`.

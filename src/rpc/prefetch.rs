@@ -116,15 +116,15 @@ impl<'a> Prefetch<'a> {
     }
 
     fn call(&self, block: &BlockRef) -> Option<FetchTarget> {
-        let message = self.request.values().first().map_or("{}", |message| message.get());
-        let overrides = self.request.values().get(2).map_or("null", |overrides| overrides.get());
-        let hash = block.hash;
-        let params = match overrides {
-            "null" => format!(r#"[{message},{{"blockHash":"{hash}"}}]"#),
-            _ => format!(r#"[{message},{{"blockHash":"{hash}"}},{overrides}]"#),
-        };
-        let target = FetchTarget::Witness { block: *block, method: "rootlight_getWitness", params };
-        (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(target)
+        let mut values = self.request.values().iter().map(|value| value.get());
+        let mut params = format!(r#"[{},{{"blockHash":"{}"}}"#, values.next().unwrap_or("{}"), block.hash);
+        // The overrides follow the block.
+        for overrides in values.skip(1) {
+            params.extend([",", overrides]);
+        }
+        params.push(']');
+        let is_short = params.len() <= MAX_MESSAGE;
+        is_short.then_some(FetchTarget::Witness { block: *block, method: "rootlight_getWitness", params })
     }
 
     /// Adds state that earlier calls to the contract with the same data read, and state that calls with different data

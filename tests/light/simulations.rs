@@ -132,3 +132,24 @@ fn traced_calls_are_those_of_the_executed_chain() {
     let prestate = json!([one, "latest", {"tracer": "prestateTracer"}]);
     assert_eq!(light.call("debug_traceCall", &prestate), light.upstream.call("debug_traceCall", &prestate));
 }
+
+/// Overrides of the block are part of what the upstream proves for a call, in one witness.
+#[test]
+fn calls_in_another_block_are_those_of_the_executed_chain() {
+    let mut stage = TokenFixture::new();
+    let mut light = stage.light(&[]);
+    let call = json!({"from": ALICE, "to": stage.proxy, "data": balance_of(ALICE)});
+    light.call("eth_call", &json!([call, "latest"])).unwrap();
+    // Returns what is in the slot of the block's number.
+    let code = "0x435460005260206000f3";
+    for method in ["eth_call", "eth_estimateGas"] {
+        for overrides in [json!({}), json!(null), json!({&stage.proxy: {"code": code}})] {
+            stage.mine(&mut light);
+            let params = json!([call, "latest", overrides, {"number": "0x7", "time": "0xffffffff"}]);
+            let (ours, rounds) = light.count(method, &params);
+            assert!(ours.is_ok(), "{method}: {ours:?}");
+            assert_eq!(ours, light.upstream.call(method, &params), "{method}");
+            assert_eq!((rounds, light.asked()), (1, vec![WITNESS]), "{method}");
+        }
+    }
+}

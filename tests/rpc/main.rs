@@ -4,6 +4,7 @@
 mod support;
 
 mod attempts;
+mod block_overrides;
 mod call_trees;
 mod debug_recorded;
 mod dev_clock;

@@ -15,7 +15,8 @@ use support::dev::DevClient;
 const BRIDGE: &str = "0x0000000000000000000000000000000001000006";
 
 /// Kinds of parameters that are objects, or may be.
-const OBJECTS: [&str; 12] = [
+const OBJECTS: [&str; 13] = [
+    "BLOCK_OVERRIDE",
     "CELLS",
     "SIMULATION",
     "STATE_CONTEXT",
@@ -45,7 +46,7 @@ fn good(param: &Param, genesis: &Value) -> Value {
         "BLOCK" => json!("0x0"),
         "CALL" | "TRANSACTION" => json!({"from": BRIDGE, "to": BRIDGE}),
         "LOG_FILTER" | "TRACE_FILTER" | "OVERRIDE" | "TRACE_OPTIONS" | "MINE_OPTIONS"
-        | "TRACE_CALL_OPTIONS" => {
+        | "TRACE_CALL_OPTIONS" | "BLOCK_OVERRIDE" => {
             json!({})
         }
         "CELLS" => json!({BRIDGE: ["0x0"]}),
@@ -82,6 +83,9 @@ fn arrays(kind: &str) -> Vec<Value> {
             json!({BRIDGE: {"state": [["0x0", "0x1"]]}}),
             json!({BRIDGE: {"stateDiff": []}}),
         ]);
+    }
+    if kind == "BLOCK_OVERRIDE" {
+        all.push(json!({"number": ["0x1"]}));
     }
     if kind == "SIMULATION" {
         all.extend([

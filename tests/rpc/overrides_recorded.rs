@@ -17,6 +17,9 @@ fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Opt
     let their_code = theirs["error"]["code"].as_i64();
     let moves = request["params"][2].to_string().contains("movePrecompileToAddress");
     match ours {
+        Ok(_) if request["params"].as_array().is_some_and(|params| params.len() == 4) => {
+            Some("the fourth parameter has overrides of the block, as in geth")
+        }
         Err(error) if moves && error["code"] == -32602 => Some("precompiles are not moved"),
         Err(error) if error["code"] == -32602 && matches!(their_code, Some(-32603 | -32700 | -32602)) => {
             Some("another code or message for bad input")
@@ -49,5 +52,5 @@ fn overridden_calls_equal_the_node() {
         let ours = harness.call("eth_call", &request["params"]);
         tally.add(&line, &ours, || intended(request, &ours, response));
     }
-    tally.check(23, 3);
+    tally.check(23, 2);
 }

@@ -26,7 +26,7 @@ fn value(param: &Param, about: &CallSubjects) -> Value {
         "array of HASH" => json!([about.hash]),
         "array of one QUANTITY" => json!(["0x0"]),
         "LOG_FILTER" | "TRACE_FILTER" => json!({"fromBlock": "earliest", "toBlock": "pending"}),
-        "object" | "OVERRIDE" | "TRACE_OPTIONS" => json!({}),
+        "object" | "OVERRIDE" | "BLOCK_OVERRIDE" | "TRACE_OPTIONS" => json!({}),
         "boolean" | "BOOLEAN" => json!(true),
         _ if has("newPendingTransactions") => json!("newPendingTransactions"),
         _ if has("CALL") || has("TRANSACTION") => json!({"from": about.account, "to": about.account}),

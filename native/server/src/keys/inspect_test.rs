@@ -15,8 +15,9 @@ const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
 const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 /// Kinds of parameters in which no account and no contract can be named.
-const PLAIN: [&str; 18] = [
+const PLAIN: [&str; 19] = [
     "array of TRACE_TYPE",
+    "BLOCK_OVERRIDE",
     // The block of traced calls.
     "STATE_CONTEXT",
     "BLOCK",
