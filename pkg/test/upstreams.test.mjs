@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
 import { transportTo } from './lib/chain-transport.mjs';
 import { inPage } from './lib/in-page.mjs';
+import { scenario as hedge } from './lib/hedge-scenario.mjs';
 import { scenario } from './lib/upstreams-scenario.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -21,6 +22,24 @@ test('several upstreams, sending and answers without proof in a page', async () 
     return scenario(await import('/index.js'), await import('/dev.js'));
   };
   assert.equal(await inPage((run) => run(work)), CHECKS);
+});
+
+/** All balances are proven before the first exchange fails, and the module's limit holds for exchanges that it no longer waits for. */
+const HEDGED = { proven: 12, most: 4 };
+
+test('an upstream that hangs on proofs delays no answer in Node.js, on this thread and in another', async () => {
+  const [light, dev] = [await import('../index.js'), await import('../dev.js')];
+  for (const worker of [false, 'dedicated']) assert.deepEqual(await hedge(light, dev, worker), HEDGED, String(worker));
+});
+
+test('an upstream that hangs on proofs delays no answer in a page, on its thread and in a worker', async () => {
+  const work = async (worker) => {
+    const { scenario } = await import('/test/lib/hedge-scenario.mjs');
+    return scenario(await import('/index.js'), await import('/dev.js'), worker);
+  };
+  await inPage(async (run) => {
+    for (const worker of [false, 'dedicated']) assert.deepEqual(await run(work, worker), HEDGED, String(worker));
+  });
 });
 
 /** A client that looks for blocks once an hour finds the block of its own transaction at once. */

@@ -53,7 +53,7 @@ impl Fetch {
     /// The upstream that may answer the present requests instead: the next one, unless it rests. A response in another
     /// form that is to clear the present upstream of a doubt can only come from itself.
     pub fn spare(&self, pinned: &PinnedHead) -> Option<usize> {
-        let next = self.others.front().copied().filter(|next| pinned.balances() && !pinned.rests(*next));
+        let next = self.others.front().copied().filter(|next| !pinned.rests(*next));
         next.filter(|_| self.doubt.is_none())
     }
 

@@ -12,6 +12,7 @@ mod header_batch;
 mod header_window;
 #[cfg(test)]
 mod header_window_test;
+mod hedges;
 mod message_call_cache;
 mod meter;
 mod outbox;
@@ -40,6 +41,7 @@ pub use fetch::{Fetch, FetchOutcome};
 pub use header_batch::{
     Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers, encode_raw_headers,
 };
+pub use hedges::Hedges;
 pub(crate) use message_call_cache::MessageCallCache;
 pub use meter::Progress;
 pub use outbox::Outbox;

@@ -43,8 +43,7 @@ pub struct ClientConfig {
     /// Whether the host tells of the transactions that its callers send ([`crate::rpc::SharedClient::announce_sent`]),
     /// because it shares filters with other hosts. Otherwise the client knows its own.
     pub host_announces_sent: bool,
-    /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them; the next one may
-    /// then answer in place of a slow one ([`crate::rpc::RoundPart::spare`]).
+    /// Whether messages ask upstreams that are equally good in turn, instead of all asking the first of them.
     pub balance: bool,
     /// Whether bodies are requested by the block's hash first, by which an index of blocks finds them.
     pub bodies_by_hash: bool,
@@ -311,11 +310,6 @@ impl PinnedHead {
     /// For each upstream, how many sources had answered in its place before the present one.
     pub fn source_generations(&self) -> Vec<u64> {
         self.states.iter().map(|state| state.turn).collect()
-    }
-
-    /// Whether the upstreams are one service: see [`ClientConfig::balance`].
-    pub(super) fn balances(&self) -> bool {
-        self.config.balance
     }
 
     /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.

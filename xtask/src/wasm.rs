@@ -76,7 +76,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
             "profile.wasm.package.sha2.opt-level=\"s\"",
             "profile.wasm.package.alloy-rlp.opt-level=\"s\"",
         ],
-        gate: Some(680_000),
+        gate: Some(681_000),
     },
     // The light client with networks that the caller describes, for tests. No user loads it.
     Artefact { name: "rootlight_networks", features: "light,networks,module", settings: &[], gate: None },

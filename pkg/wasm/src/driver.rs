@@ -7,8 +7,6 @@ use alloc::string::ToString as _;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::future::Future;
-use core::pin::Pin;
 
 use js_sys::{Array, Function, Uint8Array};
 #[cfg(feature = "dev")]
@@ -17,7 +15,7 @@ use rootlight::engine::MAX_FILTERS;
 #[cfg(feature = "dev")]
 use rootlight::engine::gate;
 use rootlight::light::{
-    ClientConfig, HeaderSync, Outbox, Progress, RequestFailure, Restoring, SyncStep, WindowRecord,
+    ClientConfig, HeaderSync, Hedges, Outbox, Progress, RequestFailure, Restoring, SyncStep, WindowRecord,
 };
 use rootlight::rpc::{Client, Connection, PartResponses, Reply, Round, RoundPart, Session, SessionStep};
 use wasm_bindgen::JsValue;
@@ -25,8 +23,9 @@ use wasm_bindgen::JsValue;
 use crate::alarm::Alarm;
 use crate::config::{ClientStart, Config};
 use crate::effects;
-use crate::host::{Budget, Deadline, JsUpstream, Reservation, clock, host_changed, sleep};
-use crate::line::all;
+use crate::hedge::race;
+use crate::host::{Budget, Deadline, JsUpstream, Reservation, Responses, clock, host_changed, sleep};
+use crate::line::{LocalBoxed, all};
 use crate::sends;
 
 /// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
@@ -47,9 +46,6 @@ const ANSWER_BYTES: usize = 128 << 20;
 /// package's transports. 200 headers as block objects take about 5 MB.
 const FOLLOWING_BYTES: usize = 128 << 20;
 
-/// A part of the work of a round.
-type LocalBoxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
-
 /// A message that has been run once.
 #[derive(Debug)]
 pub(crate) enum FirstRun {
@@ -69,6 +65,8 @@ pub(crate) struct Driver {
     upstreams: Vec<JsUpstream>,
     /// Ends the pauses of the loop that follows each upstream.
     alarms: Vec<Alarm>,
+    /// The speed of the upstreams.
+    hedges: RefCell<Hedges>,
     /// Memory for upstream responses that callers' requests may take.
     budget: Budget,
     /// Called with the pages to store.
@@ -113,7 +111,9 @@ impl Driver {
         let connection = Connection::default().with_subscriptions(MAX_FILTERS);
         let connection = Arc::new(connection.with_batch_limit(config.batch_limit));
         let alarms = upstreams.iter().map(|_| Alarm::default()).collect();
-        Self { client, alarms, connection, restoring: RefCell::default(), upstreams, budget, keep, progress }
+        let hedges = RefCell::new(Hedges::new(upstreams.len()));
+        let restoring = RefCell::default();
+        Self { client, connection, restoring, upstreams, alarms, hedges, budget, keep, progress }
     }
 
     /// Whether the client starts by window.
@@ -278,34 +278,49 @@ impl Driver {
         gate::chain(&pinned).cloned().map_err(|refusal| refusal.to_string())
     }
 
-    /// Sends each part of a round to the upstream that it names, to all upstreams at the same time.
+    /// Sends each part of a round to the upstream that it names, to all upstreams at the same time. The spare of a part is asked as
+    /// well when the upstream is slow.
     async fn ask(&self, round: Round, share: &Reservation<'_>) -> Vec<PartResponses> {
         let (sent, asked): (Vec<RoundPart>, Vec<RoundPart>) =
             round.parts.into_iter().partition(RoundPart::sends);
-        let ask = async |part: &RoundPart| match self.upstreams.get(part.upstream) {
-            Some(upstream) => upstream.ask(&part.requests, false, share).await,
-            None => {
-                let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
-                part.requests.iter().map(|_| nobody()).collect()
-            }
-        };
         let responses = RefCell::new(Vec::new());
         let mut work: Vec<LocalBoxed<'_>> = Vec::new();
         for part in asked {
-            let (ask, responses) = (&ask, &responses);
+            let responses = &responses;
             work.push(Box::pin(async move {
-                let answers = ask(&part).await;
-                responses.borrow_mut().push(part.answered(answers, false));
+                let first = self.ask_one(part.upstream, &part, share);
+                let (answers, of_spare) = match part.spare {
+                    Some(spare) => {
+                        let asked = [first, self.ask_one(spare, &part, share)];
+                        race(&self.hedges, [part.upstream, spare], asked).await
+                    }
+                    None => (first.await, false),
+                };
+                responses.borrow_mut().push(part.answered(answers, of_spare));
             }));
         }
         work.push(Box::pin(async {
-            let asked = sent.iter().map(|part| (part.requests.as_slice(), ask(part)));
+            let asked =
+                sent.iter().map(|part| (part.requests.as_slice(), self.ask_one(part.upstream, part, share)));
             let answers = sends::responses(asked.collect()).await;
             let answered = sent.iter().cloned().zip(answers);
             responses.borrow_mut().extend(answered.map(|(part, answers)| part.answered(answers, false)));
         }));
         all(work).await;
         responses.into_inner()
+    }
+
+    /// Sends the requests of a part to the upstream with this number.
+    fn ask_one<'a>(&'a self, index: usize, part: &'a RoundPart, share: &'a Reservation<'_>) -> Responses<'a> {
+        Box::pin(async move {
+            match self.upstreams.get(index) {
+                Some(upstream) => upstream.ask(&part.requests, false, share).await,
+                None => {
+                    let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
+                    part.requests.iter().map(|_| nobody()).collect()
+                }
+            }
+        })
     }
 
     /// Where messages of the provider come from.

@@ -1,14 +1,21 @@
 //! The services of the host: exchanges with upstreams, pauses, the time.
 
+use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::pin::Pin;
 
 use js_sys::{Date, Function, Promise, Uint8Array};
 use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse, decode_batch, encode_batch};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 
-use crate::line::{Line, PARALLEL, all};
+use crate::line::{Line, LocalBoxed, PARALLEL, Permit, all};
+
+/// The responses to some requests.
+pub(crate) type Responses<'a> = Pin<Box<dyn Future<Output = Vec<UpstreamResponse>> + 'a>>;
 
 /// Most bytes of the response to one request: more than the longest ones of the reference node and of Rootlight, 10 MiB. An
 /// upstream that pads its responses beyond that is at fault, and the next one is asked.
@@ -33,6 +40,11 @@ extern "C" {
 /// The time on both clocks of the host.
 pub(crate) fn clock() -> Now {
     Now { unix: (Date::now() / 1000.0) as u64, millis: monotonic_now() as u64 }
+}
+
+/// Microseconds of the monotonic clock.
+pub(crate) fn micros() -> u64 {
+    (monotonic_now() * 1_000.0) as u64
 }
 
 /// Most milliseconds that one step of a request may compute, because the page does nothing else meanwhile.
@@ -130,15 +142,15 @@ pub(crate) struct JsUpstream {
     /// Ids are never reused, so that a transport may have several exchanges on one connection.
     next_id: Cell<u64>,
     /// The exchanges for requests of callers.
-    of_callers: Line,
+    of_callers: Rc<Line>,
     /// The exchanges of synchronization, which never wait for those of callers.
-    following: Line,
+    following: Rc<Line>,
 }
 
 impl JsUpstream {
     /// An upstream that gets at most `batch` requests in one exchange.
     pub(crate) fn new(exchange: Function, batch: usize) -> Self {
-        let (of_callers, following) = (Line::default(), Line::default());
+        let (of_callers, following) = (Rc::default(), Rc::default());
         Self { exchange, batch, next_id: Cell::new(1), of_callers, following }
     }
 
@@ -167,7 +179,7 @@ impl JsUpstream {
             }
         };
         let parallel = requests.len().div_ceil(self.batch).min(PARALLEL);
-        all((0..parallel).map(|_| one_by_one()).collect()).await;
+        all((0..parallel).map(|_| Box::pin(one_by_one()) as LocalBoxed<'_>).collect()).await;
         responses.into_inner()
     }
 
@@ -179,7 +191,7 @@ impl JsUpstream {
         share: &Reservation<'_>,
     ) -> Vec<UpstreamResponse> {
         let line = if following { &self.following } else { &self.of_callers };
-        let _place = line.enter().await;
+        let permit = line.enter().await;
         if share.is_exceeded() {
             return Vec::new();
         }
@@ -187,10 +199,32 @@ impl JsUpstream {
         self.next_id.set(id + batch.len() as u64);
         let body = encode_batch(batch, id).into();
         let outcome = match self.exchange.call2(&JsValue::NULL, &body, &following.into()) {
-            Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
+            Ok(promise) => {
+                let promise = Promise::resolve(&promise);
+                let mut running = RunningExchange { promise: promise.clone(), permit: Some(permit) };
+                let outcome = JsFuture::from(promise).await;
+                running.permit = None;
+                outcome
+            }
             failed => failed,
         };
         receive(&outcome.unwrap_or_default(), id, batch.len(), share)
+    }
+}
+
+/// An exchange whose outcome is waited for. It keeps its permit until it ends, also if nothing waits for it any more.
+struct RunningExchange {
+    promise: Promise,
+    permit: Option<Permit>,
+}
+
+impl Drop for RunningExchange {
+    fn drop(&mut self) {
+        let (promise, Some(permit)) = (self.promise.clone(), self.permit.take()) else { return };
+        spawn_local(async move {
+            let _ = JsFuture::from(promise).await;
+            drop(permit);
+        });
     }
 }
 

@@ -23,6 +23,8 @@ mod effects;
 #[cfg(feature = "dev")]
 mod fork;
 #[cfg(feature = "light")]
+mod hedge;
+#[cfg(feature = "light")]
 mod host;
 #[cfg(feature = "light")]
 mod line;

@@ -1,9 +1,11 @@
 //! The number of exchanges with one upstream that run at the same time.
 
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
+use core::pin::Pin;
 use core::task::{Poll, Waker};
 
 /// Most exchanges of one line that run at the same time. An exchange counts until the module has read its response: responses
@@ -24,11 +26,11 @@ struct Ticket<'a>(&'a Line, u64);
 
 /// The permit of an exchange. Dropping the permit gives it to the next one.
 #[derive(Debug)]
-pub(crate) struct Permit<'a>(&'a Line);
+pub(crate) struct Permit(Rc<Line>);
 
 impl Line {
     /// Waits for a permit.
-    pub(crate) async fn enter(&self) -> Permit<'_> {
+    pub(crate) async fn enter(self: &Rc<Self>) -> Permit {
         let ticket = Ticket(self, self.next.replace(self.next.get() + 1));
         poll_fn(|context| {
             let mut waiting = self.waiting.borrow_mut();
@@ -44,7 +46,7 @@ impl Line {
             Poll::Pending
         })
         .await;
-        Permit(self)
+        Permit(self.clone())
     }
 
     fn wake_first(&self) {
@@ -61,24 +63,21 @@ impl Drop for Ticket<'_> {
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.set(self.0.taken.get() - 1);
         self.0.wake_first();
     }
 }
 
+/// A part of the work of a round.
+pub(crate) type LocalBoxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
 /// Runs futures at the same time until all have ended.
-pub(crate) async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut all: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+pub(crate) async fn all(mut running: Vec<LocalBoxed<'_>>) {
     poll_fn(|context| {
-        for (future, ended) in all.iter_mut().filter(|(_, ended)| ended.is_none()) {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                *ended = Some(output);
-            }
-        }
-        if all.iter().all(|(_, ended)| ended.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+        running.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    all.into_iter().filter_map(|(_, ended)| ended).collect()
 }

@@ -3,93 +3,30 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
-use rootlight::light::UpstreamRequest;
+use rootlight::light::{Hedges, UpstreamRequest};
 use rootlight_server::metrics::Metrics;
 use rootlight_upstream::SharedUpstream;
 
 use super::ask::{UpstreamResponses, ask};
 
-/// The usual time of an upstream that has not answered yet, in microseconds.
-const FIRST: u64 = 100_000;
-
-/// Bounds of the usual time, in microseconds.
-const LEAST: u64 = 10_000;
-const MOST: u64 = 2_000_000;
-
-/// Points that a round of requests adds to the budget, that a second one costs, and that are given back if it was of use: at
-/// most a tenth of all rounds is sent twice in vain, but none waits for an upstream that hangs.
-const EARNED: i64 = 100;
-const COST: i64 = 1_000;
-const REFUND: i64 = 900;
-
-/// Most that the budget holds.
-const FULL: i64 = 32_000;
-
-/// How many times as long as the spare an upstream takes when it loses its turns, and for how long it does.
-const SLOWER: u32 = 4;
-const DEMOTION_TIME: Duration = Duration::from_secs(60);
-
-/// The measured speed of each upstream.
+/// The speed of the upstreams, which the rounds of all messages share.
 #[derive(Debug)]
-pub(super) struct Hedges {
-    usual: Vec<LatencyEstimate>,
-    budget: AtomicI64,
+pub(super) struct SharedHedges {
+    hedges: Mutex<Hedges>,
+    started: Instant,
 }
 
-/// The usual time of an upstream.
-#[derive(Debug)]
-struct LatencyEstimate {
-    /// The time within which it answers 19 of 20 rounds, in microseconds.
-    micros: AtomicU64,
-    /// Since when the spare is asked first in its place.
-    demoted_since: Mutex<Option<Instant>>,
-}
-
-impl LatencyEstimate {
-    fn get(&self) -> Duration {
-        Duration::from_micros(self.micros.load(Ordering::Relaxed))
-    }
-
-    /// Whether the spare is asked first in the place of this upstream at this moment. When its time is over, this one counts
-    /// as hardly slower than the spare, to show whether it still is.
-    fn is_demoted(&self, spare: &Self, now: Instant) -> bool {
-        let quick = spare.get();
-        let mut since = self.demoted_since.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.get() < quick.saturating_mul(SLOWER) {
-            *since = None;
-            return false;
-        }
-        if now.duration_since(*since.get_or_insert(now)) < DEMOTION_TIME {
-            return true;
-        }
-        *since = None;
-        let next = quick.as_micros().try_into().unwrap_or(MOST).saturating_mul(2);
-        self.micros.store(next.clamp(LEAST, MOST), Ordering::Relaxed);
-        false
-    }
-
-    /// Moves up by 19 parts when a round took longer, and down by one part otherwise, so that one in twenty takes longer.
-    fn note(&self, took: Duration) {
-        let now = self.micros.load(Ordering::Relaxed);
-        let part = now / 200;
-        let longer = took > Duration::from_micros(now);
-        let next = if longer { now.saturating_add(part * 19) } else { now.saturating_sub(part) };
-        // A lost update of another task does no harm.
-        self.micros.store(next.clamp(LEAST, MOST), Ordering::Relaxed);
-    }
-}
-
-impl Hedges {
+impl SharedHedges {
     pub(super) fn new(upstreams: usize) -> Self {
-        let usual = (0..upstreams)
-            .map(|_| LatencyEstimate { micros: AtomicU64::new(FIRST), demoted_since: Mutex::default() })
-            .collect();
-        Self { usual, budget: AtomicI64::new(FULL) }
+        Self { hedges: Mutex::new(Hedges::new(upstreams)), started: Instant::now() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Hedges> {
+        self.hedges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a round of requests to an upstream, and to the spare one as well if the first is slow; to the spare first if the
@@ -101,28 +38,27 @@ impl Hedges {
         spare: (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
     ) -> (UpstreamResponses, bool) {
-        let usual = |index: usize| self.usual.get(index);
-        let passed = usual(first.0).zip(usual(spare.0));
-        if passed.is_some_and(|(first, spare)| first.is_demoted(spare, Instant::now())) {
-            let (fetched, of_other) = self.race(metrics, spare, first, requests).await;
+        let (is_passed_over, patience) = self.lock().begin(first.0, spare.0, micros(self.started));
+        let patience = Duration::from_micros(patience);
+        if is_passed_over {
+            let (fetched, of_other) = self.race(metrics, (spare, patience), first, requests).await;
             return (fetched, !of_other);
         }
-        self.race(metrics, first, spare, requests).await
+        self.race(metrics, (first, patience), spare, requests).await
     }
 
-    /// Sends a round of requests to the first upstream, and to the spare one as well if the first is slow. Returns the
+    /// Sends a round of requests to the first upstream, and to the spare one as well if the first takes longer. Returns the
     /// responses, and whether they are the spare's. Those of the spare count only if it has a result for each request.
     async fn race(
         &self,
         metrics: &Metrics,
-        first @ (index, _): (usize, &SharedUpstream),
+        (first @ (index, _), patience): ((usize, &SharedUpstream), Duration),
         spare @ (spare_index, _): (usize, &SharedUpstream),
         requests: Vec<UpstreamRequest>,
     ) -> (UpstreamResponses, bool) {
         let started = Instant::now();
-        self.change(EARNED);
         let mut first = pin!(ask(metrics, first, requests.clone()));
-        if let Some(fetched) = self.wait(index, &mut first).await {
+        if let Some(fetched) = self.wait(patience, &mut first).await {
             // A quick failure does not make an upstream quick.
             if answers_all(&fetched) {
                 self.note(index, started);
@@ -154,17 +90,16 @@ impl Hedges {
         }
     }
 
-    /// Waits until the round is answered, or it has taken its usual time and the budget allows a second one.
+    /// Waits until the round is answered, or it has taken this long and the budget allows a second one.
     async fn wait(
         &self,
-        index: usize,
+        patience: Duration,
         mut first: impl Future<Output = UpstreamResponses> + Unpin,
     ) -> Option<UpstreamResponses> {
-        let usual = self.usual.get(index).map_or(Duration::from_micros(MOST), LatencyEstimate::get);
         loop {
-            match tokio::time::timeout(usual, &mut first).await {
+            match tokio::time::timeout(patience, &mut first).await {
                 Ok(fetched) => return Some(fetched),
-                Err(_) if self.take() => return None,
+                Err(_) if self.lock().take() => return None,
                 Err(_) => {}
             }
         }
@@ -177,51 +112,19 @@ impl Hedges {
         (spare, asked): (usize, Instant),
     ) -> UpstreamResponses {
         metrics.hedges_won.inc();
-        self.note(spare, asked);
-        self.change(REFUND);
+        self.lock().won(spare, micros(asked));
         fetched
     }
 
-    fn note(&self, upstream: usize, started: Instant) {
-        if let Some(usual) = self.usual.get(upstream) {
-            usual.note(started.elapsed());
-        }
+    fn note(&self, upstream: usize, asked: Instant) {
+        self.lock().note(upstream, micros(asked));
     }
+}
 
-    fn take(&self) -> bool {
-        let enough = |left: i64| (left >= COST).then(|| left.saturating_sub(COST));
-        self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).is_ok()
-    }
-
-    fn change(&self, by: i64) {
-        let add = |left: i64| Some(left.saturating_add(by).min(FULL));
-        let _ = self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-    }
+fn micros(since: Instant) -> u64 {
+    since.elapsed().as_micros().try_into().unwrap_or(u64::MAX)
 }
 
 fn answers_all(fetched: &UpstreamResponses) -> bool {
     fetched.answers.iter().all(Result::is_ok)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_upstream_much_slower_than_its_spare_is_passed_over_for_a_minute() {
-        let hedges = Hedges::new(2);
-        let [slow, spare] = [0, 1].map(|index| &hedges.usual[index]);
-        let begun = Instant::now();
-        assert!(!slow.is_demoted(spare, begun) && !spare.is_demoted(slow, begun));
-        for _ in 0..20 {
-            slow.note(Duration::MAX);
-        }
-        assert!(slow.is_demoted(spare, begun) && !spare.is_demoted(slow, begun));
-        assert!(slow.is_demoted(spare, begun + Duration::from_secs(59)));
-        assert!(!slow.is_demoted(spare, begun + DEMOTION_TIME), "it is tried again");
-        for _ in 0..20 {
-            slow.note(Duration::MAX);
-        }
-        assert!(slow.is_demoted(spare, begun + DEMOTION_TIME), "it is no quicker");
-    }
 }

@@ -10,7 +10,7 @@ use rootlight::rpc::{HostAnswer, HostQuestion, PartResponses, Round, RoundPart};
 use rootlight_limits::budget::Reservation;
 
 use super::ask::{CountedUpstreams, UpstreamResponses, ask};
-use super::hedge::Hedges;
+use super::hedge::SharedHedges;
 use super::sends::send_each;
 
 /// For how long a round of requests is tried again whose responses find no room, and the pause between two tries.
@@ -41,7 +41,7 @@ impl RoundResponses {
 pub(super) async fn ask_round(
     upstreams: CountedUpstreams<'_>,
     Round { parts, questions }: Round,
-    hedges: Option<&Hedges>,
+    hedges: Option<&SharedHedges>,
 ) -> RoundResponses {
     let answer = |(number, question): (usize, Box<dyn HostQuestion>)| {
         let answer = question.answer();
@@ -57,7 +57,7 @@ pub(super) async fn ask_round(
 async fn ask_with_room(
     upstreams: CountedUpstreams<'_>,
     parts: &[RoundPart],
-    hedges: Option<&Hedges>,
+    hedges: Option<&SharedHedges>,
     may_wait: bool,
 ) -> RoundResponses {
     let lacks_room = |answer: &UpstreamResponse| matches!(answer, Err(RequestFailure::NoRoom));
@@ -79,7 +79,7 @@ async fn ask_with_room(
 async fn ask_each(
     (upstreams, metrics): CountedUpstreams<'_>,
     parts: &[RoundPart],
-    hedges: Option<&Hedges>,
+    hedges: Option<&SharedHedges>,
 ) -> RoundResponses {
     let (sent, asked): (Vec<RoundPart>, Vec<RoundPart>) = parts.iter().cloned().partition(RoundPart::sends);
     let numbered = |index: usize| upstreams.get(index).map(|upstream| (index, upstream));

@@ -32,7 +32,7 @@ use super::bitcoin::{BitcoinKeeper, HeaderFolder};
 use super::block_exchange::BlockExchange;
 use super::checkpoint::LightStart;
 use super::contents::contents;
-use super::hedge::Hedges;
+use super::hedge::SharedHedges;
 use super::options::LightOptions;
 use super::proven_chain::ProvenChain;
 use super::rounds::{RoundResponses, ask_round};
@@ -59,7 +59,7 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 pub struct LightService {
     pub(super) shared: Arc<SharedLight>,
     upstreams: Vec<SharedUpstream>,
-    hedges: Option<Hedges>,
+    hedges: Option<SharedHedges>,
     options: LightOptions,
     /// Long runs of handlers.
     runs: Arc<RunQueue>,
@@ -185,7 +185,7 @@ impl LightService {
             syncing.extend(options.bitcoin.iter().map(follow));
         }
         let processors = priority::processors();
-        let hedges = options.spread.then(|| Hedges::new(upstreams.len()));
+        let hedges = options.spread.then(|| SharedHedges::new(upstreams.len()));
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
         Self {
             shared,
