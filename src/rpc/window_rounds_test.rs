@@ -78,6 +78,29 @@ fn a_restart_waits_for_an_upstream_that_hangs_as_long_as_it_must() {
     }
 }
 
+/// One window has all that is new, so that a restart takes few round trips. Of several upstreams one is asked for it.
+#[test]
+fn a_restart_asks_one_upstream_for_the_headers_of_an_hour_at_once() {
+    let (mut mined, mut same) = (honest(), honest());
+    let stored = Stored::of(&started(&mut mined));
+    let newest = mined.head().number;
+    grow(&mut mined, 146);
+    grow(&mut same, 146);
+    for upstreams in [1, 2] {
+        let (mut second, now) = (client(upstreams), mined.now());
+        stored.restore(&second, now).unwrap();
+        let asked = [mined.windows().count(), same.windows().count()];
+        let mut ways = [Behavior::Answers(&mut mined), Behavior::Answers(&mut same)];
+        run(&mut second, &mut ways[..upstreams], now.unix, 0, 500);
+        assert!(second.sync().is_synced());
+        let counts = mined.windows().skip(asked[0]).chain(same.windows().skip(asked[1]));
+        let mut counts: Vec<u64> =
+            counts.filter(|(first, _)| *first >= newest).map(|(_, count)| count).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        assert!(counts[0] >= 146 && counts[1..].iter().all(|count| *count < 8), "{upstreams}: {counts:?}");
+    }
+}
+
 /// One upstream fetches what is new, and then the others are asked whether they have more, without a pause.
 #[test]
 fn upstreams_are_due_when_the_turn_of_another_one_ends() {

@@ -28,7 +28,8 @@ impl AskAbove {
         let peer = &*exchange.peer;
         let announced = peer.source.announced.unwrap_or(0);
         let first = peer.search.cursor.saturating_add(1);
-        let size = peer.search.window.min(exchange.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
+        let window = peer.search.window_size(exchange.is_alone());
+        let size = window.min(exchange.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
         let most = first.saturating_add(size.saturating_sub(1));
         // One block more than announced, so that a height announced too low hides nothing.
         let last = announced.saturating_add(1).clamp(first, most);
@@ -209,6 +210,6 @@ fn skipped(
         next = view.by_hash(&header.parent_hash);
     }
     let first = first.filter(|_| known && peer.source.may_give_binary())?;
-    let last = peer.search.cursor.min(first.saturating_add(peer.search.window as u64)).max(first);
+    let last = peer.search.cursor.min(first.saturating_add(peer.search.window_size(false) as u64)).max(first);
     Some(HeaderWindow::new(first, last, last).in_binary(true))
 }

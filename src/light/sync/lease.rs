@@ -29,6 +29,11 @@ impl UpstreamExchange<'_> {
         true
     }
 
+    /// Whether this upstream alone is asked for headers: it has the turn, or there is no other.
+    pub(super) fn is_alone(&self) -> bool {
+        !self.has_others() || self.leases.lease.is_some_and(|lease| lease.holder == self.upstream)
+    }
+
     /// Counts the headers that a window added to the chain, whose head was at `before`.
     pub(super) fn count(&mut self, before: u64) {
         let gained = self.followed.head_number().saturating_sub(before);

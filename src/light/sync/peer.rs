@@ -21,8 +21,11 @@ const SMALLEST: usize = 8;
 /// long, up to the usual one.
 const FIRST_PAUSE: u64 = 50;
 
-/// Headers of the first window: the batch limit of the reference node. More would be asked of each upstream at once.
+/// Headers of the first window: the batch limit of the reference node.
 const FIRST_WINDOW: usize = 50;
+
+/// The same where one upstream alone is asked for headers: those of more than an hour, so that a restart gets them in one exchange.
+const FIRST_ALONE: usize = 200;
 
 /// The known offer of an upstream; `None` means not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,8 +67,8 @@ pub(super) struct HeaderSearch {
     pub(super) at: Option<B256>,
     /// How far the next search below an unknown parent goes back.
     pub(super) rewind: u64,
-    /// Headers per window. Grows while responses are fast, shrinks when they are slow or fail.
-    pub(super) window: usize,
+    /// Headers per window, once there was a response. Grows while responses are fast, shrinks when they are slow or fail.
+    pub(super) window: Option<usize>,
     /// Whether it lacked one of the last blocks that it had announced when it was last asked for headers.
     pub(super) missed: bool,
     /// Whether all of its headers were seen at its last turn.
@@ -90,7 +93,7 @@ pub(super) struct SyncPeer {
 
 impl Default for HeaderSearch {
     fn default() -> Self {
-        Self { cursor: 0, at: None, rewind: FIRST_REWIND, window: FIRST_WINDOW, missed: false, at_end: false }
+        Self { cursor: 0, at: None, rewind: FIRST_REWIND, window: None, missed: false, at_end: false }
     }
 }
 
@@ -114,11 +117,17 @@ impl HeaderSearch {
     /// Sets the size of the next windows by how long one took, in milliseconds. None has more than `most` headers.
     pub(super) fn resize(&mut self, failed: bool, elapsed: u64, most: usize) {
         let shrink = failed || elapsed > FAST.saturating_mul(2);
-        self.window = match (shrink, elapsed < FAST) {
-            (true, _) => (self.window / 2).max(SMALLEST),
-            (false, true) => self.window.saturating_add(self.window / 2).min(most),
-            _ => self.window,
-        };
+        let window = self.window.unwrap_or(FIRST_WINDOW);
+        self.window = Some(match (shrink, elapsed < FAST) {
+            (true, _) => (window / 2).max(SMALLEST),
+            (false, true) => window.saturating_add(window / 2).min(most),
+            _ => window,
+        });
+    }
+
+    /// Headers of the next window; `is_alone` says that no other upstream is asked for them now.
+    pub(super) fn window_size(&self, is_alone: bool) -> usize {
+        self.window.unwrap_or(if is_alone { FIRST_ALONE } else { FIRST_WINDOW })
     }
 
     /// Whether an upstream that announced this height lacks one of the last blocks below it, and lacked none before. It
@@ -199,13 +208,13 @@ mod tests {
             cursor: 9,
             at: Some(B256::repeat_byte(1)),
             rewind: 64,
-            window: 100,
+            window: Some(100),
             missed: true,
             at_end: true,
         }
     }
 
-    fn after(change: impl Fn(&mut HeaderSearch)) -> (u64, bool, u64, usize, bool, bool) {
+    fn after(change: impl Fn(&mut HeaderSearch)) -> (u64, bool, u64, Option<usize>, bool, bool) {
         let mut search = search();
         change(&mut search);
         (search.cursor, search.at.is_some(), search.rewind, search.window, search.missed, search.at_end)
@@ -213,16 +222,16 @@ mod tests {
 
     #[test]
     fn a_search_on_another_chain_keeps_how_the_upstream_is_asked() {
-        assert_eq!(after(HeaderSearch::follow_other_chain), (9, false, 64, 100, true, false));
+        assert_eq!(after(HeaderSearch::follow_other_chain), (9, false, 64, Some(100), true, false));
     }
 
     #[test]
     fn a_search_from_the_base_again_goes_back_by_few_blocks_first() {
-        assert_eq!(after(HeaderSearch::restart), (9, false, 8, 100, true, false));
+        assert_eq!(after(HeaderSearch::restart), (9, false, 8, Some(100), true, false));
     }
 
     #[test]
     fn a_search_that_is_reopened_goes_on_from_where_it_was() {
-        assert_eq!(after(HeaderSearch::reopen), (9, true, 64, 100, true, false));
+        assert_eq!(after(HeaderSearch::reopen), (9, true, 64, Some(100), true, false));
     }
 }

@@ -447,10 +447,10 @@ fn failed_exchanges_do_not_count_as_good() {
 #[test]
 fn windows_follow_the_speed() {
     let mut one = sync(1);
-    one.peers[0].search.window = 40;
+    one.peers[0].search.window = Some(40);
     let mut after = |failed: bool, elapsed: u64| {
         one.peers[0].search.resize(failed, elapsed, 200);
-        one.peers[0].search.window
+        one.peers[0].search.window_size(false)
     };
     assert_eq!(
         [after(false, 0), after(false, 1_999), after(false, 2_000), after(false, 4_000)],
@@ -460,7 +460,7 @@ fn windows_follow_the_speed() {
     assert_eq!((0..12).map(|_| after(false, 0)).last(), Some(200), "no larger than the host allows");
     for (allowed, own, len) in [(0, 50, 1), (4, 50, 4), (1_000, 50, 50), (1_000, 1_000, 256)] {
         one.set_batch(allowed);
-        (one.peers[0].search.window, one.peers[0].source.announced) = (own, Some(START + 5_000));
+        (one.peers[0].search.window, one.peers[0].source.announced) = (Some(own), Some(START + 5_000));
         assert_eq!(AskAbove::new(&mut with(&mut one, 0)).window.len(), len);
     }
 }
