@@ -13,7 +13,7 @@ impl DevChain {
             return None;
         }
         if let Some(bitcoin) = &self.bitcoin {
-            bitcoin.begin();
+            bitcoin.begin(false);
         }
         let before = Box::new(self.clone());
         self.is_changing = true;

@@ -20,11 +20,11 @@ pub trait BitcoinSide: ServedBitcoin + core::fmt::Debug + Send + Sync {
     /// Takes a block of [`Self::next`] by which a block was mined. Some of them become the chain's newest block.
     fn add_merge_mined(&self, work: &BitcoinWork);
 
-    /// Begins a change of the development chain that may fail. Readers see the blocks of [`Self::add_merge_mined`] when it has
-    /// ended.
-    fn begin(&self);
+    /// Begins a change of the development chain that may fail, perhaps inside of another one. Unless it `is_shown`, readers see its
+    /// blocks when it has ended.
+    fn begin(&self, is_shown: bool);
 
-    /// Ends the change. Unless it is to stay, the chain is as it was at [`Self::begin`].
+    /// Ends the innermost change. Unless it is to stay, the chain is as it was at its [`Self::begin`].
     fn end(&self, stays: bool);
 
     /// Mines Bitcoin blocks. Returns the newest one.

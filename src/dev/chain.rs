@@ -183,6 +183,11 @@ impl DevChain {
         self.bitcoin = Some(bitcoin);
     }
 
+    /// The Bitcoin chain on whose newest block blocks are mined, if there is one.
+    pub const fn bitcoin(&self) -> Option<&Arc<dyn BitcoinSide>> {
+        self.bitcoin.as_ref()
+    }
+
     /// Sets who sends the transactions that are added from now on.
     pub fn ask_as(&mut self, asker: Asker) {
         self.asker = asker;

@@ -40,7 +40,7 @@ impl BitcoinSide for Counted {
         self.0.lock().unwrap().0 += 1;
     }
 
-    fn begin(&self) {
+    fn begin(&self, _: bool) {
         let mut chain = self.0.lock().unwrap();
         assert_eq!(chain.1, None, "changes are not nested");
         chain.1 = Some(chain.0);

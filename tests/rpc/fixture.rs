@@ -59,7 +59,7 @@ impl BitcoinSide for Bitcoin {
 
     fn add_merge_mined(&self, _: &BitcoinWork) {}
 
-    fn begin(&self) {}
+    fn begin(&self, _: bool) {}
 
     fn end(&self, _: bool) {}
 

@@ -59,20 +59,24 @@ struct Blocks {
     mined_on_tip: u32,
     /// Number of coinbases made.
     made: u64,
-    /// What was there when a change of the development chain began, if one that may fail is in progress.
-    before: Option<Before>,
+    /// What was there when each change of the development chain began that is in progress: a change, and those inside of it.
+    before: Vec<Before>,
 }
 
-/// The chain at the begin of a change. Readers see no block above it until the change has ended.
+/// The chain at the begin of a change.
 #[derive(Debug)]
 struct Before {
-    blocks: usize,
+    /// Whether readers see this chain until the change has ended.
+    hides_change: bool,
+    /// Number of its lowest blocks that are still there, and those above them.
+    base: usize,
+    replaced: Vec<Block>,
     pending: Option<BlockCoinbase>,
     mined_on_tip: u32,
     made: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Block {
     header: [u8; HEADER_LEN],
     hash: B256,
@@ -89,30 +93,34 @@ impl RegtestChain {
         header[76..].copy_from_slice(&GENESIS_NONCE.to_le_bytes());
         let hash = BitcoinHeader::from(&header).hash();
         let block = Block { header, hash, coinbase: Some(coinbase) };
-        let blocks = Blocks { blocks: vec![block], pending: None, mined_on_tip: 0, made: 0, before: None };
+        let blocks =
+            Blocks { blocks: vec![block], pending: None, mined_on_tip: 0, made: 0, before: Vec::new() };
         Self { blocks: Mutex::new(blocks), every: every.max(1), changes: watch::Sender::default() }
     }
 
     /// The newest block.
     pub fn tip(&self) -> BitcoinTip {
-        tip_of(self.lock().shown())
+        let blocks = self.lock();
+        let tip = tip_of(blocks.shown());
+        drop(blocks);
+        tip
     }
 
     /// At most `count` headers from a height on.
     pub fn headers(&self, from: u32, count: usize) -> Vec<[u8; HEADER_LEN]> {
         let blocks = self.lock();
-        blocks.shown().iter().skip(from as usize).take(count).map(|block| block.header).collect()
+        blocks.shown().skip(from as usize).take(count).map(|block| block.header).collect()
     }
 
     /// The coinbase of the block at a height; `None` if there is no such block, or if it is older than those that are kept.
     pub fn coinbase(&self, height: u32) -> Option<BlockCoinbase> {
-        self.lock().shown().get(height as usize)?.coinbase.clone()
+        self.lock().shown().nth(height as usize)?.coinbase.clone()
     }
 
     /// The coinbase with this hash, in internal byte order, of the blocks whose coinbases are kept.
     pub(super) fn transaction(&self, hash: &B256) -> Option<BlockCoinbase> {
         let blocks = self.lock();
-        let mut kept = blocks.shown().iter().rev().map_while(|block| block.coinbase.as_ref());
+        let mut kept = blocks.shown().rev().map_while(|block| block.coinbase.as_ref());
         kept.find(|coinbase| coinbase.hash == *hash).cloned()
     }
 
@@ -129,17 +137,28 @@ impl RegtestChain {
     fn lock(&self) -> MutexGuard<'_, Blocks> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Tells of a new newest block, unless a change is in progress, whose end tells of it.
+    fn tell(&self, blocks: MutexGuard<'_, Blocks>) {
+        let has_ended = blocks.before.is_empty();
+        drop(blocks);
+        if has_ended {
+            self.changes.send_replace(());
+        }
+    }
 }
 
 impl Blocks {
     /// The blocks that readers see.
-    fn shown(&self) -> &[Block] {
-        let shown = self.before.as_ref().map_or(self.blocks.len(), |before| before.blocks);
-        self.blocks.get(..shown).unwrap_or(&self.blocks)
+    fn shown(&self) -> impl DoubleEndedIterator<Item = &Block> {
+        let before = self.before.iter().find(|before| before.hides_change);
+        let (base, replaced) =
+            before.map_or((self.blocks.len(), &[][..]), |before| (before.base, &before.replaced[..]));
+        self.blocks.iter().take(base).chain(replaced)
     }
 
     fn tip(&self) -> BitcoinTip {
-        tip_of(&self.blocks)
+        tip_of(self.blocks.iter())
     }
 
     /// The median of the times of a block and those below it.
@@ -175,7 +194,7 @@ impl Blocks {
     fn begin_on_tip(&mut self) {
         self.mined_on_tip = 0;
         self.pending = None;
-        if self.before.is_none() {
+        if self.before.is_empty() {
             self.drop_old_coinbases();
         }
     }
@@ -222,13 +241,27 @@ impl Blocks {
         let removed = self.blocks.split_off(parent as usize + 1);
         let extended = self.extend(&blocks.commitments, time);
         match extended {
-            Ok(()) => self.begin_on_tip(),
+            Ok(()) => {
+                self.keep_replaced(parent as usize + 1, &removed);
+                self.begin_on_tip();
+            }
             Err(_) => {
                 self.blocks.truncate(parent as usize + 1);
                 self.blocks.extend(removed);
             }
         }
         extended
+    }
+}
+
+impl Blocks {
+    /// Keeps blocks that other ones have replaced from a height on, as far as they were there when a change began.
+    fn keep_replaced(&mut self, from: usize, removed: &[Block]) {
+        for before in self.before.iter_mut().filter(|before| from < before.base) {
+            let removed = removed.iter().take(before.base - from);
+            before.replaced.splice(..0, removed.cloned());
+            before.base = from;
+        }
     }
 }
 
@@ -271,40 +304,40 @@ impl BitcoinSide for RegtestChain {
         if let (true, Some(coinbase)) = (is_valid, coinbase) {
             blocks.push(work.header, coinbase);
             blocks.begin_on_tip();
-            let is_shown = blocks.before.is_none();
-            drop(blocks);
-            if is_shown {
-                self.changes.send_replace(());
-            }
+            self.tell(blocks);
         }
     }
 
-    fn begin(&self) {
+    fn begin(&self, is_shown: bool) {
         let mut blocks = self.lock();
-        blocks.before = Some(Before {
-            blocks: blocks.blocks.len(),
+        let before = Before {
+            hides_change: !is_shown,
+            base: blocks.blocks.len(),
+            replaced: Vec::new(),
             pending: blocks.pending.clone(),
             mined_on_tip: blocks.mined_on_tip,
             made: blocks.made,
-        });
+        };
+        blocks.before.push(before);
     }
 
     fn end(&self, stays: bool) {
         let mut blocks = self.lock();
-        let Some(before) = blocks.before.take() else { return };
-        if stays {
-            let is_longer = blocks.blocks.len() > before.blocks;
-            blocks.drop_old_coinbases();
-            drop(blocks);
-            if is_longer {
-                self.changes.send_replace(());
-            }
-            return;
+        let Some(before) = blocks.before.pop() else { return };
+        let is_changed = before.base < blocks.blocks.len() || !before.replaced.is_empty();
+        if !stays {
+            blocks.blocks.truncate(before.base);
+            blocks.blocks.extend(before.replaced);
+            blocks.pending = before.pending;
+            blocks.mined_on_tip = before.mined_on_tip;
+            blocks.made = before.made;
         }
-        blocks.blocks.truncate(before.blocks);
-        blocks.pending = before.pending;
-        blocks.mined_on_tip = before.mined_on_tip;
-        blocks.made = before.made;
+        if blocks.before.is_empty() {
+            blocks.drop_old_coinbases();
+        }
+        if stays && is_changed {
+            self.tell(blocks);
+        }
     }
 
     fn mine(&self, blocks: &BitcoinBlocks) -> Result<BitcoinTip, String> {
@@ -312,15 +345,14 @@ impl BitcoinSide for RegtestChain {
         let parent = blocks.parent.unwrap_or(chain.tip().height);
         chain.replace(parent, blocks)?;
         let tip = chain.tip();
-        drop(chain);
-        self.changes.send_replace(());
+        self.tell(chain);
         Ok(tip)
     }
 }
 
-fn tip_of(blocks: &[Block]) -> BitcoinTip {
-    let height = u32::try_from(blocks.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    BitcoinTip { height, hash: blocks.last().map_or(B256::ZERO, |block| block.hash) }
+fn tip_of<'a>(mut blocks: impl DoubleEndedIterator<Item = &'a Block>) -> BitcoinTip {
+    let hash = blocks.next_back().map_or(B256::ZERO, |block| block.hash);
+    BitcoinTip { height: u32::try_from(blocks.count()).unwrap_or(u32::MAX), hash }
 }
 
 /// A header without its nonce.
@@ -429,7 +461,7 @@ mod tests {
         let before = (chain.tip(), chain.headers(0, 9), chain.coinbase(0));
         changes.mark_unchanged();
         for stays in [false, true] {
-            chain.begin();
+            chain.begin(false);
             // More than the coinbases that are kept.
             merge_mine(&chain, 2 * KEPT_COINBASES + 5);
             assert_eq!((chain.tip(), chain.headers(0, 9), chain.coinbase(0)), before);
@@ -440,6 +472,34 @@ mod tests {
         assert_eq!(chain.tip().height, 1 + KEPT_COINBASES + 3, "with the header that was mined before");
         assert_eq!((chain.coinbase(0), chain.coinbase(4)), (None, None));
         assert!(chain.coinbase(5).is_some());
+        check(&chain);
+    }
+
+    #[test]
+    fn a_change_that_fails_brings_blocks_back_that_others_have_replaced() {
+        let chain = RegtestChain::new(1);
+        let mut changes = chain.changes();
+        chain.mine(&blocks(10, None)).unwrap();
+        let before = (chain.headers(0, 99), chain.coinbase(8), chain.tip());
+        changes.mark_unchanged();
+        chain.begin(true);
+        chain.mine(&blocks(5, Some(7))).unwrap();
+        merge_mine(&chain, 2);
+        let inside = (chain.headers(0, 99), chain.tip());
+        assert_eq!(inside.1.height, 14, "seen while the change lasts");
+        chain.begin(false);
+        chain.mine(&blocks(20, Some(3))).unwrap();
+        assert_eq!((chain.headers(0, 99), chain.tip()), inside);
+        chain.end(false);
+        assert_eq!((chain.headers(0, 99), chain.tip()), inside);
+        chain.end(false);
+        assert_eq!((chain.headers(0, 99), chain.coinbase(8), chain.tip()), before);
+        assert!(!changes.has_changed().unwrap());
+        chain.begin(true);
+        chain.mine(&blocks(5, Some(7))).unwrap();
+        assert!(!changes.has_changed().unwrap());
+        chain.end(true);
+        assert!(changes.has_changed().unwrap());
         check(&chain);
     }
 

@@ -11,6 +11,7 @@ use rootlight::engine::{DevNode, HostInput, LocalNode as _};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::bitcoin_chain::RegtestChain;
 use crate::store::{ChainStore, OpenStore, RestoreError};
 
 /// A disk in memory. Its contents survive closing the database, and tests can make it full.
@@ -146,6 +147,31 @@ async fn a_change_that_a_full_disk_refuses_is_an_error_and_not_visible() {
     let again = open(&disk, None).unwrap();
     assert_eq!(get(&again, "eth_blockNumber", json!([])).await, "0x4");
     assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x5");
+}
+
+/// A change that cannot be written to disk leaves no Bitcoin blocks, and those that it has replaced are back.
+#[tokio::test]
+async fn a_change_that_a_full_disk_refuses_leaves_the_bitcoin_chain_as_it_was() {
+    let disk = Disk::default();
+    let bitcoin = Arc::new(RegtestChain::new(1));
+    let service = open(&disk, None).unwrap();
+    service.with_node(|node| node.dev().unwrap().set_bitcoin(bitcoin.clone())).unwrap();
+    get(&service, "hardhat_mine", json!(["0x5"])).await;
+    let before = bitcoin.headers(0, 99);
+    assert_eq!(before.len(), 6);
+    let replaced = json!(["0x4", { "parent": 3 }]);
+    let batch = json!([request("rootlight_mineBitcoin", replaced), request("evm_mine", json!([]))]);
+    disk.full.store(true, Ordering::Relaxed);
+    for message in [request("evm_mine", json!([])), batch.clone()] {
+        let refused = send(&service, message).await.to_string();
+        assert!(refused.contains("was not made"), "{refused}");
+        assert_eq!(bitcoin.headers(0, 99), before);
+    }
+    disk.full.store(false, Ordering::Relaxed);
+    assert!(send(&service, batch).await[1]["error"].is_null());
+    let after = bitcoin.headers(0, 99);
+    assert_eq!((after.len(), &after[..4]), (9, &before[..4]));
+    assert_ne!(after[4..6], before[4..]);
 }
 
 /// One message mines more blocks than the states kept in memory. Every block is written with its state.

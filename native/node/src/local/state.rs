@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
+use rootlight::dev::BitcoinSide;
 use rootlight::engine::{HostInput, Snapshot};
 use rootlight::exec::Interrupts;
 use rootlight::rpc::LocalClient;
@@ -149,6 +150,32 @@ impl LocalState {
     }
 }
 
+/// A change in progress of the Bitcoin chain beside a development chain. A change that is dropped, because of a panic, stays.
+struct BitcoinChange(Option<Arc<dyn BitcoinSide>>);
+
+impl BitcoinChange {
+    fn begin(bitcoin: Option<Arc<dyn BitcoinSide>>) -> Self {
+        if let Some(bitcoin) = &bitcoin {
+            bitcoin.begin(true);
+        }
+        Self(bitcoin)
+    }
+
+    fn end(mut self, stays: bool) {
+        if let Some(bitcoin) = self.0.take() {
+            bitcoin.end(stays);
+        }
+    }
+}
+
+impl Drop for BitcoinChange {
+    fn drop(&mut self) {
+        if let Some(bitcoin) = self.0.take() {
+            bitcoin.end(true);
+        }
+    }
+}
+
 impl Writer {
     /// Changes the chain and writes the change to disk, or does neither. On a chain that begins on another network, `work` is
     /// run again, on the chain as it was, until it misses nothing.
@@ -163,6 +190,8 @@ impl Writer {
         let ready = self.persist.as_mut().map_or(Ok(()), |persist| persist.ready());
         let kept = ready.and_then(|()| {
             let before = (self.persist.is_some() || fork.is_some()).then(|| self.client.node().copy());
+            let bitcoin = self.client.node().dev().and_then(|chain| chain.bitcoin().cloned());
+            let bitcoin = BitcoinChange::begin(bitcoin.filter(|_| before.is_some()));
             let mut run = |client: &mut LocalClient| {
                 let clock = BlockClock::start(limits, state.stopping.clone());
                 client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
@@ -180,12 +209,14 @@ impl Writer {
                         Ok(result) => result,
                         Err(failure) => {
                             self.client.replace_node(before.copy());
+                            bitcoin.end(false);
                             return Ok(Err(failure));
                         }
                     }
                 }
             };
             let kept = self.keep();
+            bitcoin.end(kept.is_ok());
             if let (Err(_), Some(before)) = (&kept, before) {
                 self.client.replace_node(before);
             }
