@@ -42,6 +42,45 @@ test('an upstream that hangs on proofs delays no answer in a page, on its thread
   });
 });
 
+/** An upstream whose responses to callers come when the test lets them. */
+test('exchanges with an upstream have their turns in the order in which they were asked for', async () => {
+  const [{ createProvider }, { createDevChain }] = [await import('../index.js'), await import('../dev.js')];
+  const chain = await createDevChain();
+  const ask = (method, ...params) => chain.request({ method, params });
+  const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
+  const [from, to] = await ask('eth_accounts');
+  const sent = [];
+  for (let count = 0; count < 4; count += 1) sent.push(await ask('eth_sendTransaction', { from, to, value: '0x1' }));
+  const answering = transportTo(chain);
+  let release;
+  /** The functions that let each exchange go on, and its body; undefined before the head is known. */
+  let gated;
+  const upstream = async (body) => {
+    if (gated) await new Promise((go) => gated.push({ body, go }));
+    return answering(body);
+  };
+  const light = await createProvider({ network: 'regtest', upstream, checkpoint: { number: 0, hash }, pollSeconds: 3_600, store: null });
+  try {
+    gated = [];
+    const request = (method, ...params) => light.request({ method, params });
+    // Each of these needs the block after the transaction's place, so that it asks twice.
+    const first = sent.map((transaction) => request('eth_getTransactionByHash', transaction));
+    const rest = ['0xa1', '0xa2'].map((end) => request('eth_getBalance', end.padEnd(42, '0'), 'latest'));
+    await until(() => gated.length === 4, 'four exchanges');
+    gated[0].go();
+    await until(() => gated.length === 5, 'the next exchange');
+    assert.match(gated[4].body, /0xa10000/, 'the exchange that waited, and not the second one of the first message');
+    let released = 1;
+    release = setInterval(() => gated.slice(released).forEach(({ go }) => ((released += 1), go())), 5);
+    assert.deepEqual((await Promise.all(first)).map(({ hash }) => hash), sent);
+    assert.equal((await Promise.all(rest)).length, 2);
+  } finally {
+    clearInterval(release);
+    light.close();
+    chain.close();
+  }
+});
+
 /** A client that looks for blocks once an hour finds the block of its own transaction at once. */
 async function send({ createProvider }, { createDevChain }) {
   const chain = await createDevChain();

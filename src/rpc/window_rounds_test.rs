@@ -31,7 +31,12 @@ impl WindowJudge for Supporting {
 /// Follows two upstreams, of which the second one answers as many exchanges and then hangs. Returns the time in milliseconds
 /// at which the head was reached.
 fn reached_beside_one_that_hangs(client: &mut Client, mined: &mut Mined, answered: usize) -> u64 {
-    let now = mined.now();
+    reached_later(client, mined, answered, 0)
+}
+
+/// The same, so many seconds after the newest block.
+fn reached_later(client: &mut Client, mined: &mut Mined, answered: usize, later: u64) -> u64 {
+    let now = Now { unix: mined.now().unix + later, millis: 0 };
     for _ in 0..answered {
         let SyncStep::Fetch(calls) = client.sync_next(1, now) else { panic!("nothing is asked") };
         client.sync_feed(1, calls.iter().map(|call| mined.answer(call)).collect(), now);
@@ -75,6 +80,19 @@ fn a_restart_waits_for_an_upstream_that_hangs_as_long_as_it_must() {
         let reached = reached_beside_one_that_hangs(&mut second, &mut mined, answered);
         assert!(within.contains(&reached), "{answered}, {is_supported}: {reached} ms");
         assert_eq!(second.sync().chain().unwrap().head().hash(), mined.head().hash());
+    }
+}
+
+/// Others may have many blocks above a head that is old.
+#[test]
+fn a_restart_below_an_old_head_waits_longer_for_an_upstream_that_hangs() {
+    let mut mined = honest();
+    let stored = Stored::of(&started(&mut mined));
+    for (later, within) in [(590, 3_000..4_500), (601, 30_000..40_000)] {
+        let mut second = dated(2, Arc::new(Supporting(false)));
+        stored.restore(&second, mined.now()).unwrap();
+        let reached = reached_later(&mut second, &mut mined, 0, later);
+        assert!(within.contains(&reached), "{later}: {reached} ms");
     }
 }
 

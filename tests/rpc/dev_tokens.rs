@@ -1,6 +1,9 @@
 //! Balances and allowances of tokens that are set in their storage.
 
+use std::sync::Arc;
+
 use rootlight::dev::Mining;
+use rootlight::exec::{Interrupts, Watchdog};
 use serde_json::{Value, json};
 
 use crate::dev_rpc::{ALICE, BOB, NOBODY, dev};
@@ -53,6 +56,51 @@ fn the_allowance_of_a_spender_is_set_in_its_cell() {
     assert_eq!(dev.get("anvil_setERC20Allowance", json!([ALICE, BOB, NOBODY, "0x9"])), Value::Null);
     assert_eq!(read(&mut dev, NOBODY, &[ALICE, BOB]), format!("0x{:064x}", 9));
     assert_eq!(read(&mut dev, NOBODY, &[BOB, ALICE]), format!("0x{:064x}", 0));
+}
+
+/// Code that reads slots 0 to 79 and returns the value of one of them.
+fn reads_many(returned: u8) -> String {
+    let reads: String = (0..80).map(|slot| format!("60{slot:02x}5450")).collect();
+    format!("0x{reads}60{returned:02x}5460005260206000f3")
+}
+
+#[test]
+fn the_first_cells_that_a_token_reads_are_tried() {
+    let mut dev = dev(Mining::Manual);
+    for (slot, is_tried) in [(63, true), (64, false)] {
+        dev.get("anvil_setCode", json!([NOBODY, reads_many(slot)]));
+        let answer = dev.ask("anvil_dealERC20", json!([BOB, NOBODY, "0x5"]));
+        assert_eq!(answer["error"].is_null(), is_tried, "{slot}: {answer}");
+    }
+}
+
+/// The time of a message is over.
+struct Over;
+
+impl Watchdog for Over {
+    fn next_block(&self) -> bool {
+        true
+    }
+
+    fn is_due(&self) -> bool {
+        true
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn the_search_for_a_cell_ends_with_the_time_of_its_message() {
+    let mut dev = dev(Mining::Manual);
+    // It reads slot 1, and then loops without end.
+    dev.get("anvil_setCode", json!([NOBODY, "0x600154505b600456"]));
+    let endless = dev.refused("anvil_dealERC20", json!([BOB, NOBODY, "0x5"]));
+    dev.chain().interrupt_by(Interrupts::by(Arc::new(Over)));
+    let over = dev.refused("anvil_dealERC20", json!([BOB, NOBODY, "0x5"]));
+    assert_ne!(over, endless);
+    assert_eq!(over.0, -32011, "{over:?}");
 }
 
 #[test]

@@ -186,6 +186,19 @@ fn cells_of_several_contracts_come_in_one_answer() {
     fixture.dev.get("eth_getStorageValues", slots(1_023));
     let (code, text) = fixture.dev.refused("eth_getStorageValues", slots(1_024));
     assert_eq!((code, text.contains("at most 1024")), (-32602, true), "{text}");
+    // A contract without slots counts as one slot.
+    let contracts = |count: u32| {
+        let addresses = (1..=count).map(|number| (format!("0x{number:040x}"), json!([])));
+        json!([addresses.collect::<serde_json::Map<_, _>>()])
+    };
+    fixture.dev.get("eth_getStorageValues", contracts(1_024));
+    assert_eq!(fixture.dev.refused("eth_getStorageValues", contracts(1_025)).0, -32602);
+    // The length of the text counts, blanks included.
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_getStorageValues","params":[{ROOM}]}"#;
+    for (bytes, is_read) in [((256 << 10) - 2, true), ((256 << 10) - 1, false)] {
+        let answer = fixture.dev.send(&call.replace("ROOM", &" ".repeat(bytes)));
+        assert_eq!(answer["error"].is_null(), is_read, "{bytes}: {}", answer["error"]);
+    }
     for wrong in
         [json!(null), json!([]), json!({"0x12": []}), json!({NOBODY: "0x0"}), json!({NOBODY: ["zz"]})]
     {

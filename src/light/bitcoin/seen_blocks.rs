@@ -127,3 +127,19 @@ impl SeenBlocks {
         self.look(bitcoin);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{LOWEST, bitcoin, reorganised};
+    use super::*;
+
+    #[test]
+    fn a_shorter_chain_without_other_blocks_is_no_reorganisation() {
+        let (tip, mut seen) = (LOWEST + 50, SeenBlocks::default());
+        seen.begin(&bitcoin(tip));
+        assert_eq!((seen.look(&bitcoin(tip - 9)), seen.removed(tip - 9)), (Some(tip - 9), None));
+        seen.look(&bitcoin(tip));
+        let other = reorganised(tip - 9, tip + 1);
+        assert_eq!((seen.look(&other), seen.removed(tip + 1)), (Some(tip - 9), Some(9)));
+    }
+}

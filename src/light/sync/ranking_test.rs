@@ -5,6 +5,7 @@ use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 use super::{
     Observation, SyncOptions,
     exchange::UpstreamExchange,
+    lease_state::LeaseState,
     phase::{AskAbove, AskBackfill, AskUncles, Phase},
     state::HeaderSync,
 };
@@ -405,6 +406,15 @@ fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
 
 fn all_seen(sync: &mut HeaderSync) -> bool {
     sync.leases.all_seen(&sync.peers, true, sync.now)
+}
+
+#[test]
+fn waiting_proposals_are_judged_at_most_once_a_second() {
+    let mut leases = LeaseState::default();
+    let at = |millis| Now { unix: 0, millis };
+    leases.note_shown(at(0));
+    let judged: Vec<u64> = (0..6_000).step_by(100).filter(|millis| leases.may_judge(at(*millis))).collect();
+    assert_eq!(judged, [3_100, 4_100, 5_100]);
 }
 
 /// A slow upstream delays the moment when the client counts as synchronized, but not for longer than this.

@@ -372,6 +372,7 @@ mod tests {
     use rootlight::consensus::bitcoin::{hash_number, reversed};
     use rootlight::consensus::mining::named_hash;
     use rootlight::dev::{DevAccounts, DevChain, DevConfig, DevError, Spacing};
+    use rootlight::exec::Interrupts;
 
     fn blocks(count: usize, parent: Option<u32>) -> BitcoinBlocks {
         BitcoinBlocks { commitments: vec![None; count], parent, time: u64::from(GENESIS_TIME) + 1_000 }
@@ -516,6 +517,26 @@ mod tests {
         assert_eq!(bitcoin.tip(), before);
         dev.reorganise(3, 1_800_000_000, &mut |_, _| Ok::<_, DevError>(())).unwrap();
         assert_eq!(bitcoin.tip().height, 8);
+        check(&bitcoin);
+    }
+
+    #[test]
+    fn a_change_that_a_panic_has_cut_short_ends_with_the_next_one() {
+        let bitcoin = Arc::new(RegtestChain::new(1));
+        let mut dev = DevChain::new(DevConfig::new(&DevAccounts::default())).unwrap();
+        dev.set_bitcoin(bitcoin.clone());
+        let cut_short = dev.begin();
+        dev.mine_many(2, Spacing::Clock, 1_800_000_000).unwrap();
+        drop(cut_short);
+        assert_eq!(bitcoin.tip().height, 0);
+        dev.interrupt_by(Interrupts::default());
+        assert_eq!(bitcoin.tip().height, 2);
+        let failed = dev.attempt(|dev| {
+            dev.mine_many(3, Spacing::Clock, 1_800_000_000)?;
+            Err::<(), _>(DevError::NotMined)
+        });
+        assert_eq!((failed, dev.view().head().number), (Err(DevError::NotMined), 2));
+        assert_eq!(bitcoin.tip().height, 2);
         check(&bitcoin);
     }
 
