@@ -115,13 +115,14 @@ test('axe-core finds nothing on a playground that goes on from the network', asy
   await everywhere(site, (page, name) => eachState(page, (state) => check(page, `${name}-${state}`)));
 });
 
-test('at 200 % nothing needs a horizontal scroll, whether the page or only its letters are larger', async (t) => {
+test('at 200 % and 400 % nothing needs a horizontal scroll, whether the page or only its letters are larger', async (t) => {
   const site = await serveFolder();
   t.after(site.stop);
   // A window of 1,280 pixels at 200 % has 640 pixels of CSS, two of the screen each.
   const zoomed = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 };
+  const narrow = { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4 };
   const letters = { viewport: SIZES.desktop, script: () => addEventListener('DOMContentLoaded', () => { document.documentElement.style.fontSize = '200%'; }) };
-  for (const [name, options] of Object.entries({ zoomed, letters })) {
+  for (const [name, options] of Object.entries({ zoomed, narrow, letters })) {
     await onPage(browser, site, async (page) => {
       const over = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       await unfold(page);
