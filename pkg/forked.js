@@ -5,7 +5,7 @@ import { firstBlock } from './first-block.js';
 import { disconnected, failure } from './life.js';
 import { checkMembers, INVALID_REQUEST } from './message.js';
 import { tellers } from './renewal.js';
-import { checkScheme } from './upstream-words.js';
+import { checkScheme, foreignNetworks } from './upstream-words.js';
 
 /** The networks of chain ids. */
 const BY_CHAIN_ID = new Map([[30n, 'mainnet'], [31n, 'testnet'], [32n, 'devnet'], [33n, 'regtest']]);
@@ -24,14 +24,34 @@ function blockOf(block) {
   throw wrong('block: give a number, or {number, hash} of a block that you trust');
 }
 
-/** The name of the network that an upstream says it is of. */
+/** The name and the chain id of the network that an upstream says it is of. */
 async function networkOf(exchange, name) {
   const [{ ask }] = tellers([exchange], [name]);
   const id = await ask();
   if (id === undefined) throw disconnected(`fork: ${name}: it does not tell its chain id: check that it is a node, and that it runs`);
   const network = /^0x[\da-f]{1,16}$/i.test(id) && BY_CHAIN_ID.get(BigInt(id));
   if (!network) throw wrong(`${name}: chain id ${String(id).slice(0, 40)} is of no network that is known here`);
-  return network;
+  return [network, id];
+}
+
+/** Milliseconds for which a chain id counts. */
+const ASK_AGAIN = 2_000;
+
+/**
+ * The exchange with an upstream, whose responses count while it is of the network: those of another one would look pruned, reorganised
+ * or false.
+ */
+function ofNetwork(exchange, name, expected) {
+  const asked = tellers([exchange], [name]);
+  let told = performance.now();
+  return async (body, following) => {
+    if (performance.now() - told < ASK_AGAIN) return exchange(body, following);
+    const [given, foreign] = await Promise.all([exchange(body, following), foreignNetworks(expected, asked)]);
+    // The module puts the name before it.
+    if (foreign) return foreign.words.slice(name.length + 2);
+    told = performance.now();
+    return given;
+  };
 }
 
 /**
@@ -52,12 +72,12 @@ export async function forked(DevChain, life, fork, config, secret) {
   if (own) life.onEnd(() => transport.close?.());
   const exchange = exchangeOver(transport, life, undefined, undefined, mask, explain);
   const [number, hash] = blockOf(block);
-  const network = await life.run(() => networkOf(exchange, name));
+  const [network, id] = await life.run(() => networkOf(exchange, name));
   const isShown = network === 'regtest' && hash === undefined;
   const start = isShown ? { checkpoint: await firstBlock([exchange], [name], life), maxAge: 0 } : hash === undefined ? {} : { checkpoint: { number, hash } };
   const source = settings({ network, unproven, ...start }, [name]);
   const address = typeof url === 'function' ? '' : String(url);
-  return DevChain.onFork({ ...config, chainId: chainId ?? config.chainId }, secret, source, address, exchange, () => {}, number, hash);
+  return DevChain.onFork({ ...config, chainId: chainId ?? config.chainId }, secret, source, address, ofNetwork(exchange, name, id), () => {}, number, hash);
 }
 
 /** Runs calls that may have to wait, each after the one before it. One that need not wait gives its result at once. */

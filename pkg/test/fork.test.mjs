@@ -63,6 +63,35 @@ test('a node without proofs is refused unless that is wanted, and one that dies 
   }
 });
 
+test('a node that turns to another network is told with both chain ids, and gives nothing', async () => {
+  const [served, other] = await Promise.all([network(), createDevChain({ blockTime: 0, genesisTime: 6 })]);
+  const [former, turned] = [transportTo(served.chain), transportTo(other)];
+  let hasTurned = false;
+  const transport = async (body) => {
+    if (!hasTurned) return former(body);
+    return new TextEncoder().encode(new TextDecoder().decode(await turned(body)).replace('"result":"0x21"', '"result":"0x1f"'));
+  };
+  const chain = await createDevChain({ fork: { url: transport, unproven: 'trust' } });
+  try {
+    await new Promise((resolve) => setTimeout(resolve, 2_100));
+    hasTurned = true;
+    const unread = ['eth_getBalance', ['0x00000000000000000000000000000000000000bb', 'latest']];
+    const absent = ['eth_getTransactionByHash', [`0x${'11'.repeat(32)}`]];
+    for (const [method, params] of [unread, absent, ['hardhat_reset', [{ forking: {} }]]]) {
+      await assert.rejects(chain.request({ method, params }), ({ code, message }) => {
+        assert.match(message, /it is of the network with chain id 31, not 33: use an upstream of the expected network/, method);
+        return code === -32002;
+      });
+    }
+    hasTurned = false;
+    assert.equal(await chain.request({ method: unread[0], params: unread[1] }), '0x0');
+  } finally {
+    chain.close();
+    other.close();
+    await served.close();
+  }
+});
+
 test('a chain that mines by the clock on a fork mines', async () => {
   const served = await network();
   const chain = await createDevChain({ fork: { url: served.url }, blockTime: 1 });

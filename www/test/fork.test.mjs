@@ -80,6 +80,23 @@ test('a node that proves no state is refused, and what it says has a colour of i
   });
 });
 
+test('a server that turns to another network while a chain goes on from it gives that chain nothing', async (t) => {
+  const id = { chain: '0x21' };
+  const site = await behind(t, { tamper: changing('eth_chainId', () => ({ result: id.chain })) });
+  const unread = '0x00000000000000000000000000000000000070ce';
+  await onPage(browser, site, async (page) => {
+    await shownHead(page, site.node);
+    await button(page, OFFER).click();
+    await button(page, 'Begin').click();
+    await page.waitForSelector('#fork .badge.good');
+    id.chain = '0x1f';
+    await page.waitForSelector('#source[data-trouble]', { timeout: 60_000 });
+    await page.getByLabel('Address of a contract of the network').fill(unread);
+    await button(page, 'Use it').click();
+    await line(page, 'it is of the network with chain id 31, not 33');
+  });
+});
+
 test('no other host is asked, and an address where no node is gives a reason', async (t) => {
   const site = await behind(t, { gate: (response, { url }) => url === '/nothing' && Boolean(response.writeHead(404).end()) });
   await onPage(browser, site, async (page) => {
