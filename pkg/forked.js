@@ -4,7 +4,7 @@ import { exchangeOver } from './exchange.js';
 import { firstBlock } from './first-block.js';
 import { disconnected, failure } from './life.js';
 import { checkMembers, INVALID_REQUEST } from './message.js';
-import { tellers } from './renewal.js';
+import { CHAIN_ID, tellers } from './renewal.js';
 import { checkScheme, foreignNetworks } from './upstream-words.js';
 
 /** The networks of chain ids. */
@@ -28,7 +28,10 @@ function blockOf(block) {
 async function networkOf(exchange, name) {
   const [{ ask }] = tellers([exchange], [name]);
   const id = await ask();
-  if (id === undefined) throw disconnected(`fork: ${name}: it does not tell its chain id: check that it is a node, and that it runs`);
+  if (id === undefined) {
+    const given = await exchange(CHAIN_ID, false);
+    throw disconnected(`fork: ${name}: ${typeof given === 'string' ? `no response: ${given}` : 'it does not tell its chain id: check that it is a node'}`);
+  }
   const network = /^0x[\da-f]{1,16}$/i.test(id) && BY_CHAIN_ID.get(BigInt(id));
   if (!network) throw wrong(`${name}: chain id ${String(id).slice(0, 40)} is of no network that is known here`);
   return [network, id];

@@ -2,7 +2,7 @@
 // are rejected.
 
 /** EIP-1193: the provider is disconnected from all chains. */
-const DISCONNECTED = 4900;
+export const DISCONNECTED = 4900;
 
 /** The longest delay that timers accept, in milliseconds. */
 const LONGEST = 2 ** 31 - 1;

@@ -1,15 +1,17 @@
 // Reads the flags of a command, from the command line and from the environment, and prints help.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { DISCONNECTED } from '../life.js';
 
 /** The error of a wrong command line. */
 export class Usage extends Error {}
 
-/** The error of an option for who wrote it as a flag: options are named as in JavaScript, such as `blockTime`. */
-export function wrongFlag({ message }, command) {
+/** The error of an option for who wrote it as a flag: options are named as in JavaScript, such as `blockTime`. A node that is gone is no wrong usage. */
+export function wrongFlag({ message, code }, command) {
   const [, option, reason] = /^(?:options: )?(\w+): (.*)$/s.exec(message) ?? [];
   const flag = option?.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  return new Usage(flag !== undefined && Object.hasOwn(command.flags, flag) ? `--${flag}: ${reason}` : message);
+  const words = flag !== undefined && Object.hasOwn(command.flags, flag) ? `--${flag}: ${reason}` : message;
+  return code === DISCONNECTED ? new Error(words) : new Usage(words);
 }
 
 /** A word of the command line as an error may repeat it: an address may have a password or a key. */

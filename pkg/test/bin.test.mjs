@@ -131,6 +131,7 @@ test('what the program cannot use is told with its flag', LIMIT, async () => {
     [['dev', '--host', 'no-such-host.invalid', '--http-port', '0'], /^error: no-such-host\.invalid:0 cannot be listened on, there is no such host: give a name or an address/],
     [['light', '--http-port', '0', '--upstream', 'http://127.0.0.1:1/', '--data-dir', fileURLToPath(import.meta.url)], /^--data-dir: headers are not stored: a file is in the place of a folder/m],
     [['verify', 'header', 'no/file'], /^error: no\/file: there is no such file: check the path$/],
+    [['dev', '--fork', 'http://no-such-host.invalid/SECRETKEY'], /^error: --fork: http:\/\/no-such-host\.invalid: no response: there is no such host: check the address/],
   ]) {
     const { code, stdout, stderr } = await runProgram(args);
     assert.deepEqual({ code, stdout }, { code: 1, stdout: '' }, `${args}: ${stderr}`);

@@ -102,7 +102,7 @@ test('no other host is asked, and an address where no node is gives a reason', a
   await onPage(browser, site, async (page) => {
     await shownHead(page, site.node);
     await button(page, OFFER).click();
-    for (const [node, words] of [['https://node.example/', 'may ask its own host only'], ['//[', 'may ask its own host only'], ['/nothing', 'it does not tell its chain id']]) {
+    for (const [node, words] of [['https://node.example/', 'may ask its own host only'], ['//[', 'may ask its own host only'], ['/nothing', 'HTTP status 404: check the path of its address']]) {
       await page.getByLabel('Node', { exact: true }).fill(node);
       await button(page, 'Begin').click();
       await told(page, words);
