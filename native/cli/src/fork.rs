@@ -7,7 +7,7 @@ use rootlight::light::UnprovenPolicy;
 use rootlight_limits::Limits;
 use rootlight_node::fork::{Fork, ForkBlock, ForkOptions, ForkSource, kept_chain_id};
 use rootlight_upstream::p2p::PeerAddressError;
-use rootlight_upstream::{self as upstream, SharedUpstream, call};
+use rootlight_upstream::{self as upstream, call};
 use serde_json::json;
 use tracing::info;
 
@@ -50,10 +50,7 @@ pub(super) async fn open(args: &DevArgs) -> Result<OpenedFork, CommandError> {
     let is_development = network.name == "regtest";
     let start = light::start_of(&sources, &network)?;
     let limits = Limits::new();
-    let mut upstreams: Vec<SharedUpstream> = light::open_upstreams(&sources, &network, &limits, FORK)?
-        .into_iter()
-        .map(|one| upstream::of_network(one, network.chain_id))
-        .collect();
+    let mut upstreams = light::open_upstreams(&sources, &network, &limits, FORK)?;
     upstreams.extend(peers::upstreams(&sources, &network, &start, &limits).await?);
     let shown: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
     info!("fork of {} (chain id {}), upstream {}", network.name, network.chain_id, shown.join(", "));

@@ -16,8 +16,9 @@ use tracing::info;
 use super::error::{CommandError, DATA_DIR};
 use super::index_args::IndexArgs;
 use super::runtime::runtime;
+use super::source_args::starts_at_shown_block;
 use super::stop_signal::StopSignal;
-use super::verify;
+use super::{light, verify};
 
 /// Longest wait for the head of the chain before loading begins; a longer synchronization is waited for with messages.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -32,13 +33,21 @@ pub(super) fn run(args: &IndexArgs) -> Result<(), CommandError> {
     let limits = Limits::new();
     let config = || HttpConfig { limits: limits.clone(), ..HttpConfig::default() };
     let open = |text: &String| {
-        upstream::open_with(text, config()).map_err(|error| CommandError::of_upstream("--from", error))
+        let opened = upstream::open_of_network(text, config(), network.chain_id);
+        opened.map_err(|error| CommandError::of_upstream("--from", error))
     };
     let upstreams: Vec<SharedUpstream> = args.from.iter().map(open).collect::<Result<_, _>>()?;
-    let start = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
+    let begin = args.checkpoint.as_deref().unwrap_or("built-in");
+    let mut start = start(Some(begin), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
         let mut stop = StopSignal::listen();
+        if starts_at_shown_block(&args.network, args.checkpoint.as_deref()) {
+            match stop.unless(light::shown_block(&network, &upstreams)).await {
+                Some(shown) => start = shown?,
+                None => return Ok(()),
+            }
+        }
         let light = open_client(args, &network, start, upstreams.clone(), limits)?;
         if stop.unless(light.settled(SETTLE)).await.is_none() {
             return Ok(());

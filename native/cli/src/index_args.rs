@@ -21,8 +21,9 @@ pub struct IndexArgs {
     pub index: String,
     /// Trusted block from which the chain's headers are proven; "built-in" is the newest built-in checkpoint, if it is less
     /// than a year old; "none" starts from genesis; "work" and "window" trust no block, and prove the newest blocks alone
-    #[arg(long, value_name = "built-in|NUMBER:HASH[:TD]|none|work|window", default_value = "built-in")]
-    pub checkpoint: String,
+    /// [default: built-in; on regtest the block 0 that --from shows]
+    #[arg(long, value_name = "built-in|NUMBER:HASH[:TD]|none|work|window")]
+    pub checkpoint: Option<String>,
     /// Work floor in percent, as of `rootlight light`
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,
@@ -58,6 +59,6 @@ pub struct IndexArgs {
 const HELP: &str = "\
 Examples:
   rootlight index --from https://node.example/KEY --index postgres://me:word@db.example/rootstock --data-dir headers
-  rootlight index --network regtest --checkpoint none --from replay:recording --index postgres://me@localhost/test --once
+  rootlight index --network regtest --from replay:recording --index postgres://me@localhost/test --once
 
 docs/cluster.md describes the tables.";

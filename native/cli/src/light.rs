@@ -9,7 +9,7 @@ use rootlight::light::{MAX_AGE, SyncOptions, UnprovenPolicy};
 use rootlight_limits::Limits;
 use rootlight_limits::unix_time::unix_time;
 use rootlight_node::light::{
-    FirstBlockError, LightOptions, LightService, LightStart, awaited_first_block, start,
+    FirstBlockError, LightOptions, LightService, LightStart, awaited_first_block, first_block, start,
 };
 use rootlight_node::scripts::EngineProgram;
 use rootlight_upstream::bitcoin::{BitcoinSource, BitcoinSourceConfig};
@@ -36,8 +36,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.sources.network)?;
     check_quorum(args.unproven, count_upstreams(&args.sources), "--upstream")?;
     let limits = Limits::new();
-    let upstreams = open_upstreams(&args.sources, &network, &limits, "--upstream")?.into_iter();
-    let upstreams = upstreams.map(|one| upstream::of_network(one, network.chain_id)).collect();
+    let upstreams = open_upstreams(&args.sources, &network, &limits, "--upstream")?;
     let options = LightOptions {
         policy: args.calls.policy(),
         unproven: args.unproven,
@@ -76,7 +75,8 @@ pub(super) fn open_upstreams(
     let open = |text: &String| {
         let several = count_upstreams(args) > 1 || discovery::is_wanted(args);
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
-        let opened = upstream::open_with(text, HttpConfig { limits: limits.clone(), ..config });
+        let config = HttpConfig { limits: limits.clone(), ..config };
+        let opened = upstream::open_of_network(text, config, network.chain_id);
         opened.map_err(|error| CommandError::of_upstream(flag, error))
     };
     args.upstream.iter().map(open).collect()
@@ -97,6 +97,24 @@ fn bitcoin_sources(
         ));
     }
     Ok(sources)
+}
+
+/// The block 0 that the upstreams of a development chain show, for a client that starts there. While none shows one, it is asked
+/// for again, except of recordings, which never show another one.
+pub(super) async fn shown_block(
+    network: &Network,
+    upstreams: &[SharedUpstream],
+) -> Result<LightStart, CommandError> {
+    let is_fixed = upstreams.iter().all(|upstream| upstream.name().starts_with("replay:"));
+    let block = if is_fixed {
+        first_block(network, upstreams).await
+    } else {
+        let report = |error: &FirstBlockError| warn!("{error}; asking again until one does");
+        awaited_first_block(network, upstreams, RETRY, report).await
+    };
+    let block = block.map_err(CommandError::failed)?;
+    info!("starting from the block 0 that the upstreams show, {}, which is trusted", block.hash);
+    Ok(LightStart::At(block))
 }
 
 /// The options that the flags of every light client give.
@@ -153,9 +171,7 @@ fn serve(
         let mut stop = StopSignal::listen();
         let sought = async {
             if args.sources.starts_at_shown_block() {
-                let report = |error: &FirstBlockError| warn!("{error}; asking again until one does");
-                let block = awaited_first_block(&network, &upstreams, RETRY, report).await;
-                start = LightStart::At(block.map_err(CommandError::failed)?);
+                start = shown_block(&network, &upstreams).await?;
             }
             upstreams.extend(peers::upstreams(&args.sources, &network, &start, &options.limits).await?);
             Ok::<_, CommandError>(())
@@ -169,9 +185,7 @@ fn serve(
         let for_others = args.server.admission.is_for_others();
         upstreams = upstreams.into_iter().map(|upstream| upstream::redacted(upstream, for_others)).collect();
         match &start {
-            LightStart::At(block) if args.sources.starts_at_shown_block() => {
-                info!("starting from the block 0 that the upstreams show, {}, which is trusted", block.hash);
-            }
+            LightStart::At(_) if args.sources.starts_at_shown_block() => {}
             LightStart::At(checkpoint) => {
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alloy_primitives::hex;
 use rootlight::consensus::Network;
-use rootlight::light::SyncOptions;
+use rootlight::light::{MAX_AGE, SyncOptions};
 use rootlight_cluster::keys::{ClusterAccess, ClusterKeys};
 use rootlight_cluster::serve::{
     AdminPage, AdminParts, AdminToken, CacheSizes, FrontEnd, FrontEndParts, NewBlocks,
@@ -47,10 +47,12 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), CommandError> {
     let config = || if args.backend.len() > 1 { HttpConfig::one_of_several() } else { HttpConfig::default() };
     let config = || HttpConfig { limits: limits.clone(), ..config() };
     let open = |text: &String| {
-        upstream::open_with(text, config()).map_err(|error| CommandError::of_upstream("--backend", error))
+        let opened = upstream::open_of_network(text, config(), network.chain_id);
+        opened.map_err(|error| CommandError::of_upstream("--backend", error))
     };
     let backends: Vec<SharedUpstream> = args.backend.iter().map(open).collect::<Result<_, _>>()?;
-    let begin = start(Some(&args.checkpoint), &network, args.min_work, unix_time())
+    let begin = args.checkpoint.as_deref().unwrap_or("built-in");
+    let begin = start(Some(begin), &network, args.min_work, unix_time())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
     info!("network {} (chain id {}), backends {}", network.name, network.chain_id, names.join(", "));
@@ -64,14 +66,26 @@ async fn serve(
     (backends, limits): (Vec<SharedUpstream>, Arc<Limits>),
 ) -> Result<(), CommandError> {
     let (chain, opened) = (network.chain_id, args.server.admission.open()?);
+    let mut stop = StopSignal::listen();
+    let begin = match args.starts_at_shown_block() {
+        true => match stop.unless(light::shown_block(&network, &backends)).await {
+            Some(shown) => shown?,
+            None => return Ok(()),
+        },
+        false => begin,
+    };
     let backends = backends.into_iter().map(|backend| upstream::redacted(backend, true)).collect();
     let (backends, new_blocks) = NewBlocks::watch(backends);
-    let shared = connect(args).await?;
     let caches = CacheSizes::of_mib(args.cache);
-    let index = index(args, &network, caches.index_blocks).await?;
+    let opened_stores = async {
+        Ok::<_, CommandError>((connect(args).await?, index(args, &network, caches.index_blocks).await?))
+    };
+    let (shared, index) = match stop.unless(opened_stores).await {
+        Some(opened) => opened?,
+        None => return Ok(()),
+    };
     let options = LightOptions { limits, ..options(args, caches.facts) };
-    let stop = StopSignal::listen();
-    let light = light(network, begin, backends, options, index.as_ref());
+    let light = light_client(network, begin, backends, options, index.as_ref());
     let settled = light.settled(ANNOUNCE_TIMEOUT);
     let Some(shared) = shared else {
         run_server::bind(light.clone(), &args.server, opened).await?.run(settled, stop).await;
@@ -106,7 +120,7 @@ async fn serve(
 }
 
 /// The light client of these backends, with an index beside and before them.
-fn light(
+fn light_client(
     network: Network,
     begin: LightStart,
     backends: Vec<SharedUpstream>,
@@ -142,9 +156,14 @@ fn options(args: &ServeArgs, cache_bytes: usize) -> LightOptions {
     LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
-        max_age: args.max_age,
+        max_age: args.max_age.unwrap_or(if args.starts_at_shown_block() { 0 } else { MAX_AGE }),
         unproven: args.unproven,
-        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        sync: SyncOptions {
+            work_floor: args.min_work,
+            // Front ends that share a store never go back, so that none of them begins anew with its backends.
+            shown_start: args.starts_at_shown_block() && args.cluster.is_empty(),
+            ..SyncOptions::default()
+        },
         host_announces_sent: !args.cluster.is_empty(),
         spread: true,
         cache_bytes: Some(cache_bytes),

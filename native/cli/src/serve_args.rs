@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rootlight::light::{MAX_AGE, UnprovenPolicy};
+use rootlight::light::UnprovenPolicy;
 use rootlight_cluster::serve::CacheSizes;
 
 use super::calls::CallArgs;
 use super::server_args::ServerArgs;
+use super::source_args::starts_at_shown_block;
 
 /// Flags of `serve`.
 #[derive(Debug, Args)]
@@ -39,16 +40,17 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "admin_port")]
     pub admin_token_file: Option<PathBuf>,
     /// Trusted block to start from; "built-in" is the newest built-in checkpoint, if it is less than a year old; "none"
-    /// starts from genesis; "work" and "window" trust no block, and know no blocks but the newest ones
-    #[arg(long, value_name = "built-in|NUMBER:HASH[:TD]|none|work|window", default_value = "built-in")]
-    pub checkpoint: String,
+    /// starts from genesis; "work" and "window" trust no block, and know no blocks but the newest ones [default: built-in; on
+    /// regtest the block 0 that the backends show]
+    #[arg(long, value_name = "built-in|NUMBER:HASH[:TD]|none|work|window")]
+    pub checkpoint: Option<String>,
     /// Refuse answers about blocks that have fewer than this many blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,
     /// Refuse answers while the newest verified block is older than this many seconds by the local clock; 0
-    /// accepts any age
-    #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
-    pub max_age: u64,
+    /// accepts any age [default: 3600; 0 where the backends show block 0]
+    #[arg(long, value_name = "S")]
+    pub max_age: Option<u64>,
     /// Answers that no backend can prove, such as state of stock nodes: refuse them, accept what N backends under different
     /// domains agree on, or trust the best backend; accepted answers are marked "level":"unproven"
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
@@ -66,6 +68,13 @@ pub struct ServeArgs {
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+impl ServeArgs {
+    /// Whether the front end starts at the block 0 that its backends show.
+    pub(super) fn starts_at_shown_block(&self) -> bool {
+        starts_at_shown_block(&self.network, self.checkpoint.as_deref())
+    }
 }
 
 const HELP: &str = "\

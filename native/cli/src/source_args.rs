@@ -100,6 +100,11 @@ impl SourceArgs {
 
     /// Whether the client starts at the block 0 that its upstreams show: every development chain has its own.
     pub(super) fn starts_at_shown_block(&self) -> bool {
-        self.network == "regtest" && self.checkpoint.is_none() && !self.upstream.is_empty()
+        !self.upstream.is_empty() && starts_at_shown_block(&self.network, self.checkpoint.as_deref())
     }
+}
+
+/// Whether a client of this network, with this `--checkpoint`, starts at the block 0 that its upstreams show.
+pub(super) fn starts_at_shown_block(network: &str, checkpoint: Option<&str>) -> bool {
+    network == "regtest" && checkpoint.is_none()
 }

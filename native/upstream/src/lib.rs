@@ -36,7 +36,7 @@ pub(crate) use batch::result_of;
 pub use error::{UpstreamError, UpstreamResult, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
 pub use of_network::of_network;
-pub use open::{OpenError, open, open_with};
+pub use open::{OpenError, open, open_of_network, open_with};
 pub use redacted::redacted;
 pub use source::{CurrentSource, Dismissal, ReservedResults, SharedUpstream, Upstream, unreserved};
 pub use tls::config as tls_config;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::replay::{Replay, ReplayError};
-use super::{HttpConfig, HttpUpstream, SharedUpstream, UrlError, WsUpstream};
+use super::{HttpConfig, HttpUpstream, SharedUpstream, UrlError, WsUpstream, of_network};
 
 /// Scheme of recordings, in lower case.
 const REPLAY: &str = "replay:";
@@ -39,9 +39,22 @@ pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
 
 /// Opens the upstream that a flag names, with these limits for HTTP and WebSocket.
 pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenError> {
+    open_any(text, config, None)
+}
+
+/// Opens the upstream that a flag names for a client of the network with this chain id, as [`of_network`] wraps it. A recording of
+/// another network is refused at once, because it never changes.
+///
+/// # Errors
+/// As [`open_with`]; [`ReplayError::OtherNetwork`].
+pub fn open_of_network(text: &str, config: HttpConfig, chain_id: u64) -> Result<SharedUpstream, OpenError> {
+    open_any(text, config, Some(chain_id)).map(|upstream| of_network(upstream, chain_id))
+}
+
+fn open_any(text: &str, config: HttpConfig, chain_id: Option<u64>) -> Result<SharedUpstream, OpenError> {
     let lower = text.to_ascii_lowercase();
     if let Some(path) = text.get(REPLAY.len()..).filter(|_| lower.starts_with(REPLAY)) {
-        return Ok(Arc::new(Replay::open_within(path, config.limits)?));
+        return Ok(Arc::new(Replay::open_named(path, config.limits, chain_id)?));
     }
     if lower.starts_with("ws://") || lower.starts_with("wss://") {
         return Ok(Arc::new(WsUpstream::new(text, config)?));

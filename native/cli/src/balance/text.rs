@@ -36,6 +36,7 @@ fn rests_on(basis: &AnswerBasis, is_built_in: bool) -> Vec<String> {
         ("checkpoint", 0) => format!("block 0 {hash}, genesis"),
         ("checkpoint", _) if is_built_in => format!("block {number} {hash}, a checkpoint that is built in"),
         ("checkpoint", _) => format!("block {number} {hash}, which --checkpoint trusts"),
+        ("upstream", _) => format!("block {number} {hash}, which the upstreams show and nothing proves"),
         (start, _) => format!("{}: no block is trusted, the work since block {number} counts", cell(start)),
     };
     let mut lines = vec![
@@ -141,6 +142,8 @@ took      3.2 s, 2203512 bytes of responses",
         let start =
             |start, number, cost, is_built_in| rests_on(&answer(start, number, cost).rests_on, is_built_in);
         assert_eq!(start("checkpoint", 0, None, true)[1], format!("start     block 0 0x{first}, genesis"));
+        let shown = format!("start     block 0 0x{first}, which the upstreams show and nothing proves");
+        assert_eq!(start("upstream", 0, None, true)[1], shown);
         let given = format!("start     block 7 0x{first}, which --checkpoint trusts");
         assert_eq!(start("checkpoint", 7, None, false)[1], given);
         assert_eq!(

@@ -56,10 +56,10 @@ pub(super) struct ReadChain {
 pub(super) async fn read(
     plan: &DoctorPlan,
     source: &str,
-    upstreams: Vec<SharedUpstream>,
+    (starts, upstreams): (&[LightStart], Vec<SharedUpstream>),
     until: Instant,
 ) -> ReadChain {
-    let Some((start, others)) = plan.starts.split_first() else {
+    let Some((start, others)) = starts.split_first() else {
         return ReadChain { steps: Vec::new(), head: None };
     };
     let reader = ChainReader::new(plan, source, (*start, &plan.bitcoin), upstreams.clone(), until);

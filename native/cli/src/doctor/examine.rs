@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::{LocalBoxFuture, join_all};
 use rootlight_limits::unix_time::unix_time;
-use rootlight_node::light::LightStart;
+use rootlight_node::light::{LightStart, first_block};
 use rootlight_p2p::network::PeerNetwork;
 use rootlight_upstream::SharedUpstream;
 use rootlight_upstream::p2p::find::{Finder, SlotOptions, start_slots};
@@ -18,6 +18,7 @@ use super::chain::ReadChain;
 use super::plan::DoctorPlan;
 use super::report::{DialledNode, DoctorReport, DoctorStep, PEERS, StepOutcome, StepSubject, Steps};
 use super::{bitcoin, chain, nodes};
+use crate::source_args::starts_at_shown_block;
 
 /// Most nodes that are found and asked at a time.
 const SLOTS: usize = 4;
@@ -137,7 +138,7 @@ fn by_peers<'a>(
     let upstreams = recordings.record(PEERS, upstreams)?;
     let alone = state_servers(plan, recordings)?;
     Ok(Box::pin(async move {
-        let ReadChain { mut steps, head } = chain::read(plan, PEERS, upstreams, until).await;
+        let ReadChain { mut steps, head } = chain::read(plan, PEERS, (&plan.starts, upstreams), until).await;
         let first = head.map(LightStart::At).or(plan.starts.first().copied());
         let one = |(upstream, start)| chain::state_server(plan, upstream, start, until);
         steps.extend(join_all(alone.into_iter().zip(first.into_iter().cycle()).map(one)).await);
@@ -169,11 +170,22 @@ async fn by_upstream(plan: &DoctorPlan, upstreams: Vec<SharedUpstream>, until: I
             [StepSubject::Headers, StepSubject::Head, StepSubject::State].map(skip).into()
         }
         StepOutcome::Ok | StepOutcome::Skipped => {
-            chain::read(plan, upstream.name(), upstreams, until).await.steps
+            let starts = starts(plan, &upstreams).await;
+            chain::read(plan, upstream.name(), (&starts, upstreams), until).await.steps
         }
     };
     steps.insert(0, reached);
     steps
+}
+
+/// The starts for some upstreams: those of the plan, or as of `rootlight light` the block 0 that they show.
+async fn starts(plan: &DoctorPlan, upstreams: &[SharedUpstream]) -> Vec<LightStart> {
+    if starts_at_shown_block(&plan.network.name, plan.checkpoint.as_deref())
+        && let Ok(block) = first_block(&plan.network, upstreams).await
+    {
+        return vec![LightStart::At(block)];
+    }
+    plan.starts.clone()
 }
 
 /// The sources that gave both a verified head and a proof of state.

@@ -10,7 +10,8 @@ use rootlight_limits::files;
 use rootlight_limits::io_words::of_path;
 use rootlight_node::light::LightStart;
 use rootlight_upstream::bitcoin::BitcoinSource;
-use rootlight_upstream::{self as upstream, HttpConfig, SharedUpstream};
+use rootlight_upstream::replay::Replay;
+use rootlight_upstream::{HttpConfig, SharedUpstream};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -80,8 +81,10 @@ impl FormerRun {
                 sources.bitcoin.push(Arc::new(source));
                 continue;
             }
-            let replay = format!("replay:{}", folder.display());
-            let open = || upstream::open_with(&replay, config.clone()).map_err(|error| wrong(&error));
+            let open = || match Replay::open_within(&folder, config.limits.clone()) {
+                Ok(replay) => Ok(Arc::new(replay) as SharedUpstream),
+                Err(error) => Err(wrong(&error)),
+            };
             if name == PEERS || name.starts_with(UPSTREAM) {
                 sources.upstreams.push(open()?);
             } else if let Some(number) = name.strip_prefix(STATE_SERVER) {

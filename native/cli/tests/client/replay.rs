@@ -181,7 +181,7 @@ fn paths_without_a_recording_are_errors() {
     assert!(matches!(Replay::open(folder.path()), Err(ReplayError::Empty(_))));
     assert!(matches!(Replay::open(folder.path().join("none")), Err(ReplayError::Read { .. })));
     std::fs::write(folder.path().join("a.jsonl.gz"), b"not gzip").unwrap();
-    assert!(matches!(Replay::open(folder.path()), Err(ReplayError::Read { .. })));
+    assert!(matches!(Replay::open(folder.path()), Err(ReplayError::NotGzip { .. })));
     assert!(matches!(upstream::open("ftp://x"), Err(OpenError::Scheme(_))));
     for text in ["replay:/nowhere/at/all", "REPLAY:/nowhere/at/all"] {
         assert!(matches!(upstream::open(text), Err(OpenError::Replay(_))), "{text}");

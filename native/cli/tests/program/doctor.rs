@@ -77,6 +77,17 @@ async fn every_step_works_on_a_chain_that_is_served_and_the_report_replays() {
     }
 }
 
+/// Every development chain has a block 0 of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_chain_of_an_upstream_is_read_from_the_block_0_that_it_shows() {
+    let dev = super::dev::start(&["dev", "--silent"]);
+    dev.call("evm_mine", json!([])).await.unwrap();
+    let output = run(&["doctor", "--network", "regtest", "--upstream", dev.url(), "--for", LONG]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 headers above block 0 verified") && !text.contains("FAILED"), "{text}");
+}
+
 /// The steps about a chain and about Bitcoin that were tried, with their outcomes, in an order that does not depend on time.
 fn verdicts(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();

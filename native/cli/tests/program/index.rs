@@ -187,6 +187,21 @@ async fn a_second_indexer_is_refused_and_names_the_first() {
     first.wait().unwrap();
 }
 
+/// Every development chain has a block 0 of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_development_chain_is_loaded_from_the_block_0_that_it_shows() {
+    let Some(server) = postgres() else { return };
+    let url = server.database().await;
+    let dev = super::dev::start(&["dev", "--silent"]);
+    dev.call("evm_mine", json!([])).await.unwrap();
+    let from = ["index", "--network", "regtest", "--from", dev.url(), "--index", &url, "--once"];
+    let loaded = run(&from);
+    assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+    let client = Database::parse(&url, client_config()).unwrap().connect().await.unwrap();
+    let row = client.query_one("SELECT count(*) FROM rootlight.blocks", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 2);
+}
+
 #[test]
 fn wrong_addresses_are_refused_before_anything_is_opened() {
     let url = "mysql://me:secret@localhost/index";

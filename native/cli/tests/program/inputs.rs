@@ -92,6 +92,77 @@ fn a_folder_in_the_place_of_a_file_is_told_with_its_flag_and_path() {
     }
 }
 
+/// The commands that take a recording, and the flag of each.
+fn of_recordings() -> Vec<(Vec<&'static str>, &'static str)> {
+    let commands = [
+        (&["light", "--network", "regtest"][..], "--upstream"),
+        (&["balance", ACCOUNT, "--network", "regtest"], "--upstream"),
+        (&["doctor", "--network", "regtest"], "--upstream"),
+        (&["follow", "--network", "regtest"], "--upstream"),
+        (&["record", "--out", "/nowhere/none"], "--upstream"),
+        (&["dev", "--fork", "testnet"], "--fork"),
+        #[cfg(feature = "cluster")]
+        (&["serve", "--network", "regtest"], "--backend"),
+        #[cfg(feature = "cluster")]
+        (&["index", "--network", "regtest", "--index", "postgres://127.0.0.1:9/x"], "--from"),
+    ];
+    commands.map(|(command, flag)| (command.to_vec(), flag)).into()
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = "it has no recorded request: give a file or folder that `rootlight record` has written";
+    let files: [(&str, &[u8], &str); 6] = [
+        ("empty.jsonl", b"", none),
+        ("text", b"no\n", none),
+        ("binary", &[0x7f, 0x45, 0x4c, 0x46, 0, 0xff, 0xfe, 10, 0], none),
+        ("other.jsonl", b"{\"a\":1}\n{\"request\":1,\"response\":2}\n", none),
+        ("text.gz", b"no\n", "no gzip file: write it again"),
+        ("cut.gz", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b], "it is damaged"),
+    ];
+    for (name, bytes, words) in files {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes).unwrap();
+        let recording = format!("replay:{}", file.display());
+        for (command, flag) in of_recordings() {
+            let arguments = [&command[..], &[flag, &recording]].concat();
+            refused(&arguments, 1, &[flag, name, words]);
+        }
+    }
+}
+
+/// A recording never changes, so that nothing is worth waiting for.
+#[test]
+fn a_recording_of_another_network_is_refused_at_the_start() {
+    const RECORDING: &str = concat!("replay:", env!("CARGO_MANIFEST_DIR"), "/../recordings/regtest.jsonl.gz");
+    for (mut arguments, flag) in of_recordings() {
+        if matches!(arguments[0], "record" | "follow" | "doctor") {
+            continue;
+        }
+        for argument in &mut arguments {
+            *argument = if *argument == "regtest" { "testnet" } else { *argument };
+        }
+        arguments.extend([flag, RECORDING]);
+        refused(&arguments, 1, &[flag, "regtest.jsonl.gz", "chain id 33, not 31: use an upstream of"]);
+    }
+}
+
+#[test]
+fn a_recording_without_block_0_is_refused_where_it_would_be_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.jsonl");
+    let id = r#"{"request":{"id":1,"method":"eth_chainId","params":[]},"response":{"id":1,"result":"0x21"}}"#;
+    std::fs::write(&file, id).unwrap();
+    let recording = format!("replay:{}", file.display());
+    for (command, flag) in of_recordings() {
+        if matches!(command[0], "light" | "balance" | "serve" | "index") {
+            let arguments = [&command[..], &[flag, &recording]].concat();
+            refused(&arguments, 1, &["no upstream shows block 0", "a.jsonl"]);
+        }
+    }
+}
+
 /// The address may be a key, and is not repeated.
 #[test]
 fn the_flag_of_an_address_without_a_scheme_is_named() {

@@ -90,12 +90,32 @@ async fn ctrl_c_stops_the_program_and_silent_prints_nothing_more() {
 /// A client that still waits for an upstream ends at a signal as one that serves.
 #[test]
 fn a_signal_ends_a_start_in_order() {
-    let light = ["light", "--network", "regtest", "--upstream", "http://127.0.0.1:1", "--http-port", "0"];
-    let mut light = Program::spawn(rootlight(&light).stderr(Stdio::piped()));
-    let _watch = ProgramWatch::of(&light.child);
-    let mut log = BufReader::new(light.child.stderr.take().unwrap()).lines();
-    assert!(log.any(|line| line.unwrap().contains("asking again until one does")));
-    assert_eq!(light.stop("TERM").0, Some(0));
+    for command in [
+        &["light", "--upstream", "http://127.0.0.1:1", "--http-port", "0"][..],
+        #[cfg(feature = "cluster")]
+        &["serve", "--backend", "http://127.0.0.1:1", "--http-port", "0"],
+        #[cfg(feature = "cluster")]
+        &["index", "--from", "http://127.0.0.1:1", "--index", "postgres://127.0.0.1:1/x"],
+    ] {
+        let arguments = [command, &["--network", "regtest"]].concat();
+        let mut program = Program::spawn(rootlight(&arguments).stderr(Stdio::piped()));
+        let _watch = ProgramWatch::of(&program.child);
+        let mut log = BufReader::new(program.child.stderr.take().unwrap()).lines();
+        assert!(log.any(|line| line.unwrap().contains("asking again until one does")), "{command:?}");
+        assert_eq!(program.stop("TERM").0, Some(0), "{command:?}");
+    }
+}
+
+/// Every development chain has a block 0 of its own, and no front end needs it named.
+#[cfg(feature = "cluster")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_end_starts_at_the_block_0_that_its_backends_show() {
+    let dev = super::dev::start(&["dev", "--silent"]);
+    dev.call("evm_mine", json!([])).await.unwrap();
+    let server = start(&["serve", "--network", "regtest", "--backend", dev.url()]);
+    assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x1");
+    let status = server.ask("rootlight_syncStatus", json!([])).await;
+    assert_eq!(status["result"]["start"], "upstream", "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -132,6 +132,11 @@ impl RecordingIndex {
         self.answers.len()
     }
 
+    /// Whether there is neither a request nor a node.
+    pub(super) fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.nodes.is_empty()
+    }
+
     pub(super) fn chain(&self) -> &ReplayChain {
         &self.chain
     }

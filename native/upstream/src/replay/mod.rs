@@ -61,6 +61,35 @@ impl Replay {
         Ok(Self { index, name: format!("replay:{name}"), limits })
     }
 
+    /// Opens what a user names as the recording of a node: it must record something, and if it says of which network it is,
+    /// that must be the one of this chain id, if one is given.
+    ///
+    /// # Errors
+    /// Also [`ReplayError::NoRecording`] and [`ReplayError::OtherNetwork`].
+    pub(crate) fn open_named(
+        path: impl AsRef<Path>,
+        limits: Arc<Limits>,
+        chain_id: Option<u64>,
+    ) -> Result<Self, ReplayError> {
+        let path = path.as_ref();
+        let replay = Self::open_within(path, limits)?;
+        if replay.index.is_empty() {
+            return Err(ReplayError::NoRecording(path.to_owned()));
+        }
+        match (replay.chain_id(), chain_id) {
+            (Some(found), Some(expected)) if found != expected => {
+                Err(ReplayError::OtherNetwork { path: path.to_owned(), found, expected })
+            }
+            _ => Ok(replay),
+        }
+    }
+
+    /// The recorded chain id.
+    fn chain_id(&self) -> Option<u64> {
+        let answer = self.recorded("eth_chainId", &[])?.ok()?;
+        chain::quantity(answer.get().trim_matches('"'))
+    }
+
     /// Number of recorded requests.
     pub fn len(&self) -> usize {
         self.index.len()

@@ -9,6 +9,8 @@ use flate2::read::MultiGzDecoder;
 use rootlight_limits::budget::{Budget, Reservation};
 use rootlight_limits::io_words::of_path;
 
+use crate::words::other_network;
+
 /// Bytes by which the buffer of a decompressed file grows.
 const STEP: usize = 1024 * 1024;
 /// Longest line, in bytes. The largest recorded responses (block traces) are below 5 MiB.
@@ -22,8 +24,23 @@ pub enum ReplayError {
     /// A file or folder cannot be read.
     #[error("recording {path}: {}", of_path(.source))]
     Read { path: PathBuf, source: io::Error },
-    #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
+    #[error(
+        "recording {0}: no .jsonl or .jsonl.gz file in this folder: give one that `rootlight record` has written"
+    )]
     Empty(PathBuf),
+    /// No line is a recorded request or a node.
+    #[error(
+        "recording {0}: it has no recorded request: give a file or folder that `rootlight record` has written"
+    )]
+    NoRecording(PathBuf),
+    /// A compressed file is damaged, cut off, or something else.
+    #[error(
+        "recording {path}: {source}: it is damaged, or no gzip file: write it again, or give it its right name"
+    )]
+    NotGzip { path: PathBuf, source: io::Error },
+    /// The recorded node is of another network.
+    #[error("recording {path}: {}", other_network(*.found, *.expected))]
+    OtherNetwork { path: PathBuf, found: u64, expected: u64 },
     /// Decompressed files and indexes of all recordings together exceed their budget.
     #[error(
         "recording {path}: decompressed files and the index of all recordings together take more than {limit} bytes; \
@@ -31,9 +48,9 @@ pub enum ReplayError {
     )]
     TooLarge { path: PathBuf, limit: usize },
     /// The path is a device or pipe, which may never end.
-    #[error("recording {0}: neither a regular file nor a folder")]
+    #[error("recording {0}: neither a regular file nor a folder: give one of these")]
     NotAFile(PathBuf),
-    #[error("recording {path}: a line has more than {limit} bytes")]
+    #[error("recording {path}: a line has more than {limit} bytes, which no recording has: check the path")]
     LongLine { path: PathBuf, limit: u64 },
 }
 
@@ -96,7 +113,7 @@ fn decompress(path: &Path, from: &mut dyn Read, budget: &Budget) -> Result<Recor
         hold(path, budget, &mut reserved, STEP)?;
         bytes.reserve_exact(STEP);
         let read = { part }.read_to_end(&mut bytes);
-        let read = read.map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
+        let read = read.map_err(|source| ReplayError::NotGzip { path: path.to_owned(), source })?;
         if read < STEP {
             bytes.shrink_to_fit();
             reserved.shrink_to(bytes.len());
