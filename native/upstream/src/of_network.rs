@@ -1,32 +1,47 @@
 //! Upstreams that are asked for their network: one of another network is told with both chain ids.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, join};
 use rootlight::light::UpstreamRequest;
 use rootlight_limits::budget::Reservation;
+use tokio::time::Instant;
 
 use super::{ReservedResults, SharedUpstream, Upstream, UpstreamError, UpstreamResult, words};
+
+/// Time after which an upstream of the network is asked for its chain id again: another node may have taken its place.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// The question for the chain id.
+const CHAIN_ID: &str = "eth_chainId";
 
 /// An upstream whose responses count only if it is of the network with this chain id.
 struct UpstreamOfNetwork {
     upstream: SharedUpstream,
     chain_id: u64,
-    /// Whether the upstream has shown that it is of the network, or that it tells no chain id.
-    is_settled: AtomicBool,
+    /// When the upstream has shown last that it is of the network, or that it tells no chain id.
+    settled: Mutex<Option<Instant>>,
 }
 
 /// Wraps an upstream so that the requests to one of another network fail with both chain ids. The chain id is asked for beside
-/// the first requests, and again beside each further one while it is that of another network or not known.
+/// the first requests, and again beside each further one while it is that of another network or not known. Later it is asked for
+/// beside one request in half a minute, and beside each request for the chain id.
 pub fn of_network(upstream: SharedUpstream, chain_id: u64) -> SharedUpstream {
-    Arc::new(UpstreamOfNetwork { upstream, chain_id, is_settled: AtomicBool::new(false) })
+    Arc::new(UpstreamOfNetwork { upstream, chain_id, settled: Mutex::new(None) })
 }
 
 impl UpstreamOfNetwork {
+    /// Whether the upstream need not be asked for its network beside these requests.
+    fn is_settled(&self, requests: &[UpstreamRequest]) -> bool {
+        let settled = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.is_some_and(|at| at.elapsed() < ASK_AGAIN)
+            && requests.iter().all(|request| request.method != CHAIN_ID)
+    }
+
     /// The chain id of the upstream if it is another one.
     async fn other_network(&self) -> Option<u64> {
-        let asked = UpstreamRequest::new("eth_chainId", "[]".into());
+        let asked = UpstreamRequest::new(CHAIN_ID, "[]".into());
         let given = self.upstream.request(vec![asked]).await.into_iter().next()?;
         let found = match &given {
             Ok(id) => chain_id(id.get()),
@@ -35,7 +50,8 @@ impl UpstreamOfNetwork {
             Err(_) => return None,
         };
         let other = found.filter(|id| *id != self.chain_id);
-        self.is_settled.store(other.is_none(), Ordering::Relaxed);
+        let settled = other.is_none().then(Instant::now);
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = settled;
         other
     }
 }
@@ -48,7 +64,7 @@ fn chain_id(json: &str) -> Option<u64> {
 impl Upstream for UpstreamOfNetwork {
     fn request_reserved(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, ReservedResults> {
         Box::pin(async move {
-            if self.is_settled.load(Ordering::Relaxed) {
+            if self.is_settled(&requests) {
                 return self.upstream.request_reserved(requests).await;
             }
             let count = requests.len();
@@ -119,6 +135,24 @@ mod tests {
         }
         assert_eq!(told_ids, [Some(true), None, Some(true), None, None, None]);
         assert_eq!(*told.asked.lock().unwrap(), 4, "not asked again once it is of the network");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upstream_that_turns_to_another_network_is_noticed() {
+        let ids = ["\"0x21\"", "\"0x1f\"", "\"0x21\"", "\"0x1f\""].map(json).into();
+        let told = Arc::new(Told { results: Mutex::new(ids), asked: Mutex::default() });
+        let upstream = of_network(told.clone(), 33);
+        let ask = async |method| {
+            let request = UpstreamRequest::new(method, "[]".into());
+            upstream.request(vec![request]).await.remove(0).is_ok()
+        };
+        assert!(ask("eth_blockNumber").await && ask("eth_blockNumber").await);
+        tokio::time::advance(ASK_AGAIN).await;
+        assert!(!ask("eth_blockNumber").await);
+        assert!(ask("eth_blockNumber").await);
+        let refused = UpstreamRequest::new("eth_blockNumber", "[]".into());
+        let id = UpstreamRequest::new(CHAIN_ID, "[]".into());
+        assert!(upstream.request(vec![refused, id]).await.iter().all(Result::is_err));
     }
 
     #[tokio::test]

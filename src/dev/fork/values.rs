@@ -240,6 +240,13 @@ fn why(
         Some(error) if lacks_method(error) => {
             ForkError::NoProofs { name: name.to_owned(), reason: error.to_string() }
         }
+        // Who was not reached has said nothing of the state.
+        Some(
+            error @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. } | RequestFailure::NoRoom),
+        ) => {
+            let what = format!("proof of account {address} at {block}");
+            ForkError::Unanswered { name: name.to_owned(), what, reason: error.to_string() }
+        }
         Some(error) => ForkError::State { name: name.to_owned(), address, block, reason: error.to_string() },
         None => {
             let fault = fault.unwrap_or_else(|| "the nodes do not lead to all of it".to_owned());

@@ -6,9 +6,9 @@ use std::time::Duration;
 use rootlight::consensus::Network;
 use rootlight::dev::Mining;
 use rootlight::light::{UnprovenPolicy, UpstreamRequest};
-use rootlight_node::fork::{ForkBlock, ForkError, ForkOptions};
+use rootlight_node::fork::{Fork, ForkBlock, ForkError, ForkOptions, ForkSource};
 use rootlight_node::local::LocalOptions;
-use rootlight_upstream::UpstreamResult;
+use rootlight_upstream::{UpstreamError, UpstreamResult, of_network};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -219,4 +219,28 @@ async fn another_network_is_refused_in_the_middle_too() {
     let fork = open(&[&node, &Node::of(two, &PROOFS)], None, UnprovenPolicy::Quorum(2), block).await.unwrap();
     let error = on(fork).await.err().unwrap();
     assert!(matches!(error, ForkError::Disagreement { .. }), "{error}");
+}
+
+/// Its answers would look pruned, reorganised or false.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_turns_to_another_network_is_told_with_both_chain_ids() {
+    let node = Node::of(network().await, &[]);
+    let source = ForkSource::new(vec![of_network(node.clone(), 33)], UnprovenPolicy::Refuse);
+    let options = ForkOptions::new(Network::regtest());
+    let fork = Fork::open(source, options, vec!["http://node".into()], ForkBlock::Head).await.unwrap();
+    let chain = on(fork).await.unwrap();
+    *node.lie.lock().unwrap() = Some(|asked, result| match asked.method {
+        "eth_chainId" => Ok(RawValue::from_string("\"0x1f\"".into()).unwrap()),
+        "eth_getProof" => {
+            let message = "Block not found".into();
+            Err(UpstreamError::Rpc { code: -32600, message, data: None })
+        }
+        _ => result,
+    });
+    let reset = json!([{ "forking": { "jsonRpcUrl": "http://node" } }]);
+    for (method, params) in [("eth_getCode", json!([TOKEN, "latest"])), ("hardhat_reset", reset)] {
+        let error = outcome(&*chain, method, params).await.unwrap_err();
+        assert_eq!(error["code"], -32002, "{method}: {error}");
+        assert!(error["message"].as_str().unwrap().contains("chain id 31, not 33"), "{method}: {error}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rootlight::dev::fork::{Exchanges, Fetched, ForkError, Stop};
 use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
-use rootlight_upstream::SharedUpstream;
+use rootlight_upstream::{SharedUpstream, UpstreamError};
 
 /// The upstreams of a fork, and what counts where they do not prove state.
 #[derive(Debug)]
@@ -38,13 +38,29 @@ impl ForkSource {
         loop {
             match work(&mut exchanges) {
                 Ok(value) => return Ok(value),
-                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Failed(error @ ForkError::Unanswered { .. })) => return Err(error),
+                Err(Stop::Failed(error)) => return Err(self.trouble().await.unwrap_or(error)),
                 Err(Stop::Ask(upstream, requests)) => {
                     let responses = self.ask(upstream, requests.clone()).await;
                     exchanges.feed(upstream, requests, responses);
                 }
             }
         }
+    }
+
+    /// Why no upstream is of use: each is gone, or of another network. Their answers would look pruned, reorganised or false.
+    async fn trouble(&self) -> Option<ForkError> {
+        let mut first = None;
+        for upstream in &self.upstreams {
+            let request = UpstreamRequest::new("eth_chainId", "[]".to_owned());
+            let reason = match upstream.request(vec![request]).await.into_iter().next()? {
+                Ok(_) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotRecorded(_)) => return None,
+                Err(error) => RequestFailure::from(error).to_string(),
+            };
+            let (name, what) = (upstream.name().to_owned(), "its network".to_owned());
+            first.get_or_insert(ForkError::Unanswered { name, what, reason });
+        }
+        first
     }
 
     async fn ask(&self, upstream: usize, requests: Vec<UpstreamRequest>) -> Vec<UpstreamResponse> {

@@ -6,7 +6,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{RequestFailure, UpstreamRequest, prove};
 use rootlight::types::SealedHeader;
-use rootlight_upstream::SharedUpstream;
+use rootlight_upstream::{SharedUpstream, UpstreamError};
 use tokio::time::{sleep, timeout};
 
 /// Time that the other upstreams have once one has shown its block.
@@ -108,8 +108,21 @@ pub(super) async fn block_of(
     Ok(Some(header))
 }
 
+/// Refuses an upstream of another network, which may have taken the place of the former one. The chain id is asked for anew
+/// ([`of_network`](rootlight_upstream::of_network)).
+async fn of_network(network: &Network, upstream: &SharedUpstream) -> Result<(), String> {
+    let upstream = rootlight_upstream::of_network(upstream.clone(), network.chain_id);
+    let request = UpstreamRequest::new("eth_chainId", "[]".to_owned());
+    match upstream.request(vec![request]).await.into_iter().next() {
+        // An upstream that tells no chain id is judged by its headers.
+        None | Some(Ok(_) | Err(UpstreamError::Rpc { .. } | UpstreamError::NotRecorded(_))) => Ok(()),
+        Some(Err(error)) => Err(RequestFailure::from(error).to_string()),
+    }
+}
+
 /// The block that one upstream shows, whose hash is that of its header. The error is the reason, in words.
 async fn shown_by(network: &Network, upstream: &SharedUpstream) -> Result<Checkpoint, String> {
+    of_network(network, upstream).await?;
     let header = block_of(network, upstream, 0).await?;
     let header = header.ok_or("it has no block 0: check that it is a development chain")?;
     // Nothing is below block 0, so that its difficulty is the total one.
