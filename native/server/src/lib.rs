@@ -7,6 +7,7 @@
 //! | [`keys`], [`bans`] | who may call, what and how often; which addresses are refused |
 //! | [`methods`] | the methods that it answers, and those about the server itself |
 //! | [`metrics`] | what a server counts |
+//! | [`database_file`] | files of databases |
 
 mod access;
 mod addresses;
@@ -18,6 +19,7 @@ mod coding;
 mod compress;
 mod connection_slots;
 mod connections;
+pub mod database_file;
 mod handshake;
 mod head_timer;
 mod http;

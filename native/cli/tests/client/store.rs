@@ -285,7 +285,7 @@ async fn another_checkpoint_or_network_sets_the_file_aside() {
     let service = resume(&node, folder.path()).unwrap();
     head(&service).await;
     assert!(
-        matches!(resume(&node, folder.path()), Err(ChainStoreError::Database(_))),
+        matches!(resume(&node, folder.path()), Err(ChainStoreError::File { .. })),
         "the file is in use, which is not its fault"
     );
     close(service, folder.path()).await;

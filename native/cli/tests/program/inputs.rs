@@ -263,6 +263,20 @@ fn a_wrong_number_is_told_in_words_of_the_flag() {
     }
 }
 
+/// A file that is no database, as a full disk leaves one, is told with its path and what to do.
+#[test]
+fn a_file_that_is_no_database_is_told_with_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    std::fs::write(folder.path().join("chain.redb"), "no database").unwrap();
+    let words = ["--data-dir: ", "chain.redb: it is damaged, or no database of this program: move it away"];
+    refused(&["dev", "--http-port", "0", "--data-dir", path], 1, &words);
+    refused(&["follow", "--network", "regtest", "--upstream", DEAD, "--data-dir", path], 1, &words);
+    let (_folder, file) = self::folder();
+    let words = ["--api-keys", file.as_str(), "it is damaged, or no database of this program: move it away"];
+    refused(&["keys", "list", "--api-keys", &file], 1, &words);
+}
+
 /// A forgotten or wrong flag does not put the password of an address into a log.
 #[test]
 fn an_address_in_the_wrong_place_is_not_repeated() {

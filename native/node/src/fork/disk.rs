@@ -18,6 +18,7 @@ use rootlight::local::ForkBase as _;
 use rootlight::types::header::HeaderForm;
 use rootlight::types::{Header, SealedHeader};
 use rootlight_limits::files;
+use rootlight_server::database_file;
 use tracing::info;
 
 /// Trie nodes and long values by their hashes.
@@ -61,7 +62,8 @@ impl ForkStore {
         };
         let path = folder.join(format!("{block}.{name}"));
         let opened = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
-        let opened = opened.and_then(|()| Database::create(&path).map_err(|error| error.to_string()));
+        let opened = opened
+            .and_then(|()| database_file::create(&path).map_err(|error| database_file::words(&error.into())));
         match opened {
             Ok(database) => {
                 let is_unproven = unproven != UnprovenPolicy::Refuse;

@@ -20,6 +20,7 @@ use rootlight::light::{
 };
 use rootlight_limits::files;
 use rootlight_limits::unix_time::unix_time;
+use rootlight_server::database_file;
 use tracing::{info, warn};
 
 use crate::store::ChainStoreError;
@@ -109,7 +110,7 @@ impl HeaderStore {
         let existed = path.exists();
         let reason = match Self::attempt(|| Self::open_file(&path), sync) {
             Ok(store) => return Ok(store),
-            Err(OpenFailure::Fatal(error)) => return Err(error),
+            Err(OpenFailure::Fatal(error)) => return Err(error.at(&path)),
             Err(OpenFailure::Useless(reason)) => reason,
         };
         let aside = folder.join(set_aside);
@@ -119,7 +120,7 @@ impl HeaderStore {
         std::fs::rename(&path, &aside)
             .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
         Self::attempt(|| Self::open_file(&path), sync).map_err(|trouble| match trouble {
-            OpenFailure::Fatal(error) => error,
+            OpenFailure::Fatal(error) => error.at(&path),
             OpenFailure::Useless(reason) => {
                 ChainStoreError::Folder { folder: folder.to_owned(), source: std::io::Error::other(reason) }
             }
@@ -143,7 +144,7 @@ impl HeaderStore {
     }
 
     fn open_file(path: &Path) -> Result<Self, DatabaseError> {
-        Ok(Self { database: Database::create(path)?, path: path.to_owned(), is_copy: false })
+        Ok(Self { database: database_file::create(path)?, path: path.to_owned(), is_copy: false })
     }
 
     /// Tries to open and restore once; after a failure, `sync` holds nothing from the file.

@@ -8,6 +8,7 @@ use redb::{
     Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, TableError, WriteTransaction,
 };
 use rootlight::trie::NodeSource;
+use rootlight_server::database_file;
 
 use super::error::ChainStoreError;
 use super::tables::{BLOCKS, FORMAT, GENESIS, GENESIS_TIME, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS};
@@ -65,7 +66,9 @@ impl ChainStore {
     pub fn open(folder: &Path, genesis: B256) -> Result<Self, ChainStoreError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| ChainStoreError::Folder { folder: folder.to_owned(), source })?;
-        Self::with(Database::create(folder.join(FILE))?, genesis)
+        let path = folder.join(FILE);
+        let open = || Self::with(database_file::create(&path)?, genesis);
+        open().map_err(|error| error.at(&path))
     }
 
     /// Returns a function that calls [`Self::open`] with these arguments.
@@ -99,7 +102,7 @@ impl ChainStore {
             return Ok(None);
         }
         // Tables can be read only while the database is open.
-        let database = Database::create(file)?;
+        let database = Database::create(&file).map_err(|error| ChainStoreError::from(error).at(&file))?;
         let notes = match database.begin_read()?.open_table(NOTES) {
             Ok(notes) => notes,
             // The file is of a process that stopped before it wrote any table.

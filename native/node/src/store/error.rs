@@ -1,9 +1,10 @@
 //! Errors of the chain store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use rootlight_limits::io_words::of_path;
+use rootlight_server::database_file::words;
 
 /// The store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +16,11 @@ pub enum ChainStoreError {
     Folder { folder: PathBuf, source: std::io::Error },
     /// An error of the database: a damaged file, a file that is not a database, a file in use by another
     /// process, a full disk.
-    #[error("database: {0}")]
+    #[error("database: {}", words(.0))]
     Database(#[from] Box<redb::Error>),
+    /// The same, of a file that is being opened.
+    #[error("{}: {}", path.display(), words(.source))]
+    File { path: PathBuf, source: Box<redb::Error> },
     #[error(
         "block {number} {hash} cannot be stored: its data or its parent is neither in memory nor in the store"
     )]
@@ -29,6 +33,16 @@ pub enum ChainStoreError {
     Format(String),
     #[error("the folder holds the chain of genesis {found}, not {expected}: use another folder")]
     OtherChain { expected: B256, found: B256 },
+}
+
+impl ChainStoreError {
+    /// Names the file that was being opened.
+    pub(crate) fn at(self, path: &Path) -> Self {
+        match self {
+            Self::Database(source) => Self::File { path: path.to_owned(), source },
+            other => other,
+        }
+    }
 }
 
 /// redb has an error type for each kind of operation; all of them convert to `ChainStoreError::Database`.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use rootlight_limits::io_words::of_path;
 
+use crate::database_file::words;
+
 /// Why a command on keys failed, or the database of keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,7 +17,7 @@ pub enum KeyError {
     #[error("the database of keys is in use by another process")]
     InUse,
     /// An error of the database: a damaged file, a file that is not a database, a full disk.
-    #[error("database of keys: {0}")]
+    #[error("database of keys: {}", words(.0))]
     Database(Box<redb::Error>),
     /// Another version of this program, or another program, wrote the file.
     #[error("the file is not a database of keys that this version reads: {0}")]

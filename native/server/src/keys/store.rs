@@ -12,6 +12,7 @@ use tracing::warn;
 use super::error::KeyError;
 use super::meter::KeyUsage;
 use super::record::KeyRecord;
+use crate::database_file;
 
 /// Format of the file.
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("keys-meta");
@@ -28,8 +29,11 @@ pub(super) struct KeyDatabase(Database);
 impl KeyDatabase {
     pub(super) fn open(path: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { path: path.to_owned(), source };
-        let store =
-            Self(redb::Builder::new().create_with_backend(FileBackend::new(file(path).map_err(failed)?)?)?);
+        let open = || -> Result<Database, KeyError> {
+            let backend = FileBackend::new(file(path).map_err(failed)?)?;
+            Ok(redb::Builder::new().create_with_backend(backend)?)
+        };
+        let store = Self(database_file::whole(path, open, |error| matches!(error, KeyError::InUse))?);
         store.check()?;
         Ok(store)
     }
