@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use rootlight::dev::LAST_TIME;
 use rootlight::light::{MAX_AGE, UnprovenPolicy};
 use rootlight::verify::DocumentSubject;
 use rootlight_node::fork::ForkBlock;
@@ -74,10 +75,17 @@ pub struct CommonArgs {
     pub log_level: Option<String>,
 }
 
-/// Checks the form of a filter.
+/// Checks the form of a filter. A lone word that is no level would be a module that does not exist, and nothing be logged.
 fn log_level(text: &str) -> Result<String, String> {
-    let parsed = tracing_subscriber::EnvFilter::try_new(text);
-    parsed.map(|_| text.to_owned()).map_err(|error| error.to_string())
+    let has_level = |part: &str| {
+        let level = part.rsplit('=').next().unwrap_or_default();
+        !level.trim().is_empty() && level.trim().parse::<tracing_subscriber::filter::LevelFilter>().is_ok()
+    };
+    match text.split(',').all(has_level) && tracing_subscriber::EnvFilter::try_new(text).is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("give off, error, warn, info, debug or trace, or MODULE=LEVEL; commas separate several"
+            .to_owned()),
+    }
 }
 
 /// Subcommands.
@@ -168,7 +176,7 @@ pub struct DevArgs {
     pub genesis: Option<String>,
     /// Timestamp of block 0, for chains that shall be the same each time [default: the present, or that of the
     /// stored chain]
-    #[arg(long, value_name = "SECONDS", conflicts_with = "genesis")]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "genesis", value_parser = clap::value_parser!(u64).range(..=LAST_TIME))]
     pub genesis_time: Option<u64>,
     /// Answer with an error when a transaction that is mined at once reverts or halts, as rskj does, instead of
     /// its hash

@@ -117,7 +117,7 @@ fn defaults(mut command: Command, table: &DeTable<'_>) -> Result<Command, Config
             continue;
         }
         // A top-level key applies to every command that has the flag.
-        let values = values(value)?;
+        let values = values(&command, name, value)?;
         let mut known = false;
         if has(&command, name) {
             command = set(command, name, &values);
@@ -144,7 +144,7 @@ fn set_all(mut command: Command, section: &DeTable<'_>) -> Result<Command, Confi
         if !has(&command, key.get_ref()) {
             return Err(ConfigFault::new(key, "unknown key: no flag of this command has its name"));
         }
-        let values = values(value)?;
+        let values = values(&command, key.get_ref(), value)?;
         command = set(command, key.get_ref(), &values);
     }
     Ok(command)
@@ -174,11 +174,23 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
     })
 }
 
-fn values(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, ConfigFault> {
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(one).collect(),
-        _ => Ok(vec![one(value)?]),
+/// The values of a key. Only a flag that may be repeated takes a list: of others all values but one would get lost.
+fn values(command: &Command, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, ConfigFault> {
+    let DeValue::Array(items) = value.get_ref() else { return Ok(vec![one(value)?]) };
+    let any = |is_list: bool| {
+        let has =
+            |command: &Command| command.get_arguments().any(|arg| is(arg, key) && takes_list(arg) == is_list);
+        has(command) || command.get_subcommands().any(has)
+    };
+    if any(false) && !any(true) {
+        return Err(ConfigFault::new(value, "a list, but the flag takes one value"));
     }
+    items.iter().map(one).collect()
+}
+
+/// Whether a flag may be repeated, or takes several values.
+fn takes_list(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some()
 }
 
 fn one(value: &Spanned<DeValue<'_>>) -> Result<String, ConfigFault> {

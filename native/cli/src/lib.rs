@@ -94,6 +94,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use command_line::{NoCommand, read};
+use rootlight_limits::io_words::of_path;
 
 pub use admission::{AdmissionArgs, OpenedAdmission};
 pub use args::{
@@ -123,14 +124,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(NoCommand::Clap(message)) => {
             // Clap prints help and version to stdout with code 0, and mistakes to stderr with code 2.
-            let code = u8::try_from(message.exit_code()).unwrap_or(2);
-            let _ = message.print();
-            return ExitCode::from(code);
+            let (code, printed) = (u8::try_from(message.exit_code()).unwrap_or(2), message.print());
+            if code != 0 {
+                return ExitCode::from(code);
+            }
+            print::note(printed);
+            Ok(())
         }
         Err(NoCommand::Config(error)) => Err(error),
     };
     let printed =
-        print::failure().map_or(Ok(()), |error| Err(CommandError::Failed(format!("output: {error}"))));
+        print::failure().map_or(Ok(()), |error| Err(CommandError::of_flag("output", of_path(&error))));
     match outcome.and(printed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -16,8 +16,12 @@ static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 /// from line breaks and tabs.
 pub(super) fn write(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
-    let written = write!(out, "{}", output(text)).and_then(|()| out.flush());
-    if let Err(error) = written.or_else(ignore_closed) {
+    note(write!(out, "{}", output(text)).and_then(|()| out.flush()));
+}
+
+/// Notes whether something was printed to the standard output.
+pub(super) fn note(printed: io::Result<()>) {
+    if let Err(error) = printed.or_else(ignore_closed) {
         FAILURE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
     }
 }

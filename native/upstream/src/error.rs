@@ -10,9 +10,12 @@ use super::words;
 /// The result of one request: the JSON text of the result as it was sent, or an error.
 pub type UpstreamResult = Result<Box<RawValue>, UpstreamError>;
 
+/// The reason for a text that is no URL.
+pub(crate) const NOT_A_URL: &str = "not a URL: give SCHEME://HOST:PORT, such as http://127.0.0.1:4444";
+
 /// The URL of an upstream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("upstream {name}: {reason}")]
+#[error("{name}: {reason}")]
 pub struct UrlError {
     /// Host of the upstream.
     pub name: String,

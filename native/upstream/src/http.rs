@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
-use super::error::redact;
+use super::error::{NOT_A_URL, redact};
 use super::last_address::LastAddress;
 use super::source_quota::{CONTENDED, ReceivedBytes, SourceQuota, room_of};
 use super::words::{self, describe};
@@ -108,7 +108,7 @@ impl HttpUpstream {
     /// The text is not a URL, or the HTTP client cannot be created.
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
         let failed = |reason: String| UrlError { name: redact(url), reason };
-        let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
+        let url: reqwest::Url = url.parse().map_err(|_| failed(NOT_A_URL.into()))?;
         let client = client(config.timeout).map_err(failed)?;
         let batching = Batching::new(url.as_str(), config.batch, config.parallel);
         let last_address = LastAddress::of(url.as_str());

@@ -13,7 +13,7 @@ use rootlight_limits::budget::Reservation;
 use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
 use super::batch::{BatchTransport, Batching, Decoded, ask_all, decode_incoming};
-use super::error::redact;
+use super::error::{NOT_A_URL, redact};
 use super::last_address::LastAddress;
 use super::ws_link::{OutgoingBatch, WsConnection};
 use super::{HttpConfig, ReservedResults, Upstream, UpstreamError, UpstreamResult, UrlError, asker};
@@ -41,7 +41,7 @@ impl WsUpstream {
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
         let parsed: Result<reqwest::Url, _> = url.parse();
         if !parsed.is_ok_and(|url| url.has_host()) {
-            return Err(UrlError { name: redact(url), reason: "not a URL".into() });
+            return Err(UrlError { name: redact(url), reason: NOT_A_URL.into() });
         }
         Ok(Self {
             url: url.to_owned(),

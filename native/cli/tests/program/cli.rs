@@ -358,11 +358,22 @@ fn a_reader_that_stops_early_is_no_failure() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_that_cannot_be_written_is_a_failure() {
-    for arguments in [&["methods"][..], &["completions", "bash"], &["man"]] {
+    for arguments in [
+        &["methods"][..],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["dev", "--help"],
+        &["--version"],
+    ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output =
             Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(text(&output.stderr).starts_with("error: output: "), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).starts_with("error: output: no room is left: "),
+            "{}",
+            text(&output.stderr)
+        );
     }
 }

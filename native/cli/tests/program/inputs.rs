@@ -238,6 +238,11 @@ fn a_wrong_number_is_told_in_words_of_the_flag() {
         (&["light", "--max-age", "-5"][..], "--max-age", "not a whole number from 0 on"),
         (&["dev", "--history", "-1"], "--history", "not a whole number from 0 on"),
         (&["dev", "--accounts", "-1"], "--accounts", "-1 is not in 0..="),
+        (
+            &["dev", "--genesis-time", "4611686018427387905"],
+            "--genesis-time",
+            "is not in 0..=4611686018427387904",
+        ),
         (&["dev", "--http-port", "abc"], "--http-port", "not a whole number from 0 on"),
         (&["dev", "--http-port", ""], "--http-port", "it is not a number"),
         (&["keys", "list", "--limit", "99999999999999999999"], "--limit", "the number is too large"),
@@ -260,6 +265,34 @@ fn a_wrong_number_is_told_in_words_of_the_flag() {
         ),
     ] {
         refused(arguments, 2, &[flag, words]);
+    }
+}
+
+#[test]
+fn a_text_that_is_no_url_is_told_with_an_example() {
+    for address in ["http://", "http://127.0.0.1:99999", "wss://", "http://hunter22@", "http://[::1"] {
+        let arguments = ["balance", ACCOUNT, "--upstream", address];
+        refused(&arguments, 2, &["--upstream: upstream: not a URL: give SCHEME://HOST:PORT"]);
+    }
+}
+
+/// A word that is no level would be a module, of which nothing is logged.
+#[test]
+fn a_word_that_is_no_level_of_log_lines_is_refused() {
+    for level in ["loud", "", "info,rootlight", "rootlight=loud"] {
+        refused(&["dev", "--http-port", "0", "--log-level", level], 2, &["--log-level", "give off, error,"]);
+    }
+}
+
+/// All values but one would get lost.
+#[test]
+fn a_list_for_a_flag_that_takes_one_value_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    let path = file.to_str().unwrap();
+    for text in ["http-port = [0, 0]", "[dev]\nhttp-port = [0, 0]"] {
+        std::fs::write(&file, text).unwrap();
+        refused(&["dev", "--config", path], 2, &["--config", path, "a list, but the flag takes one value"]);
     }
 }
 

@@ -25,7 +25,10 @@ pub enum FollowError {
     /// A block breaks a rule, or its execution does not give what its header states.
     #[error("{0}")]
     Import(#[from] ImportError),
-    #[error("the upstream's chain has another genesis than this network")]
+    #[error(
+        "the upstream's chain has another block 0 than this network: give an upstream of this network, or a network file with \
+         the genesis of the upstream's chain (--network FILE, docs/networks.md)"
+    )]
     OtherChain,
     /// The upstream's chain left the followed one below the oldest state that is kept.
     #[error(

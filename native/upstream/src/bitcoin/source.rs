@@ -84,7 +84,7 @@ impl BitcoinSource {
     /// # Errors
     /// The text is not such a URL, or the HTTP client cannot be created.
     pub fn open_with(url: &str, config: BitcoinSourceConfig) -> Result<Self, UrlError> {
-        let failed = |reason: String| UrlError { name: "of Bitcoin".into(), reason };
+        let failed = |reason: String| UrlError { name: "upstream of Bitcoin".into(), reason };
         let (prefix, rest) = url.split_at_checked(ROOTLIGHT.len()).unwrap_or((url, ""));
         let is_rootlight = prefix.eq_ignore_ascii_case(ROOTLIGHT);
         let url = if is_rootlight { rest } else { url };
