@@ -128,16 +128,13 @@ pub(crate) async fn ask_all(
 }
 
 /// Splits requests into batches of `size`, the last of which may be shorter.
-fn split(mut requests: Vec<UpstreamRequest>, size: usize) -> Vec<Vec<UpstreamRequest>> {
-    let mut parts = Vec::new();
-    while requests.len() > size {
-        let rest = requests.split_off(size);
-        parts.push(std::mem::replace(&mut requests, rest));
-    }
-    if !requests.is_empty() {
-        parts.push(requests);
-    }
-    parts
+fn split(requests: Vec<UpstreamRequest>, size: usize) -> impl Iterator<Item = Vec<UpstreamRequest>> {
+    let mut requests = requests.into_iter();
+    // A batch has room for its own requests alone. `Vec::split_off` leaves the first part the room of all.
+    std::iter::from_fn(move || {
+        let part: Vec<UpstreamRequest> = requests.by_ref().take(size).collect();
+        Some(part).filter(|part| !part.is_empty())
+    })
 }
 
 /// Sends requests as one batch; if the upstream refuses the batch, sends it in halves.
@@ -173,6 +170,16 @@ fn ask_one(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The batches of many requests, together, take no more memory than the requests.
+    #[test]
+    fn a_batch_has_room_for_its_own_requests_alone() {
+        let requests = |count| vec![UpstreamRequest::new("eth_chainId", "[]".into()); count];
+        let parts: Vec<_> = split(requests(1_000), 20).collect();
+        assert!(parts.len() == 50 && parts.iter().all(|part| part.len() == 20 && part.capacity() < 40));
+        let sizes = |count| split(requests(count), 20).map(|part| part.len()).collect::<Vec<_>>();
+        assert_eq!([sizes(0), sizes(7), sizes(20), sizes(41)], [vec![], vec![7], vec![20], vec![20, 20, 1]]);
+    }
 
     #[test]
     fn an_error_for_a_whole_batch_differs_from_the_error_of_a_single_call() {
