@@ -11,7 +11,8 @@ use crate::{
 /// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read.
 pub const MAX_ROUNDS: usize = 256;
 
-/// Most facts that one message may miss at once. An `eth_call` that needs more is refused.
+/// Most facts that one call may miss at once; one that needs more is refused. Once the calls of a batch miss as many, the later calls
+/// wait for the next round.
 pub const MAX_FACTS: usize = 4096;
 
 /// Most bytes of blocks and state that one message keeps until it is answered, approximately: the logs of 2,000

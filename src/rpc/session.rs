@@ -13,7 +13,7 @@ use super::{
     auxiliary::{AuxiliaryAnswer, AuxiliaryRequest, AuxiliarySource, HostQuestion},
     connection::Connection,
     error::RpcError,
-    fetch_refusal::{Failures, MAX_FACT_BYTES, MAX_ROUNDS, failure, fetch_refusal},
+    fetch_refusal::{Failures, MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, failure, fetch_refusal},
     hints::{LocationHint, LocationHints, ask_others, hint, is_about},
     message::Message,
     method::{Effect, Failure, Handler},
@@ -34,6 +34,9 @@ use crate::{
 
 /// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
 const MAX_REQUESTS: usize = 160;
+
+/// Memory of a fetch in bytes, approximately: with its requests, and with what is noted of its fact.
+const FETCH_BYTES: usize = 4096;
 
 /// The host's next step.
 #[derive(Debug)]
@@ -108,9 +111,11 @@ impl Session {
         self.progress.result_bytes
     }
 
-    /// Approximate memory, in bytes, of the proven blocks and state that the message keeps until it is answered.
+    /// Approximate memory, in bytes, of the proven blocks and state that the message keeps until it is answered, and of its
+    /// fetches, those that failed included.
     pub fn fact_bytes(&self) -> usize {
-        self.own.bytes()
+        let fetches = self.fetches.len().saturating_add(self.failed.len());
+        self.own.bytes().saturating_add(fetches.saturating_mul(FETCH_BYTES))
     }
 
     /// Whether a request of the message needs the filters.
@@ -339,6 +344,10 @@ impl Session {
     ) -> Facts {
         let (mut missing, mut touched) = (Facts::new(), Vec::new());
         for index in 0..self.progress.members.len() {
+            // The others run once the facts of these are there: what a message waits for at once has a limit.
+            if missing.len() >= MAX_FACTS {
+                break;
+            }
             let mut stop = self.run(index, cache, filters.as_deref_mut(), interrupt);
             let mut supplied = 0_usize;
             while let Some(Stop::Missing(facts)) = &stop {

@@ -483,3 +483,19 @@ fn a_witness_is_limited_in_size() {
     assert_eq!(error["code"], -32005, "{error}");
     assert!(error["message"].as_str().unwrap().contains("5242880"), "{error}");
 }
+
+/// Each call may miss thousands of facts, and a batch has a thousand calls.
+#[test]
+fn the_calls_of_a_batch_wait_for_each_other_where_they_miss_too_much_at_once() {
+    let stage = TokenFixture::new();
+    let mut light = stage.light(&PLAIN);
+    let call = |id: u64| {
+        let account = |number: u64| format!("{:#042x}", (id * 1_000 + number + 1) * 0x0123_4567);
+        let cells: serde_json::Map<_, _> =
+            (0..1_000).map(|number| (account(number), json!(["0x1"]))).collect();
+        json!({"jsonrpc": "2.0", "id": id, "method": "eth_getStorageValues", "params": [cells, "latest"]})
+    };
+    let answers = light.message(&(0..12).map(call).collect());
+    assert!(answers.as_array().unwrap().iter().all(|answer| answer["result"].is_object()), "{answers}");
+    assert!((4 << 20..24 << 20).contains(&light.most_bytes), "{}", light.most_bytes);
+}

@@ -102,6 +102,8 @@ pub struct Light {
     pub others: Vec<ExecutedUpstream>,
     /// Rounds of fetching for messages of callers.
     pub rounds: usize,
+    /// Most bytes of facts and fetches of one message.
+    pub most_bytes: usize,
     /// The connection that messages come from, if not that of the host itself.
     pub connection: Option<Arc<Connection>>,
     now: u64,
@@ -176,7 +178,7 @@ impl Light {
         let mut config = ClientConfig { version, upstreams: names, unproven, ..ClientConfig::default() };
         set(&mut config);
         let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
-        let mut light = Self { client, upstream, others, rounds: 0, connection: None, now: 0 };
+        let mut light = Self { client, upstream, others, rounds: 0, most_bytes: 0, connection: None, now: 0 };
         light.sync();
         light
     }
@@ -260,6 +262,7 @@ impl Light {
                 }
                 SessionStep::Fetch(round) => {
                     self.rounds += 1;
+                    self.most_bytes = self.most_bytes.max(session.fact_bytes());
                     let answers = round.answered(|part| {
                         part.requests.iter().map(|asked| self.ask(part.upstream, asked)).collect()
                     });
