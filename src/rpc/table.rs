@@ -248,6 +248,15 @@ mod tests {
         }
     }
 
+    /// Brief methods are answered at once, before messages that wait for their turn.
+    #[test]
+    fn methods_that_list_the_pool_are_not_brief() {
+        let listed = ["eth_pendingTransactions", "txpool_content", "txpool_contentFrom", "txpool_inspect"];
+        for method in methods().filter(|method| listed.contains(&method.name)) {
+            assert!(method.cost > crate::rpc::method::BRIEF_COST, "{}", method.name);
+        }
+    }
+
     /// A method that changes the chain needs either a signature or a caller who may use the keys.
     #[test]
     fn foreign_pages_may_not_call_methods_that_change_the_chain_or_use_keys() {

@@ -24,6 +24,30 @@ fn state_overrides_are_limited_in_size() {
 }
 
 #[test]
+fn lists_of_the_pool_are_limited_in_size() {
+    let mut dev = dev(Mining::Manual);
+    let other = dev.get("eth_accounts", json!([]))[1].clone();
+    let data = format!("0x{}", "00".repeat(120_000));
+    for (sender, nonce) in (0..50).map(|nonce| (json!(ALICE), nonce)).chain([(other.clone(), 0)]) {
+        let nonce = format!("{nonce:#x}");
+        dev.get(
+            "eth_sendTransaction",
+            json!([{"from": sender, "to": NOBODY, "gas": "0x80000", "nonce": nonce, "data": data}]),
+        );
+    }
+    for (method, params) in [
+        ("txpool_content", json!([])),
+        ("txpool_contentFrom", json!([ALICE])),
+        ("eth_pendingTransactions", json!([])),
+    ] {
+        assert_eq!(dev.refused(method, params).0, -32011, "{method}");
+    }
+    let lists = dev.get("txpool_contentFrom", json!([other]));
+    assert_eq!(lists["pending"]["0"]["input"], data);
+    assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 51, "queued": 0}));
+}
+
+#[test]
 fn the_number_of_snapshots_is_limited() {
     let mut dev = dev(Mining::Manual);
     for _ in 0..MAX_SNAPSHOTS {

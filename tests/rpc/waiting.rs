@@ -200,3 +200,18 @@ fn pages_and_keys_see_their_own_waiting_transactions() {
         );
     }
 }
+
+#[test]
+fn pages_leave_half_of_the_pool_to_programs() {
+    let (mut dev, page) = (chain(), page("https://page.example"));
+    let data = format!("0x{}", "00".repeat(120_000));
+    let mut send = |connection: &Arc<Connection>, nonce: u64| {
+        let transaction = json!([{"from": ALICE, "to": BOB, "gas": "0x80000", "gasPrice": "0x3938700",
+            "nonce": format!("{nonce:#x}"), "data": data}]);
+        let raw = dev.get("eth_signTransaction", transaction);
+        dev.ask_over(connection, "eth_sendRawTransaction", &json!([raw]))["result"].is_string()
+    };
+    let refused = (0..200).find(|nonce| !send(&page, *nonce));
+    assert_eq!(refused, Some((16 << 20) / 121_024));
+    assert!(send(&program(), 138));
+}

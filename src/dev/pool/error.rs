@@ -6,6 +6,10 @@ use thiserror::Error;
 /// The largest size of an encoded transaction in bytes.
 pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 
+/// Most bytes of all transactions in the pool, each counted as its data and 1 KiB: tens of thousands of plain ones. The limit of one
+/// account alone bounds no pool, because any number of accounts may send.
+pub(super) const MAX_POOL_BYTES: usize = 32 << 20;
+
 /// The rule of the pool that a transaction breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -56,6 +60,9 @@ pub enum PoolError {
     /// The gas price is too low to replace the pending transaction with the same sender and nonce.
     #[error("gas price not enough to bump transaction")]
     Bump,
+    /// The transactions in the pool have as many bytes as it holds.
+    #[error("the pool is full, with {MAX_POOL_BYTES} bytes: mine blocks or drop transactions first")]
+    Full,
     /// The sender cannot pay for this transaction together with its pending ones.
     #[error("insufficient funds to pay for pending and new transactions")]
     FundsForAll,

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, U256};
 
 use super::admission::{PoolContext, check};
-use super::error::PoolError;
+use super::error::{MAX_POOL_BYTES, PoolError};
 use super::order::by_price;
 use super::pooled::Pooled;
 use crate::consensus::persistent_map::PersistentMap;
@@ -17,6 +17,9 @@ use crate::types::Transaction;
 
 /// How high a replacement's gas price must be at least, in percent of the old one's.
 const BUMPED_PERCENT: u64 = 140;
+
+/// Bytes of a transaction in memory beside its data, at most.
+const TRANSACTION_BYTES: usize = 1024;
 
 /// Transactions of one sender, by nonce.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +59,7 @@ pub struct Pool {
     senders: PersistentMap<Address, Arc<Sender>>,
     arrivals: u64,
     pending: usize,
+    bytes: usize,
 }
 
 impl Pool {
@@ -107,16 +111,30 @@ impl Pool {
             return Err(if pending { PoolError::KnownPending } else { PoolError::KnownQueued });
         }
         check(context, self.account_slots, &transaction, &sender, account)?;
+        // Pages of other origins leave half to programs.
+        let is_of_page = context.asker.is_some_and(|asker| asker.page != 0);
+        let most = if is_of_page { MAX_POOL_BYTES / 2 } else { MAX_POOL_BYTES };
+        if self.bytes.saturating_add(size(&transaction)) > most {
+            return Err(PoolError::Full);
+        }
         let new = Pooled { transaction, hash, sender, asker: context.asker, arrival: self.arrivals };
         let new = Arc::new(new);
         let mut of = self.senders.get(&sender).cloned().unwrap_or_default();
         let state_nonce = account.map_or(0, |account| account.nonce);
         let added = place(Arc::make_mut(&mut of), self.account_slots, context, &new, state_nonce, account)?;
         self.arrivals = self.arrivals.saturating_add(1);
-        added.replaced.iter().chain(&added.dropped).for_each(|gone| self.by_hash.remove(gone));
+        added.replaced.iter().chain(&added.dropped).for_each(|gone| self.forget(gone));
+        self.bytes = self.bytes.saturating_add(size(&new.transaction));
         self.by_hash.insert(hash, new);
         self.store(sender, of);
         Ok(added)
+    }
+
+    /// Drops a transaction that its sender has no more.
+    fn forget(&mut self, hash: &B256) {
+        let gone = self.by_hash.get(hash).map_or(0, |pooled| size(&pooled.transaction));
+        self.bytes = self.bytes.saturating_sub(gone);
+        self.by_hash.remove(hash);
     }
 
     /// Stores a sender's transactions and updates the count of pending ones.
@@ -133,7 +151,7 @@ impl Pool {
     /// Drops a transaction. Pending transactions of its sender with higher nonces become queued.
     pub fn remove(&mut self, hash: &B256) -> Option<Arc<Pooled>> {
         let pooled = self.by_hash.get(hash)?.clone();
-        self.by_hash.remove(hash);
+        self.forget(hash);
         let mut of = self.senders.get(&pooled.sender)?.clone();
         let sender = Arc::make_mut(&mut of);
         let nonce = pooled.nonce();
@@ -161,7 +179,7 @@ impl Pool {
         let mut all = core::mem::take(&mut sender.queued);
         all.extend(before.clone());
         let keep = all.split_off(&state_nonce);
-        all.values().for_each(|used| self.by_hash.remove(&used.hash));
+        all.values().for_each(|used| self.forget(&used.hash));
         let mut next = state_nonce;
         for (nonce, pooled) in keep {
             if nonce == next {
@@ -213,6 +231,11 @@ impl Pool {
         });
         out
     }
+}
+
+/// The bytes for which a transaction counts.
+fn size(transaction: &Transaction) -> usize {
+    transaction.data.len().saturating_add(TRANSACTION_BYTES)
 }
 
 /// Puts a checked transaction among its sender's pending or queued ones.

@@ -235,3 +235,31 @@ proptest! {
         }
     }
 }
+
+/// Each account may have many transactions, and there is any number of accounts.
+#[test]
+fn the_bytes_of_all_transactions_are_limited() {
+    let long = |nonce| Transaction {
+        data: vec![0; 120_000].into(),
+        gas_limit: 600_000_u64.into(),
+        ..transaction(nonce, 1, 0)
+    };
+    let mut fixture = QueueFixture { pool: Pool::new(1_024), ..QueueFixture::new() };
+    let fill = |fixture: &mut QueueFixture, first: u64| {
+        (first..1_000).find(|nonce| fixture.add(long(*nonce)) == Err(PoolError::Full)).unwrap()
+    };
+    // The transaction with nonce 5 is left out.
+    let full = fill(&mut fixture, 6);
+    assert_eq!(full, 6 + (32 << 20) / 121_024);
+    let own = fixture.nonces().1;
+    assert_eq!(own, (6..full).collect::<Vec<_>>());
+
+    let dropped = fixture.pool.queued()[&SENDER][0].hash;
+    fixture.pool.remove(&dropped);
+    assert_eq!(fill(&mut fixture, full), full + 1, "there is room for one");
+    fixture.account = account(10, u64::MAX);
+    fixture.pool.refresh(&SENDER, 10);
+    assert_eq!(fill(&mut fixture, full + 1), full + 4, "there is room for those with nonces 7 to 9");
+    fixture.pool.clear();
+    assert_eq!(fill(&mut fixture, 11), 11 + (32 << 20) / 121_024);
+}

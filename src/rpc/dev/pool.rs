@@ -9,6 +9,8 @@ use super::{address, read, send::hash_text};
 use crate::{
     engine::{Level, Pool, PoolPart, View, WaitingTransaction},
     rpc::{
+        error::RpcError,
+        limits::MAX_RESPONSE,
         method::{HandlerResult, Method, PageAccess, done},
         mode::Mode,
         params::Params,
@@ -22,7 +24,7 @@ const NO_POOL: &[(Mode, &str)] =
 
 /// The row of a method that lists waiting transactions.
 const fn listing(row: Method) -> Method {
-    row.pages(PageAccess::Named).limited(NO_POOL)
+    row.pages(PageAccess::Named).limited(NO_POOL).costs(100)
 }
 
 const PENDING: Method = listing(read(
@@ -40,7 +42,12 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "transactions by state, sender and nonce",
         "All transactions in the pool: pending ones can be mined, queued ones wait for earlier nonces.",
-        |view, _| lists(view, |waiting| alloc::vec![content(waiting)]),
+        |view, _| {
+            let mut room = Room::default();
+            let listed = lists(view, |waiting| room.fits(waiting).then(|| [content(waiting)]));
+            room.check()?;
+            listed
+        },
     )),
     // Browser modules leave it out.
     #[cfg(feature = "catalogue")]
@@ -69,16 +76,35 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 fn pending(view: &dyn View, _: Params<'_>) -> HandlerResult {
-    let held = view.accounts();
+    let (held, mut room) = (view.accounts(), Room::default());
     let mut own = Vec::new();
     if let Some(pool) = view.pool() {
-        pool.visit(PoolPart::Pending, &mut |WaitingTransaction { hash, sender, transaction, .. }| {
-            if held.contains(&sender) {
+        pool.visit(PoolPart::Pending, &mut |waiting| {
+            let WaitingTransaction { hash, sender, transaction, .. } = waiting;
+            if held.contains(&sender) && room.fits(&waiting) {
                 own.push(RpcTransaction::new(transaction, hash, sender, None));
             }
         });
     }
+    room.check()?;
     done(&own, Level::Local)
+}
+
+/// The room of an answer for the data of transactions. Without it, all data would be written out before the answer is found to be
+/// too long.
+#[derive(Default)]
+struct Room(usize);
+
+impl Room {
+    /// Whether an answer has room for this transaction and those before.
+    fn fits(&mut self, waiting: &WaitingTransaction<'_>) -> bool {
+        self.0 = self.0.saturating_add(waiting.transaction.data.len().saturating_mul(2));
+        self.0 <= MAX_RESPONSE
+    }
+
+    fn check(&self) -> Result<(), RpcError> {
+        if self.0 <= MAX_RESPONSE { Ok(()) } else { Err(RpcError::ResponseSize(MAX_RESPONSE)) }
+    }
 }
 
 /// Transactions by sender (without `0x`) and decimal nonce, nested as in the reference node.
@@ -94,8 +120,8 @@ fn nonce(waiting: &WaitingTransaction<'_>) -> u64 {
     u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX)
 }
 
-fn lists<T: Serialize>(view: &dyn Pool, show: impl Fn(&WaitingTransaction<'_>) -> T) -> HandlerResult {
-    let listed = |part| {
+fn lists<T: Serialize>(view: &dyn Pool, mut show: impl FnMut(&WaitingTransaction<'_>) -> T) -> HandlerResult {
+    let mut listed = |part| {
         let mut listed = BySender::<T>::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
@@ -111,19 +137,21 @@ fn lists<T: Serialize>(view: &dyn Pool, show: impl Fn(&WaitingTransaction<'_>) -
 /// The lists of one sender. Each nonce has one transaction, as in go-ethereum, which has defined the method.
 #[cfg(feature = "catalogue")]
 fn content_from(view: &dyn View, params: Params<'_>) -> HandlerResult {
-    let sender = params.address(0)?;
-    let listed = |part| {
+    let (sender, mut room) = (params.address(0)?, Room::default());
+    let mut listed = |part| {
         let mut listed = BTreeMap::new();
         if let Some(pool) = view.pool() {
             pool.visit(part, &mut |waiting| {
-                if waiting.sender == sender {
+                if waiting.sender == sender && room.fits(&waiting) {
                     listed.insert(nonce(&waiting), content(&waiting));
                 }
             });
         }
         listed
     };
-    done(&PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
+    let lists = PoolLists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) };
+    room.check()?;
+    done(&lists, Level::Local)
 }
 
 /// A transaction of the pool with the fields of the reference node, in its order.
