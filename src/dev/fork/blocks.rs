@@ -16,7 +16,7 @@ use super::kept::{
     Keeper, checked_body, checked_receipts, keep_bodies, keep_receipts, keep_uncles, kept_body, kept_place,
     kept_receipts, kept_uncles,
 };
-use super::missing::Wanted;
+use super::missing::{Wanted, first};
 use super::state::ForkState;
 use crate::consensus::{Network, VerifiedHeader, VerifiedUncles};
 use crate::light::{UpstreamRequest, UpstreamResponse};
@@ -26,6 +26,10 @@ use crate::types::{EMPTY_UNCLES_HASH, Header, Receipt};
 
 /// Most uncles of a block.
 const MOST_UNCLES: u32 = 10;
+
+/// Blocks whose transactions and receipts are fetched at once. Those of the main network take less than the memory that the responses
+/// of one upstream may take.
+const BLOCKS_AT_ONCE: usize = 16;
 
 /// The inputs of a fetch of blocks.
 pub(super) struct Blocks<'a> {
@@ -52,14 +56,18 @@ pub(super) fn fetch_blocks(
         wanted.headers_of.remove(&hash);
         exchanges.forget(begun);
     }
-    if !wanted.bodies.is_empty() {
-        bodies(exchanges, blocks, &wanted.bodies)?;
-        wanted.bodies.clear();
+    while let Some(part) = first(&wanted.bodies, BLOCKS_AT_ONCE) {
+        bodies(exchanges, blocks, &part)?;
+        for number in &part {
+            wanted.bodies.remove(number);
+        }
         exchanges.forget(begun);
     }
-    if !wanted.contents.is_empty() {
-        contents(exchanges, blocks, &wanted.contents)?;
-        wanted.contents.clear();
+    while let Some(part) = first(&wanted.contents, BLOCKS_AT_ONCE) {
+        contents(exchanges, blocks, &part)?;
+        for number in &part {
+            wanted.contents.remove(number);
+        }
         exchanges.forget(begun);
     }
     while let Some(number) = wanted.uncles.first().copied() {

@@ -139,6 +139,11 @@ impl Wanted {
     }
 }
 
+/// The first of what is wanted, as many as are fetched at once; `None` if nothing is wanted.
+pub(super) fn first<T: Ord + Clone>(wanted: &BTreeSet<T>, most: usize) -> Option<BTreeSet<T>> {
+    if wanted.is_empty() { None } else { Some(wanted.iter().take(most).cloned().collect()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,13 +6,17 @@ use super::blocks::{Blocks, fetch_blocks};
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched};
 use super::kept::Keeper;
-use super::missing::Wanted;
+use super::missing::{Wanted, first};
 use super::state::ForkState;
 use super::values::fetch_values;
 
 /// Most rounds of requests for one message. Each of them gets what the run before it has missed; code that walks through a list
 /// misses one slot at a time.
 const MOST_ROUNDS: usize = 1_000;
+
+/// Values that are fetched at once. With their proofs and code, those of the main network take less than half of the memory that the
+/// responses of one upstream may take.
+const VALUES_AT_ONCE: usize = 256;
 
 /// Longest time in seconds for finding another block to begin on, which a light client verifies.
 pub const RESET_SECONDS: u64 = 600;
@@ -65,9 +69,11 @@ impl Rounds {
         keeper: Keeper<'_>,
     ) -> Fetched<()> {
         let begun = exchanges.used();
-        if !wanted.values.is_empty() {
-            let learned = fetch_values(exchanges, state, wanted)?;
-            wanted.values.clear();
+        while let Some(part) = first(&wanted.values, VALUES_AT_ONCE) {
+            let learned = fetch_values(exchanges, state, &part)?;
+            for key in &part {
+                wanted.values.remove(key);
+            }
             exchanges.forget(begun);
             if let Some(keeper) = keeper {
                 keeper.keep_values(&learned);

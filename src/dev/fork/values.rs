@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use super::error::ForkError;
 use super::exchanges::{Exchanges, Fetched, given, lacks_method, no_upstream, refuted};
-use super::missing::Wanted;
 use super::state::ForkState;
 use crate::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
 use crate::state::keys::{account_key, code_key, fact_of, slot_key, storage_root_key};
@@ -49,14 +48,14 @@ pub struct Learned {
     pub values: Vec<(Vec<u8>, Option<Bytes>)>,
 }
 
-/// Fetches the values of a state that are wanted.
+/// Fetches the values of a state under these keys.
 pub(super) fn fetch_values(
     exchanges: &mut Exchanges,
     state: &ForkState,
-    wanted: &Wanted,
+    wanted: &BTreeSet<Vec<u8>>,
 ) -> Fetched<Learned> {
     let mut accounts = WantedAccounts::new();
-    for key in &wanted.values {
+    for key in wanted {
         let address = match fact_of(key) {
             Some(StateKey::Account(address) | StateKey::Code(address)) => address,
             Some(StateKey::Storage(address, slot)) => {

@@ -11,6 +11,7 @@ mod follow_branches;
 mod fork;
 mod fork_again;
 mod fork_faults;
+mod fork_turns;
 mod proofs;
 mod propose;
 mod renewal;

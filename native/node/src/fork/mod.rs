@@ -44,8 +44,6 @@ pub struct Fork {
     urls: Vec<String>,
     runtime: Handle,
     starts: Mutex<Vec<Start>>,
-    /// Held while something is fetched.
-    fetching: tokio::sync::Mutex<()>,
 }
 
 /// A block on which the chain has begun.
@@ -83,7 +81,6 @@ impl Fork {
             urls,
             runtime: Handle::current(),
             starts: Mutex::default(),
-            fetching: tokio::sync::Mutex::default(),
         };
         fork.add(begun, source);
         Ok(fork)
@@ -160,7 +157,6 @@ impl Fork {
 
     /// Fetches what a run has missed.
     async fn fetch(&self, wanted: Vec<(Start, Wanted)>, rounds: &Rounds) -> Result<(), ForkError> {
-        let _one = self.fetching.lock().await;
         for (start, mut wanted) in wanted {
             start.fetch(&mut wanted, rounds).await?;
             for other in wanted.others {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rootlight::dev::fork::{Exchanges, Fetched, ForkError, Stop};
 use rootlight::light::{RequestFailure, UnprovenPolicy, UpstreamRequest, UpstreamResponse};
 use rootlight_upstream::{SharedUpstream, UpstreamError};
+use tokio::sync::Mutex;
 
 /// The upstreams of a fork, and what counts where they do not prove state.
 #[derive(Debug)]
@@ -14,6 +15,9 @@ pub struct ForkSource {
     pub(super) unproven: UnprovenPolicy,
     names: Arc<[String]>,
     exchanges: AtomicU64,
+    /// Held for one exchange, so that messages take turns: their responses have room for one message at a time, and one that
+    /// reads much keeps no other waiting.
+    turn: Mutex<()>,
 }
 
 impl ForkSource {
@@ -21,7 +25,7 @@ impl ForkSource {
     #[must_use]
     pub fn new(upstreams: Vec<SharedUpstream>, unproven: UnprovenPolicy) -> Self {
         let names = upstreams.iter().map(|upstream| upstream.name().to_owned()).collect();
-        Self { upstreams, unproven, names, exchanges: AtomicU64::new(0) }
+        Self { upstreams, unproven, names, exchanges: AtomicU64::new(0), turn: Mutex::default() }
     }
 
     /// How many lists of requests were sent so far.
@@ -65,6 +69,7 @@ impl ForkSource {
 
     async fn ask(&self, upstream: usize, requests: Vec<UpstreamRequest>) -> Vec<UpstreamResponse> {
         let Some(upstream) = self.upstreams.get(upstream) else { return Vec::new() };
+        let _turn = self.turn.lock().await;
         self.exchanges.fetch_add(1, Ordering::Relaxed);
         let (results, _reserved) = upstream.request_reserved(requests).await;
         results.into_iter().map(|result| result.map_err(RequestFailure::from)).collect()
