@@ -108,16 +108,17 @@ impl AdmissionRules {
         batch_limit: usize,
     ) -> Caller {
         let id = key.map_or(source.id, |key| source.id.of_key(key.owner()));
-        let served = match key.is_some_and(KeyCaller::debugs) {
-            true => self.profile.serve_debug(Caller::guest(id)),
-            false => self.profile.serve(Caller::guest(id)),
-        };
-        let connection = served
-            .with_rights(key.map_or(0, KeyCaller::rights))
-            .with_operator(self.is_operator(key, headers, source))
-            .with_batch_limit(batch_limit)
-            .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)));
-        Caller::over(connection, id, source.origin.foreign_page())
+        Caller::with_rights(id, source.origin.foreign_page(), |connection| {
+            let served = match key.is_some_and(KeyCaller::debugs) {
+                true => self.profile.serve_debug(connection),
+                false => self.profile.serve(connection),
+            };
+            served
+                .with_rights(key.map_or(0, KeyCaller::rights))
+                .with_operator(self.is_operator(key, headers, source))
+                .with_batch_limit(batch_limit)
+                .admitting_all_pages(matches!(source.origin, CallerOrigin::Admitted(_)))
+        })
     }
 }
 

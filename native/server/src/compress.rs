@@ -1,17 +1,15 @@
-//! Compression of answers (Brotli and gzip).
+//! Compression of answers (Brotli and gzip), and which coding a client prefers.
 
 use std::io::Write;
 use std::sync::Arc;
 
+use axum::http::{HeaderMap, header};
 use brotli::CompressorWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rootlight_limits::caller_id::CallerId;
-use rootlight_limits::priority::{Pauses, SHORT_JSON};
-use rootlight_limits::runs::Size;
-
-use super::coding::Coding;
-use super::server_state::ServerState;
+use rootlight_limits::priority::{LongWork, Pauses, SHORT_JSON};
+use rootlight_limits::runs::{RunQueue, Size};
 
 /// The shortest body that is compressed. Shorter ones fit into one packet anyway, and preparing a compressor takes longer
 /// (50 us) than most look-ups; bodies below about 110 bytes would even grow.
@@ -26,19 +24,59 @@ const BROTLI_QUALITY: u32 = 2;
 /// Base-2 logarithm of Brotli's window in bytes. A compressor takes a few times as much memory.
 const BROTLI_WINDOW: u32 = 18;
 
-/// Compresses a body. A long one waits for its turn and is compressed on a thread of lower priority, because
-/// ten MiB take some tenths of a second. Returns the plain body as the error if the system has no thread for it.
+/// A coding of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// gzip (RFC 1952).
+    Gzip,
+}
+
+impl Coding {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Gzip => "gzip",
+        }
+    }
+}
+
+/// The coding that a client prefers: the one that `Accept-Encoding` names with the higher quality other than 0, of equal
+/// ones Brotli; gzip if only `*` is named (RFC 9110, 12.5.3).
+pub(super) fn preferred(headers: &HeaderMap) -> Option<Coding> {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let (mut any, mut brotli, mut gzip) = (0.0, None, None);
+    for coding in values.flat_map(|value| value.split(',')) {
+        let (name, parameter) = coding.split_once(';').unwrap_or((coding, ""));
+        let quality = parameter.trim().strip_prefix("q=").and_then(|text| text.trim().parse::<f32>().ok());
+        let quality = quality.unwrap_or(1.0);
+        match name.trim() {
+            name if name.eq_ignore_ascii_case("br") => brotli = Some(quality),
+            name if name.eq_ignore_ascii_case("gzip") => gzip = Some(quality),
+            "*" => any = quality,
+            _ => {}
+        }
+    }
+    let (brotli, gzip) = (brotli.unwrap_or(0.0), gzip.unwrap_or(any));
+    if brotli > 0.0 && brotli >= gzip {
+        return Some(Coding::Brotli);
+    }
+    (gzip > 0.0).then_some(Coding::Gzip)
+}
+
+/// Compresses a body. A long one waits for its turn among `compressions` and is compressed on a thread of lower priority,
+/// because ten MiB take some tenths of a second. Returns the plain body as the error if the system has no thread for it.
 pub(super) async fn encode(
     coding: Coding,
-    shared: &ServerState,
+    (compressions, work): (&Arc<RunQueue>, &Arc<LongWork>),
     caller_id: CallerId,
     plain: Vec<u8>,
 ) -> Result<Vec<u8>, Vec<u8>> {
-    let work = shared.counts.limits.work();
     if plain.len() <= SHORT_JSON {
         return Ok(compressed(coding, &plain, &work.pauses()));
     }
-    let permit = shared.compressions.enter(caller_id, Size::Single).await;
+    let permit = compressions.enter(caller_id, Size::Single).await;
     let plain = Arc::new(plain);
     let source = plain.clone();
     let compressing = work.run_last(move |pauses| {
@@ -76,8 +114,6 @@ fn write(encoder: &mut impl Write, plain: &[u8], pauses: &Pauses<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use rootlight_limits::priority::LongWork;
-
     use super::*;
 
     #[test]
@@ -93,5 +129,29 @@ mod tests {
             .unwrap();
             assert!(read == plain && short.len() < plain.len() / 10, "{coding:?}: {} bytes", short.len());
         }
+    }
+
+    #[test]
+    fn the_coding_named_with_the_higher_quality_above_zero_is_used() {
+        use Coding::{Brotli, Gzip};
+        for (text, accepted) in [
+            ("gzip", Some(Gzip)),
+            ("gzip, deflate, br, zstd", Some(Brotli)),
+            ("gzip, BR;q=0.9", Some(Gzip)),
+            ("deflate, GZIP;q=0.5", Some(Gzip)),
+            ("gzip;q=0", None),
+            ("gzip; q=0.0, *", None),
+            ("gzip;q=0, br;q=0.1", Some(Brotli)),
+            ("*", Some(Gzip)),
+            ("*;q=0", None),
+            ("br", Some(Brotli)),
+            ("br;q=0", None),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, text.parse().unwrap());
+            assert_eq!(preferred(&headers), accepted, "{text}");
+        }
+        assert_eq!(preferred(&HeaderMap::new()), None);
     }
 }

@@ -85,19 +85,25 @@ struct Inbound {
 }
 
 impl ClientConnection {
-    #[cfg(test)]
-    pub(crate) fn new(id: CallerId) -> Arc<Self> {
-        Self::of(id, id.address, false, &Counts::default())
-    }
-
-    pub(crate) fn from(source: IpAddr, counts: &Counts) -> Arc<Self> {
-        Self::of(CallerId::new(source), source.to_canonical(), false, counts)
-    }
-
-    /// A new connection over a Unix socket. It counts as one of this machine.
-    pub(crate) fn over_unix(counts: &Counts) -> Arc<Self> {
-        let source = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Self::of(CallerId::new(source), source, true, counts)
+    /// A new connection of this address; `None` for a Unix socket, whose connections count as those of this machine.
+    pub(crate) fn new(address: Option<IpAddr>, counts: &Counts) -> Arc<Self> {
+        let source = address.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.to_canonical());
+        let id = CallerId::new(source);
+        Arc::new(Self {
+            id,
+            source,
+            is_unix: address.is_none(),
+            counts: counts.clone(),
+            forwarded: OnceLock::new(),
+            asker: Mutex::new(id.asker()),
+            working: AtomicUsize::new(0),
+            idle_since: AtomicU64::new(now()),
+            unsent: AtomicUsize::new(0),
+            sends: Notify::new(),
+            written: AtomicU64::new(0),
+            inbound: Mutex::new(None),
+            leave: Notify::new(),
+        })
     }
 
     /// The client that uses the connection; for requests of proxies, the proxy.
@@ -110,24 +116,6 @@ impl ClientConnection {
         if client != self.id {
             let _ = self.forwarded.set(client);
         }
-    }
-
-    fn of(id: CallerId, source: IpAddr, is_unix: bool, counts: &Counts) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            source,
-            is_unix,
-            counts: counts.clone(),
-            forwarded: OnceLock::new(),
-            asker: Mutex::new(id.asker()),
-            working: AtomicUsize::new(0),
-            idle_since: AtomicU64::new(now()),
-            unsent: AtomicUsize::new(0),
-            sends: Notify::new(),
-            written: AtomicU64::new(0),
-            inbound: Mutex::new(None),
-            leave: Notify::new(),
-        })
     }
 
     /// Marks the connection as working until the returned value is dropped.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn connection(address: [u8; 4]) -> Arc<ClientConnection> {
-    ClientConnection::new(CallerId::new(address.into()))
+    ClientConnection::new(Some(address.into()), &Counts::default())
 }
 
 async fn is_told_to_close(connection: &ClientConnection) -> bool {
@@ -35,7 +35,7 @@ async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn addresses_of_one_ipv6_network_are_counted_together() {
     let slots = ConnectionSlots::new(3);
-    let at = |address: &str| ClientConnection::new(CallerId::new(address.parse().unwrap()));
+    let at = |address: &str| ClientConnection::new(Some(address.parse().unwrap()), &Counts::default());
     let (other, one, two) = (at("2001:db8::1"), at("2001:db8:0:1::1"), at("2001:db8:0:1::2"));
     let mut slots_taken = Vec::new();
     for connection in [&other, &one, &two] {
@@ -56,7 +56,7 @@ async fn addresses_of_one_ipv6_network_are_counted_together() {
 #[tokio::test(start_paused = true)]
 async fn the_networks_of_a_site_are_counted_together() {
     let slots = ConnectionSlots::new(6);
-    let at = |address: &str| ClientConnection::new(CallerId::new(address.parse().unwrap()));
+    let at = |address: &str| ClientConnection::new(Some(address.parse().unwrap()), &Counts::default());
     let house = ["192.0.2.1", "192.0.2.1"].map(at);
     let many = [1, 2, 3, 4].map(|net| at(&format!("2001:db8:0:{net}::1")));
     let mut slots_taken = Vec::new();

@@ -1,15 +1,18 @@
 //! Accepts connections, and serves each until it ends.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::rt::{Sleep, Timer};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rootlight_limits::processors;
@@ -17,13 +20,11 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-use super::connection_slots::{ClientConnection, ConnectionSlot, ConnectionSlots};
-use super::head_timer::HeadTimer;
+use super::connection_slots::{ClientConnection, ConnectionSlots};
 use super::http;
-use super::metered::Metered;
+use super::metered::{Metered, Stream};
 use super::server_state::{ServerState, stopped};
 use super::sockets::Listener;
-use super::stream::Stream;
 use crate::metrics::{GaugeGuard, Rejection};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
@@ -57,14 +58,18 @@ impl Connections {
         loop {
             match listener.accept().await {
                 // A banned client learns nothing, and takes no place.
-                Ok((_, Some(address))) if self.is_banned(address) => {}
+                Ok((_, Some(address))) if self.shared.is_banned(address) => {}
                 Ok((stream, address)) => {
-                    let connection = match address {
-                        Some(address) => ClientConnection::from(address, &self.shared.counts),
-                        None => ClientConnection::over_unix(&self.shared.counts),
-                    };
+                    let connection = ClientConnection::new(address, &self.shared.counts);
                     let slot = self.slots.enter(&connection).await;
-                    self.spawn(stream, connection, slot);
+                    let connections = self.clone();
+                    tokio::spawn(async move {
+                        let open = GaugeGuard::one(&connections.shared.counts.metrics.connections);
+                        if let Some(stream) = connections.secured(stream, &connection).await {
+                            connections.serve(stream, connection).await;
+                        }
+                        drop((slot, open));
+                    });
                 }
                 Err(failure) => {
                     debug!(%failure, "accept failed");
@@ -74,28 +79,14 @@ impl Connections {
         }
     }
 
-    fn is_banned(&self, address: IpAddr) -> bool {
-        self.shared.bans.as_ref().is_some_and(|bans| bans.is_banned(address))
-    }
-
-    fn spawn(&self, stream: Stream, connection: Arc<ClientConnection>, slot: ConnectionSlot) {
-        let connections = self.clone();
-        tokio::spawn(async move {
-            let open = GaugeGuard::one(&connections.shared.counts.metrics.connections);
-            if let Some(stream) = connections.secured(stream, &connection).await {
-                connections.serve(stream, connection).await;
-            }
-            drop((slot, open));
-        });
-    }
-
     /// Does the TLS handshake, if the server has a certificate and the client does not use a Unix socket. It has the same
     /// time limit as the head of a request.
-    async fn secured(&self, stream: Stream, connection: &ClientConnection) -> Option<Stream> {
-        let (stream, acceptor) = match (stream, &self.tls) {
-            (Stream::Tcp(stream), Some(acceptor)) => (stream, acceptor),
-            (stream, _) => return Some(stream),
-        };
+    async fn secured(
+        &self,
+        stream: Box<dyn Stream>,
+        connection: &ClientConnection,
+    ) -> Option<Box<dyn Stream>> {
+        let Some(acceptor) = self.tls.as_ref().filter(|_| !connection.is_unix) else { return Some(stream) };
         let mut stop = self.shared.stop.clone();
         // Boxed, because connections without TLS need not keep memory for it.
         let shaken = tokio::select! {
@@ -104,7 +95,7 @@ impl Connections {
             () = stopped(&mut stop) => return None,
         };
         match shaken {
-            Ok(Ok(stream)) => return Some(Stream::Tls(Box::new(stream))),
+            Ok(Ok(stream)) => return Some(Box::new(stream)),
             Ok(Err(failure)) => debug!(%failure, "TLS handshake failed"),
             Err(_) => debug!("TLS handshake took too long"),
         }
@@ -112,7 +103,7 @@ impl Connections {
         None
     }
 
-    async fn serve(&self, stream: Stream, connection: Arc<ClientConnection>) {
+    async fn serve(&self, stream: Box<dyn Stream>, connection: Arc<ClientConnection>) {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(HeadTimer::default()).header_read_timeout(self.shared.limits.head_timeout);
         // A client may end its side after its last request, and wait for the answer.
@@ -159,5 +150,75 @@ impl Connections {
             () = connection.stalled(self.shared.limits.write_timeout) => Signal::Stalled,
             () = connection.close_requested(), if !is_stopping => Signal::Close,
         }
+    }
+}
+
+/// The timer of one connection. Hyper makes a sleep for each request and drops it when the head has come. All of them wait
+/// by one entry of the runtime's timers, which is moved when it fires: making and removing an entry takes the lock of all
+/// timers.
+#[derive(Clone, Default)]
+pub(super) struct HeadTimer(Arc<Mutex<Option<Pin<Box<tokio::time::Sleep>>>>>);
+
+struct HeadSleep {
+    end: Instant,
+    timer: HeadTimer,
+}
+
+impl Timer for HeadTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until(self.now() + duration)
+    }
+
+    fn sleep_until(&self, end: Instant) -> Pin<Box<dyn Sleep>> {
+        Box::pin(HeadSleep { end, timer: self.clone() })
+    }
+
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into()
+    }
+}
+
+impl Sleep for HeadSleep {}
+
+impl Future for HeadSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let end = self.end.into();
+        let mut entry = self.timer.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entry.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
+        if entry.deadline() > end {
+            entry.as_mut().reset(end);
+        }
+        while entry.as_mut().poll(context).is_ready() {
+            // It may be that of an earlier head.
+            if entry.deadline() >= end {
+                return Poll::Ready(());
+            }
+            entry.as_mut().reset(end);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_sleep_ends_at_its_own_time() {
+        let timer = HeadTimer::default();
+        let start = timer.now();
+        let elapsed = || timer.now() - start;
+        let second = Duration::from_secs(1);
+        let first = timer.sleep(20 * second);
+        assert!(tokio::time::timeout(15 * second, first).await.is_err());
+        timer.sleep(20 * second).await;
+        assert_eq!(elapsed(), 35 * second, "it does not end with the first");
+        timer.sleep_until(start + 36 * second).await;
+        let longer = timer.sleep(20 * second);
+        assert!(tokio::time::timeout(second, longer).await.is_err());
+        timer.sleep(2 * second).await;
+        assert_eq!(elapsed(), 39 * second, "an earlier end than the one before");
     }
 }

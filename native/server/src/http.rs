@@ -16,7 +16,6 @@ use tracing::{Instrument as _, Span, debug, debug_span};
 
 use super::access::{AccessRefusal, CallerOrigin};
 use super::body::{self, UnreadBody};
-use super::coding;
 use super::compress;
 use super::connection_slots::ClientConnection;
 use super::handshake::{self, Handshake};
@@ -24,13 +23,12 @@ use super::key_caller::KeyCaller;
 use super::outgoing::{CountedBody, JSON, OutgoingResponse, count_until_sent, write};
 use super::page::Page;
 use super::probe::{self, Probed};
-use super::proxies::RequestSource;
+use super::proxies::{REQUEST_ID, RequestSource, request_id};
 use super::refusal::{self, INVALID_REQUEST};
-use super::request_id;
 use super::server_state::ServerState;
 use super::upgrade_terms::UpgradeTerms;
 use super::ws;
-use crate::metrics::{GaugeGuard, MessageTimer};
+use crate::metrics::GaugeGuard;
 use crate::service::{Caller, INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply};
 
 /// The HTTP methods named in `Allow` headers and in preflight answers.
@@ -48,7 +46,7 @@ pub(crate) async fn handle(
     request: &mut Request,
 ) -> axum::http::Response<CountedBody> {
     let (source, admitted) = check_origin(shared, connection, request);
-    let id = shared.ids.of(request.headers(), source.proxied);
+    let id = request_id(request.headers(), source.proxied);
     // The path is not logged, because it may contain a key.
     let span = debug_span!("request", id = id.to_str().unwrap_or_default());
     connection.count_for(source.id);
@@ -66,7 +64,7 @@ pub(crate) async fn handle(
         Err(refused) => refused.into(),
     };
     let is_probe = reply.head().extensions.get::<Probed>().is_some();
-    reply.headers_mut().insert(request_id::HEADER, id);
+    reply.headers_mut().insert(REQUEST_ID, id);
     let response = count_until_sent(connection, reply).await;
     drop(work);
     let status = response.status().as_u16();
@@ -87,14 +85,14 @@ fn check_origin(
     connection: &ClientConnection,
     request: &Request,
 ) -> (RequestSource, Result<Option<AllowedOrigin>, Response>) {
-    let rules = shared.live.rules();
+    let rules = shared.live.borrow();
     let authority = request.uri().authority().map(|authority| authority.as_str());
     let (sender, admitted) = match rules.access.check(request.headers(), authority) {
         Ok(addressed) => ((addressed.origin, addressed.is_local), Ok(addressed.allow_origin)),
         Err(refusal) => ((CallerOrigin::default(), false), Err(refusal)),
     };
     let source = rules.proxies.source(connection, request.headers(), sender);
-    if shared.bans.as_ref().is_some_and(|bans| bans.is_banned(source.id.address)) {
+    if shared.is_banned(source.id.address) {
         return (source, Err(refusal::banned()));
     }
     let refused =
@@ -169,9 +167,9 @@ async fn post(
             Err(refused) => return refused.response().into(),
         };
     }
-    let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
+    let timer = shared.counts.metrics.messages.start(&message, began);
     let answered = shared.service.answer_message(&caller, message).await;
-    watch.end(&answered);
+    timer.end(answered.reply.as_ref());
     drop(reserved);
     let mut reply = answer(shared, caller.id, answered, request.headers()).await;
     if let Some(limit_status) = limit_status {
@@ -194,16 +192,19 @@ async fn answer(
     let nothing = || StatusCode::NO_CONTENT.into_response().into();
     let Some(reply) = reply else { return nothing() };
     let status = if reply.is_unusable() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    let Some(text) = write(reply, caller_id.asker(), shared.counts.limits.work()).await else {
+    let work = shared.counts.limits.work();
+    let Some(text) = write(reply, caller_id.asker(), work).await else {
         return nothing();
     };
     let plain = text.into_bytes();
     let is_long = plain.len() >= compress::LEAST_BYTES;
-    let (body, coding) = match is_long.then(|| coding::preferred(asked)).flatten() {
-        Some(coding) => match Box::pin(compress::encode(coding, shared, caller_id, plain)).await {
-            Ok(body) => (body, Some(coding.name())),
-            Err(plain) => (plain, None),
-        },
+    let (body, coding) = match is_long.then(|| compress::preferred(asked)).flatten() {
+        Some(coding) => {
+            match Box::pin(compress::encode(coding, (&shared.compressions, work), caller_id, plain)).await {
+                Ok(body) => (body, Some(coding.name())),
+                Err(plain) => (plain, None),
+            }
+        }
         None => (plain, None),
     };
     let mut reply = OutgoingResponse::answer(status, body.into(), reserved);

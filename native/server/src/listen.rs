@@ -12,16 +12,16 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::connection_slots::ConnectionSlots;
 use super::connections::Connections;
 use super::key_sockets::KeySockets;
-use super::live_settings::{LiveSettings, ReloadableSettings};
-use super::server_state::ServerState;
+use super::server_state::{ReloadableSettings, ServerState};
 use super::sockets::{Inherited, Listen, Listener};
 use super::tls::{Certificates, TlsError};
-use super::{Access, AdmissionRules, Control, Operations, Origins, ServerLimits, observer};
+use super::{Access, AdmissionRules, Operations, Origins, Proxies, ServerLimits, observer};
+use crate::bans::HostBans;
 use crate::metrics::Started;
 use crate::service::{Counts, SharedService};
 
@@ -53,7 +53,7 @@ pub struct ServerConfig {
 #[allow(missing_docs, reason = "the messages show the fields")]
 pub enum ServerError {
     /// The address is in use, does not belong to this machine, or is not valid.
-    #[error("cannot listen on {address}: {}", told(address, .source))]
+    #[error("cannot listen on {address}: {}", bind_failure(address, .source))]
     Bind { address: String, source: io::Error },
     /// The certificate cannot be used.
     #[error("TLS (--tls-cert, --tls-key): {0}")]
@@ -100,7 +100,8 @@ impl Server {
         if let Some(bans) = &bans {
             bans.trust(config.operations.proxies.networks.clone());
         }
-        let live = LiveSettings::new(ReloadableSettings { access, proxies: config.operations.proxies });
+        let settings = ReloadableSettings { access, proxies: config.operations.proxies };
+        let live = watch::Sender::new(Arc::new(settings));
         let shared = ServerState {
             bans: bans.clone(),
             counts: service.counts(),
@@ -115,7 +116,6 @@ impl Server {
             reads: RunQueue::without_pauses(),
             compressions: RunQueue::without_pauses(),
             rests: Arc::default(),
-            ids: Arc::default(),
             started: Started::now(),
             stop: stopped,
         };
@@ -220,6 +220,42 @@ impl Server {
     }
 }
 
+/// Changes the settings of a running server.
+#[derive(Debug, Clone)]
+pub struct Control {
+    live: watch::Sender<Arc<ReloadableSettings>>,
+    certificates: Option<Arc<Certificates>>,
+    /// The configured host name, which requests may always be addressed to.
+    host: String,
+    /// The bans, which never cover a trusted proxy.
+    bans: Option<Arc<HostBans>>,
+}
+
+impl Control {
+    /// Replaces the pages, host names and proxies. Open WebSockets that would not be admitted with the same rights end.
+    pub fn set_rules(&self, origins: Origins, mut hosts: Vec<String>, proxies: Proxies) {
+        hosts.push(self.host.to_ascii_lowercase());
+        if let Some(warning) = origins.warning() {
+            warn!("{warning}");
+        }
+        if let Some(bans) = &self.bans {
+            bans.trust(proxies.networks.clone());
+        }
+        let settings = ReloadableSettings { access: Access { origins, hosts }, proxies };
+        self.live.send_replace(Arc::new(settings));
+    }
+
+    /// Reads the certificate again. New connections get the new one; if it cannot be used, the log says why, and the old
+    /// one stays.
+    pub fn reload_certificate(&self) {
+        match self.certificates.as_ref().map(|certificates| certificates.reload()) {
+            Some(Ok(true)) => info!("the TLS certificate was replaced"),
+            Some(Err(failure)) => error!("the old TLS certificate stays in use: {failure}"),
+            Some(Ok(false)) | None => {}
+        }
+    }
+}
+
 /// Binds the configured addresses and takes over sockets. Returns the address of the second port apart.
 async fn listeners(
     config: &ServerConfig,
@@ -266,7 +302,7 @@ fn failed(address: impl ToString) -> impl FnOnce(io::Error) -> ServerError {
 }
 
 /// Why an address cannot be had, and what to do.
-fn told(address: &str, failure: &io::Error) -> String {
+fn bind_failure(address: &str, failure: &io::Error) -> String {
     let words = match failure.kind() {
         _ if address.starts_with("unix:") => return of_path(failure),
         io::ErrorKind::AddrInUse => {

@@ -10,7 +10,6 @@ use rootlight_limits::processors;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_slots::ClientConnection;
-use super::stream::Stream;
 
 /// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
 /// connections. Copying a body of megabytes takes milliseconds; over loopback the writer also does the work of the
@@ -20,10 +19,14 @@ const PIECE: usize = 128 * 1024;
 /// The number of bytes up to which several parts are joined: the system takes less time to write one part.
 const SHORT: usize = 1024;
 
+/// The bytes of a connection: TCP, TLS over TCP, or a Unix socket.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// A socket that reports the bytes read and written to its [`ClientConnection`].
-#[derive(Debug)]
 pub(crate) struct Metered {
-    stream: Stream,
+    stream: Box<dyn Stream>,
     connection: Arc<ClientConnection>,
     /// The number of bytes read and written since the last pause.
     moved: usize,
@@ -31,7 +34,7 @@ pub(crate) struct Metered {
 
 impl Metered {
     /// Reports the bytes of `stream` to `connection`.
-    pub(crate) fn new(stream: Stream, connection: Arc<ClientConnection>) -> Self {
+    pub(crate) fn new(stream: Box<dyn Stream>, connection: Arc<ClientConnection>) -> Self {
         Self { stream, connection, moved: 0 }
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<ServerState>) {
 /// this address.
 fn answer(shared: &ServerState, request: &hyper::Request<()>) -> Response {
     let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
-    let checked = shared.live.rules().access.check(request.headers(), authority.as_deref());
+    let checked = shared.live.borrow().access.check(request.headers(), authority.as_deref());
     if checked.is_err() || request.headers().contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "web pages and unknown host names are not served\n").into_response();
     }

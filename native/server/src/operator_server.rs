@@ -16,7 +16,6 @@ use tracing::debug;
 use super::connection_slots::{ClientConnection, ConnectionSlots};
 use super::metered::Metered;
 use super::outgoing::{OutgoingResponse, count_until_sent};
-use super::stream::Stream;
 use crate::service::Counts;
 
 /// Connections at the same time. A monitor needs one or two, a browser six.
@@ -50,7 +49,8 @@ where
         while open.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, address)) => {
-                let (service, connection) = (service.clone(), ClientConnection::from(address.ip(), counts));
+                let (service, connection) =
+                    (service.clone(), ClientConnection::new(Some(address.ip()), counts));
                 let slot = slots.enter(&connection).await;
                 open.spawn(async move {
                     tokio::select! {
@@ -74,7 +74,7 @@ where
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
-    let io = TokioIo::new(Metered::new(Stream::Tcp(stream), connection.clone()));
+    let io = TokioIo::new(Metered::new(Box::new(stream), connection.clone()));
     let client = connection.clone();
     let service = service_fn(move |request| {
         let (answering, client, work) = (service.call(request), client.clone(), client.work());

@@ -6,14 +6,13 @@ use std::path::Path;
 use axum::http::{Method, Request};
 use futures::future::BoxFuture;
 use rootlight::rpc::{Message, Reply};
-use rootlight_limits::caller_id::CallerId;
 use serde_json::value::to_raw_value;
 
 use super::*;
 use crate::bans::{AddressRange, HostBans};
 use crate::keys::{KeyChange, Registry};
 use crate::server_state::ServerState;
-use crate::service::{Caller, ReservedReply, Service};
+use crate::service::{Caller, Counts, ReservedReply, Service};
 use crate::{
     AdmissionRules, KeyAccess, Operations, Origins, Page, PageFile, Server, ServerConfig, ServerLimits, http,
 };
@@ -88,7 +87,7 @@ async fn check(
     mut request: Request<axum::body::Body>,
     name: &str,
 ) -> StatusCode {
-    let connection = ClientConnection::new(CallerId::new(address));
+    let connection = ClientConnection::new(Some(address), &Counts::default());
     let response = http::handle(shared, &connection, &mut request).await;
     let (head, mut body) = response.into_parts();
     let (mut bytes, mut parts) = (0, Vec::new());
@@ -163,7 +162,7 @@ async fn every_response_counts_as_unsent_until_it_is_sent() {
 
 #[tokio::test]
 async fn bytes_beyond_the_first_of_a_connection_take_their_share_of_the_budget() {
-    let connection = ClientConnection::new(CallerId::new(IpAddr::from([192, 0, 2, 77])));
+    let connection = ClientConnection::new(Some([192, 0, 2, 77].into()), &Counts::default());
     let small = || vec![0_u8; 10_000];
     let first = connection.sending(small(), Reservation::default()).await.unwrap();
     let second = connection.sending(small(), Reservation::default()).await.unwrap();
@@ -179,7 +178,7 @@ async fn bytes_beyond_the_first_of_a_connection_take_their_share_of_the_budget()
 /// A client that sends pings without data and does not read must not be answered without end either.
 #[tokio::test]
 async fn the_header_of_a_pong_counts_as_unsent() {
-    let connection = ClientConnection::new(CallerId::new(IpAddr::from([192, 0, 2, 78])));
+    let connection = ClientConnection::new(Some([192, 0, 2, 78].into()), &Counts::default());
     let pongs = [0, 0, 125].map(|bytes| pong(&connection, vec![7; bytes].into()));
     assert_eq!(connection.unsent(), 2 + 2 + 127);
     drop(pongs);

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::coding::{self, Coding};
+use super::compress::{self, Coding};
 use super::sourcify::SourcifyAddress;
 
 /// The permissions of the page. Scripts, styles and WebAssembly come from this server only, the page calls no other server, no
@@ -83,7 +83,7 @@ pub(super) fn allow(headers: &mut HeaderMap, sourcify: &SourcifyAddress) {
 
 impl PageFile {
     fn response(&self, headers: &HeaderMap) -> Response {
-        let (body, coding) = match coding::preferred(headers) {
+        let (body, coding) = match compress::preferred(headers) {
             Some(Coding::Brotli) => (Bytes::from_static(self.brotli), Some(Coding::Brotli)),
             Some(Coding::Gzip) => (Bytes::from_static(self.gzip), Some(Coding::Gzip)),
             None => match self.plain() {

@@ -1,15 +1,21 @@
-//! The addresses of clients behind proxies that the operator trusts.
+//! Proxies that the operator trusts: the addresses of their clients, and the ids of their requests.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use rootlight_limits::caller_id::CallerId;
 
 use super::access::CallerOrigin;
 use super::connection_slots::ClientConnection;
 use crate::addresses;
+
+/// The header with the id of a request, in requests of proxies and in all responses.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longest id of a request that is taken from a proxy, in characters. UUIDs have 36.
+const MAX_ID_LENGTH: usize = 64;
 
 /// The header in which each proxy appends the address of its client.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -126,6 +132,22 @@ impl Proxies {
     }
 }
 
+/// The id of a request, which connects the log lines of proxies, of this server and of clients: that of a trusted proxy
+/// (`proxied`) if it is valid, or else a random one of 16 hexadecimal digits.
+pub(crate) fn request_id(headers: &HeaderMap, proxied: bool) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|id| proxied && is_valid_id(id.as_bytes())).cloned();
+    given.unwrap_or_else(|| {
+        let text = format!("{:016x}", fastrand::u64(..));
+        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0"))
+    })
+}
+
+/// Letters, digits and `-_.:` only, so that an id cannot forge log lines or markup.
+fn is_valid_id(id: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
+    !id.is_empty() && id.len() <= MAX_ID_LENGTH && id.iter().all(plain)
+}
+
 /// An address with or without port and brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -135,12 +157,14 @@ fn address(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::service::Counts;
 
     fn client(proxies: &[&str], peer: &str, forwarded: &[&str]) -> (String, bool) {
         let proxies: Proxies = proxies.iter().map(|text| text.parse::<TrustedProxy>().unwrap()).collect();
-        let connection = ClientConnection::from(peer.parse().unwrap(), &Counts::default());
+        let connection = ClientConnection::new(Some(peer.parse().unwrap()), &Counts::default());
         let mut headers = HeaderMap::new();
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
@@ -193,7 +217,7 @@ mod tests {
 
     #[test]
     fn unix_socket_clients_are_proxies_only_if_configured() {
-        let connection = ClientConnection::over_unix(&Counts::default());
+        let connection = ClientConnection::new(None, &Counts::default());
         let mut headers = HeaderMap::new();
         headers.insert(FORWARDED_FOR, "1.2.3.4".parse().unwrap());
         let local = "127.0.0.0/8".parse().unwrap();
@@ -210,7 +234,7 @@ mod tests {
     #[test]
     fn no_request_through_a_proxy_counts_as_local() {
         let proxies: Proxies = ["127.0.0.1".parse::<TrustedProxy>().unwrap()].into_iter().collect();
-        let connection = ClientConnection::from("127.0.0.1".parse().unwrap(), &Counts::default());
+        let connection = ClientConnection::new(Some(Ipv4Addr::LOCALHOST.into()), &Counts::default());
         assert!(!proxies.source(&connection, &HeaderMap::new(), (CallerOrigin::Trusted, false)).is_local());
         for (own, expected) in [
             ("127.0.0.1", true),
@@ -219,7 +243,7 @@ mod tests {
             ("10.0.0.1", false),
             ("::2", false),
         ] {
-            let connection = ClientConnection::from(own.parse().unwrap(), &Counts::default());
+            let connection = ClientConnection::new(Some(own.parse().unwrap()), &Counts::default());
             assert_eq!(
                 Proxies::default()
                     .source(&connection, &HeaderMap::new(), (CallerOrigin::Trusted, false))
@@ -229,5 +253,30 @@ mod tests {
             );
         }
         assert!("10.0.0.0/33".parse::<TrustedProxy>().is_err() && "".parse::<TrustedProxy>().is_err());
+    }
+
+    fn id_of(value: &[u8], proxied: bool) -> HeaderValue {
+        let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_bytes(value).unwrap())]);
+        request_id(&headers, proxied)
+    }
+
+    #[test]
+    fn a_valid_id_of_a_proxy_is_kept() {
+        let uuid = b"018f5c3e-7c6b-7d2a-9b1e-2f1a3b4c5d6e";
+        assert_eq!(id_of(uuid, true), &uuid[..]);
+        assert_eq!(id_of(&[b'x'; MAX_ID_LENGTH], true), &[b'x'; MAX_ID_LENGTH][..]);
+        assert_ne!(id_of(uuid, false), &uuid[..], "only proxies give ids");
+    }
+
+    #[test]
+    fn other_ids_are_replaced() {
+        for bad in
+            [&b""[..], &[b'x'; MAX_ID_LENGTH + 1], b"a b", b"a\tb", b"<script>", b"\xff", b"a\"b", b"{a}"]
+        {
+            let new = id_of(bad, true);
+            assert_eq!(new.len(), 16, "{bad:?}");
+            assert!(new.as_bytes().iter().all(u8::is_ascii_hexdigit));
+        }
+        assert_ne!(id_of(b"", true), id_of(b"", true));
     }
 }

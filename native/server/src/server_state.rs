@@ -1,30 +1,41 @@
 //! State that all connections of a server share.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rootlight_limits::runs::RunQueue;
 use tokio::sync::watch;
 
+use super::access::Access;
 use super::admission::AdmissionRules;
 use super::connection_slots::ConnectionSlots;
 use super::key_sockets::KeySockets;
 use super::limits::ServerLimits;
-use super::live_settings::LiveSettings;
 use super::page::Page;
-use super::request_id::Ids;
+use super::proxies::Proxies;
 use super::rests::Rests;
 use super::sourcify::SourcifyAddress;
 use crate::bans::HostBans;
 use crate::metrics::Started;
 use crate::service::{Counts, SharedService};
 
+/// The settings that can change while the server runs.
+#[derive(Debug)]
+pub(crate) struct ReloadableSettings {
+    /// The hosts and pages that are served.
+    pub(crate) access: Access,
+    /// The proxies that are trusted.
+    pub(crate) proxies: Proxies,
+}
+
 /// State that all connections share.
 #[derive(Clone)]
 pub(crate) struct ServerState {
     pub(crate) service: SharedService,
     pub(crate) counts: Counts,
-    /// The settings that can change.
-    pub(crate) live: Arc<LiveSettings>,
+    /// The settings that can change. A request uses those of its beginning; a WebSocket ends when others would not admit it
+    /// in the same way.
+    pub(crate) live: watch::Sender<Arc<ReloadableSettings>>,
     pub(crate) admission: Arc<AdmissionRules>,
     pub(crate) page: Option<Page>,
     /// Where the page may ask for the functions of contracts.
@@ -41,11 +52,17 @@ pub(crate) struct ServerState {
     pub(crate) compressions: Arc<RunQueue>,
     /// When the bodies of each address may be read on.
     pub(crate) rests: Arc<Rests>,
-    pub(crate) ids: Arc<Ids>,
     /// When the server started.
     pub(crate) started: Started,
     /// Becomes true when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
+}
+
+impl ServerState {
+    /// Whether clients of this address are refused.
+    pub(crate) fn is_banned(&self, address: IpAddr) -> bool {
+        self.bans.as_ref().is_some_and(|bans| bans.is_banned(address))
+    }
 }
 
 /// Completes when the server stops.

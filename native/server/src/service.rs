@@ -173,23 +173,22 @@ impl Caller {
     /// use keys or change the chain.
     #[must_use]
     pub fn new(id: CallerId, foreign_page: Option<String>) -> Self {
-        Self::over(Self::guest(id), id, foreign_page)
+        Self::with_rights(id, foreign_page, |connection| connection)
     }
 
-    /// The connection of a sender that is not the operator, to be given further rights.
+    /// As [`Self::new`], for a sender whose connection gets rights beyond those of a sender that is not the operator.
     #[must_use]
-    pub fn guest(id: CallerId) -> Connection {
-        Connection::new(id.asker().number, id.connection).with_operator(false)
-    }
-
-    /// As [`Self::new`], over this connection ([`Self::guest`]).
-    #[must_use]
-    pub fn over(connection: Connection, id: CallerId, foreign_page: Option<String>) -> Self {
+    pub fn with_rights(
+        id: CallerId,
+        foreign_page: Option<String>,
+        give: impl FnOnce(Connection) -> Connection,
+    ) -> Self {
         // Frames that send no origin may share a connection, so that each message over HTTP is one of another frame. Static,
         // because the numbers only tell frames apart: they do not run out, and no sender sees them.
         static FRAMES: AtomicU64 = AtomicU64::new(0);
         let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
-        let connection = connection.from_foreign_page(foreign_page, frame);
+        let connection = Connection::new(id.asker().number, id.connection).with_operator(false);
+        let connection = give(connection).from_foreign_page(foreign_page, frame);
         let id = CallerId { page: connection.owner().asker.quota_owner().page, ..id };
         Self { id, connection: Arc::new(connection), takes_pieces: false }
     }
@@ -352,7 +351,7 @@ mod tests {
         let frames = [at(Some("null"), None), at(Some("null"), None)];
         let sockets = frames.each_ref().map(|frame| frame.with_subscriptions(9));
         assert_eq!(sockets[0].transaction_sender(), frames[0].with_subscriptions(1).transaction_sender());
-        let told = frames.iter().chain(&sockets).map(Caller::transaction_sender);
-        assert_eq!(told.collect::<std::collections::BTreeSet<_>>().len(), 4);
+        let senders = frames.iter().chain(&sockets).map(Caller::transaction_sender);
+        assert_eq!(senders.collect::<std::collections::BTreeSet<_>>().len(), 4);
     }
 }

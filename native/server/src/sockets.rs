@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use tokio::net::TcpListener;
 
-use super::stream::Stream;
+use super::metered::Stream;
 #[cfg(unix)]
 use crate::unix_socket;
 
@@ -121,19 +121,17 @@ impl Listener {
     }
 
     /// Accepts a connection. Returns it with the address of the client, `None` for a Unix socket.
-    pub(super) async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
+    pub(super) async fn accept(&self) -> io::Result<(Box<dyn Stream>, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 // Disables Nagle's algorithm, because answers are small and latency matters. A failure only costs
                 // speed.
                 let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream), Some(address.ip())))
+                Ok((Box::new(stream), Some(address.ip())))
             }
             #[cfg(unix)]
-            Self::Unix(listener, _) => {
-                listener.accept().await.map(|(stream, _)| (Stream::Unix(stream), None))
-            }
+            Self::Unix(listener, _) => Ok((Box::new(listener.accept().await?.0), None)),
         }
     }
 }

@@ -69,15 +69,17 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
 /// Checks that no process listens on a socket. Only a refused connection proves that: a connection also fails if the queue of
 /// the process is full or if this program may not connect.
 fn abandoned(path: &Path) -> io::Result<()> {
-    let told = |kind, text: String| Err(io::Error::new(kind, text));
+    let refuse = |kind, text: String| Err(io::Error::new(kind, text));
     // The connection does not wait for a process whose queue is full. One that is still being made was not refused.
     match UnixStream::connect(path).now_or_never() {
         Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        None | Some(Ok(_)) => told(io::ErrorKind::AddrInUse, "another process listens on this socket".into()),
-        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-            told(io::ErrorKind::AddrInUse, "another process listens on this socket, and is busy".into())
+        None | Some(Ok(_)) => {
+            refuse(io::ErrorKind::AddrInUse, "another process listens on this socket".into())
         }
-        Some(Err(error)) => told(
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+            refuse(io::ErrorKind::AddrInUse, "another process listens on this socket, and is busy".into())
+        }
+        Some(Err(error)) => refuse(
             error.kind(),
             format!("another process may listen on this socket ({error}); if none does, remove the file"),
         ),

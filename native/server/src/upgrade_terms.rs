@@ -1,41 +1,23 @@
 //! The terms on which a WebSocket was admitted, and whether the present rules would admit it in the same way.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use rootlight::rpc::envelope::{Id, write_error};
-use rootlight_limits::caller_id::CallerId;
 
-use super::access::CallerOrigin;
 use super::admission::OF_PROXIES;
 use super::connection_slots::ClientConnection;
 use super::key_caller::KeyCaller;
-use super::live_settings::ReloadableSettings;
 use super::proxies::RequestSource;
 use super::refusal::INVALID_REQUEST;
-use super::server_state::ServerState;
+use super::server_state::{ReloadableSettings, ServerState};
 
 /// The headers of an upgrade that rules look at, and what the rules of that time made of them.
 pub(crate) struct UpgradeTerms {
     headers: HeaderMap,
     authority: Option<String>,
-    began: CallerRights,
-}
-
-/// Whose messages they are, and what the sender may do.
-#[derive(Debug, PartialEq, Eq)]
-struct CallerRights {
-    caller_id: CallerId,
-    address: IpAddr,
-    origin: CallerOrigin,
+    source: RequestSource,
     operator: bool,
-}
-
-impl CallerRights {
-    fn new(source: RequestSource, operator: bool) -> Self {
-        Self { caller_id: source.id, address: source.address, origin: source.origin, operator }
-    }
 }
 
 impl UpgradeTerms {
@@ -49,7 +31,7 @@ impl UpgradeTerms {
                 headers.append(name, value.clone());
             }
         }
-        Self { headers, authority, began: CallerRights::new(source, operator) }
+        Self { headers, authority, source, operator }
     }
 
     /// Why the rules would not admit the WebSocket in the same way; `None` if they would.
@@ -67,8 +49,10 @@ impl UpgradeTerms {
         let sender = (addressed.origin, addressed.is_local);
         let source = rules.proxies.source(connection, &self.headers, sender);
         let operator = shared.admission.is_operator(key, &self.headers, &source);
-        let now = CallerRights::new(source, operator);
-        (now != self.began).then(|| "the rules of this server have changed, connect again".to_owned())
+        let RequestSource { id, address, origin, .. } = &self.source;
+        let is_same =
+            (id, address, origin, self.operator) == (&source.id, &source.address, &source.origin, operator);
+        (!is_same).then(|| "the rules of this server have changed, connect again".to_owned())
     }
 
     /// Completes when the rules have changed so that the WebSocket must be closed. Returns the last message for the
@@ -79,7 +63,7 @@ impl UpgradeTerms {
         connection: &Arc<ClientConnection>,
         key: Option<&KeyCaller>,
     ) -> String {
-        let mut changes = shared.live.changes();
+        let mut changes = shared.live.subscribe();
         loop {
             let rules = changes.borrow_and_update().clone();
             if let Some(fault) = self.fault(&rules, shared, connection, key) {

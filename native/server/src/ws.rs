@@ -25,7 +25,6 @@ use super::outgoing::{self, Frames, Outgoing, pong, text};
 use super::server_state::{ServerState, stopped};
 use super::subscriptions::Subscriptions;
 use super::upgrade_terms::UpgradeTerms;
-use crate::metrics::MessageTimer;
 use crate::service::{Caller, INTERNAL_ERROR, ReservedReply};
 
 /// Pause before the refusal of a message that exceeds the limits of its key. The message keeps its place meanwhile, so that a
@@ -279,17 +278,17 @@ async fn answer(
     let Some(message) = read_message(shared, subscriptions.caller(), message).await else {
         return Ok(ReservedReply::failed(Id::Unknown, INTERNAL_ERROR, "Internal server error"));
     };
-    let watch = MessageTimer::start(&shared.counts.metrics, &message, began);
+    let timer = shared.counts.metrics.messages.start(&message, began);
     if let Some(key) = key
         && let Err(refused) = key.charge(&message).await
     {
         shared.counts.metrics.rejected(refused.rejection());
-        watch.refused();
+        timer.refused();
         tokio::time::sleep(REFUSED_PAUSE).await;
         return Err(refused);
     }
     let answered = subscriptions.answer(message).await;
-    watch.end(&answered);
+    timer.end(answered.reply.as_ref());
     Ok(answered)
 }
 

@@ -11,8 +11,8 @@ use crate::front_ends::{ALICE, FrontEndsFixture};
 
 /// A caller with a key of these rights, who can receive notifications.
 pub(crate) fn caller(key: u32, rights: u64) -> Caller {
-    let peer = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).of_key(key);
-    Caller::over(Caller::guest(peer).with_rights(rights), peer, None).with_subscriptions(8)
+    let id = CallerId::new(IpAddr::V4(Ipv4Addr::LOCALHOST)).of_key(key);
+    Caller::with_rights(id, None, |connection| connection.with_rights(rights)).with_subscriptions(8)
 }
 
 /// What a front end answers to a caller: a result or an error.
@@ -87,7 +87,7 @@ async fn pending_transactions_are_announced_at_all_front_ends_once_and_to_their_
     let mut at = 0;
     let all = |listener: &Listener, sent: &[Value]| {
         listener.by_filter.len() >= sent.len()
-            && listener.by_subscription.iter().all(|told| told.len() >= sent.len())
+            && listener.by_subscription.iter().all(|notified| notified.len() >= sent.len())
     };
     fixture
         .until("the announcements", async || {
@@ -106,8 +106,8 @@ async fn pending_transactions_are_announced_at_all_front_ends_once_and_to_their_
     }
     for (listener, sent) in listeners.iter().zip(&sent) {
         assert_eq!(listener.by_filter, *sent, "by the filter");
-        for (at, told) in listener.by_subscription.iter().enumerate() {
-            assert_eq!(told, sent, "by the subscription at front end {at}");
+        for (at, notified) in listener.by_subscription.iter().enumerate() {
+            assert_eq!(notified, sent, "by the subscription at front end {at}");
         }
     }
 }

@@ -9,8 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-use super::messages::Messages;
-use super::messages::MethodCount;
+use super::messages::{Messages, MethodCount};
 use super::rejected::{Rejection, Responses};
 
 /// The prefix of the names of all metrics of this program.
@@ -52,7 +51,7 @@ impl UpstreamOutcome {
 /// The counters of a server and its service.
 pub struct Metrics {
     pub(super) registry: Registry,
-    pub(super) messages: Messages,
+    pub(crate) messages: Messages,
     responses: Responses,
     /// Bytes read from clients.
     pub(crate) received: Counter,

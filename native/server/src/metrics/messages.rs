@@ -3,13 +3,14 @@
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
+use std::time::Instant;
 
 use alloy_primitives::map::HashMap;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use rootlight::rpc::Message;
+use rootlight::rpc::{Message, Reply};
 
 use crate::methods::methods;
 
@@ -44,18 +45,18 @@ static LABELS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     [BATCH, OTHER].into_iter().chain(names).collect()
 });
 
-/// The place of each method's label, by the address of its row.
-static PLACES: LazyLock<HashMap<usize, usize>> = LazyLock::new(|| {
+/// The position of each method's label, by the address of its row.
+static POSITIONS: LazyLock<HashMap<usize, usize>> = LazyLock::new(|| {
     let label_index = |name: &str| LABELS.iter().position(|label| *label == name);
     methods().filter_map(|method| Some((from_ref(method).addr(), label_index(method.name)?))).collect()
 });
 
-pub(super) fn label_index(message: &Message) -> usize {
+fn label_index(message: &Message) -> usize {
     if message.is_batch() {
         return 0;
     }
     let row = message.calls().next().and_then(|call| call.row);
-    row.and_then(|row| PLACES.get(&from_ref(row).addr()).copied()).unwrap_or(1)
+    row.and_then(|row| POSITIONS.get(&from_ref(row).addr()).copied()).unwrap_or(1)
 }
 
 /// How often a method was called since the start of the server.
@@ -71,14 +72,14 @@ pub struct MethodCount {
 
 /// The times of messages.
 #[derive(Debug)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     family: Family<Labels, Histogram, Buckets>,
     /// The histograms of each label, by outcome. A method that was never called has none.
     histograms: Vec<[OnceLock<Histogram>; 2]>,
     /// The number of messages in each: the library does not tell it.
     counts: Vec<[AtomicU64; 2]>,
     /// Messages that are being answered.
-    pub(super) in_flight: Gauge,
+    in_flight: Gauge,
 }
 
 impl Messages {
@@ -94,8 +95,14 @@ impl Messages {
         Self { family, histograms, counts, in_flight }
     }
 
-    /// Records the time of a message with the label at this place.
-    pub(super) fn observe(&self, label_index: usize, failed: bool, seconds: f64) {
+    /// Measures a message that began to be read at `since`.
+    pub(crate) fn start(&self, message: &Message, since: Instant) -> MessageTimer<'_> {
+        self.in_flight.inc();
+        MessageTimer { messages: self, label_index: label_index(message), since }
+    }
+
+    /// Records the time of a message with this label.
+    fn observe(&self, label_index: usize, failed: bool, seconds: f64) {
         let outcome = usize::from(failed);
         let slot = self.histograms.get(label_index).and_then(|of| of.get(outcome));
         let count = self.counts.get(label_index).and_then(|of| of.get(outcome));
@@ -120,10 +127,43 @@ impl Messages {
     }
 }
 
+/// The measurement of one message. Dropping it ends the measurement; without [`Self::end`] no time is recorded.
+#[derive(Debug)]
+pub(crate) struct MessageTimer<'a> {
+    messages: &'a Messages,
+    label_index: usize,
+    since: Instant,
+}
+
+impl MessageTimer<'_> {
+    /// Records the time of a message that was answered, also if nothing is sent.
+    pub(crate) fn end(self, reply: Option<&Reply>) {
+        self.record(reply.is_some_and(Reply::is_error));
+    }
+
+    /// Records the time of a message that got an error without reaching the service.
+    pub(crate) fn refused(self) {
+        self.record(true);
+    }
+
+    fn record(&self, failed: bool) {
+        self.messages.observe(self.label_index, failed, self.since.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for MessageTimer<'_> {
+    fn drop(&mut self) {
+        self.messages.in_flight.dec();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rootlight::rpc::RpcError;
+
     use super::*;
-    use crate::service::read;
+    use crate::metrics::Metrics;
+    use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED, ReservedReply, TIMED_OUT, read};
 
     #[test]
     fn the_label_of_a_message_is_the_name_in_the_method_table() {
@@ -146,5 +186,35 @@ mod tests {
                 assert_eq!(label(&format!(r#"{{"method":"{name}"}}"#)), method.name);
             }
         }
+    }
+
+    /// How many messages got a result and how many an error, after one message.
+    fn counted(message: &str, answer: impl FnOnce(Message) -> ReservedReply) -> (u64, u64) {
+        let (metrics, message) = (Metrics::default(), read(message.as_bytes()));
+        let timer = metrics.messages.start(&message, Instant::now());
+        timer.end(answer(message).reply.as_ref());
+        let [ref count] = metrics.methods()[..] else { panic!("one message") };
+        (count.answered, count.failed)
+    }
+
+    #[test]
+    fn a_message_that_gets_one_error_counts_as_failed_whoever_refuses_it() {
+        let (single, notification) = (r#"{"id":1,"method":"eth_chainId"}"#, r#"{"method":"eth_chainId"}"#);
+        let batch = format!("[{single},{single}]");
+        for code in [LIMIT_EXCEEDED, INTERNAL_ERROR, TIMED_OUT] {
+            let by_host = |message: Message| ReservedReply::failed(message.single_id(), code, "refused");
+            assert_eq!(counted(single, by_host), (0, 1), "{code}");
+            assert_eq!(counted(&batch, by_host), (0, 1), "{code}");
+            assert_eq!(counted(notification, by_host), (1, 0), "no error is sent");
+        }
+        let by_method =
+            |message: Message| ReservedReply::of(Reply::to(message, vec![Err(RpcError::MethodNotFound)]));
+        assert_eq!(counted(r#"{"id":1,"method":"eth_none"}"#, by_method), (0, 1));
+        assert_eq!(counted(single, by_method), (0, 1));
+        assert_eq!(counted("{", |message| ReservedReply::of(Reply::to(message, Vec::new()))), (0, 1));
+        let null = || Ok(serde_json::value::RawValue::NULL.to_owned());
+        assert_eq!(counted(single, |message| ReservedReply::of(Reply::to(message, vec![null()]))), (1, 0));
+        let mixed = vec![null(), Err(RpcError::MethodNotFound)];
+        assert_eq!(counted(&batch, |message| ReservedReply::of(Reply::to(message, mixed))), (1, 0));
     }
 }

@@ -4,14 +4,12 @@
 //! of upstreams and of keys is read when the metrics are asked for (`MetricsSample`).
 
 mod counters;
-mod message_timer;
 mod messages;
 mod rejected;
 mod sample;
 mod text;
 
 pub use counters::{GaugeGuard, Metrics, UpstreamOutcome, VerifiedKind, register_counters, registered};
-pub(crate) use message_timer::MessageTimer;
 pub use messages::MethodCount;
 pub(crate) use rejected::Rejection;
 pub(crate) use sample::{MetricsSample, Started};
